@@ -1,0 +1,1 @@
+"""Topology-aware gang placement for GPU workloads."""

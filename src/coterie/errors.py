@@ -1,0 +1,121 @@
+"""Everything Coterie raises on purpose, and the closed list of reasons it gives.
+
+CoterieError
+├── SpecErrors     what the user wrote is wrong; carries every fault, each with its place
+├── UsageError     the call itself is wrong (a missing option, two that exclude each other)
+├── NotFound       a file, pool or node that was named does not exist
+└── Unavailable    try again later
+
+A `Fault` is data first: code, message, place, hint. Text with frames and colours is made once, at the edge.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why work was refused: one name for API codes, conditions and documentation pages."""
+
+    INVALID_SPEC = "InvalidSpec"
+    UNKNOWN_LEVEL = "UnknownLevel"
+    LEVEL_LOST = "LevelLost"
+    NODES_UNLABELLED = "NodesUnlabelled"
+    NODES_EXCLUDED = "NodesExcluded"
+    NEVER_FITS = "NeverFits"
+    NO_CAPACITY = "NoCapacity"
+    NO_DOMAIN_FITS = "NoDomainFits"
+    GROUPS_CONFLICT = "GroupsConflict"
+    OVER_QUOTA = "OverQuota"
+    GANG_INCOMPLETE = "GangIncomplete"
+    COMPUTE_DOMAIN_NOT_READY = "ComputeDomainNotReady"
+    COMPUTE_DOMAIN_BLOCKED = "ComputeDomainBlocked"
+    SCHEDULER_REFUSED = "SchedulerRefused"
+    UNDECIDED = "Undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a user's text something stands; lines and columns count from one."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+    length: int = 1
+    frame: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with an input, with what to do about it."""
+
+    message: str
+    code: Reason = Reason.INVALID_SPEC
+    hint: str = ""
+    place: Place | None = None
+    path: tuple[str | int, ...] = ()
+
+    def at(self, place: Place) -> Fault:
+        """Return the same fault, located."""
+        return replace(self, place=place)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the user should know that stops nothing."""
+
+    code: str
+    message: str
+    place: Place | None = None
+    path: tuple[str | int, ...] = ()
+
+    def at(self, place: Place) -> Notice:
+        """Return the same warning, located."""
+        return replace(self, place=place)
+
+
+class CoterieError(Exception):
+    """Base of all that is raised on purpose; its text is one line, ready for `error: …`."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class SpecErrors(CoterieError):
+    """Raised when a document is wrong, with all of its faults at once."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        super().__init__("; ".join(fault.message for fault in faults))
+        self.faults = tuple(faults)
+
+
+class UsageError(CoterieError):
+    """Raised when the call cannot be carried out as written."""
+
+
+class NotFound(CoterieError):  # noqa: N818 - the leaf says what happened
+    """Raised when something that was named does not exist."""
+
+
+class Unavailable(CoterieError):  # noqa: N818 - the leaf says what happened
+    """Raised when trying again later may help."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that `word` was probably meant to be, if there is one."""
+    pool = list(known)
+    folded = {candidate.casefold().replace("_", "-"): candidate for candidate in pool}
+    if (same := folded.get(word.casefold().replace("_", "-"))) is not None:
+        return same
+    close = difflib.get_close_matches(word, pool, n=1, cutoff=0.7)
+    return close[0] if close else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return `Did you mean "x"?`, or nothing when no known word is close."""
+    guess = nearest(word, known)
+    return f'Did you mean "{guess}"?' if guess else ""

@@ -1,0 +1,209 @@
+"""The nodes and pods of a cluster as dense arrays.
+
+`Cluster` is immutable. What changes from one placement to the next, free capacity, lives beside it
+(`coterie.placement.capacity`), so that one cluster serves any number of plans.
+
+Labels are kept by column: for each label key the distinct values once, and one small integer per node. That is
+what selectors and domains are computed from, and what keeps a hundred thousand nodes small.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+GPU = "nvidia.com/gpu"
+CPU = "cpu"
+MEMORY = "memory"
+STORAGE = "ephemeral-storage"
+PODS = "pods"
+
+# What a node that does not say how many pods it takes is given: a number no gang comes near.
+UNLIMITED_PODS = 1 << 30
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A node taint; `effect` is NoSchedule, PreferNoSchedule or NoExecute."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+    @property
+    def transient(self) -> bool:
+        """Whether Kubernetes itself sets and lifts this taint as a node's condition changes."""
+        return self.key.startswith("node.kubernetes.io/")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node as a source read it: cpu in thousandths, memory in bytes, the rest in pieces."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    allocatable: Mapping[str, int] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    cordoned: bool = False
+    ready: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Which task of which workload a pod is, by Coterie's own labels."""
+
+    workload: str
+    group: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod that holds capacity on a node; finished pods are not in a cluster at all."""
+
+    name: str
+    node: str
+    requests: Mapping[str, int]
+    owner: str = ""
+    daemon: bool = False
+    terminating: bool = False
+    member: Member | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One label key over all nodes: `values[codes[n]]`, or no label where the code is -1."""
+
+    values: tuple[str, ...]
+    codes: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """Nodes sorted by name, and the pods on them. Arrays of capacity are indexed [resource, node]."""
+
+    names: tuple[str, ...]
+    columns: Mapping[str, Column]
+    resources: tuple[str, ...]
+    allocatable: Ints
+    taint_sets: tuple[tuple[Taint, ...], ...]
+    taint_set: npt.NDArray[np.int32]
+    cordoned: Bools
+    ready: Bools
+    pods: tuple[Pod, ...]
+    pod_node: npt.NDArray[np.int32]
+    pod_requests: Ints
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def position(self) -> Mapping[str, int]:
+        """Node index by node name."""
+        return {name: index for index, name in enumerate(self.names)}
+
+    def resource(self, name: str) -> int:
+        """Return the row of a resource, or -1 when no node and no pod knows it."""
+        try:
+            return self.resources.index(name)
+        except ValueError:
+            return -1
+
+    def column(self, label: str) -> Column:
+        """Return one label over all nodes; a label that no node has is an empty column."""
+        return self.columns.get(label) or Column((), np.full(len(self), -1, dtype=np.int32))
+
+    def label(self, node: int, key: str) -> str | None:
+        """Return one node's value of a label."""
+        column = self.columns.get(key)
+        if column is None or column.codes[node] < 0:
+            return None
+        return column.values[column.codes[node]]
+
+    def held(self, which: Iterable[int]) -> Ints:
+        """Sum what the pods at these indices hold, as [resource, node]."""
+        held = np.zeros_like(self.allocatable)
+        chosen = np.fromiter(which, dtype=np.int64)
+        if len(chosen):
+            np.add.at(held.T, self.pod_node[chosen], self.pod_requests.T[chosen])
+        return held
+
+    @staticmethod
+    def of(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> Cluster:
+        """Build a cluster. Nodes have distinct names; pods on nodes it does not have are left out."""
+        ordered = sorted(nodes, key=lambda node: natural(node.name))
+        names = tuple(node.name for node in ordered)
+        position = {name: index for index, name in enumerate(names)}
+        placed = sorted((pod for pod in pods if pod.node in position), key=lambda pod: pod.name)
+        resources = _resource_names(ordered, placed)
+        rows = {name: row for row, name in enumerate(resources)}
+
+        allocatable = np.zeros((len(resources), len(ordered)), dtype=np.int64)
+        allocatable[rows[PODS]] = UNLIMITED_PODS
+        for index, node in enumerate(ordered):
+            for name, amount in node.allocatable.items():
+                allocatable[rows[name], index] = amount
+        pod_requests = np.zeros((len(resources), len(placed)), dtype=np.int64)
+        pod_requests[rows[PODS]] = 1
+        for index, pod in enumerate(placed):
+            for name, amount in pod.requests.items():
+                pod_requests[rows[name], index] = amount
+
+        taint_ids: dict[tuple[Taint, ...], int] = {}
+        taint_set = [taint_ids.setdefault(node.taints, len(taint_ids)) for node in ordered]
+        return Cluster(
+            names=names,
+            columns=_columns(ordered),
+            resources=resources,
+            allocatable=allocatable,
+            taint_sets=tuple(taint_ids),
+            taint_set=np.array(taint_set, dtype=np.int32),
+            cordoned=np.array([node.cordoned for node in ordered], dtype=bool),
+            ready=np.array([node.ready for node in ordered], dtype=bool),
+            pods=tuple(placed),
+            pod_node=np.array([position[pod.node] for pod in placed], dtype=np.int32),
+            pod_requests=pod_requests,
+        )
+
+
+_DIGITS = re.compile(r"(\d+)")
+
+
+def natural(name: str) -> tuple[tuple[str, int], ...]:
+    """Sort key under which `n2` comes before `n10`."""
+    parts = _DIGITS.split(name)
+    texts, numbers = parts[::2], parts[1::2]
+    return tuple((text, int(number)) for text, number in zip(texts, [*numbers, "-1"], strict=True))
+
+
+def _resource_names(nodes: Sequence[Node], pods: Sequence[Pod]) -> tuple[str, ...]:
+    known = {CPU, MEMORY, PODS, GPU}
+    for node in nodes:
+        known.update(node.allocatable)
+    for pod in pods:
+        known.update(pod.requests)
+    return tuple(sorted(known))
+
+
+def _columns(nodes: Sequence[Node]) -> dict[str, Column]:
+    seen: dict[str, dict[str, int]] = {}
+    cells: dict[str, list[tuple[int, int]]] = {}
+    for index, node in enumerate(nodes):
+        for key, value in node.labels.items():
+            values = seen.setdefault(key, {})
+            cells.setdefault(key, []).append((index, values.setdefault(value, len(values))))
+    columns = {}
+    for key in sorted(seen):
+        codes = np.full(len(nodes), -1, dtype=np.int32)
+        where, code = np.array(cells[key], dtype=np.int32).T
+        codes[where] = code
+        columns[key] = Column(tuple(seen[key]), codes)
+    return columns

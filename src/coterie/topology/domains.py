@@ -1,0 +1,118 @@
+"""The domains that node labels form: every domain of every level is a contiguous slice of the sorted nodes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from coterie.topology.cluster import Cluster, natural
+from coterie.topology.levels import Topology
+
+Indices = npt.NDArray[np.int32]
+
+# Fabric ids that NVIDIA's tools report where there is no fabric: a null cluster UUID, with or without a clique.
+_NULL_FABRIC = re.compile(r"(0{8}-0{4}-0{4}-0{4}-0{12})(\.\d+)?")
+
+
+def is_null(label: str, value: str) -> bool:
+    """Tell whether a label value names no domain: empty, or a null NVLink fabric."""
+    if not value:
+        return True
+    if _NULL_FABRIC.fullmatch(value):
+        return True
+    return value == "0" and label.endswith(("gpu.clique", "gpu-clique"))
+
+
+@dataclass(frozen=True, eq=False)
+class Tier:
+    """All domains of one level. `parent` indexes the tier above and is 0 for the coarsest level.
+
+    A domain's identity is `values`, the tuple of label values from the coarsest level down.
+    """
+
+    start: Indices
+    end: Indices
+    parent: Indices
+    values: tuple[tuple[str, ...], ...]
+    of: Indices  # domain of each position, -1 outside
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class Domains:
+    """A cluster seen through a topology. Positions are nodes sorted by their domains, unlabelled ones last.
+
+    A node that lacks a level's label is in no domain there nor at any finer level; among its parent's positions it
+    stands after those that have it.
+    """
+
+    cluster: Cluster
+    topology: Topology
+    order: Indices  # node at each position
+    tiers: tuple[Tier, ...]
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def name(self, position: int) -> str:
+        """Return the name of the node at a position."""
+        return self.cluster.names[self.order[position]]
+
+    def values(self, position: int) -> dict[str, str]:
+        """Return level name to label value for the node at a position, as far as it has them."""
+        found: dict[str, str] = {}
+        for level, tier in zip(self.topology.levels, self.tiers, strict=True):
+            domain = tier.of[position]
+            if domain < 0:
+                break
+            found[level.name] = tier.values[domain][-1]
+        return found
+
+    @staticmethod
+    def of(cluster: Cluster, topology: Topology) -> Domains:
+        """Sort the nodes of a cluster into the domains of a topology."""
+        count = len(cluster)
+        keys = [_ranked(cluster, level.label) for level in topology.levels]
+        outside = np.zeros(count, dtype=bool)
+        masked = []
+        for codes, values in keys:
+            outside = outside | (codes < 0)
+            masked.append(np.where(outside, len(values), codes))
+        order = np.lexsort(masked[::-1]).astype(np.int32) if masked else np.arange(count, dtype=np.int32)
+        tiers: list[Tier] = []
+        above = np.zeros(count, dtype=np.int32)
+        for (_, values), codes in zip(keys, masked, strict=True):
+            tiers.append(_tier(codes[order], values, above, tiers[-1] if tiers else None))
+            above = tiers[-1].of
+        return Domains(cluster, topology, order, tuple(tiers))
+
+
+def _ranked(cluster: Cluster, label: str) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
+    """Return each node's value as its rank among the sorted values, -1 for missing and null ones."""
+    column = cluster.column(label)
+    good = sorted((value for value in column.values if not is_null(label, value)), key=natural)
+    rank = {value: index for index, value in enumerate(good)}
+    table = np.array([*(rank.get(value, -1) for value in column.values), -1], dtype=np.int32)
+    return table[column.codes], tuple(good)
+
+
+def _tier(codes: Indices, values: tuple[str, ...], above: Indices, parent: Tier | None) -> Tier:
+    inside = (codes < len(values)) & (above >= 0)
+    fresh = np.ones(len(codes), dtype=bool)
+    fresh[1:] = (codes[1:] != codes[:-1]) | (above[1:] != above[:-1])
+    start = np.flatnonzero(fresh & inside).astype(np.int32)
+    number = np.cumsum(fresh & inside) - 1
+    of = np.where(inside, number, -1).astype(np.int32)
+    size = np.bincount(of[inside], minlength=len(start)).astype(np.int32)
+    parents = above[start].astype(np.int32) if len(start) else np.zeros(0, dtype=np.int32)
+    own = [values[code] for code in codes[start]]
+    if parent is None:
+        full = tuple((value,) for value in own)
+    else:
+        full = tuple((*parent.values[up], value) for up, value in zip(parents, own, strict=True))
+    return Tier(start, start + size, parents, full, of)
