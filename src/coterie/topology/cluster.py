@@ -126,7 +126,7 @@ class Cluster:
         column = self.columns.get(key)
         if column is None or column.codes[node] < 0:
             return None
-        return column.values[column.codes[node]]
+        return column.values[int(column.codes[node])]
 
     def held(self, which: Iterable[int]) -> Ints:
         """Sum what the pods at these indices hold, as [resource, node]."""

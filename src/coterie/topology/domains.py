@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -59,9 +61,15 @@ class Domains:
     def __len__(self) -> int:
         return len(self.order)
 
+    @cached_property
+    def position(self) -> Mapping[str, int]:
+        """Position by node name."""
+        names = self.cluster.names
+        return {names[node]: position for position, node in enumerate(self.order.tolist())}
+
     def name(self, position: int) -> str:
         """Return the name of the node at a position."""
-        return self.cluster.names[self.order[position]]
+        return self.cluster.names[int(self.order[position])]
 
     def values(self, position: int) -> dict[str, str]:
         """Return level name to label value for the node at a position, as far as it has them."""

@@ -89,7 +89,11 @@ def level_faults(pairs: Sequence[tuple[str, str]]) -> list[Fault]:
         names.setdefault(name, index)
         if problem := label_fault(label):
             faults.append(
-                Fault(f'"{label}" is not a node label: {problem}', path=(index, "label"), hint="Example: topology.kubernetes.io/rack")
+                Fault(
+                    f'"{label}" is not a node label: {problem}',
+                    path=(index, "label"),
+                    hint="Example: topology.kubernetes.io/rack",
+                )
             )
         elif label in labels:
             faults.append(

@@ -1,0 +1,126 @@
+"""What is free on every node, and per shape how many pods of it fit where, kept up to date by deltas.
+
+Arrays are indexed by position (see `coterie.topology.domains`). A `Fit` is made the first time a shape is asked for;
+afterwards a change on a few nodes touches those nodes and the domains above them, nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from coterie.gang.tree import Shape
+from coterie.placement.eligibility import eligible
+from coterie.topology.cluster import PODS, Bools, Ints
+from coterie.topology.domains import Domains
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(eq=False, slots=True)
+class Fit:
+    """How many pods of one shape fit on each node, each domain of each level, and in all."""
+
+    rows: npt.NDArray[np.int64]  # the resources the shape asks for
+    need: Ints  # how much of each, as a column
+    mask: Bools  # nodes that may take the shape at all
+    fits: Ints
+    sums: tuple[Ints, ...]  # per level, per domain
+    total: int
+
+
+class Capacity:
+    """Free capacity of a cluster seen through a topology. Mutable; `copy` before asking what-if."""
+
+    def __init__(self, domains: Domains, free: Ints, usable: Bools, *, lift_transient: bool = False) -> None:
+        self.domains = domains
+        self.free = free
+        self.usable = usable
+        self._lift_transient = lift_transient
+        self._fits: dict[Shape, Fit] = {}
+
+    @staticmethod
+    def now(domains: Domains) -> Capacity:
+        """Return what is free now: allocatable less what pods hold, on nodes that are ready and not cordoned."""
+        cluster = domains.cluster
+        free = cluster.allocatable - cluster.held(range(len(cluster.pods)))
+        return Capacity(domains, free[:, domains.order], (cluster.ready & ~cluster.cordoned)[domains.order])
+
+    @staticmethod
+    def empty(domains: Domains) -> Capacity:
+        """Return what an empty cluster would offer: allocatable less what DaemonSets hold, every node in service."""
+        cluster = domains.cluster
+        free = cluster.allocatable - cluster.held(index for index, pod in enumerate(cluster.pods) if pod.daemon)
+        usable = np.ones(len(domains), dtype=bool)
+        return Capacity(domains, free[:, domains.order], usable, lift_transient=True)
+
+    def copy(self) -> Capacity:
+        """Return an independent capacity with the same content."""
+        return Capacity(self.domains, self.free.copy(), self.usable.copy(), lift_transient=self._lift_transient)
+
+    def fit(self, shape: Shape) -> Fit:
+        """Return the index of one shape, made on first use."""
+        found = self._fits.get(shape)
+        if found is None:
+            found = self._fits[shape] = self._make(shape)
+        return found
+
+    def take(self, shape: Shape, positions: Iterable[int], counts: Iterable[int]) -> None:
+        """Charge `counts[i]` pods of a shape to the node at `positions[i]`; negative counts give capacity back."""
+        where = np.fromiter(positions, dtype=np.int64)
+        amount = np.fromiter(counts, dtype=np.int64)
+        cluster = self.domains.cluster
+        for name, need in ((PODS, 1), *shape.requests):
+            row = cluster.resource(name)
+            if row >= 0:
+                np.subtract.at(self.free[row], where, amount * need)
+        self._refresh(np.unique(where))
+
+    def give(self, amounts: Ints) -> None:
+        """Add capacity given as [resource, position]; negative amounts take it."""
+        self.free += amounts
+        self._refresh(np.flatnonzero(amounts.any(axis=0)))
+
+    def open(self, positions: Iterable[int]) -> None:
+        """Put nodes back into service, as if they were uncordoned."""
+        where = np.fromiter(positions, dtype=np.int64)
+        self.usable[where] = True
+        self._refresh(where)
+
+    def _make(self, shape: Shape) -> Fit:
+        cluster = self.domains.cluster
+        asked = [(cluster.resource(name), need) for name, need in ((PODS, 1), *shape.requests)]
+        known = all(row >= 0 for row, _ in asked)
+        rows = np.array([row for row, _ in asked if row >= 0], dtype=np.int64)
+        need = np.array([[need] for row, need in asked if row >= 0], dtype=np.int64)
+        mask = eligible(shape, cluster, lift_transient=self._lift_transient)[self.domains.order] & known
+        fits = _count(self.free[rows], need, mask & self.usable)
+        sums = tuple(_sum(fits, tier.start, tier.end) for tier in self.domains.tiers)
+        return Fit(rows, need, mask, fits, sums, int(fits.sum()))
+
+    def _refresh(self, where: Positions) -> None:
+        for fit in self._fits.values():
+            fresh = _count(self.free[np.ix_(fit.rows, where)], fit.need, (fit.mask & self.usable)[where])
+            delta = fresh - fit.fits[where]
+            fit.fits[where] = fresh
+            fit.total += int(delta.sum())
+            for tier, sums in zip(self.domains.tiers, fit.sums, strict=True):
+                inside = tier.of[where]
+                labelled = inside >= 0
+                np.add.at(sums, inside[labelled], delta[labelled])
+
+
+def _count(free: Ints, need: Ints, mask: Bools) -> Ints:
+    counts: Ints = (free // need).min(axis=0)
+    np.maximum(counts, 0, out=counts)
+    counts[~mask] = 0
+    return counts
+
+
+def _sum(values: Ints, start: npt.NDArray[np.int32], end: npt.NDArray[np.int32]) -> Ints:
+    running = np.concatenate(([0], np.cumsum(values)))
+    sums: Ints = running[end] - running[start]
+    return sums

@@ -1,0 +1,67 @@
+"""Choosing the fewest places that hold a number of pods, and among those the tightest.
+
+The same question comes up twice: which domains a group is spread over when one is not enough, and which nodes of a
+domain are used.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+
+def fewest(room: Ints, wanted: int) -> int | None:
+    """Return the least number of places whose room adds up to `wanted`; None when all together do not."""
+    if wanted <= 0:
+        return 0
+    best = int(room.max(initial=0))
+    if best >= wanted:
+        return 1
+    falling = np.sort(room)[::-1].cumsum()
+    if not len(falling) or falling[-1] < wanted:
+        return None
+    return int(np.searchsorted(falling, wanted)) + 1
+
+
+def tightest(room: Ints, wanted: int, ties: Ints | None = None) -> list[tuple[int, int]]:
+    """Spread `wanted` pods over the fewest places, leaving as little room as possible in the places used.
+
+    Returns (index, pods) pairs; `wanted` must fit. Among equal places those with the smaller `ties` value go first,
+    then those with the smaller index.
+    """
+    count = fewest(room, wanted)
+    if count is None:
+        raise ValueError("the pods do not fit")
+    usable = np.flatnonzero(room > 0)
+    keys = (usable, room[usable]) if ties is None else (usable, ties[usable], room[usable])
+    rising = usable[np.lexsort(keys)]
+    sizes = room[rising].tolist()
+    places = rising.tolist()
+    slack = sum(sizes[len(sizes) - count :]) - wanted
+    chosen = _shrink(sizes, count, slack)
+    result = []
+    left = wanted
+    # The fullest places are filled to the brim, so that what remains is in one piece.
+    for where in sorted(chosen, key=lambda where: sizes[where]):
+        pods = min(left, sizes[where])
+        result.append((places[where], pods))
+        left -= pods
+    return [pair for pair in result if pair[1] > 0]
+
+
+def _shrink(sizes: list[int], count: int, slack: int) -> list[int]:
+    """Pick `count` indices of the rising list `sizes`: its top ones, each lowered as far as the slack allows."""
+    taken: list[int] = []
+    used: set[int] = set()
+    for top in range(len(sizes) - count, len(sizes)):
+        low = bisect_left(sizes, sizes[top] - slack)
+        while low in used:
+            low += 1
+        slack -= sizes[top] - sizes[low]
+        taken.append(low)
+        used.add(low)
+    return taken

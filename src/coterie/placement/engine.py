@@ -1,0 +1,169 @@
+"""The engine's front door: place a gang on a capacity, as well as its preferences allow, or prove that it cannot be.
+
+The objective is lexicographic: level by level from the finest to the coarsest, the number of extra domains that
+preferred groups use. Each level is settled by asking, from a lower bound upwards, whether that many are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from coterie.gang.tree import Gang
+from coterie.placement.budget import DEFAULT_BUDGET, Budget, Exhausted
+from coterie.placement.capacity import Capacity
+from coterie.placement.choosing import fewest
+from coterie.placement.ledger import Piece
+from coterie.placement.packing import Item, Packer, Region
+from coterie.placement.problem import Problem, compile_gang
+from coterie.placement.search import Search
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A placement of every task. `extra` is the cost of preferences, per level with a preferred group."""
+
+    nodes: Mapping[str, str]
+    positions: Mapping[str, int]
+    extra: Mapping[str, int]
+    optimal: bool
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """No placement: proved, or not found before the budget ended."""
+
+    proved: bool
+    steps: int
+
+
+def place(
+    gang: Gang, capacity: Capacity, *, anchors: Mapping[str, str] | None = None, budget: int = DEFAULT_BUDGET
+) -> Found | Absent:
+    """Place all tasks of a gang or none. Tasks in `anchors` already run on the named node and stay there."""
+    domains = capacity.domains
+    fixed = {task: domains.position[node] for task, node in (anchors or {}).items()}
+    problem = compile_gang(gang, domains, fixed)
+    steps = Budget(budget)
+    try:
+        solution, optimal = _Question(problem, capacity, steps).best()
+    except Exhausted:
+        return Absent(proved=False, steps=steps.spent)
+    if solution is None:
+        return Absent(proved=True, steps=steps.spent)
+    positions = {**fixed, **solution}
+    names = {task.name: domains.name(positions[task.name]) for task in gang.all_tasks()}
+    extra = {domains.topology.names[level]: pods for level, pods in sorted(_costs(problem, capacity, solution).items())}
+    return Found(names, positions, extra, optimal, steps.spent)
+
+
+Solution = dict[str, int]
+
+
+class _Question:
+    """One gang on one capacity, asked with different limits."""
+
+    def __init__(self, problem: Problem, capacity: Capacity, budget: Budget) -> None:
+        self._problem = problem
+        self._capacity = capacity
+        self._budget = budget
+        self._packer = Packer(capacity, problem.shapes, budget)
+
+    def best(self) -> tuple[Solution | None, bool]:
+        """Return the best solution and whether it is proved to be; raise `Exhausted` when none was found in time."""
+        levels = self._problem.preferred_levels()
+        least = {level: self._least(level) for level in levels}
+        if levels and (ideal := self._ask(least)) is not None:
+            return ideal, True
+        best = self._ask({})
+        if best is None:
+            return None, True
+        settled: dict[int, int] = {}
+        try:
+            for level in levels:
+                most = _costs(self._problem, self._capacity, best)[level]
+                for limit in range(least[level], most):
+                    if (better := self._ask({**settled, level: limit})) is not None:
+                        best, most = better, limit
+                        break
+                settled[level] = most
+        except Exhausted:
+            return best, False
+        return best, True
+
+    def _ask(self, limits: Mapping[int, int]) -> Solution | None:
+        pieces = Search(self._problem, self._capacity, limits, self._packer, self._budget).run()
+        return None if pieces is None else self._deal(pieces)
+
+    def _deal(self, pieces: list[Piece]) -> Solution:
+        """Give every task a node: the packer puts the pieces on nodes, names are dealt out in order."""
+        totals: dict[tuple[int, Region], int] = {}
+        for piece in pieces:
+            key = (self._problem.classes[piece.class_].shape, piece.region)
+            totals[key] = totals.get(key, 0) + piece.pods
+        items = tuple(sorted(Item(shape, region, count) for (shape, region), count in totals.items()))
+        packing = self._packer.pack(items) if items else ()
+        if packing is None:
+            raise AssertionError("pieces that were checked together do not pack together")
+        slots = {
+            (item.shape, item.region): [position for position, pods in sorted(pairs) for _ in range(pods)]
+            for item, pairs in zip(items, packing, strict=True)
+        }
+        nodes: dict[int, list[int]] = {}
+        for piece in pieces:
+            pool = slots[self._problem.classes[piece.class_].shape, piece.region]
+            nodes.setdefault(piece.class_, []).extend(pool[: piece.pods])
+            del pool[: piece.pods]
+        return {
+            task.name: position
+            for number, positions in nodes.items()
+            for task, position in zip(self._problem.classes[number].tasks, sorted(positions), strict=True)
+        }
+
+    def _least(self, level: int) -> int:
+        """Return a lower bound of the extra domains at a level: each preferred group as if it were alone."""
+        total = 0
+        tier = self._capacity.domains.tiers[level]
+        for number, branch in enumerate(self._problem.branches):
+            if number == 0 or branch.required or branch.level != level:
+                continue
+            own = frozenset(domain for domain in branch.anchored if domain >= 0)
+            there = len(own) + branch.anchored.count(-1)
+            more = 0
+            for shape, pods in self._below(number).items():
+                fit = self._capacity.fit(self._problem.shapes[shape])
+                room = fit.sums[level].copy()
+                left = pods - int(sum(room[domain] for domain in own))
+                room[list(own)] = 0
+                outside = int(fit.fits[tier.of < 0].sum())
+                ones = np.ones(max(0, min(outside, left)), dtype=np.int64)
+                more = max(more, fewest(np.concatenate((room, ones)), left) or 0)
+            total += max(0, there + more - 1)
+        return total
+
+    def _below(self, branch: int) -> dict[int, int]:
+        inside = {branch}
+        for number, other in enumerate(self._problem.branches):
+            if other.parent in inside:
+                inside.add(number)
+        totals: dict[int, int] = {}
+        for one in self._problem.classes:
+            if one.branch in inside:
+                totals[one.shape] = totals.get(one.shape, 0) + one.count
+        return totals
+
+
+def _costs(problem: Problem, capacity: Capacity, solution: Solution) -> dict[int, int]:
+    """Return what a solution costs: per level the extra domains of its preferred groups."""
+    positions = {**problem.anchors, **solution}
+    costs = dict.fromkeys(problem.preferred_levels(), 0)
+    for branch in problem.branches[1:]:
+        if branch.required or branch.group is None:
+            continue
+        of = capacity.domains.tiers[branch.level].of
+        found = [int(of[positions[task.name]]) for task in branch.group.all_tasks()]
+        costs[branch.level] += len({domain for domain in found if domain >= 0}) + found.count(-1) - 1
+    return costs

@@ -1,0 +1,106 @@
+"""The part of a problem that one question is about: the branches that bind in it, and what hangs below each.
+
+A preferred branch whose level has no limit yet is lifted out: what hangs below it belongs to the branch above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from coterie.placement.problem import ROOT, Problem
+
+Amounts = tuple[tuple[int, int], ...]  # (class, pods) pairs, sorted, no zeros
+
+
+class Outline:
+    """Kept branches with their kept children, own classes and demands; branches without pods are left out."""
+
+    def __init__(self, problem: Problem, limits: Mapping[int, int]) -> None:
+        self.problem = problem
+        kept = [
+            number == ROOT or branch.required or branch.level in limits
+            for number, branch in enumerate(problem.branches)
+        ]
+        self.home: list[int] = []
+        for number, branch in enumerate(problem.branches):
+            self.home.append(number if kept[number] else self.home[branch.parent])
+        count = len(problem.branches)
+        self.own: list[list[int]] = [[] for _ in range(count)]
+        self.below: list[list[int]] = [[] for _ in range(count)]
+        for number, one in enumerate(problem.classes):
+            self.own[self.home[one.branch]].append(number)
+        self.children: list[list[int]] = [[] for _ in range(count)]
+        for number in range(count - 1, -1, -1):
+            self.below[number].extend(self.own[number])
+            if number != ROOT and kept[number] and self.below[number]:
+                above = self.home[problem.branches[number].parent]
+                self.children[above].append(number)
+                self.below[above].extend(self.below[number])
+        self.need = [self._need(classes) for classes in self.below]
+        for children in self.children:
+            # The largest first: what is hardest to place is placed while there is most room.
+            children.sort(key=lambda number: (-sum(self.need[number].values()), number))
+        self.signature: list[int] = [0] * count
+        self._signatures()
+        self.levels = sorted(
+            {problem.branches[number].level for number in range(1, count) if self.below[number] and kept[number]}
+        )
+        # Per branch, the preferred branches at or below it.
+        self.preferred: list[list[int]] = [[] for _ in range(count)]
+        for number in range(count - 1, ROOT, -1):
+            if kept[number] and not problem.branches[number].required:
+                self.preferred[number].append(number)
+            if kept[number]:
+                self.preferred[self.home[problem.branches[number].parent]].extend(self.preferred[number])
+
+    def everything(self, branch: int) -> Amounts:
+        """Return all pods below a branch."""
+        return tuple((one, self.problem.classes[one].count) for one in sorted(self.below[branch]))
+
+    def within(self, branch: int, amounts: Amounts) -> Amounts:
+        """Return those of the amounts that belong below a branch."""
+        mine = set(self.below[branch])
+        return tuple(pair for pair in amounts if pair[0] in mine)
+
+    def shapes(self, amounts: Amounts) -> dict[int, int]:
+        """Add amounts up by shape."""
+        totals: dict[int, int] = {}
+        for one, pods in amounts:
+            shape = self.problem.classes[one].shape
+            totals[shape] = totals.get(shape, 0) + pods
+        return totals
+
+    def atoms(self, branch: int, amounts: Amounts) -> list[tuple[Amounts, int]]:
+        """Return what may be divided when a branch is spread: (unit, how many) pairs.
+
+        Pods of a required branch stay together, so such a branch is one unit; equal ones are counted together.
+        """
+        mine = dict(amounts)
+        units: list[tuple[Amounts, int]] = [(((one, 1),), mine[one]) for one in self.own[branch] if mine.get(one)]
+        for child in self.children[branch]:
+            inside = self.within(child, amounts)
+            if not inside:
+                continue
+            if self.problem.branches[child].required:
+                units.append((inside, 1))
+            else:
+                units.extend(self.atoms(child, inside))
+        return units
+
+    def _need(self, classes: list[int]) -> dict[int, int]:
+        totals: dict[int, int] = {}
+        for number in classes:
+            one = self.problem.classes[number]
+            totals[one.shape] = totals.get(one.shape, 0) + one.count
+        return totals
+
+    def _signatures(self) -> None:
+        """Give branches that ask for the same the same signature, so that they are interchangeable in the search."""
+        known: dict[object, int] = {}
+        for number in range(len(self.problem.branches) - 1, -1, -1):
+            branch = self.problem.branches[number]
+            own = sorted((self.problem.classes[one].shape, self.problem.classes[one].count) for one in self.own[number])
+            children = sorted(self.signature[child] for child in self.children[number])
+            anchored = (number,) if branch.anchored else ()
+            key = (branch.level, branch.required, tuple(own), tuple(children), anchored)
+            self.signature[number] = known.setdefault(key, len(known))

@@ -1,0 +1,88 @@
+"""A gang compiled to integers: shapes, classes of equal tasks, and the tree of branches above them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from coterie.gang.tree import Gang, Group, Shape, Task
+from coterie.topology.domains import Domains
+
+ROOT = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """Tasks of one shape at one place in the tree: only their number matters."""
+
+    branch: int
+    shape: int
+    tasks: tuple[Task, ...]
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A node of the constraint tree; branch 0 is the root, which constrains nothing.
+
+    `anchored` holds the domain of every task below that already runs, -1 for one outside every domain.
+    """
+
+    level: int
+    required: bool
+    parent: int
+    group: Group | None = None
+    anchored: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is to be placed. Branches come parents first; anchored tasks (task -> position) are in no class."""
+
+    shapes: tuple[Shape, ...]
+    classes: tuple[Class, ...]
+    branches: tuple[Branch, ...]
+    anchors: Mapping[str, int]
+
+    def preferred_levels(self) -> list[int]:
+        """Levels on which something is preferred, finest first: the order of the objective."""
+        return sorted({branch.level for branch in self.branches[1:] if not branch.required}, reverse=True)
+
+
+def compile_gang(gang: Gang, domains: Domains, anchors: Mapping[str, int]) -> Problem:
+    """Compile a gang; `anchors` gives the position of the node of each task that already runs."""
+    shapes: dict[Shape, int] = {}
+    classes: list[Class] = []
+    branches: list[Branch] = [Branch(level=-1, required=True, parent=-1)]
+
+    def sort_in(tasks: Sequence[Task], branch: int) -> None:
+        by_shape: dict[int, list[Task]] = {}
+        numbers: dict[int, int] = {}  # shapes are shared objects: look one up once, not once per task
+        for task in tasks:
+            if task.name in anchors:
+                continue
+            number = numbers.get(id(task.shape))
+            if number is None:
+                number = numbers[id(task.shape)] = shapes.setdefault(task.shape, len(shapes))
+            by_shape.setdefault(number, []).append(task)
+        classes.extend(Class(branch, shape, tuple(members)) for shape, members in by_shape.items())
+
+    def descend(groups: Iterable[Group], parent: int) -> None:
+        for group in groups:
+            level = domains.topology.index(group.level)
+            tier = domains.tiers[level]
+            at: tuple[int, ...] = ()
+            if anchors:
+                at = tuple(int(tier.of[anchors[task.name]]) for task in group.all_tasks() if task.name in anchors)
+            branches.append(Branch(level, group.required, parent, group, at))
+            number = len(branches) - 1
+            sort_in(group.tasks, number)
+            descend(group.groups, number)
+
+    descend(gang.groups, ROOT)
+    sort_in(gang.tasks, ROOT)
+    return Problem(tuple(shapes), tuple(classes), tuple(branches), anchors)
