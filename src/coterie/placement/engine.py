@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from coterie.gang.tree import Gang
+from coterie.placement.bench import Item, Region
 from coterie.placement.budget import DEFAULT_BUDGET, Budget, Exhausted
 from coterie.placement.capacity import Capacity
 from coterie.placement.choosing import fewest
 from coterie.placement.ledger import Piece
-from coterie.placement.packing import Item, Packer, Region
+from coterie.placement.packing import Packer
 from coterie.placement.problem import Problem, compile_gang
 from coterie.placement.search import Search
 
@@ -130,7 +131,7 @@ class _Question:
         for number, branch in enumerate(self._problem.branches):
             if number == 0 or branch.required or branch.level != level:
                 continue
-            own = frozenset(domain for domain in branch.anchored if domain >= 0)
+            own = branch.homes()
             there = len(own) + branch.anchored.count(-1)
             more = 0
             for shape, pods in self._below(number).items():

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from coterie.placement.bench import Item, Region
 from coterie.placement.capacity import Capacity
-from coterie.placement.packing import Item, Packer, Region
+from coterie.placement.packing import Packer
 from coterie.placement.problem import Problem
 from coterie.topology.cluster import Ints
 
@@ -22,8 +23,8 @@ class Piece(NamedTuple):
 class Ledger:
     """Commitments and their undoing.
 
-    For one shape, counting is exact: the regions are nested or disjoint, so pods fit exactly when no domain is asked
-    for more than it has. Where shapes meet, or pods are bound to nodes that lack a label, the packer decides.
+    For one shape in single domains counting is exact: the regions are nested or disjoint, so pods fit exactly when no
+    domain is asked for more than it has. Where shapes meet or regions overlap, the packer decides.
     """
 
     def __init__(self, problem: Problem, capacity: Capacity, packer: Packer) -> None:
@@ -36,12 +37,13 @@ class Ledger:
         self.taken: dict[tuple[int, int], dict[int, int]] = {}
 
     def chain(self, region: Region) -> list[tuple[int, int]]:
-        """Return (level, domain) of the region and of everything above it, the whole cluster last."""
-        level, domain = region.level, region.domain
+        """Return (level, domain) of every domain that holds the whole region, the finest first, the cluster last."""
+        level, domains = region.level, set(region.domains)
         links = []
         while level >= 0:
-            links.append((level, domain))
-            domain = int(self._tiers[level].parent[domain])
+            if len(domains) == 1:
+                links.append((level, next(iter(domains))))
+            domains = {int(self._tiers[level].parent[domain]) for domain in domains}
             level -= 1
         links.append((-1, 0))
         return links
@@ -68,20 +70,20 @@ class Ledger:
             piece = self.pieces.pop()
             self._book(self.chain(piece.region), self._problem.classes[piece.class_].shape, -piece.pods)
 
-    def room(self, level: int, shape: int, low: int, high: int) -> Ints:
-        """Return the room left in domains low..high-1 of a level, by counting alone."""
-        room = self._fits[shape].sums[level][low:high]
+    def room(self, level: int, shape: int) -> Ints:
+        """Return the room left in every domain of a level, by counting alone: an upper bound where regions overlap."""
+        room = self._fits[shape].sums[level]
         taken = self.taken.get((level, shape))
         if taken:
             room = room.copy()
-            for domain, pods in taken.items():
-                if low <= domain < high:
-                    room[domain - low] -= pods
+            room[list(taken)] -= list(taken.values())
         return room
 
     def touched(self, level: int, domain: int) -> bool:
-        """Tell whether anything is committed inside a domain."""
-        return any(self.taken.get((level, shape), {}).get(domain) for shape in range(len(self._fits)))
+        """Tell whether anything is, or may be, committed inside a domain."""
+        if any(self.taken.get((level, shape), {}).get(domain) for shape in range(len(self._fits))):
+            return True
+        return any(not simple(piece.region) and self._meets(piece.region, level, domain) for piece in self.pieces)
 
     def items(self, pieces: Sequence[Piece]) -> tuple[Item, ...]:
         """Add pieces up to items for the packer."""
@@ -93,15 +95,29 @@ class Ledger:
 
     def _packs(self, region: Region) -> bool:
         items = self.items(self._sharing(region))
-        counting = all(item.shape == items[0].shape and item.region.lacking < 0 for item in items)
+        counting = all(item.shape == items[0].shape and simple(item.region) for item in items)
         return counting or self._packer.pack(items) is not None
 
     def _sharing(self, region: Region) -> list[Piece]:
         """Return the pieces that may meet those of a region on a node."""
-        if any(piece.region.level < 0 for piece in self.pieces):
+        tops = [self.chain(piece.region) for piece in self.pieces]
+        if any(len(chain) == 1 for chain in tops):
             return self.pieces
-        top = self.chain(region)[-2]
-        return [piece for piece in self.pieces if self.chain(piece.region)[-2] == top]
+        own = self.chain(region)[-2]
+        return [piece for piece, chain in zip(self.pieces, tops, strict=True) if chain[-2] == own]
+
+    def _meets(self, region: Region, level: int, domain: int) -> bool:
+        """Tell whether a region and a domain share nodes, lacking labels aside."""
+        at, ours, theirs = max(region.level, level), {domain}, set(region.domains)
+        while at > min(region.level, level):
+            parent = self._tiers[at].parent
+            if level == at:
+                ours = {int(parent[one]) for one in ours}
+                level -= 1
+            else:
+                theirs = {int(parent[one]) for one in theirs}
+            at -= 1
+        return region.level < 0 or bool(ours & theirs)
 
     def _book(self, chain: Sequence[tuple[int, int]], shape: int, count: int) -> None:
         for level, domain in chain:
@@ -111,3 +127,8 @@ class Ledger:
                 taken[domain] = pods
             else:
                 del taken[domain]
+
+
+def simple(region: Region) -> bool:
+    """Tell whether a region is one domain: such regions are nested or disjoint."""
+    return len(region.domains) == 1 and region.lacking < 0

@@ -70,22 +70,18 @@ class Outline:
             totals[shape] = totals.get(shape, 0) + pods
         return totals
 
-    def atoms(self, branch: int, amounts: Amounts) -> list[tuple[Amounts, int]]:
-        """Return what may be divided when a branch is spread: (unit, how many) pairs.
+    def own_of(self, branch: int, amounts: Amounts) -> Amounts:
+        """Return those of the amounts that hang directly on a branch."""
+        mine = set(self.own[branch])
+        return tuple(pair for pair in amounts if pair[0] in mine)
 
-        Pods of a required branch stay together, so such a branch is one unit; equal ones are counted together.
-        """
-        mine = dict(amounts)
-        units: list[tuple[Amounts, int]] = [(((one, 1),), mine[one]) for one in self.own[branch] if mine.get(one)]
+    def separable(self, branch: int, amounts: Amounts) -> Amounts:
+        """Return those of the amounts that no required branch below this one keeps together."""
+        free = list(self.own_of(branch, amounts))
         for child in self.children[branch]:
-            inside = self.within(child, amounts)
-            if not inside:
-                continue
-            if self.problem.branches[child].required:
-                units.append((inside, 1))
-            else:
-                units.extend(self.atoms(child, inside))
-        return units
+            if not self.problem.branches[child].required:
+                free.extend(self.separable(child, self.within(child, amounts)))
+        return tuple(sorted(free))
 
     def _need(self, classes: list[int]) -> dict[int, int]:
         totals: dict[int, int] = {}

@@ -38,6 +38,10 @@ class Branch:
     group: Group | None = None
     anchored: tuple[int, ...] = ()
 
+    def homes(self) -> frozenset[int]:
+        """Return the domains in which tasks below already run."""
+        return frozenset(domain for domain in self.anchored if domain >= 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:

@@ -1,9 +1,9 @@
 """Choosing domains: a depth-first search over the branches of the constraint tree.
 
-A job is "put these pods, all below one branch, somewhere inside this region". A required branch takes one domain. A
-preferred branch takes one too if it can, and is spread over several as far as the limit of its level allows: each
-domain after the first costs one, and so does each pod on a node outside every domain of that level. Pods without a
-branch of their own are bound to their region and the ledger checks that they fit.
+A job says to put some pods, all below one branch, somewhere inside a region. A required branch takes one domain. A
+preferred branch takes one if it can, and several as far as the limit of its level allows: each domain after the first
+costs one, and so does each pod on a node outside every domain of that level. Only the set of domains is chosen; which
+pod goes to which of them is left to the packer, which checks every commitment.
 
 Choice points are generators: each applies one option, yields the jobs that are left, and takes the option back when
 it is asked for the next. States from which everything failed are remembered up to symmetry.
@@ -15,13 +15,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from coterie.placement.bench import EVERYWHERE, Region
 from coterie.placement.budget import Budget
 from coterie.placement.capacity import Capacity
 from coterie.placement.choosing import fewest, tightest
 from coterie.placement.job import Agenda, Job
 from coterie.placement.ledger import Ledger, Piece
 from coterie.placement.outline import Amounts, Outline
-from coterie.placement.packing import EVERYWHERE, Packer, Region
+from coterie.placement.packing import Packer
 from coterie.placement.problem import ROOT, Problem
 from coterie.placement.symmetry import Symmetry
 from coterie.topology.cluster import Ints
@@ -41,8 +42,7 @@ class Search:
         self._budget = budget
         self._symmetry = Symmetry(problem, capacity, self._outline, self._ledger)
         self._extra = dict(limits)
-        self._used: dict[int, frozenset[int]] = {}
-        self._started: set[int] = set()  # preferred branches with a pod somewhere, inside a domain or outside all
+        self._started: set[int] = set()  # preferred branches that have a pod somewhere before their job comes up
         self._backtracked = False
 
     def run(self) -> list[Piece] | None:
@@ -52,12 +52,8 @@ class Search:
         outline = self._outline
         agenda = [Job(child, EVERYWHERE, outline.everything(child)) for child in outline.children[ROOT]]
         if outline.own[ROOT]:
-            own = set(outline.own[ROOT])
-            loose = tuple(pair for pair in outline.everything(ROOT) if pair[0] in own)
-            agenda.append(Job(ROOT, EVERYWHERE, loose))
-        if not agenda:
-            return []
-        return self._solve(tuple(agenda))
+            agenda.append(Job(ROOT, EVERYWHERE, outline.own_of(ROOT, outline.everything(ROOT))))
+        return self._solve(tuple(agenda)) if agenda else []
 
     def _solve(self, agenda: Agenda) -> list[Piece] | None:
         frames = [(agenda, self._options(agenda))]
@@ -85,10 +81,8 @@ class Search:
                 if len(set(branch.anchored)) > 1 or -1 in branch.anchored:
                     return False
             elif branch.level in self._extra:
-                real = frozenset(domain for domain in branch.anchored if domain >= 0)
-                self._used[number] = real
                 self._started.add(number)
-                self._extra[branch.level] -= len(real) + branch.anchored.count(-1) - 1
+                self._extra[branch.level] -= len(branch.homes()) + branch.anchored.count(-1) - 1
                 if self._extra[branch.level] < 0:
                     return False
         return True
@@ -98,213 +92,221 @@ class Search:
     def _options(self, agenda: Agenda) -> Iterator[Agenda]:
         job, rest = agenda[0], agenda[1:]
         if job.branch == ROOT:
-            mark = len(self._ledger.pieces)
-            self._budget.spend()
-            if self._bind(job.amounts, EVERYWHERE):
-                yield rest
-            self._ledger.undo(mark)
-        elif self._branches[job.branch].required:
-            yield from self._together(job, rest)
-        else:
-            yield from self._together(job, rest)
-            yield from self._apart(job, rest)
-
-    def _together(self, job: Job, rest: Agenda) -> Iterator[Agenda]:
-        """Put the whole job into one domain, the tightest first."""
+            yield from self._bind(job.amounts, EVERYWHERE, rest)
+            return
         for domain in self._candidates(job):
-            yield from self._put(job, domain, job.amounts, rest)
+            yield from self._put(job, (domain,), rest)
+        if not self._branches[job.branch].required:
+            for domains in self._spreads(job):
+                yield from self._put(job, domains, rest)
+            yield from self._outside(job, rest)
 
-    def _put(self, job: Job, domain: int, amounts: Amounts, rest: Agenda) -> Iterator[Agenda]:
-        """Put some pods of a job into one domain and yield what is left to do."""
+    def _put(self, job: Job, domains: tuple[int, ...], rest: Agenda) -> Iterator[Agenda]:
+        """Put a job into some domains of its level and yield what is left to do."""
         self._budget.spend()
-        branch = job.branch
-        level = self._branches[branch].level
-        before = (self._used.get(branch, frozenset()), branch in self._started, self._extra.get(level, 0))
-        if not self._branches[branch].required:
-            price = self._price(branch, domain)
-            if price > self._extra[level]:
+        branch = self._branches[job.branch]
+        price = 0
+        if not branch.required:
+            price = len(set(domains) - branch.homes()) - (job.branch not in self._started)
+            if price > self._extra[branch.level]:
                 return
-            self._extra[level] -= price
-            self._used[branch] = before[0] | {domain}
-            self._started.add(branch)
-        mark = len(self._ledger.pieces)
-        region = Region(level, domain)
-        own = set(self._outline.own[branch])
-        if self._bind(tuple(pair for pair in amounts if pair[0] in own), region):
-            inner = (
-                Job(child, region, self._outline.within(child, amounts)) for child in self._outline.children[branch]
-            )
-            yield (*(child for child in inner if child.amounts), *rest)
-        self._ledger.undo(mark)
-        if not self._branches[branch].required:
-            self._restore(branch, level, before)
-
-    def _apart(self, job: Job, rest: Agenda) -> Iterator[Agenda]:
-        """Spread a preferred job over several domains, and at last over nodes outside every domain."""
-        branch, level = job.branch, self._branches[job.branch].level
-        if self._extra[level] or self._used.get(branch):
-            if job.among is None:
-                yield from self._ideal(job, rest)
-            order = self._spreading_order(job)
-            for at, domain in enumerate(order):
-                left = self._extra[level] - self._price(branch, domain)
-                if left < 0:
-                    continue
-                if not self._reachable(job, order[at:], left + 1):
-                    break
-                later = order[at + 1 :]
-                for part in self._parts(job, level, domain):
-                    onward = job._replace(amounts=_less(job.amounts, part), among=later)
-                    if self._reachable(onward, later, left):
-                        yield from self._put(job, domain, part, (onward, *rest))
-        yield from self._outside(job, rest)
-
-    def _ideal(self, job: Job, rest: Agenda) -> Iterator[Agenda]:
-        """Spread a simple group over the fewest, tightest domains at once: the answer when nobody competes."""
-        branch = job.branch
-        if self._outline.children[branch] or len(job.amounts) != 1 or self._used.get(branch):
-            return
-        (class_, pods), level = job.amounts[0], self._branches[branch].level
-        low, high = self._range(job)
-        room = self._ledger.room(level, next(iter(self._outline.shapes(job.amounts))), low, high)
-        count = fewest(room, pods)
-        if count is None or count - 1 > self._extra[level]:
-            return
-        self._budget.spend(count)
-        before = (frozenset[int](), branch in self._started, self._extra[level])
-        chosen = tightest(room, pods)
-        self._extra[level] -= count - 1
-        self._used[branch] = frozenset(low + domain for domain, _ in chosen)
-        self._started.add(branch)
-        mark = len(self._ledger.pieces)
-        if all(self._ledger.commit(class_, Region(level, low + domain), part) for domain, part in chosen):
-            yield rest
-        self._ledger.undo(mark)
-        self._restore(branch, level, before)
+            self._extra[branch.level] -= price
+        region = Region(branch.level, domains)
+        children = self._outline.children[job.branch]
+        inner = (Job(child, region, self._outline.within(child, job.amounts)) for child in children)
+        onward = (*(child for child in inner if child.amounts), *rest)
+        yield from self._bind(self._outline.own_of(job.branch, job.amounts), region, onward)
+        if price:
+            self._extra[branch.level] += price
 
     def _outside(self, job: Job, rest: Agenda) -> Iterator[Agenda]:
-        """Put a preferred job on nodes that are in no domain of its level; every pod there is a domain of its own."""
-        branch, level = job.branch, self._branches[job.branch].level
-        region = Region(job.region.level, job.region.domain, level)
-        if job.region.lacking >= 0:
-            region = job.region
-        fits = all(
-            self._packer.room(shape, region) >= pods for shape, pods in self._outline.shapes(job.amounts).items()
-        )
-        if not fits or not self._divisible(branch, job.amounts):
-            return
-        self._budget.spend()
-        extra, started = dict(self._extra), set(self._started)
+        """Put some pods of a preferred job on nodes in no domain of its level; each is a domain of its own there."""
+        level = self._branches[job.branch].level
+        region = Region(job.region.level, job.region.domains, level)
+        most = self._extra[level] + (job.branch not in self._started)
+        loosest = {shape: self._packer.room(shape, region) for shape in self._outline.shapes(job.amounts)}
+        for part in self._parts(self._outline.separable(job.branch, job.amounts), loosest, most):
+            self._budget.spend()
+            extra, started = dict(self._extra), set(self._started)
+            if self._charge_outside(job.branch, part):
+                left = _less(job.amounts, part)
+                onward = ((job._replace(amounts=left), *rest)) if left else rest
+                yield from self._bind(part, region, onward)
+            self._extra, self._started = extra, started
+
+    def _bind(self, amounts: Amounts, region: Region, onward: Agenda) -> Iterator[Agenda]:
+        """Bind pods to a region; yield once if they fit beside everything else."""
         mark = len(self._ledger.pieces)
-        if self._charge_outside(branch, job.amounts) and self._bind(job.amounts, region):
-            yield rest
+        if all(self._ledger.commit(class_, region, pods) for class_, pods in amounts):
+            yield onward
         self._ledger.undo(mark)
-        self._extra, self._started = extra, started
 
     # --- candidates ----------------------------------------------------------------------------------------------
 
-    def _range(self, job: Job) -> tuple[int, int]:
-        """Return the first domain of the branch's level inside the job's region, and the one after the last."""
-        level = self._branches[job.branch].level
+    def _range(self, region: Region, level: int) -> Ints:
+        """Return the domains of a level inside a region."""
         tier = self._tiers[level]
-        if job.region.lacking >= 0:
-            return 0, 0
-        if job.region.level < 0:
-            return 0, len(tier)
-        above = self._tiers[job.region.level]
-        edges = (above.start[job.region.domain], above.end[job.region.domain])
-        low, high = np.searchsorted(tier.start, edges)
-        return int(low), int(high)
+        if region.lacking >= 0:
+            return np.zeros(0, dtype=np.int64)
+        if region.level < 0:
+            return np.arange(len(tier))
+        above = self._tiers[region.level]
+        spans = (np.searchsorted(tier.start, (above.start[one], above.end[one])) for one in region.domains)
+        return np.concatenate([np.arange(low, high) for low, high in spans])
+
+    def _room(self, job: Job) -> tuple[Ints, Ints, Ints]:
+        """Return the domains open to a job, their room for it in all, and how far each is from holding it whole."""
+        branch = self._branches[job.branch]
+        domains = self._range(job.region, branch.level)
+        if branch.required and branch.anchored:
+            domains = domains[domains == branch.anchored[0]]
+        total: Ints = np.zeros(len(domains), dtype=np.int64)
+        short: Ints = np.zeros(len(domains), dtype=np.int64)
+        for shape, pods in self._outline.shapes(job.amounts).items():
+            room = self._ledger.room(branch.level, shape)[domains]
+            total += room
+            short = np.maximum(short, pods - room)
+        return domains, total, short
 
     def _candidates(self, job: Job) -> Iterator[int]:
-        """Yield the domains that can hold all of a job by counting, tightest first, equal ones once."""
-        branch = self._branches[job.branch]
-        low, high = self._range(job)
-        if low == high:
-            return
-        need = self._outline.shapes(job.amounts)
-        total: Ints = np.zeros(high - low, dtype=np.int64)
-        good = np.ones(high - low, dtype=bool)
-        for shape, pods in need.items():
-            room = self._ledger.room(branch.level, shape, low, high)
-            good &= room >= pods
-            total = total + room
-        if branch.required and branch.anchored:
-            good &= np.arange(low, high) == branch.anchored[0]
-        if job.among is not None:
-            good &= np.isin(np.arange(low, high), job.among)
-        used = [
-            domain - low for domain in self._used.get(job.branch, ()) if low <= domain < high and good[domain - low]
-        ]
-        if used:
-            yield from (low + domain for domain in sorted(used, key=lambda domain: (total[domain], domain)))
-            good[used] = False
-        if not good.any():
-            return
-        first = int(np.where(good, total, np.iinfo(np.int64).max).argmin())
-        yield low + first
-        good[first] = False
-        seen = {self._symmetry.domain(branch.level, low + first)}
-        for domain in np.flatnonzero(good)[np.argsort(total[good], kind="stable")].tolist():
-            if not self._ledger.touched(branch.level, low + domain):
-                twin = self._symmetry.domain(branch.level, low + domain)
-                if twin in seen:
-                    continue
-                seen.add(twin)
-            yield low + domain
-
-    def _spreading_order(self, job: Job) -> tuple[int, ...]:
-        """Return the domains a job may be spread over: those in use first, then the roomiest."""
+        """Yield the domains that can hold all of a job by counting: those in use, then tightest first, equals once."""
         level = self._branches[job.branch].level
-        if job.among is not None:
-            return job.among
-        low, high = self._range(job)
-        total: Ints = np.zeros(high - low, dtype=np.int64)
-        for shape in self._outline.shapes(job.amounts):
-            total = total + self._ledger.room(level, shape, low, high)
-        used = self._used.get(job.branch, frozenset())
-        order = [low + domain for domain in np.argsort(-total, kind="stable").tolist() if total[domain] > 0]
-        return tuple(sorted(order, key=lambda domain: domain not in used))
+        domains, total, short = self._room(job)
+        good = np.flatnonzero(short <= 0)
+        homes = self._branches[job.branch].homes()
+        if not len(good):
+            return
+        seen: set[int] = set()
+        if not homes:
+            first = int(good[total[good].argmin()])
+            yield int(domains[first])
+            self._fresh(level, int(domains[first]), seen)
+            good = good[good != first]
+        for domain in sorted(
+            domains[good[np.argsort(total[good], kind="stable")]].tolist(), key=lambda d: d not in homes
+        ):
+            if domain in homes or self._fresh(level, domain, seen):
+                yield domain
 
-    def _parts(self, job: Job, level: int, domain: int) -> Iterator[Amounts]:
-        """Yield the ways to put a part of a job into one domain, largest first; never nothing, never all."""
-        room = {
-            shape: int(self._ledger.room(level, shape, domain, domain + 1)[0])
-            for shape in self._outline.shapes(job.amounts)
+    def _fresh(self, level: int, domain: int, seen: set[int]) -> bool:
+        """Tell whether a domain is worth trying: not when an equal one, as untouched as this, has been tried."""
+        if self._ledger.touched(level, domain):
+            return True
+        twin = self._symmetry.domain(level, domain)
+        if twin in seen:
+            return False
+        seen.add(twin)
+        return True
+
+    def _spreads(self, job: Job) -> Iterator[tuple[int, ...]]:
+        """Yield sets of two or more domains that can hold a preferred job by counting, smallest sets first."""
+        branch = self._branches[job.branch]
+        most = self._extra[branch.level] + (job.branch not in self._started)
+        domains, total, _ = self._room(job)
+        usable = np.flatnonzero(total > 0)
+        homes = [int(domains[at]) for at in usable if int(domains[at]) in branch.homes()]
+        others = [int(at) for at in usable if int(domains[at]) not in branch.homes()]
+        others.sort(key=lambda at: (-int(total[at]), at))
+        need = self._outline.shapes(job.amounts)
+        if len(need) == 1 and not homes and most >= 2:
+            ((_, pods),) = need.items()
+            count = fewest(total, pods)
+            if count is not None and 2 <= count <= most:
+                yield tuple(sorted(int(domains[at]) for at, _ in tightest(total, pods)))
+        order = [int(domains[at]) for at in others]
+        for size in range(max(0, 2 - len(homes)), min(most, len(order)) + 1):
+            for chosen in self._sets(branch.level, order, size, need, homes):
+                yield tuple(sorted((*homes, *chosen)))
+
+    def _sets(
+        self, level: int, order: Sequence[int], size: int, need: Mapping[int, int], homes: Sequence[int]
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield the subsets of `size` domains whose room adds up to what is needed; of equal ones the first are used."""
+        room = {shape: self._ledger.room(level, shape) for shape in need}
+        best = {
+            shape: np.array([np.sort(room[shape][list(order[at:])])[::-1][:size].sum() for at in range(len(order) + 1)])
+            for shape in need
         }
-        atoms = self._outline.atoms(job.branch, job.amounts)
+        short = {shape: pods - sum(int(room[shape][home]) for home in homes) for shape, pods in need.items()}
+        stack: list[tuple[int, tuple[int, ...], frozenset[int]]] = [(0, (), frozenset())]
+        while stack:
+            at, chosen, skipped = stack.pop()
+            if len(chosen) == size:
+                if all(sum(int(room[shape][one]) for one in chosen) >= pods for shape, pods in short.items()):
+                    yield chosen
+                continue
+            if at == len(order) or any(
+                sum(int(room[shape][one]) for one in chosen) + int(best[shape][at]) < pods
+                for shape, pods in short.items()
+            ):
+                continue
+            domain = order[at]
+            if self._ledger.touched(level, domain):
+                stack.append((at + 1, chosen, skipped))
+                stack.append((at + 1, (*chosen, domain), skipped))
+            else:
+                twin = self._symmetry.domain(level, domain)
+                stack.append((at + 1, chosen, skipped | {twin}))
+                if twin not in skipped:
+                    stack.append((at + 1, (*chosen, domain), skipped))
+
+    def _parts(self, classes: Amounts, room: Mapping[int, int], most: int) -> Iterator[Amounts]:
+        """Yield the non-empty ways to take at most `most` pods from these classes that the room allows."""
         stack: list[tuple[int, Amounts]] = [(0, ())]
         while stack:
             at, part = stack.pop()
-            if at == len(atoms):
-                merged = tuple(sorted(part))
-                if merged and merged != job.amounts:
-                    yield merged
+            if at == len(classes):
+                if part:
+                    yield part
                 continue
-            unit, most = atoms[at]
-            for times in range(most + 1):
-                grown = (*part, *((one, pods * times) for one, pods in unit)) if times else part
-                if any(pods > room[shape] for shape, pods in self._outline.shapes(grown).items()):
-                    break
-                stack.append((at + 1, grown))
+            class_, pods = classes[at]
+            spare = most - sum(count for _, count in part)
+            for count in range(min(pods, spare), -1, -1):
+                grown = (*part, (class_, count)) if count else part
+                if all(total <= room[shape] for shape, total in self._outline.shapes(grown).items()):
+                    stack.append((at + 1, grown))
 
-    def _reachable(self, job: Job, domains: Sequence[int], extra: int) -> bool:
-        """Tell by counting whether a job could fit into `extra` of these domains, those in use coming free.
-
-        A node outside every domain takes one pod at the price of a domain, so every domain counts at least that much.
-        """
-        level = self._branches[job.branch].level
-        used = self._used.get(job.branch, frozenset())
-        for shape, pods in self._outline.shapes(job.amounts).items():
-            taken = self._ledger.room(level, shape, 0, len(self._tiers[level]))
-            room = np.sort(taken[[domain for domain in domains if domain not in used]])[::-1][:extra]
-            free = sum(int(taken[domain]) for domain in domains if domain in used)
-            if free + int(np.maximum(room, 1).sum()) + extra - len(room) < pods:
-                return False
-        return True
+    # --- bounds --------------------------------------------------------------------------------------------------
 
     def _hopeless(self, agenda: Agenda) -> bool:
-        """Tell by counting that the required groups still to be placed in one region cannot all find a domain."""
+        """Tell by counting that what waits cannot be done with the room and the limits that are left."""
+        return self._too_dear(agenda) or self._too_many(agenda)
+
+    def _too_dear(self, agenda: Agenda) -> bool:
+        """Tell that the preferred groups that wait, each as if it were alone, need more extra domains than are left."""
+        left = dict(self._extra)
+        for job in agenda:
+            for branch in self._outline.preferred[job.branch]:
+                level = self._branches[branch].level
+                amounts = self._outline.within(branch, job.amounts)
+                if amounts:
+                    price = self._least(branch, job.region, amounts)
+                    if price is None or price > left[level]:
+                        return True
+                    left[level] -= price
+        return False
+
+    def _least(self, branch: int, region: Region, amounts: Amounts) -> int | None:
+        """Return how many extra domains a branch needs at the least; None when it does not fit at all."""
+        level = self._branches[branch].level
+        domains = self._range(region, level)
+        outside = Region(region.level, region.domains, level)
+        homes = np.isin(domains, list(self._branches[branch].homes()))
+        count = 0
+        for shape, pods in self._outline.shapes(amounts).items():
+            room = np.maximum(self._ledger.room(level, shape)[domains], 0)
+            short = pods - int(room[homes].sum())
+            if short <= 0:
+                continue
+            ones = np.ones(min(self._packer.room(shape, outside), short), dtype=np.int64)
+            more = fewest(np.concatenate((room[~homes], ones)), short)
+            if more is None:
+                return None
+            count = max(count, more)
+        return max(0, count - (branch not in self._started))
+
+    def _too_many(self, agenda: Agenda) -> bool:
+        """Tell that the required groups that wait in one region cannot all find a domain there."""
         waiting: dict[tuple[Region, int, int], list[int]] = {}
         for job in agenda:
             branch = self._branches[job.branch]
@@ -315,8 +317,7 @@ class Search:
         for (region, level, shape), sizes in waiting.items():
             if len(sizes) < 2:
                 continue
-            low, high = self._range(Job(self._example(level), region, ()))
-            room = np.maximum(self._ledger.room(level, shape, low, high), 0)
+            room = np.maximum(self._ledger.room(level, shape)[self._range(region, level)], 0)
             if sum(sizes) > room.sum():
                 return True
             for size in set(sizes):
@@ -324,19 +325,10 @@ class Search:
                     return True
         return False
 
-    def _example(self, level: int) -> int:
-        return next(number for number, branch in enumerate(self._branches) if branch.level == level)
-
     # --- bookkeeping ---------------------------------------------------------------------------------------------
 
-    def _bind(self, amounts: Amounts, region: Region) -> bool:
-        return all(self._ledger.commit(class_, region, pods) for class_, pods in amounts)
-
-    def _price(self, branch: int, domain: int) -> int:
-        """Return what one more domain costs a preferred branch: nothing for its first and for those it uses."""
-        return int(branch in self._started and domain not in self._used.get(branch, frozenset()))
-
     def _charge_outside(self, branch: int, amounts: Amounts) -> bool:
+        """Charge a preferred branch, and those below it, one domain for each of these pods."""
         level = self._branches[branch].level
         self._extra[level] -= sum(pods for _, pods in amounts) - (branch not in self._started)
         self._started.add(branch)
@@ -348,30 +340,11 @@ class Search:
             if (inside := self._outline.within(child, amounts))
         )
 
-    def _divisible(self, branch: int, amounts: Amounts) -> bool:
-        """Tell whether no required branch is among these pods: such a branch needs a domain."""
-        return all(
-            not self._branches[child].required and self._divisible(child, inside)
-            for child in self._outline.children[branch]
-            if (inside := self._outline.within(child, amounts))
-        )
-
-    def _restore(self, branch: int, level: int, before: tuple[frozenset[int], bool, int]) -> None:
-        used, started, extra = before
-        self._extra[level] = extra
-        self._used[branch] = used
-        if not started:
-            self._started.discard(branch)
-
     def _state(self, agenda: Agenda) -> object:
         """Return a key of all that decides how the search goes on from here."""
         pending = {branch for job in agenda for branch in self._outline.preferred[job.branch]}
-        used = tuple(
-            (branch, tuple(sorted(self._used[branch]))) for branch in sorted(pending) if self._used.get(branch)
-        )
         started = tuple(sorted(pending & self._started))
-        named = bool(used) or any(job.among is not None for job in agenda)
-        return self._symmetry.state(agenda, named=named), tuple(sorted(self._extra.items())), used, started
+        return self._symmetry.state(agenda), tuple(sorted(self._extra.items())), started
 
 
 def _less(amounts: Amounts, part: Amounts) -> Amounts:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from coterie.placement.capacity import Capacity
+from coterie.placement.bench import Region
+from coterie.placement.capacity import Capacity, Positions
 from coterie.placement.job import Agenda
-from coterie.placement.ledger import Ledger
+from coterie.placement.ledger import Ledger, simple
 from coterie.placement.outline import Outline
-from coterie.placement.packing import Region
 from coterie.placement.problem import Problem
+
+Usage = tuple[tuple[int, ...], tuple[object, ...]]
 
 
 class Symmetry:
@@ -42,23 +44,29 @@ class Symmetry:
             found = self._signatures[level, domain] = self._numbers.setdefault((level, content), len(self._numbers))
         return found
 
-    def state(self, agenda: Agenda, *, named: bool) -> object:
+    def state(self, agenda: Agenda) -> object:
         """Return a key for the jobs that wait and all that is committed.
 
-        With `named`, domains keep their identity, because something that waits refers to them by it.
+        Domains that a waiting job or an overlapping piece refers to keep their identity; others are known by what
+        they are like.
         """
-        regions = {job.region for job in agenda}
+        scattered = [piece for piece in self._ledger.pieces if not simple(piece.region)]
+        named = {(job.region.level, one) for job in agenda for one in job.region.domains}
+        named |= {(piece.region.level, one) for piece in scattered for one in piece.region.domains}
         jobs = tuple(
             (self._outline.signature[job.branch], job.region)
             if job.amounts == self._outline.everything(job.branch)
-            else (job.branch, job.region, job.amounts, job.among)
+            else (job.branch, job.region, job.amounts)
             for job in agenda
         )
-        loose = tuple(sorted(piece for piece in self._ledger.pieces if piece.region.lacking >= 0))
-        return jobs, self._usage(-1, 0, regions, named=named), loose
+        overlapping = self._ledger.items(scattered)
+        return jobs, self._usage(-1, 0, self._with_above(named)), overlapping
 
-    def _usage(self, level: int, domain: int, regions: set[Region], *, named: bool) -> object:
-        """Describe what is taken below a domain, with the domains in no particular order unless they are named."""
+    def _with_above(self, named: set[tuple[int, int]]) -> set[tuple[int, int]]:
+        return {link for level, domain in named for link in self._ledger.chain(Region(level, (domain,)))}
+
+    def _usage(self, level: int, domain: int, named: set[tuple[int, int]]) -> Usage:
+        """Describe what is taken in a domain and below it."""
         below = level + 1
         children = sorted(
             {
@@ -71,19 +79,10 @@ class Symmetry:
         )
         described = []
         for child in children:
-            plain = not named and not any(self._inside(region, below, child) for region in regions)
-            described.append(
-                (
-                    (0, self.domain(below, child)) if plain else (1, child),
-                    tuple(self._ledger.taken.get((below, shape), {}).get(child, 0) for shape in range(len(self._fits))),
-                    self._usage(below, child, regions, named=named),
-                )
-            )
+            label = (1, child) if (below, child) in named else (0, self.domain(below, child))
+            described.append((label, self._usage(below, child, named)))
         own = tuple(self._ledger.taken.get((level, shape), {}).get(domain, 0) for shape in range(len(self._fits)))
         return own, tuple(sorted(described))
-
-    def _inside(self, region: Region, level: int, domain: int) -> bool:
-        return (level, domain) in self._ledger.chain(region)
 
     def _content(self, level: int, domain: int) -> object:
         tier = self._capacity.domains.tiers[level]
@@ -96,7 +95,7 @@ class Symmetry:
         outside = start + np.flatnonzero(inner.of[start:end] < 0)
         return tuple(sorted(self.domain(finer[0], child) for child in range(low, high))), self._nodes(outside)
 
-    def _nodes(self, where: np.ndarray) -> object:
+    def _nodes(self, where: Positions) -> object:
         if len(self._fits) == 1:
             return int(self._fits[0].fits[where].sum())
         fits = np.stack([fit.fits[where] for fit in self._fits])

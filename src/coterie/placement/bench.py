@@ -1,0 +1,77 @@
+"""The table on which items are packed: the nodes that matter to them, with their free capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from coterie.placement.choosing import fewest, tightest
+from coterie.topology.cluster import Bools, Ints
+
+
+class Region(NamedTuple):
+    """Where pods may go: some domains of a level, or only their nodes that lack the label of level `lacking`.
+
+    Level -1 has one domain, 0: the whole cluster.
+    """
+
+    level: int
+    domains: tuple[int, ...]
+    lacking: int = -1
+
+
+EVERYWHERE = Region(-1, (0,))
+
+
+class Item(NamedTuple):
+    """Some pods of one shape that must be placed inside one region."""
+
+    shape: int
+    region: Region
+    pods: int
+
+
+Packing = tuple[tuple[tuple[int, int], ...], ...]  # per item: (position, pods) pairs
+
+
+@dataclass(eq=False, slots=True)
+class Bench:
+    """Items and the nodes any of them may use; columns are nodes."""
+
+    items: tuple[Item, ...]
+    nodes: npt.NDArray[np.int64]
+    free: Ints
+    needs: Ints  # [item, row]
+    may: Bools  # [item, node]
+    ties: Ints  # among equal nodes the smaller goes first
+
+    def reach(self) -> list[int]:
+        """Return on how many nodes each item may be."""
+        return [int(row.sum()) for row in self.may]
+
+    def sizes(self) -> list[float]:
+        """Return how large one pod of each item is: its greatest share of what the nodes have."""
+        whole = self.free.sum(axis=1, dtype=np.float64) + 1.0
+        return [float((need / whole).max()) for need in self.needs]
+
+    def largest_first(self, order: Sequence[int]) -> Packing | None:
+        """Place the items in this order, each on the fewest and fullest nodes; None when one does not fit."""
+        free = self.free.copy()
+        placed: list[tuple[tuple[int, int], ...]] = [()] * len(self.items)
+        for number in order:
+            need = self.needs[number]
+            asked = need > 0
+            fits = (free[asked] // need[asked, None]).min(axis=0)
+            fits[~self.may[number]] = 0
+            wanted = self.items[number].pods
+            if fewest(fits, wanted) is None:
+                return None
+            chosen = tightest(fits, wanted, self.ties)
+            for node, pods in chosen:
+                free[:, node] -= need * pods
+            placed[number] = tuple((int(self.nodes[node]), pods) for node, pods in chosen)
+        return tuple(placed)

@@ -1,0 +1,272 @@
+"""The label check: whether nodes are labelled so that they form the hierarchy a topology says they do."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from coterie.topology.cluster import GPU, Bools, Cluster, natural
+from coterie.topology.domains import Domains, is_null
+from coterie.topology.levels import HOSTNAME, Level, Topology
+from coterie.topology.ranges import fold
+
+Severity = Literal["error", "warning", "info"]
+
+_SHOWN = 3
+_ALIKE = 0.8
+# Words by which people call levels, coarsest first; they break ties where the labels alone could mean either order.
+_COARSE_FIRST = ("region", "zone", "block", "spine", "rack", "clique", "host")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is odd about labels; `level` is empty when it is about all of them."""
+
+    code: str
+    severity: Severity
+    level: str
+    message: str
+    nodes: tuple[str, ...] = ()
+    hint: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class _Rung:
+    """One level as the nodes have it: `codes` index `values` and are -1 where a node is in no domain."""
+
+    level: Level
+    values: tuple[str, ...]
+    codes: npt.NDArray[np.int32]
+    absent: Bools
+    empty: Bools
+    null: Bools
+
+    @property
+    def used(self) -> bool:
+        return bool((self.codes >= 0).any())
+
+
+def check(cluster: Cluster, topology: Topology) -> tuple[Finding, ...]:
+    """Return what is odd about the labels, level by level from the coarsest; the same for any order of the nodes."""
+    if not len(cluster):
+        return ()
+    rungs = [_rung(cluster, level) for level in topology.levels]
+    findings: list[Finding] = []
+    for index, rung in enumerate(rungs):
+        findings += _labelling(cluster, topology, rung)
+        findings += _gap(cluster, rung, rungs[index + 1 :])
+    for coarse, fine in pairwise(rung for rung in rungs if rung.used):
+        findings += _nesting(cluster, coarse, fine)
+    findings += _singletons(cluster, topology)
+    findings += _hidden(cluster, rungs)
+    order = {name: index for index, name in enumerate(topology.names)}
+    return tuple(sorted(findings, key=lambda finding: order.get(finding.level, len(order))))
+
+
+def _rung(cluster: Cluster, level: Level) -> _Rung:
+    column = cluster.column(level.label)
+    # One more cell at the end, so that the code -1 finds "no value".
+    empty = np.array([*(not value for value in column.values), False], dtype=bool)[column.codes]
+    null = np.array([*(is_null(level.label, value) for value in column.values), False], dtype=bool)[column.codes]
+    codes = np.where(null, -1, column.codes).astype(np.int32)
+    return _Rung(level, column.values, codes, column.codes < 0, empty, null & ~empty)
+
+
+def _labelling(cluster: Cluster, topology: Topology, rung: _Rung) -> Iterator[Finding]:
+    name, label = rung.level.name, rung.level.label
+    if rung.absent.all():
+        guess = _similar(label, [key for key in cluster.columns if key not in _labels(topology)], loose=True)
+        hint = f'Did you mean "{guess[0]}"?' if guess else "Label the nodes, or correct the label of this level."
+        yield Finding("LabelOnNoNode", "error", name, f'no node has the label "{label}"', hint=hint)
+        return
+    if rung.absent.any():
+        nodes = _names(cluster, rung.absent)
+        yield Finding(
+            "LabelMissing",
+            "info" if _only_without_gpus(cluster, rung.absent) else "warning",
+            name,
+            f'the label "{label}" is missing on {_some(nodes, cluster)}',
+            nodes,
+            f'They cannot serve work that must share one "{name}".',
+        )
+        yield from _near_misses(cluster, topology, rung)
+    severity: Severity = "warning" if rung.used else "error"
+    for code, which, what in (
+        ("LabelEmpty", rung.empty, "is empty"),
+        ("LabelNull", rung.null, "names no fabric"),
+    ):
+        if which.any():
+            nodes = _names(cluster, which)
+            message = f'the label "{label}" {what}, and so counts as missing, on {_some(nodes, cluster)}'
+            hint = "Is the fabric manager running there?" if code == "LabelNull" else "Set the label, or remove it."
+            yield Finding(code, severity, name, message, nodes, hint)
+    yield from _case_twins(cluster, rung)
+
+
+def _near_misses(cluster: Cluster, topology: Topology, rung: _Rung) -> Iterator[Finding]:
+    """Labels that look like this level's and are only where it is missing: typing slips on some of the nodes."""
+    other = [
+        key
+        for key, column in cluster.columns.items()
+        if key not in _labels(topology) and not (column.codes[~rung.absent] >= 0).any()
+    ]
+    for key in _similar(rung.level.label, other, loose=False):
+        nodes = _names(cluster, rung.absent & (cluster.column(key).codes >= 0))
+        message = f'"{key}" stands for "{rung.level.label}" on {_some(nodes, cluster)}'
+        yield Finding("NearMissLabel", "warning", rung.level.name, message, nodes, "Relabel them.")
+
+
+def _case_twins(cluster: Cluster, rung: _Rung) -> Iterator[Finding]:
+    twins: dict[str, list[int]] = {}
+    for code in np.unique(rung.codes[rung.codes >= 0]):
+        twins.setdefault(rung.values[code].casefold(), []).append(int(code))
+    for codes in sorted((codes for codes in twins.values() if len(codes) > 1), key=lambda codes: rung.values[codes[0]]):
+        shown = " and ".join(f'"{value}"' for value in sorted(rung.values[code] for code in codes))
+        nodes = _names(cluster, np.isin(rung.codes, codes))
+        message = f'{shown} are different domains of "{rung.level.name}" that differ only in case'
+        yield Finding(
+            "CaseTwins", "warning", rung.level.name, message, nodes, "Use one spelling if they are one place."
+        )
+
+
+def _gap(cluster: Cluster, rung: _Rung, finer: Sequence[_Rung]) -> Iterator[Finding]:
+    if not rung.used:
+        return
+    for below in finer:
+        which = (rung.codes < 0) & (below.codes >= 0)
+        if which.any():
+            nodes = _names(cluster, which)
+            coarse, fine = rung.level.name, below.level.name
+            message = f'"{fine}" without "{coarse}", and therefore in no "{fine}" either: {_some(nodes, cluster)}'
+            yield Finding("LabelGap", "warning", coarse, message, nodes, f'Set "{rung.level.label}" on them.')
+            return
+
+
+def _nesting(cluster: Cluster, coarse: _Rung, fine: _Rung) -> Iterator[Finding]:
+    both = (coarse.codes >= 0) & (fine.codes >= 0)
+    width = len(fine.values)
+    pairs = np.unique(coarse.codes[both].astype(np.int64) * width + fine.codes[both])
+    above, below = pairs // max(1, width), pairs % max(1, width)
+    parents = np.bincount(below, minlength=width)
+    if not (parents > 1).any():
+        return
+    children = np.bincount(above, minlength=len(coarse.values))
+    upper, lower = coarse.level.name, fine.level.name
+    nodes = _names(cluster, both & (parents > 1)[fine.codes])
+    if (children <= 1).all() and _reversible(coarse.level, fine.level, int((parents > 0).sum())):
+        message = (
+            f'"{lower}" looks coarser than "{upper}": each of the {int((children > 0).sum())} values of "{upper}" '
+            f'lies in one of the {int((parents > 0).sum())} of "{lower}"'
+        )
+        yield Finding("OrderReversed", "error", lower, message, nodes, f'List "{lower}" before "{upper}".')
+        return
+    hint = f'They count as different ones: one "{lower}" never reaches over two of "{upper}".'
+    if len(pairs) == int((parents > 0).sum()) * int((children > 0).sum()) and (parents > 0).sum() > 1:
+        message = f'every "{upper}" has the same values of "{lower}"'
+        yield Finding("NotNested", "info", lower, message, nodes, hint)
+        return
+    spread = sorted(np.flatnonzero(parents > 1), key=lambda code: natural(fine.values[code]))
+    shown = [_evidence(cluster, coarse, fine, int(code), above[below == code]) for code in spread[:_SHOWN]]
+    rest = f"; and {len(spread) - _SHOWN} more" if len(spread) > _SHOWN else ""
+    yield Finding("NotNested", "warning", lower, "; ".join(shown) + rest, nodes, hint)
+
+
+def _evidence(cluster: Cluster, coarse: _Rung, fine: _Rung, code: int, above: npt.NDArray[np.int64]) -> str:
+    sides = []
+    for parent in sorted(above, key=lambda parent: natural(coarse.values[parent])):
+        names = _names(cluster, (fine.codes == code) & (coarse.codes == parent))
+        sides.append(f'{coarse.level.name} "{coarse.values[parent]}" ({_cut(fold(names), 60)})')
+    more = f" and {len(sides) - _SHOWN} more" if len(sides) > _SHOWN else ""
+    return f'{fine.level.name} "{fine.values[code]}" lies in {" and ".join(sides[:_SHOWN])}{more}'
+
+
+def _reversible(coarse: Level, fine: Level, values: int) -> bool:
+    """Tell by their names, or else by how many values there are, whether two levels were meant the other way round."""
+    upper, lower = _usual_place(coarse), _usual_place(fine)
+    if upper is not None and lower is not None and upper != lower:
+        return upper > lower
+    return values > 1
+
+
+def _usual_place(level: Level) -> int | None:
+    for text in (level.name, level.label.rpartition("/")[2]):
+        for place, word in enumerate(_COARSE_FIRST):
+            if word in text.casefold():
+                return place
+    return None
+
+
+def _singletons(cluster: Cluster, topology: Topology) -> Iterator[Finding]:
+    domains = Domains.of(cluster, topology)
+    for level, tier in zip(topology.levels, domains.tiers, strict=True):
+        if level.label == HOSTNAME or len(cluster) == 1 or not len(tier):
+            continue
+        if len(tier) == 1:
+            message = f'"{level.name}" has one domain only, "{tier.values[0][-1]}"'
+            yield Finding("SingletonLevel", "info", level.name, message, (), "It separates nothing yet.")
+        elif (tier.end - tier.start == 1).all():
+            message = f'each of the {len(tier)} domains of "{level.name}" has one node only'
+            yield Finding("SingletonLevel", "info", level.name, message, (), "It says no more than the node itself.")
+
+
+def _hidden(cluster: Cluster, rungs: Sequence[_Rung]) -> Iterator[Finding]:
+    lacking = np.zeros(len(cluster), dtype=bool)
+    for rung in rungs:
+        lacking |= rung.codes < 0
+    if lacking.any():
+        nodes = _names(cluster, lacking)
+        message = f"hidden from schedulers that want every level's label, such as KAI: {_some(nodes, cluster)}"
+        yield Finding("HiddenFromScheduler", "info", "", message, nodes)
+
+
+def _similar(label: str, others: Sequence[str], *, loose: bool) -> list[str]:
+    """Return the labels that `label` was probably meant to be, the likeliest first.
+
+    The prefix and the name are compared one by one, since prefixes are long and shared by labels of other meaning.
+    When `loose`, the same name under any prefix is likely enough.
+    """
+    prefix, _, name = label.rpartition("/")
+    found = []
+    for other in others:
+        other_prefix, _, other_name = other.rpartition("/")
+        by_name, by_prefix = _alike(name, other_name), _alike(prefix, other_prefix)
+        if by_name >= _ALIKE and (by_prefix >= _ALIKE or (loose and by_name == 1)):
+            found.append((-by_name - by_prefix, natural(other[:300]), other))
+    return [other for _, _, other in sorted(found)]
+
+
+def _alike(one: str, other: str) -> float:
+    plain, other_plain = (re.sub(r"[^a-z0-9]", "", text.casefold()) for text in (one, other))
+    if plain == other_plain:
+        return 1.0
+    matcher = difflib.SequenceMatcher(None, plain, other_plain, autojunk=False)
+    return matcher.ratio() if matcher.real_quick_ratio() >= _ALIKE else 0.0
+
+
+def _only_without_gpus(cluster: Cluster, which: Bools) -> bool:
+    """Whether these nodes have no GPUs while others have: control planes and the like need no fabric labels."""
+    gpus = cluster.allocatable[cluster.resource(GPU)] > 0
+    return bool(gpus.any() and not gpus[which].any())
+
+
+def _labels(topology: Topology) -> frozenset[str]:
+    return frozenset(level.label for level in topology.levels)
+
+
+def _names(cluster: Cluster, which: Bools) -> tuple[str, ...]:
+    return tuple(cluster.names[node] for node in np.flatnonzero(which))
+
+
+def _some(nodes: Sequence[str], cluster: Cluster) -> str:
+    return f"{len(nodes)} of {len(cluster)} nodes ({_cut(fold(nodes), 80)})"
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
