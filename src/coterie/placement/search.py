@@ -29,7 +29,7 @@ from coterie.topology.cluster import Ints
 
 
 class Search:
-    """Answers one question: can everything be placed with at most `limits[level]` extra domains per level?"""
+    """Tells whether everything can be placed with at most `limits[level]` extra domains per level."""
 
     def __init__(
         self, problem: Problem, capacity: Capacity, limits: Mapping[int, int], packer: Packer, budget: Budget
@@ -221,7 +221,7 @@ class Search:
     def _sets(
         self, level: int, order: Sequence[int], size: int, need: Mapping[int, int], homes: Sequence[int]
     ) -> Iterator[tuple[int, ...]]:
-        """Yield the subsets of `size` domains whose room adds up to what is needed; of equal ones the first are used."""
+        """Yield the sets of `size` domains whose room adds up to what is needed, equal domains in order."""
         room = {shape: self._ledger.room(level, shape) for shape in need}
         best = {
             shape: np.array([np.sort(room[shape][list(order[at:])])[::-1][:size].sum() for at in range(len(order) + 1)])

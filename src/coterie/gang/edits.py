@@ -1,0 +1,97 @@
+"""Changed copies of a gang: what the engine is asked about when the answer was no."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from coterie.gang.tree import Gang, Group, Path, Task
+from coterie.topology.levels import Topology
+
+
+def unconstrained(gang: Gang) -> Gang:
+    """Return the same tasks, free to go anywhere."""
+    return Gang(gang.name, (), gang.all_tasks())
+
+
+def only(gang: Gang, groups: Iterable[Group], tasks: tuple[Task, ...] = ()) -> Gang:
+    """Return a gang of these groups and tasks alone."""
+    return Gang(gang.name, tuple(groups), tasks)
+
+
+def flat(group: Group) -> Group:
+    """Return a group without the finer constraints below it."""
+    return replace(group, groups=(), tasks=tuple(sorted(group.all_tasks(), key=lambda task: task.rank)))
+
+
+def prefer(gang: Gang, level: str) -> Gang:
+    """Return the gang with every group of a level preferred instead of required."""
+    return _map(gang, lambda group: replace(group, required=False) if group.level == level else group)
+
+
+def coarsen(gang: Gang, level: str, topology: Topology) -> Gang | None:
+    """Return the gang with the groups of a level moved to the next coarser one; None where there is none."""
+    index = topology.index(level)
+    if index == 0:
+        return None
+    coarser = topology.names[index - 1]
+
+    def moved(groups: tuple[Group, ...], parent: str | None) -> tuple[tuple[Group, ...], tuple[Task, ...]]:
+        result: list[Group] = []
+        loose: list[Task] = []
+        for group in groups:
+            inner, tasks = moved(group.groups, group.level)
+            changed = replace(group, groups=inner, tasks=(*group.tasks, *tasks))
+            if group.level != level:
+                result.append(changed)
+            elif parent == coarser:
+                # The group above already keeps them together there.
+                result.extend(changed.groups)
+                loose.extend(changed.tasks)
+            else:
+                result.append(replace(changed, path=(*group.path[:-1], (coarser, group.path[-1][1]))))
+        return tuple(result), tuple(loose)
+
+    groups, tasks = moved(gang.groups, None)
+    return Gang(gang.name, groups, (*gang.tasks, *tasks))
+
+
+def keep(gang: Gang, path: Path, count: int) -> Gang:
+    """Return the gang with only the first `count` tasks of one group, or of the whole gang for an empty path."""
+    inside = gang.all_tasks() if not path else _find(gang, path)
+    dropped = {task.name for task in sorted(inside, key=lambda task: task.rank)[count:]}
+    return _filter(gang, lambda task: task.name not in dropped)
+
+
+def without_exclusions(gang: Gang) -> Gang:
+    """Return the gang with no node excluded by the user."""
+    return _map_tasks(gang, lambda task: replace(task, shape=replace(task.shape, excluded=frozenset())))
+
+
+def _find(gang: Gang, path: Path) -> tuple[Task, ...]:
+    for group in gang.walk():
+        if group.path == path:
+            return tuple(group.all_tasks())
+    raise LookupError(path)
+
+
+def _map(gang: Gang, change: Callable[[Group], Group]) -> Gang:
+    def descend(group: Group) -> Group:
+        return change(replace(group, groups=tuple(map(descend, group.groups))))
+
+    return replace(gang, groups=tuple(map(descend, gang.groups)))
+
+
+def _map_tasks(gang: Gang, change: Callable[[Task], Task]) -> Gang:
+    changed = _map(gang, lambda group: replace(group, tasks=tuple(map(change, group.tasks))))
+    return replace(changed, tasks=tuple(map(change, gang.tasks)))
+
+
+def _filter(gang: Gang, wanted: Callable[[Task], bool]) -> Gang:
+    def descend(groups: tuple[Group, ...]) -> tuple[Group, ...]:
+        kept = (
+            replace(group, groups=descend(group.groups), tasks=tuple(filter(wanted, group.tasks))) for group in groups
+        )
+        return tuple(group for group in kept if group.groups or group.tasks)
+
+    return replace(gang, groups=descend(gang.groups), tasks=tuple(filter(wanted, gang.tasks)))

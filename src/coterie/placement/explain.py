@@ -1,0 +1,169 @@
+"""Deciding about a gang and, when the answer is no, finding out why and what would help.
+
+Everything said here was asked of the engine: the reason by asking again about parts of the gang, the ways out by
+asking about the changed gang or the changed cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from coterie.errors import Reason
+from coterie.gang import edits
+from coterie.gang.tree import Gang, Group, Path
+from coterie.placement.budget import DEFAULT_BUDGET
+from coterie.placement.capacity import Capacity
+from coterie.placement.engine import Absent, Found, place
+from coterie.placement.evidence import holders, nearest
+from coterie.placement.refusal import Decision, Refusal, Verdict
+from coterie.placement.remedies import Remedies
+
+# Questions asked for an explanation are cut shorter than the main one: an unanswered one is merely not offered.
+SIDE_BUDGET = DEFAULT_BUDGET // 10
+
+
+def decide(
+    gang: Gang,
+    now: Capacity,
+    empty: Capacity,
+    *,
+    anchors: Mapping[str, str] | None = None,
+    budget: int = DEFAULT_BUDGET,
+) -> Decision:
+    """Place a gang on what is free now, or say why not. Neither capacity is changed."""
+    anchors = anchors or {}
+    found = place(gang, now, anchors=anchors, budget=budget)
+    if isinstance(found, Found):
+        return Decision(Verdict.PLACED, found=found)
+    if not found.proved:
+        return Decision(Verdict.UNDECIDED, refusal=Refusal(Reason.UNDECIDED, wanted=len(gang.all_tasks())))
+    ever = place(gang, _with_survivors(gang, empty, anchors), anchors=anchors, budget=budget)
+    never = isinstance(ever, Absent) and ever.proved
+    case = _Case(gang, now, empty if never else now, anchors)
+    refusal = case.refusal(never=never)
+    return Decision(Verdict.IMPOSSIBLE if never else Verdict.WAITING, refusal=refusal)
+
+
+def _with_survivors(gang: Gang, empty: Capacity, anchors: Mapping[str, str]) -> Capacity:
+    """Return the empty cluster with the gang's own running tasks in place: they are not going away."""
+    if not anchors:
+        return empty
+    capacity = empty.copy()
+    for task in gang.all_tasks():
+        if task.name in anchors:
+            capacity.take(task.shape, [capacity.domains.position[anchors[task.name]]], [1])
+    return capacity
+
+
+@dataclass(frozen=True, slots=True)
+class _Binding:
+    """What stands in the way: one group that does not fit alone, or several that do not fit together."""
+
+    groups: tuple[Group, ...] = ()
+    parent: Group | None = None
+
+    @property
+    def path(self) -> Path:
+        if len(self.groups) == 1:
+            return self.groups[0].path
+        return self.parent.path if self.parent else ()
+
+    @property
+    def level(self) -> str | None:
+        return self.groups[0].level if self.groups else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A gang that does not fit on `capacity`: what is free now or, where it can never be placed, the empty cluster."""
+
+    gang: Gang
+    now: Capacity
+    capacity: Capacity
+    anchors: Mapping[str, str]
+
+    def refusal(self, *, never: bool) -> Refusal:
+        """Find the reason, the evidence for it and the ways out."""
+        excluded = tuple(sorted({name for task in self.gang.all_tasks() for name in task.shape.excluded}))
+        if excluded and self._fits(edits.without_exclusions(self.gang)):
+            return self._told(Reason.NODES_EXCLUDED, self._binding(), excluded=excluded)
+        if self._fails(edits.unconstrained(self.gang)):
+            return self._told(Reason.NEVER_FITS if never else Reason.NO_CAPACITY, _Binding())
+        binding = self._binding()
+        if len(binding.groups) == 1:
+            unlabelled, labelled = self._labels(binding.groups[0])
+            if not labelled:
+                return self._told(Reason.NODES_UNLABELLED, binding, unlabelled=unlabelled)
+            return self._told(Reason.NEVER_FITS if never else Reason.NO_DOMAIN_FITS, binding, unlabelled=unlabelled)
+        return self._told(Reason.NEVER_FITS if never else Reason.GROUPS_CONFLICT, binding)
+
+    def _told(
+        self, reason: Reason, binding: _Binding, *, excluded: tuple[str, ...] = (), unlabelled: int = 0
+    ) -> Refusal:
+        domains, level = self.capacity.domains, binding.level
+        about = edits.only(self.gang, binding.groups) if binding.groups else self.gang
+        best = nearest(about, level, self.capacity)
+        held = holders(level, best, self.now) if self.capacity is self.now else ()
+        search = Remedies(self.gang, self.now, self.capacity, self.anchors, SIDE_BUDGET)
+        return Refusal(
+            reason=reason,
+            path=binding.path,
+            level=level,
+            wanted=len(about.all_tasks()),
+            domains=len(domains.tiers[domains.topology.index(level)]) if level else 0,
+            best=best,
+            holders=held,
+            ways_out=search.find(binding.path, level, [near.domain for near in best], held),
+            together=tuple(group.path for group in binding.groups) if len(binding.groups) > 1 else (),
+            excluded=excluded,
+            unlabelled=unlabelled,
+        )
+
+    def _binding(self) -> _Binding:
+        """Return the finest required group that does not fit even alone, or the fewest that do not fit together."""
+        if self._fails(edits.unconstrained(self.gang)):
+            return _Binding()
+        for group in sorted(self.gang.walk(), key=lambda group: -len(group.path)):
+            if not group.required or not self._fails(edits.only(self.gang, [group])):
+                continue
+            if not group.groups or self._fails(edits.only(self.gang, [edits.flat(group)])):
+                return _Binding((group,))
+            return _Binding(self._fewest(group.groups, group), group)
+        return _Binding(self._fewest(self.gang.groups, None))
+
+    def _fewest(self, groups: tuple[Group, ...], parent: Group | None) -> tuple[Group, ...]:
+        """Leave out groups one by one as long as the rest still does not fit."""
+        kept = groups
+        for group in groups:
+            fewer = tuple(one for one in kept if one is not group)
+            rest = (
+                edits.only(self.gang, [replace(parent, groups=fewer)])
+                if parent
+                else edits.only(self.gang, fewer, self.gang.tasks)
+            )
+            if fewer and self._fails(rest):
+                kept = fewer
+        return kept
+
+    def _labels(self, group: Group) -> tuple[int, int]:
+        """Count the nodes without and with the group's label among those that may take one of its tasks."""
+        tier = self.capacity.domains.tiers[self.capacity.domains.topology.index(group.level)]
+        mask = np.zeros(len(self.capacity.domains), dtype=bool)
+        for shape in {task.shape for task in group.all_tasks()}:
+            mask |= self.capacity.fit(shape).mask
+        return int((mask & (tier.of < 0)).sum()), int((mask & (tier.of >= 0)).sum())
+
+    def _ask(self, gang: Gang) -> Found | Absent:
+        names = {task.name for task in gang.all_tasks()}
+        anchors = {task: node for task, node in self.anchors.items() if task in names}
+        return place(gang, self.capacity, anchors=anchors, budget=SIDE_BUDGET)
+
+    def _fits(self, gang: Gang) -> bool:
+        return isinstance(self._ask(gang), Found)
+
+    def _fails(self, gang: Gang) -> bool:
+        answer = self._ask(gang)
+        return isinstance(answer, Absent) and answer.proved

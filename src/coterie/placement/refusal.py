@@ -1,0 +1,72 @@
+"""A refusal as data: one reason, what binds, the best that could be done, who is in the way, and checked ways out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from coterie.errors import Reason
+from coterie.gang.tree import Path
+from coterie.placement.engine import Found
+from coterie.placement.whatif import Change
+
+
+class Verdict(StrEnum):
+    """What the engine says of a gang; the order is from best to worst."""
+
+    PLACED = "placed"
+    WAITING = "waiting"
+    UNDECIDED = "undecided"
+    IMPOSSIBLE = "impossible"
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """How many of the wanted tasks one domain holds."""
+
+    domain: tuple[str, ...]
+    fits: int
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds GPUs in a domain that would otherwise do."""
+
+    owner: str
+    gpus: int
+    domain: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WayOut:
+    """A change after which the engine places the gang: now, or at least on the empty cluster."""
+
+    change: Change
+    now: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a gang is not placed."""
+
+    reason: Reason
+    path: Path = ()
+    level: str | None = None
+    wanted: int = 0
+    domains: int = 0  # how many domains of that level there are
+    best: tuple[Nearest, ...] = ()
+    holders: tuple[Holder, ...] = ()
+    ways_out: tuple[WayOut, ...] = ()
+    together: tuple[Path, ...] = ()  # the groups that fit alone, but not with each other
+    excluded: tuple[str, ...] = ()  # nodes the user excluded
+    unlabelled: int = 0  # eligible nodes without the level's label
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The engine's answer for one gang: a placement or a refusal."""
+
+    verdict: Verdict
+    found: Found | None = None
+    refusal: Refusal | None = None

@@ -1,0 +1,123 @@
+"""Ways out of a refusal: changes that were put to the engine and made it place the gang."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from coterie.gang.tree import Gang, Path
+from coterie.placement.capacity import Capacity
+from coterie.placement.engine import Found, place
+from coterie.placement.refusal import Holder, WayOut
+from coterie.placement.whatif import (
+    AllowExcluded,
+    Change,
+    Coarsen,
+    Keep,
+    Prefer,
+    Release,
+    Uncordon,
+    changed_capacity,
+    changed_gang,
+)
+
+TRIED_PER_KIND = 6
+OFFERED_PER_KIND = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Remedies:
+    """Looks for changes under which a gang is placed now or, failing that, on the capacity it was refused on."""
+
+    gang: Gang
+    now: Capacity
+    refused: Capacity
+    anchors: Mapping[str, str]
+    budget: int
+
+    def find(
+        self, path: Path, level: str | None, near: Sequence[tuple[str, ...]], held: Sequence[Holder]
+    ) -> tuple[WayOut, ...]:
+        """Return ways out, the least intrusive kind first, a few of each."""
+        kinds: list[Iterator[Change]] = [
+            self._uncordon(level, near),
+            (Release(owner) for owner in dict.fromkeys(holder.owner for holder in held)),
+            self._relax(level),
+            iter([AllowExcluded()] if any(task.shape.excluded for task in self.gang.all_tasks()) else []),
+        ]
+        found: list[WayOut] = []
+        for changes in kinds:
+            found.extend(self._working(changes))
+        fewer = self._fewer(path)
+        return (*found, fewer) if fewer else tuple(found)
+
+    def _working(self, changes: Iterable[Change]) -> Iterator[WayOut]:
+        offered = 0
+        for tried, change in enumerate(changes):
+            if tried == TRIED_PER_KIND or offered == OFFERED_PER_KIND:
+                return
+            if way := self._try(change):
+                offered += 1
+                yield way
+
+    def _try(self, change: Change) -> WayOut | None:
+        gang = changed_gang(change, self.gang, self.now.domains.topology)
+        if gang is None:
+            return None
+        if self._places(gang, changed_capacity(change, self.now)):
+            return WayOut(change, now=True)
+        if self.refused is not self.now and self._places(gang, self.refused):
+            return WayOut(change, now=False)
+        return None
+
+    def _places(self, gang: Gang, capacity: Capacity) -> bool:
+        names = {task.name for task in gang.all_tasks()}
+        anchors = {task: node for task, node in self.anchors.items() if task in names}
+        return isinstance(place(gang, capacity, anchors=anchors, budget=self.budget), Found)
+
+    def _uncordon(self, level: str | None, near: Sequence[tuple[str, ...]]) -> Iterator[Change]:
+        """Yield cordoned nodes one by one, then all of a domain, those of the nearest domains first."""
+        domains = self.now.domains
+        cordoned = np.flatnonzero(domains.cluster.cordoned[domains.order] & domains.cluster.ready[domains.order])
+        by_domain: dict[tuple[str, ...], list[str]] = {}
+        for position in cordoned.tolist():
+            by_domain.setdefault(self._domain(level, position), []).append(domains.name(position))
+        rank = {domain: number for number, domain in enumerate(near)}
+        ordered = sorted(by_domain.items(), key=lambda pair: rank.get(pair[0], len(rank)))
+        for _, nodes in ordered:
+            yield from (Uncordon((node,)) for node in nodes[:OFFERED_PER_KIND])
+        for _, nodes in ordered:
+            if len(nodes) > 1:
+                yield Uncordon(tuple(nodes))
+
+    def _domain(self, level: str | None, position: int) -> tuple[str, ...]:
+        if level is None:
+            return ()
+        tier = self.now.domains.tiers[self.now.domains.topology.index(level)]
+        number = int(tier.of[position])
+        return tier.values[number] if number >= 0 else ()
+
+    def _relax(self, level: str | None) -> Iterator[Change]:
+        if level is None:
+            return
+        yield Prefer(level)
+        names = self.now.domains.topology.names
+        if names.index(level):
+            yield Coarsen(level, names[names.index(level) - 1])
+
+    def _fewer(self, path: Path) -> WayOut | None:
+        """Return the largest number of tasks, of one group or of the gang, with which it is placed."""
+        inside = next((list(group.all_tasks()) for group in self.gang.walk() if group.path == path), None)
+        low, high = 0, len(inside or self.gang.all_tasks()) - 1
+        best: WayOut | None = None
+        # Whatever is placed stays placed with a task less, so the boundary can be bisected.
+        while low < high:
+            middle = (low + high + 1) // 2
+            way = self._try(Keep(self.gang.name, path, middle))
+            if way:
+                low, best = middle, way
+            else:
+                high = middle - 1
+        return best

@@ -1,0 +1,93 @@
+"""Changes to a gang or to the cluster that one can ask the engine about: the vocabulary of ways out.
+
+A change is a value. The same one is tried by the explanation and offered as an option of `coterie plan`, so every way
+out can be checked by whoever reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coterie.gang import edits
+from coterie.gang.tree import Gang, Path
+from coterie.placement.capacity import Capacity
+from coterie.topology.levels import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Prefer:
+    """Ask for a level as a wish instead of a promise."""
+
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coarsen:
+    """Ask for the next coarser level, `to`, instead."""
+
+    level: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Run with only the first tasks of a group; an empty path means the whole gang."""
+
+    gang: str
+    path: Path
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllowExcluded:
+    """Allow the nodes that the user excluded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Wait until a holder's pods are gone."""
+
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Uncordon:
+    """Put nodes back into service."""
+
+    nodes: tuple[str, ...]
+
+
+Change = Prefer | Coarsen | Keep | AllowExcluded | Release | Uncordon
+
+
+def changed_gang(change: Change, gang: Gang, topology: Topology) -> Gang | None:
+    """Return the gang after a change, or None when the change has no meaning for it."""
+    match change:
+        case Prefer(level):
+            return edits.prefer(gang, level)
+        case Coarsen(level, _):
+            return edits.coarsen(gang, level, topology)
+        case Keep(name, path, count):
+            return edits.keep(gang, path, count) if name == gang.name else gang
+        case AllowExcluded():
+            return edits.without_exclusions(gang)
+        case _:
+            return gang
+
+
+def changed_capacity(change: Change, capacity: Capacity) -> Capacity:
+    """Return what is free after a change; the capacity itself is left alone."""
+    match change:
+        case Release(owner):
+            cluster = capacity.domains.cluster
+            freed = cluster.held(
+                index for index, pod in enumerate(cluster.pods) if pod.owner == owner and not pod.daemon
+            )
+            capacity = capacity.copy()
+            capacity.give(freed[:, capacity.domains.order])
+        case Uncordon(nodes):
+            capacity = capacity.copy()
+            capacity.open(capacity.domains.position[node] for node in nodes)
+        case _:
+            pass
+    return capacity
