@@ -24,7 +24,7 @@ from coterie.placement.ledger import Ledger, Piece
 from coterie.placement.outline import Amounts, Outline
 from coterie.placement.packing import Packer
 from coterie.placement.problem import ROOT, Problem
-from coterie.placement.symmetry import Symmetry
+from coterie.placement.symmetry import Named, Symmetry
 from coterie.topology.cluster import Ints
 
 
@@ -94,10 +94,11 @@ class Search:
         if job.branch == ROOT:
             yield from self._bind(job.amounts, EVERYWHERE, rest)
             return
-        for domain in self._candidates(job):
+        named = self._symmetry.named(rest)
+        for domain in self._candidates(job, named):
             yield from self._put(job, (domain,), rest)
         if not self._branches[job.branch].required:
-            for domains in self._spreads(job):
+            for domains in self._spreads(job, named):
                 yield from self._put(job, domains, rest)
             yield from self._outside(job, rest)
 
@@ -168,7 +169,7 @@ class Search:
             short = np.maximum(short, pods - room)
         return domains, total, short
 
-    def _candidates(self, job: Job) -> Iterator[int]:
+    def _candidates(self, job: Job, named: Named) -> Iterator[int]:
         """Yield the domains that can hold all of a job by counting: those in use, then tightest first, equals once."""
         level = self._branches[job.branch].level
         domains, total, short = self._room(job)
@@ -176,29 +177,21 @@ class Search:
         homes = self._branches[job.branch].homes()
         if not len(good):
             return
-        seen: set[int] = set()
+        seen: set[object] = set()
         if not homes:
             first = int(good[total[good].argmin()])
             yield int(domains[first])
-            self._fresh(level, int(domains[first]), seen)
+            seen.add(self._symmetry.twin(level, int(domains[first]), named))
             good = good[good != first]
         for domain in sorted(
             domains[good[np.argsort(total[good], kind="stable")]].tolist(), key=lambda d: d not in homes
         ):
-            if domain in homes or self._fresh(level, domain, seen):
+            twin = self._symmetry.twin(level, domain, named)
+            if domain in homes or twin not in seen:
+                seen.add(twin)
                 yield domain
 
-    def _fresh(self, level: int, domain: int, seen: set[int]) -> bool:
-        """Tell whether a domain is worth trying: not when an equal one, as untouched as this, has been tried."""
-        if self._ledger.touched(level, domain):
-            return True
-        twin = self._symmetry.domain(level, domain)
-        if twin in seen:
-            return False
-        seen.add(twin)
-        return True
-
-    def _spreads(self, job: Job) -> Iterator[tuple[int, ...]]:
+    def _spreads(self, job: Job, named: Named) -> Iterator[tuple[int, ...]]:
         """Yield sets of two or more domains that can hold a preferred job by counting, smallest sets first."""
         branch = self._branches[job.branch]
         most = self._extra[branch.level] + (job.branch not in self._started)
@@ -215,11 +208,17 @@ class Search:
                 yield tuple(sorted(int(domains[at]) for at, _ in tightest(total, pods)))
         order = [int(domains[at]) for at in others]
         for size in range(max(0, 2 - len(homes)), min(most, len(order)) + 1):
-            for chosen in self._sets(branch.level, order, size, need, homes):
+            for chosen in self._sets(branch.level, order, size, need, homes, named):
                 yield tuple(sorted((*homes, *chosen)))
 
     def _sets(
-        self, level: int, order: Sequence[int], size: int, need: Mapping[int, int], homes: Sequence[int]
+        self,
+        level: int,
+        order: Sequence[int],
+        size: int,
+        need: Mapping[int, int],
+        homes: Sequence[int],
+        named: Named,
     ) -> Iterator[tuple[int, ...]]:
         """Yield the sets of `size` domains whose room adds up to what is needed, equal domains in order."""
         room = {shape: self._ledger.room(level, shape) for shape in need}
@@ -228,7 +227,7 @@ class Search:
             for shape in need
         }
         short = {shape: pods - sum(int(room[shape][home]) for home in homes) for shape, pods in need.items()}
-        stack: list[tuple[int, tuple[int, ...], frozenset[int]]] = [(0, (), frozenset())]
+        stack: list[tuple[int, tuple[int, ...], frozenset[object]]] = [(0, (), frozenset())]
         while stack:
             at, chosen, skipped = stack.pop()
             if len(chosen) == size:
@@ -240,15 +239,10 @@ class Search:
                 for shape, pods in short.items()
             ):
                 continue
-            domain = order[at]
-            if self._ledger.touched(level, domain):
-                stack.append((at + 1, chosen, skipped))
-                stack.append((at + 1, (*chosen, domain), skipped))
-            else:
-                twin = self._symmetry.domain(level, domain)
-                stack.append((at + 1, chosen, skipped | {twin}))
-                if twin not in skipped:
-                    stack.append((at + 1, (*chosen, domain), skipped))
+            twin = self._symmetry.twin(level, order[at], named)
+            stack.append((at + 1, chosen, skipped | {twin}))
+            if twin not in skipped:
+                stack.append((at + 1, (*chosen, order[at]), skipped))
 
     def _parts(self, classes: Amounts, room: Mapping[int, int], most: int) -> Iterator[Amounts]:
         """Yield the non-empty ways to take at most `most` pods from these classes that the room allows."""

@@ -12,6 +12,7 @@ from coterie.placement.outline import Outline
 from coterie.placement.problem import Problem
 
 Usage = tuple[tuple[int, ...], tuple[object, ...]]
+Named = set[tuple[int, int]]  # (level, domain) pairs
 
 
 class Symmetry:
@@ -44,6 +45,26 @@ class Symmetry:
             found = self._signatures[level, domain] = self._numbers.setdefault((level, content), len(self._numbers))
         return found
 
+    def twin(self, level: int, domain: int, named: Named) -> object:
+        """Return a key that two domains share when it makes no difference which of them is used next.
+
+        They must be equal and untouched, and so must be all that is above them, up to what they have in common.
+        """
+        key: list[object] = []
+        while level >= 0:
+            if (level, domain) in named or self._ledger.touched(level, domain):
+                key.append((level, domain))
+                break
+            key.append(self.domain(level, domain))
+            domain = int(self._capacity.domains.tiers[level].parent[domain])
+            level -= 1
+        return tuple(key)
+
+    def named(self, agenda: Agenda) -> Named:
+        """Return the domains that jobs refer to, and all above them: those are not interchangeable."""
+        regions = {job.region for job in agenda}
+        return self._with_above({(region.level, one) for region in regions for one in region.domains})
+
     def state(self, agenda: Agenda) -> object:
         """Return a key for the jobs that wait and all that is committed.
 
@@ -51,21 +72,21 @@ class Symmetry:
         they are like.
         """
         scattered = [piece for piece in self._ledger.pieces if not simple(piece.region)]
-        named = {(job.region.level, one) for job in agenda for one in job.region.domains}
-        named |= {(piece.region.level, one) for piece in scattered for one in piece.region.domains}
+        named = self.named(agenda) | self._with_above(
+            {(piece.region.level, one) for piece in scattered for one in piece.region.domains}
+        )
         jobs = tuple(
             (self._outline.signature[job.branch], job.region)
             if job.amounts == self._outline.everything(job.branch)
             else (job.branch, job.region, job.amounts)
             for job in agenda
         )
-        overlapping = self._ledger.items(scattered)
-        return jobs, self._usage(-1, 0, self._with_above(named)), overlapping
+        return jobs, self._usage(-1, 0, named), self._ledger.items(scattered)
 
-    def _with_above(self, named: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    def _with_above(self, named: Named) -> Named:
         return {link for level, domain in named for link in self._ledger.chain(Region(level, (domain,)))}
 
-    def _usage(self, level: int, domain: int, named: set[tuple[int, int]]) -> Usage:
+    def _usage(self, level: int, domain: int, named: Named) -> Usage:
         """Describe what is taken in a domain and below it."""
         below = level + 1
         children = sorted(
