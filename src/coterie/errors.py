@@ -85,7 +85,7 @@ class CoterieError(Exception):
         self.hint = hint
 
 
-class SpecErrors(CoterieError):
+class SpecErrors(CoterieError):  # noqa: N818 - it carries many
     """Raised when a document is wrong, with all of its faults at once."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:

@@ -87,6 +87,8 @@ class _Case:
 
     def refusal(self, *, never: bool) -> Refusal:
         """Find the reason, the evidence for it and the ways out."""
+        if lost := self._lost():
+            return self._told(Reason.LEVEL_LOST, _Binding((lost,)))
         excluded = tuple(sorted({name for task in self.gang.all_tasks() for name in task.shape.excluded}))
         if excluded and self._fits(edits.without_exclusions(self.gang)):
             return self._told(Reason.NODES_EXCLUDED, self._binding(), excluded=excluded)
@@ -121,6 +123,19 @@ class _Case:
             excluded=excluded,
             unlabelled=unlabelled,
         )
+
+    def _lost(self) -> Group | None:
+        """Return a required group whose running tasks are no longer in one domain, if there is one."""
+        for group in self.gang.walk():
+            tier = self.now.domains.tiers[self.now.domains.topology.index(group.level)]
+            where = {
+                int(tier.of[self.now.domains.position[self.anchors[task.name]]])
+                for task in group.all_tasks()
+                if task.name in self.anchors
+            }
+            if group.required and (len(where) > 1 or -1 in where):
+                return group
+        return None
 
     def _binding(self) -> _Binding:
         """Return the finest required group that does not fit even alone, or the fewest that do not fit together."""

@@ -61,6 +61,7 @@ class Refusal:
     together: tuple[Path, ...] = ()  # the groups that fit alone, but not with each other
     excluded: tuple[str, ...] = ()  # nodes the user excluded
     unlabelled: int = 0  # eligible nodes without the level's label
+    quota: tuple[int, int] = (0, 0)  # GPUs in use beside this gang, and the pool's limit
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,24 @@
+"""The command line: parse, call, print. Results go to standard output, talk to standard error.
+
+Nothing heavier than typer is imported until a command runs, so that help and completion are instant.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from coterie.cli.app import app
+from coterie.cli.codes import Exit
+
+
+def main() -> None:
+    """Run `coterie` and exit."""
+    try:
+        app(prog_name="coterie")
+    except BrokenPipeError:
+        # Whoever read our output has had enough; leave without a word, and let no flush at exit complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(Exit.PIPE)
+    except KeyboardInterrupt:
+        sys.exit(Exit.INTERRUPTED)

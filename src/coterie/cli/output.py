@@ -1,0 +1,20 @@
+"""Output formats, and text that is safe to send to a terminal."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Output(StrEnum):
+    """How results are printed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+def safe(text: str) -> str:
+    """Return text with control characters made visible: names in a file must not drive the terminal."""
+    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)

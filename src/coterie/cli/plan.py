@@ -1,0 +1,206 @@
+"""`coterie plan`: read the files, ask the planner, print what it says."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import typer
+
+from coterie.cli.changes import parse_changes
+from coterie.cli.codes import Exit
+from coterie.cli.output import Output, safe
+from coterie.cli.report import print_data
+from coterie.cli.tables import plan_lines
+from coterie.errors import Fault, Notice, SpecErrors, UsageError
+from coterie.frontends.config import Config, parse_levels, read_config
+from coterie.frontends.workflow.read import Workflow
+from coterie.placement.refusal import Verdict
+from coterie.planning.inputs import pool_for, read_snapshot, read_workflow_file, workload_for
+from coterie.planning.plan import Plan, Planner
+from coterie.planning.report import plan_json
+from coterie.planning.workload import Workload
+from coterie.sources import Snapshot
+from coterie.sources.limits import read_bytes
+from coterie.topology.levels import Topology
+
+T = TypeVar("T")
+
+_CODES = {
+    Verdict.PLACED: Exit.DONE,
+    Verdict.WAITING: Exit.MUST_WAIT,
+    Verdict.UNDECIDED: Exit.MUST_WAIT,
+    Verdict.IMPOSSIBLE: Exit.NEVER_FITS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A call of `coterie plan` as it was written."""
+
+    files: tuple[str, ...]
+    cluster: str | None
+    config: str | None
+    pool: str | None
+    levels: str | None
+    sets: tuple[str, ...]
+    set_strings: tuple[str, ...]
+    independent: bool
+    fresh: bool
+    prefer: tuple[str, ...]
+    coarsen: tuple[str, ...]
+    tasks: tuple[str, ...]
+    without: tuple[str, ...]
+    uncordon: tuple[str, ...]
+    allow_excluded: bool
+    output: Output
+
+    def command(self) -> list[str]:
+        """Return the call again, without its output format: what a way out is added to."""
+        words = ["coterie", "plan", *self.files]
+        for option, value in (
+            ("--cluster", self.cluster),
+            ("--config", self.config),
+            ("--pool", self.pool),
+            ("--levels", self.levels),
+        ):
+            words += [option, value] if value is not None else []
+        for option, values in (
+            ("--set", self.sets),
+            ("--set-string", self.set_strings),
+            ("--prefer", self.prefer),
+            ("--coarsen", self.coarsen),
+            ("--tasks", self.tasks),
+            ("--without", self.without),
+            ("--uncordon", self.uncordon),
+        ):
+            words += [word for value in values for word in (option, value)]
+        for option, given in (
+            ("--independent", self.independent),
+            ("--fresh", self.fresh),
+            ("--allow-excluded", self.allow_excluded),
+        ):
+            words += [option] if given else []
+        return words
+
+
+def run(ask: Ask) -> None:
+    """Plan the files of a call, print the plans, and exit with the worst verdict."""
+    workloads, snapshot = _read(ask)
+    changes = parse_changes(ask, workloads, snapshot.cluster)
+    planner = Planner(snapshot.cluster, changes, fresh=ask.fresh)
+    plans: list[tuple[Plan, float]] = []
+    for workload in workloads:
+        start = time.perf_counter()
+        plan = planner.plan(workload, remember=not ask.independent)
+        plans.append((plan, (time.perf_counter() - start) * 1000))
+    _print(ask, plans)
+    for notice in snapshot.notices:
+        _warn(notice)
+    for plan, _ in plans:
+        for notice in plan.notices:
+            _warn(notice)
+    raise typer.Exit(max(_CODES[plan.verdict] for plan, _ in plans))
+
+
+def _print(ask: Ask, plans: list[tuple[Plan, float]]) -> None:
+    if ask.output in {Output.JSON, Output.YAML}:
+        data = [plan_json(plan, command=ask.command(), elapsed_ms=elapsed) for plan, elapsed in plans]
+        print_data(data[0] if len(ask.files) == 1 else data, ask.output)
+    elif ask.output is Output.NAME:
+        for plan, _ in plans:
+            for gang in plan.gangs:
+                typer.echo(safe(f"{plan.workload.name}/{gang.gang.name}"))
+    else:
+        for line in plan_lines([plan for plan, _ in plans], ask.command(), wide=ask.output is Output.WIDE):
+            typer.echo(line)
+
+
+def _warn(notice: Notice) -> None:
+    where = f" ({notice.place.file}:{notice.place.line})" if notice.place and notice.place.line else ""
+    typer.echo(safe(f"warning[{notice.code}]: {notice.message}{where}"), err=True)
+
+
+def _read(ask: Ask) -> tuple[list[Workload], Snapshot]:
+    """Read everything the call names; all faults of all files are reported together."""
+    if [*ask.files, ask.cluster].count("-") > 1:
+        raise UsageError("standard input can be read once only", "Use - for one FILE or for --cluster, not for both.")
+    faults: list[Fault] = []
+    levels = _collect(faults, lambda: parse_levels(ask.levels or "")) if ask.levels is not None else None
+    config = _collect(faults, lambda: read_config(_bytes(ask.config or ""), ask.config or "")) if ask.config else None
+    flows = [
+        flow
+        for file in ask.files
+        if (flow := _collect(faults, lambda file=file: _workflow(ask, file)))  # type: ignore[misc]
+    ]
+    source = ask.cluster or _backend_cluster(ask, config, flows)
+    snapshot = _collect(faults, lambda: read_snapshot(_bytes(source), _shown(source))) if source else None
+    if source is None and not faults:
+        raise UsageError(
+            "no cluster to plan on",
+            "Pass --cluster FILE with the JSON of `kubectl get nodes,pods -A -o json`, or a cluster file.",
+        )
+    workloads = list(_lowered(ask, faults, config, flows, levels, snapshot))
+    if faults or snapshot is None:
+        raise SpecErrors(faults)
+    return workloads, snapshot
+
+
+def _workflow(ask: Ask, file: str) -> Workflow:
+    return read_workflow_file(_bytes(file), _shown(file), sets=ask.sets, set_strings=ask.set_strings)
+
+
+def _lowered(
+    ask: Ask,
+    faults: list[Fault],
+    config: Config | None,
+    flows: list[Workflow],
+    levels: Topology | None,
+    snapshot: Snapshot | None,
+) -> Iterator[Workload]:
+    if (ask.config and config is None) or (ask.levels is not None and levels is None) or snapshot is None:
+        return  # without a pool there is nothing to check the files against, and its faults are known
+    for flow in flows:
+        pool = pool_for(config, ask.pool, flow.pool, levels, snapshot)
+        workload = _collect(faults, lambda flow=flow, pool=pool: workload_for(flow, pool))  # type: ignore[misc]
+        if workload:
+            yield workload
+
+
+def _backend_cluster(ask: Ask, config: Config | None, flows: list[Workflow]) -> str | None:
+    """Return the cluster file of the backend behind the chosen pool; it is relative to the configuration."""
+    if config is None or not flows:
+        return None
+    pool = pool_for(config, ask.pool, flows[0].pool, Topology(), None)
+    backend = config.backends[pool.backend]
+    if backend.cluster is None:
+        raise UsageError(
+            f'backend "{backend.name}" of pool "{pool.name}" has no cluster file',
+            "Pass --cluster FILE with the JSON of `kubectl get nodes,pods -A -o json`.",
+        )
+    return str(Path(ask.config or ".").parent / backend.cluster)
+
+
+def _collect(faults: list[Fault], read: Callable[[], T]) -> T | None:
+    try:
+        return read()
+    except SpecErrors as error:
+        faults.extend(error.faults)
+        return None
+
+
+def _bytes(source: str) -> bytes:
+    if source.startswith("context:"):
+        raise UsageError(
+            "live clusters cannot be read yet",
+            "Take a snapshot: kubectl get nodes,pods -A -o json > snapshot.json, then --cluster snapshot.json.",
+        )
+    return read_bytes(source, sys.stdin.buffer)
+
+
+def _shown(source: str) -> str:
+    return "standard input" if source == "-" else source

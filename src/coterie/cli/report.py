@@ -1,0 +1,114 @@
+"""How commands end when something is wrong: faults with their frames, one-line errors, never a traceback unasked."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import typer
+
+from coterie.cli.codes import Exit
+from coterie.cli.output import Output, safe
+from coterie.errors import CoterieError, Fault, NotFound, Place, SpecErrors, Unavailable, UsageError
+
+_CODES: dict[type[CoterieError], Exit] = {
+    NotFound: Exit.NOT_FOUND,
+    UsageError: Exit.USAGE,
+    Unavailable: Exit.TRY_AGAIN,
+}
+
+
+@contextmanager
+def reporting(output: Output, *, debug: bool = False) -> Iterator[None]:
+    """Turn errors into messages and exit codes; with JSON or YAML output, faults are data on standard output."""
+    try:
+        yield
+    except SpecErrors as error:
+        if output in {Output.JSON, Output.YAML}:
+            from coterie.planning.report import errors_json
+
+            print_data(errors_json(error.faults), output)
+        else:
+            print_faults(error.faults)
+        raise typer.Exit(Exit.INVALID) from None
+    except CoterieError as error:
+        fail(str(error), error.hint)
+        raise typer.Exit(_CODES.get(type(error), Exit.FAILED)) from None
+    except (typer.Exit, BrokenPipeError, KeyboardInterrupt):
+        raise
+    except OSError as error:
+        fail(f"{error.filename or 'output'}: {error.strerror or error}")
+        raise typer.Exit(Exit.FAILED) from None
+    except Exception as error:  # noqa: BLE001 - the last line of defence: users get a sentence, not a stack
+        if debug:
+            traceback.print_exc()
+        fail(f"unexpected {type(error).__name__}: {error}", "Run again with --debug for the details.")
+        raise typer.Exit(Exit.FAILED) from None
+
+
+def print_data(data: object, output: Output) -> None:
+    """Print an object as JSON or YAML on standard output."""
+    if output is Output.YAML:
+        import yaml
+
+        typer.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), nl=False)
+    else:
+        typer.echo(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def fail(message: str, hint: str = "") -> None:
+    """Say one error on standard error."""
+    typer.echo(f"error: {safe(message)}", err=True)
+    if hint:
+        typer.echo(f"hint: {safe(hint)}", err=True)
+
+
+def fancy() -> bool:
+    """Tell whether standard error is a terminal that wants colours and rules."""
+    import os
+
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def print_faults(faults: Sequence[Fault]) -> None:
+    """Print every fault with its source frame on standard error."""
+    rule = ("╷", "│ ", "╵") if fancy() else ("", "", "")
+    for fault in faults:
+        lines = _lines(fault)
+        if rule[0]:
+            lines = [rule[0], *(rule[1] + line for line in lines), rule[2]]
+            lines[1] = lines[1].replace("error", typer.style("error", fg="red", bold=True), 1)
+        typer.echo("\n".join(lines), err=True)
+        if not rule[0]:
+            typer.echo(err=True)
+    files = dict.fromkeys(fault.place.file for fault in faults if fault.place)
+    if len(faults) > 1:
+        typer.echo(f"{len(faults)} faults in {safe(', '.join(files)) or 'the input'}", err=True)
+
+
+def _lines(fault: Fault) -> list[str]:
+    lines = [f"error[{fault.code.value}]: {fault.message}"]
+    if fault.place:
+        lines += ["", f"  {_where(fault.place)}", *_frame(fault.place)]
+    if fault.hint:
+        lines += ["", *fault.hint.split("\n")]
+    return [safe(line) for line in lines]
+
+
+def _where(place: Place) -> str:
+    return ":".join(str(part) for part in (place.file, place.line, place.column) if part is not None)
+
+
+def _frame(place: Place) -> list[str]:
+    if not place.frame:
+        return []
+    width = len(str(place.frame[-1][0]))
+    lines = []
+    for number, text in place.frame:
+        lines.append(f"{number:>{width}} | {text}")
+        if number == place.line and place.column:
+            lines.append(f"{'':>{width}} | {' ' * (place.column - 1)}{'^' * max(1, place.length)}")
+    return lines

@@ -1,0 +1,1 @@
+"""OSMO's workflow files: read, checked, and lowered to gangs."""

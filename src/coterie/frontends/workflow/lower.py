@@ -1,0 +1,156 @@
+"""From a checked workflow and a pool to gangs: one per group, with what each waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from coterie.errors import Fault, Notice, Place, SpecErrors
+from coterie.frontends.config import Platform, Pool
+from coterie.frontends.quantities import span
+from coterie.frontends.text import Path
+from coterie.frontends.workflow.read import Workflow, located
+from coterie.frontends.workflow.rules import Member, Resource, Team, needs_of
+from coterie.frontends.workflow.values import suggestion
+from coterie.gang.rules import Asked, Requirement, build, requirement_faults
+from coterie.gang.tree import Gang, Shape
+from coterie.gang.tree import Path as TreePath
+from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A workflow as gangs, in file order, which is also an order in which they can run.
+
+    `needs` has, for each group, the groups it waits for directly. Timeouts are in seconds and never above the pool's.
+    """
+
+    name: str
+    gangs: tuple[Gang, ...]
+    needs: Mapping[str, frozenset[str]]
+    notices: tuple[Notice, ...]
+    group_places: Mapping[str, Place]
+    task_places: Mapping[str, Place]
+    exec_timeout: int | None = None
+    queue_timeout: int | None = None
+
+
+def lower(workflow: Workflow, pool: Pool) -> Lowered:
+    """Lower a workflow for a pool, or raise `SpecErrors` with every fault."""
+    faults: dict[Fault, None] = {}
+    notices: list[Notice] = []
+    shapes: dict[str, Shape] = {}
+    for name, resource in workflow.resources.items():
+        platform, found = _platform(resource, pool, workflow)
+        if isinstance(found, Fault):
+            faults[found] = None
+        elif found is not None:
+            notices.append(found)
+        shapes[name] = _shape(resource, pool, platform)
+    shapes.setdefault("default", _shape(None, pool, Platform()))
+    asked = [[_asked(member, workflow, shapes) for member in team.members] for team in workflow.teams]
+    faults.update(dict.fromkeys(requirement_faults([task for tasks in asked for task in tasks], pool.topology)))
+    if faults:
+        raise SpecErrors(located(list(faults), workflow.document))
+    gangs = tuple(build(team.name, tasks, pool.topology) for team, tasks in zip(workflow.teams, asked, strict=True))
+    limits = workflow.spec.timeout
+    clamped = [
+        _clamp(workflow, "exec_timeout", limits.exec_timeout, pool.max_exec_timeout, pool.name),
+        _clamp(workflow, "queue_timeout", limits.queue_timeout, pool.max_queue_timeout, pool.name),
+    ]
+    notices.extend(notice for _, notice in clamped if notice)
+    notices.extend(_spanning(workflow.teams, asked, gangs, workflow))
+    return Lowered(
+        name=workflow.name,
+        gangs=gangs,
+        needs=needs_of(workflow.teams),
+        notices=(*workflow.notices, *notices),
+        group_places=MappingProxyType({team.name: workflow.place((*team.path, "name")) for team in workflow.teams}),
+        task_places=MappingProxyType(
+            {each.name: workflow.place((*each.path, "name")) for team in workflow.teams for each in team.members}
+        ),
+        exec_timeout=clamped[0][0],
+        queue_timeout=clamped[1][0],
+    )
+
+
+def _platform(resource: Resource, pool: Pool, workflow: Workflow) -> tuple[Platform, Fault | Notice | None]:
+    name = resource.spec.platform
+    path = (*resource.path, "platform")
+    if name is None:
+        return Platform(), None
+    if not pool.platforms:
+        message = f'platform is ignored: pool "{pool.name}" has no platforms'
+        return Platform(), Notice("FieldIgnored", message, workflow.place(path, key=True), path)
+    if name not in pool.platforms:
+        message = f'pool "{pool.name}" has no platform "{name}"'
+        return Platform(), Fault(message, path=path, hint=suggestion(name, list(pool.platforms)))
+    return pool.platforms[name], None
+
+
+def _shape(resource: Resource | None, pool: Pool, platform: Platform) -> Shape:
+    selector = dict(pool.node_selector) | dict(platform.node_selector)
+    tolerations = tuple(dict.fromkeys((*pool.tolerations, *platform.tolerations)))
+    if resource is None:
+        return Shape(selector=tuple(sorted(selector.items())), tolerations=tolerations)
+    spec = resource.spec
+    amounts = {CPU: spec.cpu * 1000, GPU: spec.gpu, MEMORY: spec.memory, STORAGE: spec.storage}
+    return Shape(
+        requests=tuple(sorted((name, amount) for name, amount in amounts.items() if amount > 0)),
+        selector=tuple(sorted(selector.items())),
+        tolerations=tolerations,
+        excluded=frozenset(spec.nodes_excluded),
+    )
+
+
+def _asked(member: Member, workflow: Workflow, shapes: Mapping[str, Shape]) -> Asked:
+    resource = workflow.resources.get(member.spec.resource)
+    if resource is None:
+        return Asked(member.name, shapes["default"])
+    requirements = tuple(
+        Requirement(entry.key, entry.group, entry.requirement_type == "required") for entry in resource.spec.topology
+    )
+    return Asked(member.name, shapes[member.spec.resource], requirements, (*resource.path, "topology"))
+
+
+def _clamp(
+    workflow: Workflow, name: str, wanted: int | None, most: int | None, pool: str
+) -> tuple[int | None, Notice | None]:
+    if wanted is None or most is None or wanted <= most:
+        return (most if wanted is None else wanted), None
+    path: Path = ("workflow", "timeout", name)
+    message = f'{name} {span(wanted)} is more than pool "{pool}" allows; {span(most)} applies'
+    return most, Notice("TimeoutClamped", message, workflow.place(path), path)
+
+
+def _spanning(
+    teams: Sequence[Team], asked: Sequence[Sequence[Asked]], gangs: Sequence[Gang], workflow: Workflow
+) -> Iterator[Notice]:
+    """Warn of topology groups that several workflow groups use: each of these is placed on its own."""
+    users: dict[TreePath, list[int]] = {}
+    for index, gang in enumerate(gangs):
+        for node in gang.walk():
+            users.setdefault(node.path, []).append(index)
+    for path, found in users.items():
+        if len(found) < 2:
+            continue
+        key, group = path[-1]
+        names = [f'"{teams[index].name}"' for index in found]
+        listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        plain = " Put tasks that belong together into one group under groups." if teams[found[0]].plain else ""
+        message = (
+            f'{key} group "{group}" is used by {len(names)} workflow groups ({listed}), '
+            f"which are placed separately and may land in different domains.{plain}"
+        )
+        where = _entry(asked[found[1]], key, group)
+        yield Notice("GroupSpansGangs", message, workflow.place(where), where)
+
+
+def _entry(tasks: Sequence[Asked], key: str, group: str) -> Path:
+    return next(
+        (*task.where, number)
+        for task in tasks
+        for number, requirement in enumerate(task.requirements)
+        if (requirement.key, requirement.group) == (key, group)
+    )

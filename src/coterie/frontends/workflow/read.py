@@ -1,0 +1,134 @@
+"""From the bytes of a workflow file to a checked `Workflow`, or every fault in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from coterie.errors import Fault, Notice, Place, SpecErrors
+from coterie.frontends.schema import Spec, faults_of, in_order, named_fields
+from coterie.frontends.template import render
+from coterie.frontends.text import Document, Path, decode, load
+from coterie.frontends.workflow.model import ResourceSpec, TaskSpec, WorkflowFile, WorkflowSpec
+from coterie.frontends.workflow.rules import Resource, Team, elsewhere, resources_of, teams_of, workflow_faults
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """A workflow that keeps every rule that can be checked without a pool."""
+
+    spec: WorkflowSpec
+    teams: tuple[Team, ...]
+    resources: Mapping[str, Resource]
+    document: Document = field(repr=False)
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The workflow's name."""
+        return self.spec.name
+
+    @property
+    def pool(self) -> str | None:
+        """The pool that the file names, if it names one."""
+        return self.spec.pool
+
+    def place(self, path: Path, *, key: bool = False) -> Place:
+        """Return where something stands in the user's file."""
+        return self.document.place(path, key=key)
+
+
+def read_workflow(data: bytes, file: str, *, sets: Sequence[str] = (), set_strings: Sequence[str] = ()) -> Workflow:
+    """Read a workflow file with its template variables, or raise `SpecErrors` with every fault."""
+    rendered = render(decode(data, file), file, sets, set_strings)
+    document = load(rendered.text, rendered.file, shown=rendered.shown)
+    try:
+        model = WorkflowFile.model_validate(document.data)
+    except ValidationError as error:
+        raise SpecErrors(faults_of(error, WorkflowFile, document, _advice)) from None
+    if faults := workflow_faults(model):
+        raise SpecErrors(located(faults, document))
+    teams, resources = teams_of(model), resources_of(model)
+    notices = (
+        *rendered.notices,
+        *_ignored(model.workflow, teams, document),
+        *_bare_sizes(resources, document),
+    )
+    return Workflow(model.workflow, teams, resources, document, notices)
+
+
+def located(faults: Sequence[Fault], document: Document) -> list[Fault]:
+    """Return faults with the places of their paths, in the order of the file."""
+    return sorted((fault.at(document.place(fault.path)) for fault in faults), key=in_order)
+
+
+def _advice(model: type[Spec] | None, word: str) -> str:
+    """Say where a field belongs that stands in the wrong place."""
+    if word == "default-values":
+        return "default-values belongs at the top level, beside workflow, in column one."
+    if model is TaskSpec and word == "resources":
+        return "A task names one resource spec with resource: NAME; the specs stand under workflow.resources."
+    if model is not ResourceSpec and word in named_fields(ResourceSpec):
+        return f"{word} belongs to a resource spec: workflow.resources.NAME.{word}."
+    if model is WorkflowFile and word in named_fields(WorkflowSpec):
+        return f"{word} belongs under workflow; indent it."
+    if word in ("exec_timeout", "queue_timeout"):
+        return f"{word} belongs to the workflow's time limits: workflow.timeout.{word}."
+    if model is WorkflowSpec and word in named_fields(TaskSpec):
+        return f"{word} belongs to a task: workflow.tasks."
+    return ""
+
+
+# Everything here leaves where tasks go untouched, so a plan stays true without it; that is why it is a warning and not
+# an error. A back end that runs tasks sees the same fields in the specs and can be stricter.
+_NOT_DONE = {
+    "credentials": "Coterie hands out no secrets",
+    "outputs": "Coterie does not upload to object storage",
+    "checkpoint": "Coterie saves no checkpoints",
+    "privileged": "Coterie never runs privileged containers",
+    "hostNetwork": "Coterie never uses the node's network",
+    "downloadType": "Coterie does not download inputs",
+    "cacheSize": "Coterie keeps no cache of inputs",
+    "kpis": "Coterie collects no measurements",
+    "backend": "the pool decides which backend runs the workflow",
+}
+
+_ATTRIBUTES = [
+    (attribute, name)
+    for attribute, info in TaskSpec.model_fields.items()
+    if (name := info.alias or attribute) in _NOT_DONE
+]
+
+
+def _ignored(flow: WorkflowSpec, teams: Sequence[Team], document: Document) -> Iterator[Notice]:
+    """Report each field that has no effect once, at its first use, with the number of tasks that have it."""
+    uses: dict[tuple[str, str], list[Path]] = {}
+    if flow.backend is not None:
+        uses["backend", _NOT_DONE["backend"]] = [("workflow", "backend")]
+    for member in (member for team in teams for member in team.members):
+        for attribute, name in _ATTRIBUTES:
+            if getattr(member.spec, attribute):
+                uses.setdefault((name, _NOT_DONE[name]), []).append((*member.path, name))
+        for number, entry in enumerate(member.spec.inputs):
+            path = (*member.path, "inputs", number)
+            if entry.url is not None:
+                why = "Coterie does not download from object storage"
+                uses.setdefault(("inputs.url", why), []).append((*path, "url"))
+            elif elsewhere(entry):
+                why = f'"{entry.task}" is a task of another workflow, which Coterie does not wait for'
+                uses.setdefault(("inputs.task", why), []).append((*path, "task"))
+    for (name, why), paths in uses.items():
+        count = f" (in {len(paths)} places)" if len(paths) > 1 else ""
+        yield Notice("FieldIgnored", f"{name} is ignored{count}: {why}", document.place(paths[0], key=True), paths[0])
+
+
+def _bare_sizes(resources: Mapping[str, Resource], document: Document) -> Iterator[Notice]:
+    for resource in resources.values():
+        for name in ("memory", "storage"):
+            path = (*resource.path, name)
+            written = document.get(path)
+            if written is not None and str(written).isdigit() and int(written) > 0:
+                message = f"{name} {written} has no unit and means {written} bytes; write {written}Gi for gibibytes"
+                yield Notice("NoUnit", message, document.place(path), path)

@@ -1,0 +1,239 @@
+"""Rules that no single field of a workflow can break alone: names, leads, resources, inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from types import MappingProxyType
+
+from coterie.errors import Fault
+from coterie.frontends.schema import MOST_FAULTS
+from coterie.frontends.text import Path
+from coterie.frontends.workflow.model import GroupSpec, ResourceSpec, TaskInput, TaskSpec, WorkflowFile
+from coterie.frontends.workflow.values import fold, suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A task, and where it stands in the file."""
+
+    spec: TaskSpec
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The task's name."""
+        return self.spec.name
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """A group of the workflow, written as one or made from a plain task."""
+
+    spec: GroupSpec
+    path: Path
+    members: tuple[Member, ...]
+    plain: bool = False
+
+    @property
+    def name(self) -> str:
+        """The group's name."""
+        return self.spec.name
+
+    @property
+    def lead(self) -> str:
+        """The task that decides when the group is done."""
+        return next((member.name for member in self.members if member.spec.lead), self.members[0].name)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A resource spec, and where it stands in the file."""
+
+    spec: ResourceSpec
+    path: Path
+
+
+def teams_of(file: WorkflowFile) -> tuple[Team, ...]:
+    """Return the groups in file order; each plain task becomes the group `<task>-group`."""
+    flow = file.workflow
+    if flow.groups is not None:
+        return tuple(
+            Team(
+                group,
+                path := ("workflow", "groups", index),
+                tuple(Member(task, (*path, "tasks", place)) for place, task in enumerate(group.tasks)),
+            )
+            for index, group in enumerate(flow.groups)
+        )
+    return tuple(
+        Team(
+            GroupSpec.model_construct(
+                name=f"{task.name}-group", barrier=True, ignore_nonlead_status=True, tasks=(task,)
+            ),
+            path := ("workflow", "tasks", index),
+            (Member(task, path),),
+            plain=True,
+        )
+        for index, task in enumerate(flow.tasks or ())
+    )
+
+
+def resources_of(file: WorkflowFile) -> Mapping[str, Resource]:
+    """Return every resource spec by name, from under `workflow` and from the top level."""
+    inner = {name: Resource(spec, ("workflow", "resources", name)) for name, spec in file.workflow.resources.items()}
+    outer = {name: Resource(spec, ("resources", name)) for name, spec in file.resources.items()}
+    return MappingProxyType({**outer, **inner})
+
+
+def workflow_faults(file: WorkflowFile) -> list[Fault]:
+    """Return every breach, up to a number that nobody reads to the end; faults have paths, and no places yet."""
+    teams = teams_of(file)
+    found = chain(_shape(file), _names(teams), _leads(teams), _resources(file, teams), _inputs(teams))
+    faults = list(islice(found, MOST_FAULTS))
+    if next(found, None) is not None:
+        faults.append(Fault(f"only the first {MOST_FAULTS} faults are shown", path=faults[-1].path))
+    return faults
+
+
+def _shape(file: WorkflowFile) -> Iterator[Fault]:
+    flow = file.workflow
+    if flow.groups is not None and flow.tasks is not None:
+        yield Fault(
+            "a workflow has either groups or tasks, not both",
+            path=("workflow", "tasks"),
+            hint="Move the tasks into a group, or the groups' tasks into tasks.",
+        )
+    elif not flow.groups and not flow.tasks:
+        yield Fault(
+            "the workflow has no tasks",
+            path=("workflow",),
+            hint="List them under workflow.tasks, or under workflow.groups if they start together.",
+        )
+    if "default_values" in file.model_fields_set:
+        yield Fault(
+            "default-values must be a section of its own",
+            path=("default-values",),
+            hint="Write default-values: in column one, with its values indented below.",
+        )
+
+
+def _names(teams: Sequence[Team]) -> Iterator[Fault]:
+    # A plain task's group has no place of its own, and cannot clash unless the tasks do.
+    groups = [(team.name, team.path) for team in teams if not team.plain]
+    tasks = [(member.name, member.path) for team in teams for member in team.members]
+    for kind, found in (("groups", groups), ("tasks", tasks)):
+        seen: dict[str, str] = {}
+        for name, path in found:
+            if (first := seen.get(fold(name))) is None:
+                seen[fold(name)] = name
+                continue
+            why = "" if first == name else f' ("{first}" and "{name}" differ only by case, "_" or "-")'
+            yield Fault(f'two {kind} have the name "{name}"{why}', path=(*path, "name"), hint="Rename one of them.")
+
+
+def _leads(teams: Iterable[Team]) -> Iterator[Fault]:
+    for team in teams:
+        leads = [member for member in team.members if member.spec.lead]
+        if len(team.members) > 1 and not leads:
+            yield Fault(
+                f'group "{team.name}" has no lead task',
+                path=(*team.path, "name"),
+                hint="Write lead: true on the task that decides when the group is done.",
+            )
+        for extra in leads[1:]:
+            yield Fault(
+                f'group "{team.name}" has two lead tasks, "{leads[0].name}" and "{extra.name}"',
+                path=(*extra.path, "lead"),
+                hint="Keep lead: true on one of them.",
+            )
+
+
+def _resources(file: WorkflowFile, teams: Iterable[Team]) -> Iterator[Fault]:
+    known = resources_of(file)
+    for name in file.resources:
+        if name in file.workflow.resources:
+            yield Fault(
+                f'resource "{name}" is given both under workflow and at the top level',
+                path=("resources", name),
+                hint="Keep one of the two.",
+            )
+    for team in teams:
+        for member in team.members:
+            name = member.spec.resource
+            if name not in known and name != "default":
+                yield Fault(
+                    f'task "{member.name}" uses the resource "{name}", which is not defined',
+                    path=(*member.path, "resource"),
+                    hint=suggestion(name, list(known)),
+                )
+
+
+def _inputs(teams: Sequence[Team]) -> Iterator[Fault]:
+    order = {member.name: index for index, team in enumerate(teams) for member in team.members}
+    waits = _waits(teams, order)
+    for member in (member for team in teams for member in team.members):
+        for number, entry in enumerate(member.spec.inputs):
+            path = (*member.path, "inputs", number)
+            if (entry.task is None) == (entry.url is None):
+                yield Fault("an input has either a task or a url", path=path, hint="Example: - task: preprocess")
+            elif entry.task is not None and not elsewhere(entry):
+                message, hint = _input(member.name, entry.task, order, waits)
+                if message:
+                    yield Fault(f'task "{member.name}" has {message}', path=(*path, "task"), hint=hint)
+
+
+def _input(task: str, source: str, order: Mapping[str, int], waits: Mapping[int, set[int]]) -> tuple[str, str]:
+    """Return what is wrong with one task as the input of another, and what to do; nothing when it is right."""
+    if source == task:
+        return "itself as input", "Name a task of an earlier group."
+    if source not in order:
+        return f'the unknown task "{source}" as input', suggestion(source, [name for name in order if name != task])
+    here, there = order[task], order[source]
+    if there == here:
+        hint = "The tasks of one group run at the same time; put the earlier one into a group of its own."
+        return f'"{source}" as input, which starts together with it', hint
+    if there > here and here in _reach(there, waits):
+        hint = "Inputs go round in a circle; remove one of them."
+        return f'"{source}" as input, which itself waits for this group', hint
+    if there > here:
+        hint = "Groups are written in the order in which they run; move that one before."
+        return f'"{source}" as input, which is defined later', hint
+    return "", ""
+
+
+def elsewhere(entry: TaskInput) -> bool:
+    """Tell whether an input names a task of another workflow, as `workflow_id:task`."""
+    return entry.task is not None and ":" in entry.task
+
+
+def _waits(teams: Sequence[Team], order: Mapping[str, int]) -> Mapping[int, set[int]]:
+    return {
+        index: {
+            order[entry.task]
+            for member in team.members
+            for entry in member.spec.inputs
+            if entry.task is not None and entry.task in order
+        }
+        for index, team in enumerate(teams)
+    }
+
+
+def _reach(start: int, waits: Mapping[int, set[int]]) -> set[int]:
+    found: set[int] = set()
+    front = [start]
+    while front:
+        for step in waits[front.pop()] - found:
+            found.add(step)
+            front.append(step)
+    return found
+
+
+def needs_of(teams: Sequence[Team]) -> Mapping[str, frozenset[str]]:
+    """Return, for each group, the groups it waits for directly."""
+    order = {member.name: index for index, team in enumerate(teams) for member in team.members}
+    waits = _waits(teams, order)
+    return MappingProxyType(
+        {team.name: frozenset(teams[step].name for step in waits[index]) for index, team in enumerate(teams)}
+    )

@@ -1,0 +1,206 @@
+"""Rules for single values in a workflow file; each yields all that is wrong, and says what is allowed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from coterie.errors import nearest
+from coterie.frontends.events import WrittenInt
+from coterie.frontends.schema import Wrong, said, wrong
+from coterie.topology.levels import label_fault
+
+if TYPE_CHECKING:
+    from coterie.frontends.workflow.model import ExitActions, TaskFile
+
+MOST_LABELS = 16
+RESERVED = "osmo-ctrl"
+
+_NAME = re.compile(r"[a-zA-Z]([a-zA-Z0-9_-]*[a-zA-Z0-9])?")
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_VARIABLE = re.compile(r"[A-Za-z_.-][A-Za-z0-9_.-]*")
+_RANGE = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?")
+
+
+def fold(text: str) -> str:
+    """Return a name as it is compared: Kubernetes has neither upper case nor underscores."""
+    return text.lower().replace("_", "-")
+
+
+def version(value: object) -> int:
+    """Read the version of the grammar, which is the number 2 and nothing that merely looks like it."""
+    if type(value) in (int, WrittenInt) and value == 2:
+        return 2
+    hint = "Remove the quotes: version: 2" if value == "2" else "Write version: 2, or leave the line out."
+    if type(value) in (int, WrittenInt):
+        raise wrong(Wrong(f"version {said(value)} is not supported", hint))
+    raise wrong(Wrong(f"version must be the number 2, not {said(value)}", hint))
+
+
+def name(value: str) -> Iterator[Wrong]:
+    """Check the name of a workflow, group or task."""
+    if not _NAME.fullmatch(value):
+        yield Wrong(
+            f"{{field}} {said(value)} is not allowed",
+            'A name begins with a letter, ends with a letter or digit, and has only these, "-" and "_" between.',
+        )
+    elif len(value) > 63:
+        yield Wrong(f"{{field}} {said(value)} has {len(value)} characters", "At most 63 are allowed.")
+    elif fold(value) == RESERVED:
+        yield Wrong(f"the name {said(value)} is reserved", "Choose another name.")
+
+
+def labels(found: Mapping[str, str]) -> Iterator[Wrong]:
+    """Check a workflow's labels by Kubernetes' rules and ours."""
+    if len(found) > MOST_LABELS:
+        yield Wrong(f"a workflow has at most {MOST_LABELS} labels, not {len(found)}", "Remove some.")
+    for key, value in found.items():
+        if problem := label_fault(key):
+            yield Wrong(f"{said(key)} is not a label: {problem}", "Example: team: research", (key,))
+        elif key.startswith(("coterie.dev/", "osmo.")):
+            yield Wrong(f"the label {said(key)} is reserved for the system", "Choose another key.", (key,))
+        elif not value:
+            yield Wrong(f"the label {said(key)} has no value", 'Give it one, such as "true", or remove it.', (key,))
+        elif not _LABEL_VALUE.fullmatch(value):
+            yield Wrong(
+                f"{said(value)} cannot be the value of label {said(key)}",
+                'At most 63 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit.',
+                (key,),
+            )
+
+
+def environment(found: Mapping[str, str]) -> Iterator[Wrong]:
+    """Check the names of environment variables."""
+    for key in found:
+        if not _VARIABLE.fullmatch(key):
+            yield Wrong(
+                f"{said(key)} cannot be the name of an environment variable",
+                'Names have letters, digits, "_", "-" and ".", and do not begin with a digit.',
+                (key,),
+            )
+
+
+def mount(value: str) -> Iterator[Wrong]:
+    """Check one volume mount, `/a` or `/a:/b`."""
+    if not all(part.startswith("/") for part in value.split(":")) or value.count(":") > 1:
+        yield Wrong(
+            f"{{field}} must be absolute paths, not {said(value)}", "Write /PATH or /NODE-PATH:/CONTAINER-PATH."
+        )
+
+
+def mounts(found: Sequence[str]) -> Iterator[Wrong]:
+    """Check that no two mounts take the same path in the container."""
+    return _repeated([value.rpartition(":")[2] for value in found], "is mounted over twice")
+
+
+def file(found: TaskFile) -> Iterator[Wrong]:
+    """Check one file: where it goes and where it comes from."""
+    path = _container_path(found.path)
+    if not found.path.startswith("/") or found.path.endswith("/") or path == "/":
+        yield Wrong(f"path {said(found.path)} is not an absolute path of a file", "Example: /tmp/run.sh", ("path",))
+    elif f"{path}/".startswith("/osmo/"):
+        yield Wrong(f"path {said(found.path)} lies in /osmo, which is reserved", "Choose another folder.", ("path",))
+    if found.contents is not None and found.localpath is not None:
+        yield Wrong(f"file {said(found.path)} has both contents and localpath", "Keep one of the two.", ("localpath",))
+    if found.contents is None and found.localpath is None:
+        yield Wrong(f"file {said(found.path)} has neither contents nor localpath", "Give it one of the two.")
+    if found.localpath is not None:
+        yield from _local(found.localpath)
+    if found.base64 and found.contents is not None and not _is_base64(found.contents):
+        yield Wrong(
+            f"the contents of {said(found.path)} are not Base64",
+            "Remove base64: true if they are plain.",
+            ("contents",),
+        )
+
+
+def files(found: Sequence[TaskFile]) -> Iterator[Wrong]:
+    """Check that no file is written twice."""
+    return _repeated([_container_path(each.path) for each in found], "is written twice", "path")
+
+
+def _container_path(path: str) -> str:
+    # POSIX leaves open what two leading slashes mean; in a container they mean one.
+    return f"/{posixpath.normpath(path).lstrip('/')}"
+
+
+def _local(path: str) -> Iterator[Wrong]:
+    bare = posixpath.normpath(path)
+    if bare.startswith("/") or bare.split("/")[0] == "..":
+        yield Wrong(
+            f"localpath {said(path)} leaves the folder of the workflow file",
+            "Name a file beside the workflow file or below, by a relative path.",
+            ("localpath",),
+        )
+    elif path.endswith("/") or bare == ".":
+        yield Wrong(f"localpath {said(path)} is a folder", "Name a single file.", ("localpath",))
+
+
+def _is_base64(contents: str) -> bool:
+    try:
+        base64.b64decode("".join(contents.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+def _repeated(paths: Sequence[str], what: str, *below: str) -> Iterator[Wrong]:
+    seen: set[str] = set()
+    for index, path in enumerate(paths):
+        if path in seen:
+            yield Wrong(f"{said(path)} {what}", "Keep one of the two.", (index, *below))
+        seen.add(path)
+
+
+def exit_codes(value: str) -> Iterator[Wrong]:
+    """Check a list of exit codes such as `0-10,16`."""
+    for part in value.split(","):
+        found = _RANGE.fullmatch(part)
+        if not found:
+            yield Wrong(
+                f"{{field}} must be exit codes such as 0-10,16, not {said(value)}", "Separate them with commas."
+            )
+            continue
+        first, last = int(found[1]), int(found[2] or found[1])
+        if max(first, last) > 255:
+            yield Wrong(f"{{field}} names exit code {max(first, last)}", "Exit codes go from 0 to 255.")
+        elif last < first:
+            yield Wrong(f"{{field}} has the range {first}-{last}, which is backwards", f"Write {last}-{first}.")
+
+
+def codes(value: str) -> Iterator[int]:
+    """Yield each exit code that a checked list names."""
+    for part in value.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def exit_actions(found: ExitActions) -> Iterator[Wrong]:
+    """Check that no exit code has two meanings."""
+    meanings: dict[int, str] = {}
+    for action, listed in by_action(found).items():
+        for code in codes(listed):
+            if code in meanings:
+                other = meanings[code]
+                both = f"{action} twice" if other == action else f"both {other} and {action}"
+                yield Wrong(f"exit code {code} is listed for {both}", "Each code has one meaning.", (action,))
+                break
+            meanings[code] = action
+
+
+def by_action(found: ExitActions) -> Mapping[str, str]:
+    """Return the exit codes of each action that has some, by the name users write."""
+    pairs = {"COMPLETE": found.complete, "FAIL": found.fail, "RESCHEDULE": found.reschedule}
+    return {action: listed for action, listed in pairs.items() if listed is not None}
+
+
+def suggestion(word: str, known: Sequence[str]) -> str:
+    """Return the sentences that list what there is, as far as a line allows, and guess what was meant."""
+    # Comparing with very many names takes longer than a guess is worth.
+    guess = nearest(word, known) if len(known) <= 1000 else None
+    listed = ", ".join(known[:12]) + (f" and {len(known) - 12} more" if len(known) > 12 else "")
+    return f"There are: {listed or 'none'}." + (f' Did you mean "{guess}"?' if guess else "")

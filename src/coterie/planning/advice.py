@@ -1,0 +1,64 @@
+"""What a planner notices beyond the question it was asked: odd labels, sizes that waste racks, hidden nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coterie.errors import Notice
+from coterie.gang.tree import Gang
+from coterie.placement.capacity import Capacity
+from coterie.planning.workload import Workload
+from coterie.topology.check import check
+from coterie.topology.domains import Domains
+from coterie.topology.ranges import fold
+
+# A group of which this many fit in a domain wastes little, whatever is left over.
+_FINE_GRAINED = 4
+
+
+def notices_for(workload: Workload, domains: Domains, survivors: int) -> Iterator[Notice]:
+    """Yield what the reader of a plan should know, in a fixed order."""
+    levels = {group.level for gang in workload.gangs for group in gang.walk()}
+    if survivors:
+        tasks = "1 task" if survivors == 1 else f"{survivors} tasks"
+        yield Notice(
+            "AlreadyRunning",
+            f"{tasks} of {workload.name} already run in this snapshot and keep their nodes; "
+            "--fresh plans a new submission instead",
+        )
+    if levels:
+        for finding in check(domains.cluster, domains.topology):
+            if finding.severity != "info" and (finding.level in levels or not finding.level):
+                yield Notice(finding.code, f"{finding.message}. {finding.hint}".removesuffix(" ").replace("..", "."))
+    yield from _hidden(workload, domains)
+    empty = Capacity.empty(domains)
+    yield from dict.fromkeys(notice for gang in workload.gangs for notice in _not_tiling(gang, empty))
+
+
+def _hidden(workload: Workload, domains: Domains) -> Iterator[Notice]:
+    constrained = any(gang.groups for gang in workload.gangs)
+    if workload.pool.scheduler != "kai" or not constrained or not domains.tiers:
+        return
+    hidden = [domains.name(position) for position in range(len(domains)) if domains.tiers[-1].of[position] < 0]
+    if hidden:
+        yield Notice(
+            "HiddenFromScheduler",
+            f"KAI does not see nodes that lack a level's label, so they were not used: {fold(hidden)}",
+        )
+
+
+def _not_tiling(gang: Gang, empty: Capacity) -> Iterator[Notice]:
+    for group in gang.walk():
+        shapes = {task.shape for task in group.all_tasks()}
+        if not group.required or len(shapes) != 1:
+            continue
+        size = sum(1 for _ in group.all_tasks())
+        sums = empty.fit(shapes.pop()).sums[empty.domains.topology.index(group.level)]
+        largest = int(sums.max(initial=0))
+        if size > 1 and size < largest < size * _FINE_GRAINED and largest % size:
+            spare = largest % size
+            yield Notice(
+                "DoesNotTile",
+                f"groups of {size} tasks do not fill a {group.level}, which holds {largest}: "
+                f"{spare} {'place is' if spare == 1 else 'places are'} left that no other such group can use",
+            )

@@ -1,0 +1,112 @@
+"""A plan as the JSON that scripts read; version 1 only ever grows."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from coterie.errors import Fault, Notice
+from coterie.gang.tree import Path
+from coterie.placement.refusal import Refusal
+from coterie.planning import words
+from coterie.planning.plan import GangPlan, Plan
+
+VERSION = 1
+
+Json = dict[str, Any]
+
+
+def plan_json(plan: Plan, *, command: Sequence[str], elapsed_ms: float) -> Json:
+    """Return the JSON object of one plan; `command` is the call that made it, to which ways out add an option."""
+    return {
+        "version": VERSION,
+        "workload": plan.workload.name,
+        "kind": plan.workload.kind,
+        "pool": plan.workload.pool.name,
+        "verdict": plan.verdict.value,
+        "groups": [_group(one, plan, command) for one in plan.gangs],
+        "warnings": [_notice(notice) for notice in plan.notices],
+        "stats": {
+            "nodes": len(plan.domains),
+            "pods": sum(len(one.gang.all_tasks()) for one in plan.gangs),
+            "elapsed_ms": round(elapsed_ms, 3),
+        },
+    }
+
+
+def errors_json(faults: Sequence[Fault]) -> Json:
+    """Return the JSON object of input that is not valid."""
+    return {"version": VERSION, "errors": [_fault(fault) for fault in faults]}
+
+
+def _group(one: GangPlan, plan: Plan, command: Sequence[str]) -> Json:
+    found, refusal = one.decision.found, one.decision.refusal
+    assignments: list[Mapping[str, Any]] = []
+    if found:
+        assignments = [
+            {
+                "task": task.name,
+                "node": found.nodes[task.name],
+                "domains": plan.domains.values(found.positions[task.name]),
+            }
+            for task in one.gang.all_tasks()
+        ]
+    return {
+        "name": one.gang.name,
+        "verdict": one.decision.verdict.value,
+        "optimal": found.optimal if found else False,
+        "assignments": assignments,
+        "constraints": [
+            {
+                "path": _path(outcome.path),
+                "level": outcome.level,
+                "type": "required" if outcome.required else "preferred",
+                "satisfied": outcome.satisfied,
+                "domains": [list(domain) for domain in outcome.domains],
+            }
+            for outcome in one.outcomes
+        ],
+        "refusal": _refusal(refusal, one, plan, command) if refusal else None,
+    }
+
+
+def _refusal(refusal: Refusal, one: GangPlan, plan: Plan, command: Sequence[str]) -> Json:
+    return {
+        "reason": refusal.reason.value,
+        "message": words.message(refusal, one.gang, plan.domains.topology, plan.domains.cluster),
+        "path": _path(refusal.path),
+        "level": refusal.level,
+        "best": [{"domain": list(near.domain), "fits": near.fits, "wanted": near.wanted} for near in refusal.best],
+        "holders": [
+            {"owner": holder.owner, "gpus": holder.gpus, "domain": list(holder.domain)} for holder in refusal.holders
+        ],
+        "ways_out": [
+            {"change": words.way_out(way), "command": shlex.join([*command, *words.option(way.change)])}
+            for way in refusal.ways_out
+        ],
+    }
+
+
+def _path(path: Path) -> list[list[str]]:
+    return [list(step) for step in path]
+
+
+def _notice(notice: Notice) -> Json:
+    return {
+        "code": notice.code,
+        "message": notice.message,
+        "line": notice.place.line if notice.place else None,
+    }
+
+
+def _fault(fault: Fault) -> Json:
+    place = fault.place
+    return {
+        "code": fault.code.value,
+        "message": fault.message,
+        "file": place.file if place else None,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+        "hint": fault.hint,
+    }

@@ -1,0 +1,143 @@
+"""Refusals and ways out in words. The same data always gives the same sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from coterie.errors import Reason, did_you_mean
+from coterie.gang.tree import Gang, Path, Shape
+from coterie.placement.refusal import Nearest, Refusal, WayOut
+from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Uncordon
+from coterie.topology.cluster import CPU, GPU, MEMORY, Cluster
+from coterie.topology.levels import Topology
+from coterie.topology.ranges import fold
+
+
+def count(number: int, word: str) -> str:
+    """Return `1 task`, `2 tasks`."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def domain(values: Sequence[str | None]) -> str:
+    """Return a domain's path; a task outside every domain shows where its labels end."""
+    return "/".join("(no label)" if value is None else value for value in values)
+
+
+def shape(one: Shape) -> str:
+    """Return what one task asks for, in the fewest words that tell it apart."""
+    requests = dict(one.requests)
+    if gpus := requests.get(GPU):
+        return f"{gpus} GPU"
+    if cpu := requests.get(CPU):
+        return f"{cpu / 1000:g} CPU"
+    if memory := requests.get(MEMORY):
+        return f"{memory / 2**30:.3g} GiB"
+    return "no GPU"
+
+
+def sizes(gang: Gang) -> str:
+    """Return `8 × 8 GPU`, or a sum of such for mixed sizes."""
+    counted = Counter(task.shape for task in gang.all_tasks())
+    merged: Counter[str] = Counter()
+    for one, number in counted.items():
+        merged[shape(one)] += number
+    return " + ".join(f"{number} × {words}" for words, number in merged.items())
+
+
+def group_name(path: Path) -> str:
+    """Return a constraint group as its users know it: level and group name."""
+    level, name = path[-1]
+    return level if name == "default" else f'{level} group "{name}"'
+
+
+def message(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) -> str:
+    """Return one sentence that says why a gang is not placed."""
+    best = refusal.best[0] if refusal.best else None
+    level = refusal.level
+    match refusal.reason:
+        case Reason.NO_CAPACITY:
+            fits = best.fits if best else 0
+            return f"only {fits} of {count(refusal.wanted, 'task')} fit now, wherever they are put"
+        case Reason.NO_DOMAIN_FITS:
+            return f"no {level} can hold all {count(refusal.wanted, 'task')} of {_of(refusal, gang)} now{_best(best)}"
+        case Reason.NEVER_FITS if refusal.together:
+            return f"{_groups(refusal.together)} fit alone, but not together, not even on the empty cluster"
+        case Reason.NEVER_FITS if level:
+            return (
+                f"no {level} is large enough for the {count(refusal.wanted, 'task')} of {_of(refusal, gang)}, "
+                f"not even when empty{_best(best)}"
+            )
+        case Reason.NEVER_FITS:
+            fits = best.fits if best else 0
+            return f"the empty cluster holds only {fits} of {count(refusal.wanted, 'task')}"
+        case Reason.GROUPS_CONFLICT:
+            return f"{_groups(refusal.together)} fit alone, but not together"
+        case Reason.NODES_UNLABELLED:
+            label = topology.label(level) if level else ""
+            guess = did_you_mean(label, (key for key in cluster.columns if key != label))
+            without = f"no node that could run these tasks has the label {label} of level {level}"
+            return f"{without}. {guess}" if guess else without
+        case Reason.NODES_EXCLUDED:
+            return f"the nodes it needs are in nodesExcluded: {fold(refusal.excluded)}"
+        case Reason.OVER_QUOTA:
+            used, limit = refusal.quota
+            beside = f" beside {count(used, 'GPU')} in use" if used else ""
+            return f"it asks for {count(refusal.wanted, 'GPU')}{beside}, and the pool's limit is {limit}"
+        case Reason.LEVEL_LOST:
+            return (
+                f"its running tasks are no longer in one {level}, so the rest of {_of(refusal, gang)} cannot join them"
+            )
+        case _:
+            return "neither a placement nor a proof that there is none was found within the search budget"
+
+
+def way_out(way: WayOut) -> str:
+    """Return a way out as the end of the sentence `it …`."""
+    when = "places now" if way.now else "would fit the empty cluster"
+    match way.change:
+        case Prefer(level):
+            return f"{when} with {level} preferred instead of required"
+        case Coarsen(level, to):
+            return f"{when} with {to} required instead of {level}"
+        case Keep(_, path, number):
+            where = f" in {group_name(path)}" if path else ""
+            return f"{when} with {count(number, 'task')}{where}"
+        case Release(owner):
+            return f"places when {owner} ends"
+        case Uncordon((node,)):
+            return f"places if node {node} is uncordoned"
+        case Uncordon(nodes):
+            return f"places if nodes {fold(nodes)} are uncordoned"
+        case AllowExcluded():
+            return f"{when} without nodesExcluded"
+
+
+def option(change: Change) -> list[str]:
+    """Return the option of `coterie plan` that asks about a change."""
+    match change:
+        case Prefer(level):
+            return ["--prefer", level]
+        case Coarsen(level, _):
+            return ["--coarsen", level]
+        case Keep(gang, path, number):
+            return ["--tasks", f"{'/'.join([gang, *(f'{level}:{name}' for level, name in path)])}={number}"]
+        case Release(owner):
+            return ["--without", owner]
+        case Uncordon(nodes):
+            return [word for node in nodes for word in ("--uncordon", node)]
+        case AllowExcluded():
+            return ["--allow-excluded"]
+
+
+def _of(refusal: Refusal, gang: Gang) -> str:
+    return group_name(refusal.path) if refusal.path and refusal.path[-1][1] != "default" else gang.name
+
+
+def _best(best: Nearest | None) -> str:
+    return f": the best, {domain(best.domain)}, fits {best.fits}" if best else ""
+
+
+def _groups(paths: Sequence[Path]) -> str:
+    names = [group_name(path) for path in paths]
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

@@ -1,0 +1,22 @@
+"""What the planner plans, whichever front end it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from coterie.errors import Notice
+from coterie.frontends.config import Pool
+from coterie.gang.tree import Gang
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Gangs of one document, in an order in which they can run, with what each waits for."""
+
+    name: str
+    kind: str
+    pool: Pool
+    gangs: tuple[Gang, ...]
+    needs: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    notices: tuple[Notice, ...] = ()

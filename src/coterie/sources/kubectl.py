@@ -1,0 +1,167 @@
+"""The JSON of `kubectl get nodes,pods -A -o json`.
+
+Read are a v1 List with nodes and pods in any mixture, NodeList and PodList as the API itself answers them, and a single
+Node. Only the fields that placement needs are decoded; the rest of the bytes is skipped, not built.
+
+A list of nothing but nodes and pods is decoded in one pass. When that fails, because other kinds are in between or
+because something is wrong, a second and slower pass takes item by item and can say what and where.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from coterie.errors import Fault, Notice, Place, SpecErrors
+from coterie.sources import Snapshot
+from coterie.sources.assemble import assemble, refuse, shortened
+from coterie.sources.jsonfaults import COMMAND, HINT, field_problem, not_a_list, not_json, utf8
+from coterie.sources.kubeobjects import BareNode, BarePod, NodeItem, PodItem, node_of, pod_of
+from coterie.topology.cluster import Node, Pod
+
+# Kinds that live beside nodes and pods in clusters such as these; leaving them out needs no word.
+_QUIET = frozenset(
+    {"ClusterTopology", "Topology", "PodGroup", "Queue", "BindRequest", "ComputeDomain", "ComputeDomainClique"}
+    | {"ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass"}
+    | {"PodCliqueSet", "PodCliqueScalingGroup", "PodClique", "PodGang", "DynamoGraphDeployment"}
+)
+# What the items of a list are when they do not say it themselves.
+_LISTS = {"List": "", "NodeList": "Node", "PodList": "Pod"}
+
+_Item = BareNode | BarePod
+
+
+class _Mixture(msgspec.Struct, gc=False):
+    items: list[NodeItem | PodItem]
+    kind: str = ""
+
+
+class _Document(msgspec.Struct):
+    kind: str = ""
+    items: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+class _Names(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Kind(msgspec.Struct):
+    kind: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Names = msgspec.field(default_factory=_Names)
+
+
+_MIXTURE = msgspec.json.Decoder(_Mixture)
+_DOCUMENT = msgspec.json.Decoder(_Document)
+_RAWS = msgspec.json.Decoder(list[msgspec.Raw] | None)
+_KIND = msgspec.json.Decoder(_Kind)
+_NAMED = msgspec.json.Decoder(_Named)
+_NODE = msgspec.json.Decoder(BareNode)
+_POD = msgspec.json.Decoder(BarePod)
+
+
+def read_kubectl(data: bytes, file: str) -> Snapshot:
+    """Read what kubectl printed; raise SpecErrors when it is not that."""
+    where = Place(file)
+    items, notices = _items(utf8(data, where), where)
+    nodes: list[Node] = []
+    pods: list[Pod] = []
+    pods_seen = 0
+    faults: list[Fault] = []
+    for item in items:
+        try:
+            if isinstance(item, BareNode):
+                nodes.append(node_of(item))
+            else:
+                pods_seen += 1
+                if (pod := pod_of(item)) is not None:
+                    pods.append(pod)
+        except ValueError as error:
+            faults.append(Fault(f"{_title(item)}: {error}", place=where))
+    refuse(faults)
+    if not nodes:
+        found = "only pods" if pods_seen else "neither nodes nor pods"
+        raise SpecErrors([Fault(f"there are {found} in it, and a cluster needs nodes", hint=HINT, place=where)])
+    assembly = assemble(nodes, pods, where)
+    if not pods_seen:
+        lone = f"the snapshot has no pods, so every node counts as empty; with pods: {COMMAND}"
+        notices = [*notices, Notice("NoPods", lone, where)]
+    return Snapshot(assembly.cluster, None, (*notices, *assembly.notices))
+
+
+def _items(data: bytes, where: Place) -> tuple[Sequence[_Item], list[Notice]]:
+    try:
+        mixture = _MIXTURE.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _one_by_one(data, where)
+    return (mixture.items, []) if mixture.kind in _LISTS else _one_by_one(data, where)
+
+
+def _one_by_one(data: bytes, where: Place) -> tuple[list[_Item], list[Notice]]:
+    kind, raws = _raw_items(data, where)
+    assumed = _LISTS.get(kind, "")
+    items: list[_Item] = []
+    ignored: Counter[str] = Counter()
+    faults: list[Fault] = []
+    for index, raw in enumerate(raws):
+        own = assumed
+        try:
+            own = _KIND.decode(raw).kind or assumed
+            if own in {"Node", "Pod"}:
+                items.append(_NODE.decode(raw) if own == "Node" else _POD.decode(raw))
+            else:
+                ignored[own] += 1
+        except (msgspec.ValidationError, UnicodeDecodeError) as error:
+            path, problem = field_problem(error)
+            title = _raw_title(raw, own) if kind in _LISTS else own.lower()
+            position = f"item {index + 1}, " if kind in _LISTS else ""
+            faults.append(Fault(f"{position}{title}: {problem}", place=where, path=("items", index, path), hint=HINT))
+    refuse(faults)
+    return items, _about(ignored, where)
+
+
+def _raw_items(data: bytes, where: Place) -> tuple[str, list[msgspec.Raw]]:
+    try:
+        document = _DOCUMENT.decode(data)
+    except (msgspec.ValidationError, UnicodeDecodeError) as error:
+        raise SpecErrors([not_a_list(data, error, where)]) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise SpecErrors([not_json(data, error, where)]) from None
+    if document.kind in {"Node", "Pod"}:
+        return document.kind, [msgspec.Raw(data)]
+    if document.kind not in _LISTS:
+        found = f'it is a "{shortened(document.kind, 60)}"' if document.kind else 'it has no "kind"'
+        problem = f"{found}, and a List of nodes and pods is needed"
+        raise SpecErrors([Fault(problem, hint=HINT, place=where, path=("kind",))])
+    try:
+        return document.kind, _RAWS.decode(document.items) or []
+    except msgspec.ValidationError:
+        raise SpecErrors([Fault('"items" is not a list', hint=HINT, place=where, path=("items",))]) from None
+
+
+def _raw_title(raw: msgspec.Raw, kind: str) -> str:
+    try:
+        meta = _NAMED.decode(raw).metadata
+    except (msgspec.ValidationError, UnicodeDecodeError):
+        return kind.lower() or "of no kind"
+    name = "/".join(part for part in (meta.namespace, meta.name) if part)
+    return f'{kind.lower()} "{shortened(name, 80)}"' if name else kind.lower()
+
+
+def _title(item: _Item) -> str:
+    if isinstance(item, BareNode):
+        return f'node "{shortened(item.metadata.name, 80)}"'
+    return f'pod "{shortened(f"{item.metadata.namespace}/{item.metadata.name}", 80)}"'
+
+
+def _about(ignored: Counter[str], where: Place) -> list[Notice]:
+    strange = {kind: count for kind, count in sorted(ignored.items()) if kind not in _QUIET}
+    if not strange:
+        return []
+    kinds = ", ".join(f"{count} {kind or 'without a kind'}" for kind, count in strange.items())
+    return [Notice("KindsIgnored", f"neither nodes nor pods, and ignored: {shortened(kinds)}", where)]

@@ -1,0 +1,275 @@
+"""The few fields of Kubernetes' nodes and pods that placement needs, and what they mean to Coterie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from coterie.sources.assemble import GROUP_LABEL, TASK_LABEL, WORKFLOW_LABEL
+from coterie.sources.quantity import amount
+from coterie.topology.cluster import PODS, Member, Node, Pod, Taint
+
+_CORDON = "node.kubernetes.io/unschedulable"
+_FINISHED = frozenset({"Succeeded", "Failed"})
+
+Quantities = dict[str, str | int | float]
+Amounts = dict[str, int]
+
+
+class NodeMeta(msgspec.Struct, gc=False):
+    """Name and labels of a node."""
+
+    name: str
+    labels: dict[str, str] | None = None
+
+
+class TaintItem(msgspec.Struct, gc=False):
+    """A taint as the API writes it."""
+
+    key: str
+    effect: str
+    value: str | None = None
+
+
+class NodeSpec(msgspec.Struct, gc=False):
+    """What an admin may set on a node."""
+
+    unschedulable: bool | None = None
+    taints: list[TaintItem] | None = None
+
+
+class Condition(msgspec.Struct, gc=False):
+    """One condition of a node."""
+
+    type: str
+    status: str
+
+
+class NodeStatus(msgspec.Struct, gc=False):
+    """What a node offers. Its capacity stays undecoded: it is needed only where allocatable is absent."""
+
+    allocatable: Quantities | None = None
+    capacity: msgspec.Raw = msgspec.Raw()
+    conditions: list[Condition] | None = None
+
+
+class BareNode(msgspec.Struct, gc=False):
+    """A node, of whatever kind its list says it is."""
+
+    metadata: NodeMeta
+    spec: NodeSpec | None = None
+    status: NodeStatus | None = None
+
+
+class PodLabels(msgspec.Struct, gc=False):
+    """The labels that make a pod a task of Coterie's."""
+
+    workflow: str | None = msgspec.field(default=None, name=WORKFLOW_LABEL)
+    group: str | None = msgspec.field(default=None, name=GROUP_LABEL)
+    task: str | None = msgspec.field(default=None, name=TASK_LABEL)
+
+
+class PodAnnotations(msgspec.Struct, gc=False):
+    """The annotation by which the API shows a static pod."""
+
+    mirror: str | None = msgspec.field(default=None, name="kubernetes.io/config.mirror")
+
+
+class OwnerReference(msgspec.Struct, gc=False):
+    """Who made a pod."""
+
+    kind: str
+    name: str
+    controller: bool | None = None
+
+
+class PodMeta(msgspec.Struct, gc=False, rename="camel"):
+    """Who a pod is."""
+
+    name: str
+    namespace: str = "default"
+    labels: PodLabels | None = None
+    annotations: PodAnnotations | None = None
+    owner_references: list[OwnerReference] | None = None
+    deletion_timestamp: str | None = None
+
+
+class Resources(msgspec.Struct, gc=False):
+    """What a container, or a pod as a whole, asks for."""
+
+    requests: Quantities | None = None
+    limits: Quantities | None = None
+
+
+class Container(msgspec.Struct, gc=False, rename="camel"):
+    """A container; an init container that always restarts is a sidecar."""
+
+    resources: Resources | None = None
+    restart_policy: str | None = None
+
+
+class PodSpec(msgspec.Struct, gc=False, rename="camel"):
+    """Where a pod is and what it asks for."""
+
+    node_name: str | None = None
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    overhead: Quantities | None = None
+    resources: Resources | None = None
+
+
+class PodStatus(msgspec.Struct, gc=False):
+    """How far a pod has come."""
+
+    phase: str | None = None
+
+
+class BarePod(msgspec.Struct, gc=False):
+    """A pod, of whatever kind its list says it is."""
+
+    metadata: PodMeta
+    spec: PodSpec | None = None
+    status: PodStatus | None = None
+
+
+class NodeItem(BareNode, gc=False, tag_field="kind", tag="Node"):
+    """A node that says so itself."""
+
+
+class PodItem(BarePod, gc=False, tag_field="kind", tag="Pod"):
+    """A pod that says so itself."""
+
+
+def node_of(item: BareNode) -> Node:
+    """Return a node in Coterie's units; raise ValueError for a quantity that is none."""
+    spec, status = item.spec, item.status
+    cordoned = spec is not None and spec.unschedulable is True
+    # A cordon is counted once, as a cordon: uncordoning the node lifts its taint as well.
+    taints = tuple(
+        Taint(taint.key, taint.value or "", taint.effect)
+        for taint in (spec and spec.taints) or ()
+        if not (cordoned and taint.key == _CORDON)
+    )
+    return Node(
+        name=item.metadata.name,
+        labels=item.metadata.labels or {},
+        allocatable=_offered(status) if status else {},
+        taints=taints,
+        cordoned=cordoned,
+        ready=status is None or _is_ready(status.conditions or ()),
+    )
+
+
+def pod_of(item: BarePod) -> Pod | None:
+    """Return a pod that holds capacity, or None: finished pods and pods on no node hold none."""
+    spec = item.spec
+    if spec is None or not spec.node_name or (item.status and item.status.phase in _FINISHED):
+        return None
+    meta = item.metadata
+    labels = meta.labels
+    name = f"{meta.namespace}/{meta.name}"
+    controller = next((owner for owner in meta.owner_references or () if owner.controller), None)
+    if labels and labels.workflow:
+        owner = labels.workflow
+    else:
+        owner = f"{meta.namespace}/{controller.name}" if controller else name
+    member = None
+    if labels and labels.workflow and labels.group and labels.task:
+        member = Member(labels.workflow, labels.group, labels.task)
+    return Pod(
+        name=name,
+        node=spec.node_name,
+        requests=requests_of(spec),
+        owner=owner,
+        daemon=_is_daemon(meta, controller),
+        terminating=meta.deletion_timestamp is not None,
+        member=member,
+    )
+
+
+def requests_of(spec: PodSpec) -> Amounts:
+    """Return what a pod holds, by Kubernetes' own rule.
+
+    Containers and sidecars together, or the hungriest moment of the init phase if that is more; what the pod asks for
+    as a whole takes the place of that sum; the runtime's overhead comes on top.
+    """
+    running: Amounts = {}
+    for container in spec.containers or ():
+        _add(running, _asked(container.resources))
+    if spec.init_containers:
+        sidecars: Amounts = {}
+        starting: Amounts = {}
+        for container in spec.init_containers:
+            asked = _asked(container.resources)
+            if container.restart_policy == "Always":
+                _add(sidecars, asked)
+                _raise(starting, sidecars)
+            else:
+                _add(asked, sidecars)
+                _raise(starting, asked)
+        _add(running, sidecars)
+        _raise(running, starting)
+    if spec.resources:
+        whole = _amounts(spec.resources.requests)
+        running = _amounts(spec.resources.limits) | running | whole
+    if spec.overhead:
+        _add(running, _amounts(spec.overhead))
+    return {name: value for name, value in running.items() if value}
+
+
+def _asked(resources: Resources | None) -> Amounts:
+    """Return what a container asks for; a limit alone is a request as well."""
+    if resources is None:
+        return {}
+    asked = _amounts(resources.requests)
+    if resources.limits and not (resources.requests and resources.limits.keys() <= resources.requests.keys()):
+        return _amounts(resources.limits) | asked
+    return asked
+
+
+def _amounts(quantities: Quantities | None) -> Amounts:
+    if not quantities:
+        return {}
+    try:
+        return {name: amount(name, quantity) for name, quantity in quantities.items()}
+    except ValueError as error:
+        raise ValueError(f"requests: {error}") from None
+
+
+def _offered(status: NodeStatus) -> Amounts:
+    quantities = status.allocatable
+    if quantities is None and status.capacity:
+        try:
+            quantities = msgspec.json.decode(status.capacity, type=Quantities | None)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"status.capacity: {error}") from None
+    try:
+        offered = {name: amount(name, quantity, offered=True) for name, quantity in (quantities or {}).items()}
+    except ValueError as error:
+        raise ValueError(f"status.allocatable: {error}") from None
+    return {name: value for name, value in offered.items() if value or name == PODS}
+
+
+def _is_ready(conditions: Iterable[Condition]) -> bool:
+    return all(condition.status == "True" for condition in conditions if condition.type == "Ready")
+
+
+def _is_daemon(meta: PodMeta, controller: OwnerReference | None) -> bool:
+    """Whether a pod belongs to its node, so that not even the empty cluster is without it."""
+    if controller and controller.kind == "DaemonSet":
+        return True
+    if meta.annotations and meta.annotations.mirror is not None:
+        return True
+    return any(owner.kind == "Node" for owner in meta.owner_references or ())
+
+
+def _add(total: Amounts, more: Amounts) -> None:
+    for name, value in more.items():
+        total[name] = total.get(name, 0) + value
+
+
+def _raise(total: Amounts, least: Amounts) -> None:
+    for name, value in least.items():
+        if value > total.get(name, 0):
+            total[name] = value

@@ -1,0 +1,68 @@
+"""Reading an input whole, but never more of it than memory should hold."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from coterie.errors import NotFound, UsageError
+
+DEFAULT_LIMIT = 256 << 20
+_CHUNK = 1 << 20
+_SHRINK = (
+    "Leave out what placement does not need: "
+    "kubectl get nodes,pods -A -o json | jq -c 'del(.items[].metadata.managedFields, .items[].status.images)'"
+)
+
+
+def read_bytes(path: str, stdin: BinaryIO, limit: int = DEFAULT_LIMIT) -> bytes:
+    """Return the bytes of a file, or of `stdin` when the path is "-".
+
+    Raises NotFound for a file that is not there, and UsageError for one that cannot be read or is larger than `limit`
+    bytes; a regular file is measured before any of it is read.
+    """
+    if path == "-":
+        return _up_to(stdin, limit, "standard input")
+    if not path:
+        raise UsageError("the name of the cluster is empty", hint='Give a file name, or "-" for standard input.')
+    try:
+        found = Path(path).stat()
+        if stat.S_ISDIR(found.st_mode):
+            raise UsageError(f"{path} is a directory", hint="Name a file in it.")
+        if stat.S_ISREG(found.st_mode) and found.st_size > limit:
+            raise UsageError(_too_large(path, found.st_size, limit), hint=_SHRINK)
+        with Path(path).open("rb") as file:
+            return _up_to(file, limit, path)
+    except FileNotFoundError:
+        hint = 'Check the name; "-" reads standard input.'
+        raise NotFound(f"there is no file {path}", hint=_neighbour(path) or hint) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not a file name"
+        raise UsageError(f"{path!r} cannot be read: {reason[:1].lower()}{reason[1:]}") from None
+
+
+def _up_to(stream: BinaryIO, limit: int, name: str) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while chunk := stream.read(_CHUNK):
+        size += len(chunk)
+        if size > limit:
+            raise UsageError(_too_large(name, None, limit), hint=_SHRINK)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _too_large(name: str, size: int | None, limit: int) -> str:
+    found = "" if size is None else f"{size / (1 << 20):,.0f} MiB, "
+    return f"{name} is too large: {found}at most {limit / (1 << 20):,.0f} MiB are read"
+
+
+def _neighbour(path: str) -> str:
+    """Return a hint when only the ending differs from a file that is there."""
+    wanted = Path(path)
+    for ending in (".yaml", ".yml", ".json"):
+        other = wanted.with_suffix(ending) if wanted.name else wanted
+        if other != wanted and other.is_file():
+            return f"Did you mean {other}?"
+    return ""

@@ -1,0 +1,122 @@
+"""Put one world to the engine and to the solver, and say where they differ."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from coterie.gang.tree import Gang, Group
+from coterie.placement.budget import DEFAULT_BUDGET
+from coterie.placement.capacity import Capacity
+from coterie.placement.engine import Absent, Found, place
+from tests.placement import twin
+from tests.placement.twin import Room
+from tests.property.oracle import GaveUpError, optimum
+from tests.property.worlds import World
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of one world: what is true of it, and what the engine got wrong, if anything."""
+
+    name: str
+    feasible: bool
+    wrong: tuple[str, ...] = ()
+    undecided: bool = False
+    steps: int = 0
+    seconds: float = 0.0
+
+
+def answer(world: World, budget: int = DEFAULT_BUDGET) -> Found | Absent:
+    """Ask the engine."""
+    capacity = Capacity.now(world.domains) if world.room is Room.NOW else Capacity.empty(world.domains)
+    return place(world.gang, capacity, anchors=world.anchors, budget=budget)
+
+
+def judge(world: World, budget: int = DEFAULT_BUDGET) -> Verdict:
+    """Compare the engine's answer with the solver's; an answer without proof is wrong at these sizes."""
+    try:
+        truth = optimum(world.gang, world.domains, world.anchors, world.room)
+    except GaveUpError as failure:
+        return Verdict(world.name, feasible=False, wrong=(f"the solver gave up: {failure}",), undecided=True)
+    begun = time.perf_counter()
+    try:
+        given = answer(world, budget)
+    except Exception as failure:  # noqa: BLE001 - whatever the engine raises is a finding about this world
+        return Verdict(world.name, truth is not None, (f"the engine raised {failure!r}",))
+    return Verdict(
+        world.name,
+        feasible=truth is not None,
+        wrong=tuple(_faults(world, truth, given)),
+        undecided=not (given.optimal if isinstance(given, Found) else given.proved),
+        steps=given.steps,
+        seconds=time.perf_counter() - begun,
+    )
+
+
+def _faults(world: World, truth: twin.Vector | None, given: Found | Absent) -> Iterator[str]:
+    if isinstance(given, Absent):
+        if not given.proved:
+            yield f"undecided after {given.steps} steps, the truth is {truth}"
+        elif truth is not None:
+            yield f"said to be absent, but costs {truth}"
+        return
+    if truth is None:
+        yield "placed what does not fit"
+    yield from twin.verify(world.gang, world.domains, given, world.anchors, world.room)
+    cost = twin.vector(world.domains, given.extra)
+    if not given.optimal:
+        yield f"not proved best after {given.steps} steps: costs {cost}, the best is {truth}"
+    elif truth is not None and cost != truth:
+        yield f"costs {cost}, the best is {truth}"
+
+
+def shrunk(world: World, verdict: Verdict) -> World:
+    """Return a smaller world of the same verdict: tasks, nodes, pods and levels go while it stays wrong.
+
+    The budget is cut as well, so that smaller worlds are not the slow ones.
+    """
+    budget = DEFAULT_BUDGET // 20 if verdict.undecided else max(1000, 2 * verdict.steps)
+
+    def still(one: World) -> bool:
+        again = judge(one, budget)
+        return bool(again.wrong) and again.undecided == verdict.undecided
+
+    while (smaller := next((one for one in _smaller(world) if still(one)), None)) is not None:
+        world = smaller
+    return world
+
+
+def _smaller(world: World) -> Iterator[World]:
+    """Yield the world with one thing less."""
+    for node in world.nodes:
+        if node.name not in world.anchors.values() and len(world.nodes) > 1:
+            yield replace(world, nodes=tuple(one for one in world.nodes if one != node))
+    for pod in world.pods:
+        if pod.member is None:
+            yield replace(world, pods=tuple(one for one in world.pods if one != pod))
+    for task in world.gang.all_tasks():
+        if task.name not in world.anchors and len(world.gang.all_tasks()) > 1:
+            yield replace(world, gang=without_task(world.gang, task.name))
+    for index in range(len(world.topology.levels)):
+        rest = [level for at, level in enumerate(world.topology.levels) if at != index]
+        if rest and all(group.level != world.topology.names[index] for group in world.gang.walk()):
+            yield replace(world, topology=replace(world.topology, levels=tuple(rest)))
+    for node in world.nodes:
+        for plain in (replace(node, taints=()), replace(node, cordoned=False), replace(node, ready=True)):
+            if plain != node:
+                yield replace(world, nodes=tuple(plain if one == node else one for one in world.nodes))
+
+
+def without_task(gang: Gang, name: str) -> Gang:
+    """Return the gang without a task, and without the groups that only held this one."""
+
+    def kept(groups: tuple[Group, ...]) -> tuple[Group, ...]:
+        smaller = (
+            replace(one, groups=kept(one.groups), tasks=tuple(task for task in one.tasks if task.name != name))
+            for one in groups
+        )
+        return tuple(one for one in smaller if one.groups or one.tasks)
+
+    return replace(gang, groups=kept(gang.groups), tasks=tuple(task for task in gang.tasks if task.name != name))
