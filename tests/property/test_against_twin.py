@@ -22,7 +22,8 @@ from tests.property.worlds import World, small_worlds, tiny_worlds
 
 T = TypeVar("T")
 randoms = st.randoms(use_true_random=False)
-thorough = settings(max_examples=150, deadline=None)
+# Every run asks the same questions; `tests.property.compare` goes on to others.
+thorough = settings(max_examples=150, deadline=None, derandomize=True)
 
 
 @given(tiny_worlds())
@@ -54,7 +55,7 @@ def test_the_same_question_gets_the_identical_answer(world: World) -> None:
     assert answer(world) == answer(again), f"{world}"
 
 
-@given(small_worlds(), randoms)
+@given(tiny_worlds(), randoms)
 @thorough
 def test_the_order_of_nodes_and_tasks_does_not_matter(world: World, rng: Random) -> None:
     shuffled = replace(

@@ -7,6 +7,7 @@ domain are used.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,24 @@ def fewest(room: Ints, wanted: int) -> int | None:
     if not len(falling) or falling[-1] < wanted:
         return None
     return int(np.searchsorted(falling, wanted)) + 1
+
+
+def fewest_extra(room: Ints, sizes: Sequence[int], alone: Sequence[int]) -> int:
+    """Return a lower bound of the extra places that groups of these sizes use together.
+
+    `alone` says what each needs by itself. Together they compete: n groups that need k places in all use k - n extra
+    ones at the least, because each place is used by one of them. The largest are counted so, the others alone.
+    """
+    order = sorted(range(len(sizes)), key=lambda at: -sizes[at])
+    falling = np.sort(room)[::-1].cumsum()
+    best = total = sum(alone)
+    joint = 0
+    for number, at in enumerate(order, start=1):
+        joint += sizes[at]
+        total -= alone[at]
+        places = int(np.searchsorted(falling, joint)) + 1
+        best = max(best, places - number + total)
+    return best
 
 
 def tightest(room: Ints, wanted: int, ties: Ints | None = None) -> list[tuple[int, int]]:

@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from coterie.gang.tree import Gang
 from coterie.placement.bench import Item, Region
 from coterie.placement.budget import DEFAULT_BUDGET, Budget, Exhausted
 from coterie.placement.capacity import Capacity
-from coterie.placement.choosing import fewest
 from coterie.placement.ledger import Piece
 from coterie.placement.packing import Packer
 from coterie.placement.problem import Problem, compile_gang
@@ -76,7 +73,7 @@ class _Question:
     def best(self) -> tuple[Solution | None, bool]:
         """Return the best solution and whether it is proved to be; raise `Exhausted` when none was found in time."""
         levels = self._problem.preferred_levels()
-        least = {level: self._least(level) for level in levels}
+        least = self._search(dict.fromkeys(levels, 0)).least()
         if levels and (ideal := self._ask(least)) is not None:
             return ideal, True
         best = self._ask({})
@@ -96,8 +93,11 @@ class _Question:
         return best, True
 
     def _ask(self, limits: Mapping[int, int]) -> Solution | None:
-        pieces = Search(self._problem, self._capacity, limits, self._packer, self._budget).run()
+        pieces = self._search(limits).run()
         return None if pieces is None else self._deal(pieces)
+
+    def _search(self, limits: Mapping[int, int]) -> Search:
+        return Search(self._problem, self._capacity, limits, self._packer, self._budget)
 
     def _deal(self, pieces: list[Piece]) -> Solution:
         """Give every task a node: the packer puts the pieces on nodes, names are dealt out in order."""
@@ -123,38 +123,6 @@ class _Question:
             for number, positions in nodes.items()
             for task, position in zip(self._problem.classes[number].tasks, sorted(positions), strict=True)
         }
-
-    def _least(self, level: int) -> int:
-        """Return a lower bound of the extra domains at a level: each preferred group as if it were alone."""
-        total = 0
-        tier = self._capacity.domains.tiers[level]
-        for number, branch in enumerate(self._problem.branches):
-            if number == 0 or branch.required or branch.level != level:
-                continue
-            own = branch.homes()
-            there = len(own) + branch.anchored.count(-1)
-            more = 0
-            for shape, pods in self._below(number).items():
-                fit = self._capacity.fit(self._problem.shapes[shape])
-                room = fit.sums[level].copy()
-                left = pods - int(sum(room[domain] for domain in own))
-                room[list(own)] = 0
-                outside = int(fit.fits[tier.of < 0].sum())
-                ones = np.ones(max(0, min(outside, left)), dtype=np.int64)
-                more = max(more, fewest(np.concatenate((room, ones)), left) or 0)
-            total += max(0, there + more - 1)
-        return total
-
-    def _below(self, branch: int) -> dict[int, int]:
-        inside = {branch}
-        for number, other in enumerate(self._problem.branches):
-            if other.parent in inside:
-                inside.add(number)
-        totals: dict[int, int] = {}
-        for one in self._problem.classes:
-            if one.branch in inside:
-                totals[one.shape] = totals.get(one.shape, 0) + one.count
-        return totals
 
 
 def _costs(problem: Problem, capacity: Capacity, solution: Solution) -> dict[int, int]:

@@ -18,7 +18,7 @@ import numpy as np
 from coterie.placement.bench import EVERYWHERE, Region
 from coterie.placement.budget import Budget
 from coterie.placement.capacity import Capacity
-from coterie.placement.choosing import fewest, tightest
+from coterie.placement.choosing import fewest, fewest_extra, tightest
 from coterie.placement.job import Agenda, Job
 from coterie.placement.ledger import Ledger, Piece
 from coterie.placement.outline import Amounts, Outline
@@ -47,13 +47,24 @@ class Search:
 
     def run(self) -> list[Piece] | None:
         """Return pods bound to regions such that everything fits, or None when that is impossible."""
-        if not self._take_anchors_in():
+        if not self._charge_anchors() or min(self._extra.values(), default=0) < 0:
             return None
+        agenda = self._agenda()
+        return self._solve(agenda) if agenda else []
+
+    def least(self) -> dict[int, int]:
+        """Return lower bounds of the extra domains, per level that has a limit; the limits themselves do not matter."""
+        limits = dict(self._extra)
+        self._charge_anchors()
+        needed = self._needed(self._agenda()) or {}
+        return {level: limit - self._extra[level] + needed.get(level, 0) for level, limit in limits.items()}
+
+    def _agenda(self) -> Agenda:
         outline = self._outline
         agenda = [Job(child, EVERYWHERE, outline.everything(child)) for child in outline.children[ROOT]]
         if outline.own[ROOT]:
             agenda.append(Job(ROOT, EVERYWHERE, outline.own_of(ROOT, outline.everything(ROOT))))
-        return self._solve(tuple(agenda)) if agenda else []
+        return tuple(agenda)
 
     def _solve(self, agenda: Agenda) -> list[Piece] | None:
         frames = [(agenda, self._options(agenda))]
@@ -72,19 +83,15 @@ class Search:
             frames.append((rest, self._options(rest)))
         return None
 
-    def _take_anchors_in(self) -> bool:
-        """Charge what already runs; False when it breaks a required branch or uses up a limit."""
+    def _charge_anchors(self) -> bool:
+        """Charge what already runs; False when it breaks a required branch."""
         for number, branch in enumerate(self._branches):
-            if not branch.anchored:
-                continue
             if branch.required:
                 if len(set(branch.anchored)) > 1 or -1 in branch.anchored:
                     return False
-            elif branch.level in self._extra:
+            elif branch.anchored and branch.level in self._extra:
                 self._started.add(number)
                 self._extra[branch.level] -= len(branch.homes()) + branch.anchored.count(-1) - 1
-                if self._extra[branch.level] < 0:
-                    return False
         return True
 
     # --- options -------------------------------------------------------------------------------------------------
@@ -267,36 +274,65 @@ class Search:
         return self._too_dear(agenda) or self._too_many(agenda)
 
     def _too_dear(self, agenda: Agenda) -> bool:
-        """Tell that the preferred groups that wait, each as if it were alone, need more extra domains than are left."""
-        left = dict(self._extra)
+        """Tell that the preferred groups that wait need more extra domains than are left."""
+        needed = self._needed(agenda)
+        return needed is None or any(extra > self._extra[level] for level, extra in needed.items())
+
+    def _needed(self, agenda: Agenda) -> dict[int, int] | None:
+        """Return how many extra domains, per level, what waits needs at the least; None when it cannot fit at all."""
+        rivals: dict[tuple[int, Region], list[tuple[int, dict[int, int]]]] = {}
+        needed = dict.fromkeys(self._extra, 0)
         for job in agenda:
             for branch in self._outline.preferred[job.branch]:
-                level = self._branches[branch].level
                 amounts = self._outline.within(branch, job.amounts)
-                if amounts:
-                    price = self._least(branch, job.region, amounts)
-                    if price is None or price > left[level]:
-                        return True
-                    left[level] -= price
-        return False
+                if not amounts:
+                    continue
+                level = self._branches[branch].level
+                price = self._least(branch, job.region, amounts)
+                if price is None:
+                    return None
+                if branch in self._started:
+                    needed[level] += price
+                else:
+                    rivals.setdefault((level, job.region), []).append((price, self._outline.shapes(amounts)))
+        for (level, region), groups in rivals.items():
+            needed[level] += self._least_together(level, region, groups)
+        return needed
+
+    def _least_together(self, level: int, region: Region, groups: Sequence[tuple[int, dict[int, int]]]) -> int:
+        """Return how many extra domains groups need at the least that compete for the same ones, shape by shape."""
+        alone = sum(price for price, _ in groups)
+        if len(groups) < 2:
+            return alone
+        most = alone
+        for shape in {shape for _, need in groups for shape in need}:
+            same = [(price, need[shape]) for price, need in groups if shape in need]
+            prices, sizes = [price for price, _ in same], [size for _, size in same]
+            others = alone - sum(prices)
+            most = max(most, others + fewest_extra(self._places(level, shape, region, sum(sizes)), sizes, prices))
+        return most
+
+    def _places(self, level: int, shape: int, region: Region, wanted: int) -> Ints:
+        """Return the room of every domain of a level in a region, and a one for every pod that fits outside all."""
+        room = np.maximum(self._ledger.room(level, shape)[self._range(region, level)], 0)
+        outside = Region(region.level, region.domains, level)
+        ones = np.ones(min(self._packer.room(shape, outside), wanted), dtype=np.int64)
+        return np.concatenate((room, ones))
 
     def _least(self, branch: int, region: Region, amounts: Amounts) -> int | None:
         """Return how many extra domains a branch needs at the least; None when it does not fit at all."""
         level = self._branches[branch].level
         domains = self._range(region, level)
-        outside = Region(region.level, region.domains, level)
         homes = np.isin(domains, list(self._branches[branch].homes()))
         count = 0
         for shape, pods in self._outline.shapes(amounts).items():
-            room = np.maximum(self._ledger.room(level, shape)[domains], 0)
-            short = pods - int(room[homes].sum())
-            if short <= 0:
-                continue
-            ones = np.ones(min(self._packer.room(shape, outside), short), dtype=np.int64)
-            more = fewest(np.concatenate((room[~homes], ones)), short)
-            if more is None:
-                return None
-            count = max(count, more)
+            places = self._places(level, shape, region, pods)
+            short = pods - int(places[: len(homes)][homes].sum())
+            if short > 0:
+                more = fewest(np.delete(places, np.flatnonzero(homes)), short)
+                if more is None:
+                    return None
+                count = max(count, more)
         return max(0, count - (branch not in self._started))
 
     def _too_many(self, agenda: Agenda) -> bool:

@@ -1,0 +1,183 @@
+"""Documents cannot drift: commands in them are run, fields and options are compared with the code, links resolve."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import typer
+
+from coterie.cli.app import app
+from coterie.cli.codes import Exit
+from coterie.errors import Reason
+from coterie.frontends import config_model
+from coterie.frontends.schema import Spec, named_fields
+from coterie.frontends.workflow import model
+from coterie.sources import clusterfile, inuse
+from tests.examples.console import ROOT, refreshed
+
+_PAGES = ROOT / "src/coterie/pages"
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+
+DOCUMENTS = sorted(
+    [
+        ROOT / "README.md",
+        ROOT / "CHANGELOG.md",
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "examples").rglob("*.md"),
+    ]
+)
+
+_WORKFLOW_SECTIONS: dict[str, type[Spec]] = {
+    "Top level": model.WorkflowFile,
+    "workflow": model.WorkflowSpec,
+    "Groups": model.GroupSpec,
+    "Tasks": model.TaskSpec,
+    "Resources": model.ResourceSpec,
+    "Topology requirements": model.TopologyRequirement,
+    "Inputs": model.TaskInput,
+    "Outputs": model.TaskOutput,
+    "Files": model.TaskFile,
+    "Exit actions": model.ExitActions,
+    "Checkpoints": model.Checkpoint,
+    "Timeouts": model.Timeout,
+}
+_CONFIG_SECTIONS: dict[str, type[Spec]] = {
+    "Top level": config_model.ConfigModel,
+    "Backends": config_model.BackendModel,
+    "Pools": config_model.PoolModel,
+    "Levels": config_model.LevelModel,
+    "GPU quotas": config_model.GpuQuotaModel,
+    "Tolerations": config_model.TolerationModel,
+    "Platforms": config_model.PlatformModel,
+}
+
+
+def _name(file: Path) -> str:
+    return str(file.relative_to(ROOT))
+
+
+def _prose(text: str) -> str:
+    return re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def _section(text: str, title: str) -> str:
+    found = re.search(rf"^##+ {re.escape(title)}\n(.*?)(?=^##|\Z)", _prose(text), re.DOTALL | re.MULTILINE)
+    assert found, f"there is no section {title}"
+    return found[1]
+
+
+def _rows(section: str) -> set[str]:
+    return set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
+
+
+def _anchors(text: str) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", _prose(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=_name)
+def test_commands_in_a_document_print_what_it_shows(document: Path, *, rewrite: bool) -> None:
+    written = document.read_text(encoding="utf-8")
+    real = refreshed(written)
+
+    if rewrite and written != real:
+        document.write_text(real, encoding="utf-8")
+    else:
+        assert written == real
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=_name)
+def test_relative_links_resolve(document: Path) -> None:
+    for link in _LINK.finditer(document.read_text(encoding="utf-8")):
+        target, _, anchor = link["target"].partition("#")
+        if "://" in target:
+            continue
+        file = (document.parent / target).resolve() if target else document
+        assert file.exists(), f"{link[0]} leads nowhere"
+        assert file.is_relative_to(ROOT), f"{link[0]} leaves the repository"
+        if anchor:
+            assert anchor in _anchors(file.read_text(encoding="utf-8")), f"{link[0]} has no such heading"
+
+
+def test_every_reason_has_a_page_and_every_page_a_reason() -> None:
+    assert {file.stem for file in _PAGES.glob("*.md")} == {reason.value for reason in Reason}
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_a_page_fits_a_terminal(reason: Reason) -> None:
+    lines = (_PAGES / f"{reason.value}.md").read_text(encoding="utf-8").splitlines()
+
+    assert lines[0] == f"# {reason.value}"
+    assert max(map(len, lines)) <= 100
+    assert 15 <= len(lines) <= 35
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_a_page_names_only_related_reasons_that_exist(reason: Reason) -> None:
+    related = (_PAGES / f"{reason.value}.md").read_text(encoding="utf-8").rpartition("## Related")[2]
+    named = set(re.findall(r"\b[A-Z][a-z]+[A-Z]\w+\b", re.sub(r"\([^)]*\)", "", related)))
+
+    assert named
+    assert named <= {other.value for other in Reason} - {reason.value}
+
+
+def test_the_index_of_reasons_links_every_page() -> None:
+    index = (ROOT / "docs/reasons.md").read_text(encoding="utf-8")
+
+    for reason in Reason:
+        assert f"[{reason.value}](../src/coterie/pages/{reason.value}.md)" in index
+
+
+@pytest.mark.parametrize(
+    ("document", "title", "spec"),
+    [
+        *(("workflow-spec.md", title, spec) for title, spec in _WORKFLOW_SECTIONS.items()),
+        *(("pool-configuration.md", title, spec) for title, spec in _CONFIG_SECTIONS.items()),
+    ],
+)
+def test_a_section_lists_the_fields_of_its_model_and_no_others(document: str, title: str, spec: type[Spec]) -> None:
+    text = (ROOT / "docs" / document).read_text(encoding="utf-8")
+
+    assert _rows(_section(text, title)) == set(named_fields(spec))
+
+
+def test_every_model_has_a_section() -> None:
+    documented = {*_WORKFLOW_SECTIONS.values(), *_CONFIG_SECTIONS.values()}
+    there = {
+        value
+        for module in (model, config_model)
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Spec) and value is not Spec
+    }
+
+    assert documented == there
+
+
+@pytest.mark.parametrize("command", ["plan", "explain"])
+def test_the_options_of_a_command_are_documented_and_those_documented_exist(command: str) -> None:
+    section = _section((ROOT / "docs/cli.md").read_text(encoding="utf-8"), f"coterie {command}")
+    commands = getattr(typer.main.get_command(app), "commands")  # noqa: B009 - typer hides the type of its groups
+    real = {option for parameter in commands[command].params for option in parameter.opts if option.startswith("--")}
+
+    assert set(_OPTION.findall(section)) == real
+
+
+def test_every_exit_code_is_documented() -> None:
+    section = _section((ROOT / "docs/cli.md").read_text(encoding="utf-8"), "Exit codes")
+
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)} == {code.value for code in Exit}
+
+
+def test_the_fields_of_a_cluster_file_are_documented() -> None:
+    text = (ROOT / "docs/cluster-files.md").read_text(encoding="utf-8")
+
+    for title, fields in (
+        ("The file", clusterfile._TOP),
+        ("Nodes", clusterfile._NODE),
+        ("Fleet", {*clusterfile._FLEET} - {*clusterfile._NODE} | {"domains", "name"}),
+        ("Pods", inuse._POD),
+    ):
+        assert _rows(_section(text, title)) == set(fields)
