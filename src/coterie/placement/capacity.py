@@ -98,7 +98,7 @@ class Capacity:
         need = np.array([[need] for row, need in asked if row >= 0], dtype=np.int64)
         mask = eligible(shape, cluster, lift_transient=self._lift_transient)[self.domains.order] & known
         fits = _count(self.free[rows], need, mask & self.usable)
-        sums = tuple(_sum(fits, tier.start, tier.end) for tier in self.domains.tiers)
+        sums = tuple(sum_up(fits, tier.start, tier.end) for tier in self.domains.tiers)
         return Fit(rows, need, mask, fits, sums, int(fits.sum()))
 
     def _refresh(self, where: Positions) -> None:
@@ -120,7 +120,8 @@ def _count(free: Ints, need: Ints, mask: Bools) -> Ints:
     return counts
 
 
-def _sum(values: Ints, start: npt.NDArray[np.int32], end: npt.NDArray[np.int32]) -> Ints:
+def sum_up(values: Ints, start: npt.NDArray[np.int32], end: npt.NDArray[np.int32]) -> Ints:
+    """Add per-node values up to domains."""
     running = np.concatenate(([0], np.cumsum(values)))
     sums: Ints = running[end] - running[start]
     return sums

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from coterie.placement.bench import Item, Region
 from coterie.placement.capacity import Capacity
+from coterie.placement.outline import Amounts
 from coterie.placement.packing import Packer
 from coterie.placement.problem import Problem
 from coterie.topology.cluster import Ints
@@ -23,21 +24,27 @@ class Piece(NamedTuple):
 class Ledger:
     """Commitments and their undoing.
 
-    For one shape in single domains counting is exact: the regions are nested or disjoint, so pods fit exactly when no
-    domain is asked for more than it has. Where shapes meet or regions overlap, the packer decides.
+    Room is measured in pods of each shape and, where shapes differ, in each resource as well: what is too much by any
+    measure cannot fit. For one shape in single domains that is exact: the regions are nested or disjoint, so pods fit
+    exactly when no domain is asked for more than it has. Where shapes meet or regions overlap, the packer decides.
     """
 
     def __init__(self, problem: Problem, capacity: Capacity, packer: Packer) -> None:
         self._problem = problem
         self._tiers = capacity.domains.tiers
-        self._fits = [capacity.fit(shape) for shape in problem.shapes]
+        self._fits = packer.fits
         self._packer = packer
+        # What one pod of each shape weighs by each measure; measures are the shapes, then the resources.
+        self._weights = [{shape: 1, **packer.weights(shape)} for shape in range(len(problem.shapes))]
+        self._chains: dict[Region, list[tuple[int, int]]] = {}
         self.pieces: list[Piece] = []
-        # (level, shape) -> domain -> pods; level -1 is the whole cluster.
+        # (level, measure) -> domain -> amount; level -1 is the whole cluster.
         self.taken: dict[tuple[int, int], dict[int, int]] = {}
 
     def chain(self, region: Region) -> list[tuple[int, int]]:
         """Return (level, domain) of every domain that holds the whole region, the finest first, the cluster last."""
+        if region in self._chains:
+            return self._chains[region]
         level, domains = region.level, set(region.domains)
         links = []
         while level >= 0:
@@ -46,18 +53,28 @@ class Ledger:
             domains = {int(self._tiers[level].parent[domain]) for domain in domains}
             level -= 1
         links.append((-1, 0))
+        self._chains[region] = links
         return links
+
+    def demand(self, amounts: Amounts) -> dict[int, int]:
+        """Return what pods take by every measure."""
+        totals: dict[int, int] = {}
+        for class_, pods in amounts:
+            for measure, weight in self._weights[self._problem.classes[class_].shape].items():
+                totals[measure] = totals.get(measure, 0) + weight * pods
+        return totals
 
     def commit(self, class_: int, region: Region, count: int) -> bool:
         """Bind pods to a region. False, with nothing changed, when they do not fit beside what is committed."""
-        shape = self._problem.classes[class_].shape
-        fit = self._fits[shape]
+        demand = self.demand(((class_, count),))
         chain = self.chain(region)
-        for level, domain in chain:
-            room = fit.total if level < 0 else int(fit.sums[level][domain])
-            if self.taken.get((level, shape), {}).get(domain, 0) + count > room:
-                return False
-        self._book(chain, shape, count)
+        for measure, amount in demand.items():
+            total, sums = self._packer.measured(measure)
+            for level, domain in chain:
+                room = total if level < 0 else int(sums[level][domain])
+                if self.taken.get((level, measure), {}).get(domain, 0) + amount > room:
+                    return False
+        self._book(chain, demand, 1)
         self.pieces.append(Piece(class_, region, count))
         if self._packs(region):
             return True
@@ -68,12 +85,12 @@ class Ledger:
         """Take back every commitment made since there were `mark` pieces."""
         while len(self.pieces) > mark:
             piece = self.pieces.pop()
-            self._book(self.chain(piece.region), self._problem.classes[piece.class_].shape, -piece.pods)
+            self._book(self.chain(piece.region), self.demand(((piece.class_, piece.pods),)), -1)
 
-    def room(self, level: int, shape: int) -> Ints:
+    def room(self, level: int, measure: int) -> Ints:
         """Return the room left in every domain of a level, by counting alone: an upper bound where regions overlap."""
-        room = self._fits[shape].sums[level]
-        taken = self.taken.get((level, shape))
+        room = self._packer.measured(measure)[1][level]
+        taken = self.taken.get((level, measure))
         if taken:
             room = room.copy()
             room[list(taken)] -= list(taken.values())
@@ -119,14 +136,15 @@ class Ledger:
             at -= 1
         return region.level < 0 or bool(ours & theirs)
 
-    def _book(self, chain: Sequence[tuple[int, int]], shape: int, count: int) -> None:
+    def _book(self, chain: Sequence[tuple[int, int]], demand: Mapping[int, int], sign: int) -> None:
         for level, domain in chain:
-            taken = self.taken.setdefault((level, shape), {})
-            pods = taken.get(domain, 0) + count
-            if pods:
-                taken[domain] = pods
-            else:
-                del taken[domain]
+            for measure, amount in demand.items():
+                taken = self.taken.setdefault((level, measure), {})
+                total = taken.get(domain, 0) + sign * amount
+                if total:
+                    taken[domain] = total
+                else:
+                    del taken[domain]
 
 
 def simple(region: Region) -> bool:

@@ -36,6 +36,7 @@ class Outline:
                 above = self.home[problem.branches[number].parent]
                 self.children[above].append(number)
                 self.below[above].extend(self.below[number])
+        self._within: dict[tuple[int, Amounts], Amounts] = {}
         self.need = [self._need(classes) for classes in self.below]
         for children in self.children:
             # The largest first: what is hardest to place is placed while there is most room.
@@ -59,8 +60,11 @@ class Outline:
 
     def within(self, branch: int, amounts: Amounts) -> Amounts:
         """Return those of the amounts that belong below a branch."""
-        mine = set(self.below[branch])
-        return tuple(pair for pair in amounts if pair[0] in mine)
+        key = (branch, amounts)
+        if key not in self._within:
+            mine = set(self.below[branch])
+            self._within[key] = tuple(pair for pair in amounts if pair[0] in mine)
+        return self._within[key]
 
     def shapes(self, amounts: Amounts) -> dict[int, int]:
         """Add amounts up by shape."""

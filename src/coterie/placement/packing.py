@@ -13,9 +13,10 @@ import numpy.typing as npt
 from coterie.gang.tree import Shape
 from coterie.placement.bench import Bench, Item, Packing, Region
 from coterie.placement.budget import Budget
-from coterie.placement.capacity import Capacity
+from coterie.placement.capacity import Capacity, sum_up
 from coterie.placement.exact import Exact
 from coterie.placement.flow import flow
+from coterie.topology.cluster import Ints
 
 
 class Packer:
@@ -27,6 +28,7 @@ class Packer:
         self._budget = budget
         self._known: dict[tuple[Item, ...], Packing | None] = {}
         self._rooms: dict[tuple[int, Region], int] = {}
+        self._measured: dict[int, tuple[int, tuple[Ints, ...]]] = {}
         rows = sorted({int(row) for fit in self.fits for row in fit.rows})
         self.rows = np.array(rows, dtype=np.int64)
         self.needs = np.zeros((len(shapes), len(rows)), dtype=np.int64)
@@ -45,15 +47,42 @@ class Packer:
             where = where[domains.tiers[region.lacking].of[where] < 0]
         return where
 
-    def room(self, shape: int, region: Region) -> int:
-        """Return how many pods of a shape the region holds when nothing else is placed."""
-        fit = self.fits[shape]
-        if region.lacking >= 0:
-            key = (shape, region)
-            if key not in self._rooms:
-                self._rooms[key] = int(fit.fits[self.positions(region)].sum())
-            return self._rooms[key]
-        return fit.total if region.level < 0 else int(fit.sums[region.level][list(region.domains)].sum())
+    def weights(self, shape: int) -> dict[int, int]:
+        """Return what one pod of a shape weighs by each measure beyond the shapes: the resources, if shapes differ."""
+        if len(self.fits) == 1:
+            return {}
+        return {len(self.fits) + row: int(need) for row, need in enumerate(self.needs[shape]) if need}
+
+    def measured(self, measure: int) -> tuple[int, tuple[Ints, ...]]:
+        """Return all there is by a measure, in the cluster and per level and domain."""
+        if measure < len(self.fits):
+            return self.fits[measure].total, self.fits[measure].sums
+        if measure not in self._measured:
+            free = self._free(measure)
+            tiers = self.capacity.domains.tiers
+            self._measured[measure] = int(free.sum()), tuple(sum_up(free, tier.start, tier.end) for tier in tiers)
+        return self._measured[measure]
+
+    def _free(self, measure: int) -> Ints:
+        """Return the free amount of a resource on every node that some shape fits on."""
+        row = self.rows[measure - len(self.fits)]
+        usable = np.any([fit.fits > 0 for fit in self.fits], axis=0)
+        return np.where(usable, np.maximum(self.capacity.free[row], 0), 0)
+
+    def room(self, measure: int, region: Region) -> int:
+        """Return how much a region holds by a measure when nothing else is placed."""
+        if region.lacking < 0:
+            total, sums = self.measured(measure)
+            return total if region.level < 0 else int(sums[region.level][list(region.domains)].sum())
+        key = (measure, region)
+        if key not in self._rooms:
+            there = self.fits[measure].fits if measure < len(self.fits) else self._free(measure)
+            self._rooms[key] = int(there[self.positions(region)].sum())
+        return self._rooms[key]
+
+    def heaviest(self, measure: int) -> int:
+        """Return the most that one pod weighs by a measure."""
+        return 1 if measure < len(self.fits) else int(self.needs[:, measure - len(self.fits)].max())
 
     def pack(self, items: tuple[Item, ...]) -> Packing | None:
         """Return a packing of all items, or None when there is none; items must be sorted."""

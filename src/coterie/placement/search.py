@@ -43,6 +43,7 @@ class Search:
         self._symmetry = Symmetry(problem, capacity, self._outline, self._ledger)
         self._extra = dict(limits)
         self._started: set[int] = set()  # preferred branches that have a pod somewhere before their job comes up
+        self._ranges: dict[tuple[Region, int], Ints] = {}
         self._backtracked = False
 
     def run(self) -> list[Piece] | None:
@@ -153,6 +154,11 @@ class Search:
 
     def _range(self, region: Region, level: int) -> Ints:
         """Return the domains of a level inside a region."""
+        if (region, level) not in self._ranges:
+            self._ranges[region, level] = self._inside(region, level)
+        return self._ranges[region, level]
+
+    def _inside(self, region: Region, level: int) -> Ints:
         tier = self._tiers[level]
         if region.lacking >= 0:
             return np.zeros(0, dtype=np.int64)
@@ -170,10 +176,12 @@ class Search:
             domains = domains[domains == branch.anchored[0]]
         total: Ints = np.zeros(len(domains), dtype=np.int64)
         short: Ints = np.zeros(len(domains), dtype=np.int64)
-        for shape, pods in self._outline.shapes(job.amounts).items():
-            room = self._ledger.room(branch.level, shape)[domains]
-            total += room
-            short = np.maximum(short, pods - room)
+        shapes = self._outline.shapes(job.amounts)
+        for measure, amount in self._ledger.demand(job.amounts).items():
+            room = self._ledger.room(branch.level, measure)[domains]
+            short = np.maximum(short, amount - room)
+            if measure in shapes:
+                total += room
         return domains, total, short
 
     def _candidates(self, job: Job, named: Named) -> Iterator[int]:
@@ -207,7 +215,7 @@ class Search:
         homes = [int(domains[at]) for at in usable if int(domains[at]) in branch.homes()]
         others = [int(at) for at in usable if int(domains[at]) not in branch.homes()]
         others.sort(key=lambda at: (-int(total[at]), at))
-        need = self._outline.shapes(job.amounts)
+        need = self._ledger.demand(job.amounts)
         if len(need) == 1 and not homes and most >= 2:
             ((_, pods),) = need.items()
             count = fewest(total, pods)
@@ -228,23 +236,20 @@ class Search:
         named: Named,
     ) -> Iterator[tuple[int, ...]]:
         """Yield the sets of `size` domains whose room adds up to what is needed, equal domains in order."""
-        room = {shape: self._ledger.room(level, shape) for shape in need}
-        best = {
-            shape: np.array([np.sort(room[shape][list(order[at:])])[::-1][:size].sum() for at in range(len(order) + 1)])
-            for shape in need
-        }
-        short = {shape: pods - sum(int(room[shape][home]) for home in homes) for shape, pods in need.items()}
+        room = {measure: self._ledger.room(level, measure) for measure in need}
+        short = {measure: amount - int(room[measure][list(homes)].sum()) for measure, amount in need.items()}
         stack: list[tuple[int, tuple[int, ...], frozenset[object]]] = [(0, (), frozenset())]
         while stack:
             at, chosen, skipped = stack.pop()
-            if len(chosen) == size:
-                if all(sum(int(room[shape][one]) for one in chosen) >= pods for shape, pods in short.items()):
-                    yield chosen
-                continue
-            if at == len(order) or any(
-                sum(int(room[shape][one]) for one in chosen) + int(best[shape][at]) < pods
-                for shape, pods in short.items()
+            left = size - len(chosen)
+            later = list(order[at:])
+            if len(later) < left or any(
+                room[measure][list(chosen)].sum() + np.sort(room[measure][later])[::-1][:left].sum() < amount
+                for measure, amount in short.items()
             ):
+                continue
+            if not left:
+                yield chosen
                 continue
             twin = self._symmetry.twin(level, order[at], named)
             stack.append((at + 1, chosen, skipped | {twin}))
@@ -294,7 +299,7 @@ class Search:
                 if branch in self._started:
                     needed[level] += price
                 else:
-                    rivals.setdefault((level, job.region), []).append((price, self._outline.shapes(amounts)))
+                    rivals.setdefault((level, job.region), []).append((price, self._ledger.demand(amounts)))
         for (level, region), groups in rivals.items():
             needed[level] += self._least_together(level, region, groups)
         return needed
@@ -305,19 +310,21 @@ class Search:
         if len(groups) < 2:
             return alone
         most = alone
-        for shape in {shape for _, need in groups for shape in need}:
-            same = [(price, need[shape]) for price, need in groups if shape in need]
+        for measure in {measure for _, need in groups for measure in need}:
+            same = [(price, need[measure]) for price, need in groups if measure in need]
             prices, sizes = [price for price, _ in same], [size for _, size in same]
             others = alone - sum(prices)
-            most = max(most, others + fewest_extra(self._places(level, shape, region, sum(sizes)), sizes, prices))
+            most = max(most, others + fewest_extra(self._places(level, measure, region, sum(sizes)), sizes, prices))
         return most
 
-    def _places(self, level: int, shape: int, region: Region, wanted: int) -> Ints:
-        """Return the room of every domain of a level in a region, and a one for every pod that fits outside all."""
-        room = np.maximum(self._ledger.room(level, shape)[self._range(region, level)], 0)
-        outside = Region(region.level, region.domains, level)
-        ones = np.ones(min(self._packer.room(shape, outside), wanted), dtype=np.int64)
-        return np.concatenate((room, ones))
+    def _places(self, level: int, measure: int, region: Region, wanted: int) -> Ints:
+        """Return the room of every domain of a level in a region, and that of every pod that fits outside all."""
+        room = np.maximum(self._ledger.room(level, measure)[self._range(region, level)], 0)
+        heaviest = self._packer.heaviest(measure)
+        outside = self._packer.room(measure, Region(region.level, region.domains, level))
+        # Pods may be light enough for more of them to fit than the heaviest would, but no more than are wanted matter.
+        loose = min(outside, wanted) if heaviest == 1 else min(outside, -(-wanted // heaviest))
+        return np.concatenate((room, np.full(loose, heaviest, dtype=np.int64)))
 
     def _least(self, branch: int, region: Region, amounts: Amounts) -> int | None:
         """Return how many extra domains a branch needs at the least; None when it does not fit at all."""
@@ -325,9 +332,9 @@ class Search:
         domains = self._range(region, level)
         homes = np.isin(domains, list(self._branches[branch].homes()))
         count = 0
-        for shape, pods in self._outline.shapes(amounts).items():
-            places = self._places(level, shape, region, pods)
-            short = pods - int(places[: len(homes)][homes].sum())
+        for measure, amount in self._ledger.demand(amounts).items():
+            places = self._places(level, measure, region, amount)
+            short = amount - int(places[: len(homes)][homes].sum())
             if short > 0:
                 more = fewest(np.delete(places, np.flatnonzero(homes)), short)
                 if more is None:
@@ -340,14 +347,13 @@ class Search:
         waiting: dict[tuple[Region, int, int], list[int]] = {}
         for job in agenda:
             branch = self._branches[job.branch]
-            need = self._outline.shapes(job.amounts)
-            if job.branch != ROOT and branch.required and len(need) == 1:
-                ((shape, pods),) = need.items()
-                waiting.setdefault((job.region, branch.level, shape), []).append(pods)
-        for (region, level, shape), sizes in waiting.items():
+            if job.branch != ROOT and branch.required:
+                for measure, amount in self._ledger.demand(job.amounts).items():
+                    waiting.setdefault((job.region, branch.level, measure), []).append(amount)
+        for (region, level, measure), sizes in waiting.items():
             if len(sizes) < 2:
                 continue
-            room = np.maximum(self._ledger.room(level, shape)[self._range(region, level)], 0)
+            room = np.maximum(self._ledger.room(level, measure)[self._range(region, level)], 0)
             if sum(sizes) > room.sum():
                 return True
             for size in set(sizes):
