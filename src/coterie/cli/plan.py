@@ -116,7 +116,7 @@ def _print(ask: Ask, plans: list[tuple[Plan, float]]) -> None:
             for gang in plan.gangs:
                 typer.echo(safe(f"{plan.workload.name}/{gang.gang.name}"))
     else:
-        for line in plan_lines([plan for plan, _ in plans], ask.command(), wide=ask.output is Output.WIDE):
+        for line in plan_lines([plan for plan, _ in plans], wide=ask.output is Output.WIDE):
             typer.echo(line)
 
 
@@ -196,7 +196,7 @@ def _collect(faults: list[Fault], read: Callable[[], T]) -> T | None:
 def _bytes(source: str) -> bytes:
     if source.startswith("context:"):
         raise UsageError(
-            "live clusters cannot be read yet",
+            "a live cluster cannot be read directly",
             "Take a snapshot: kubectl get nodes,pods -A -o json > snapshot.json, then --cluster snapshot.json.",
         )
     return read_bytes(source, sys.stdin.buffer)

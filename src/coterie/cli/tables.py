@@ -28,7 +28,7 @@ _TOTALS = {
 }
 
 
-def plan_lines(plans: Sequence[Plan], command: Sequence[str], *, wide: bool) -> Iterator[str]:
+def plan_lines(plans: Sequence[Plan], *, wide: bool) -> Iterator[str]:
     """Yield the lines of some plans, and a total."""
     for plan in plans:
         yield safe(f"{plan.workload.name}   pool {plan.workload.pool.name}, {words.count(len(plan.domains), 'node')}")
@@ -38,11 +38,13 @@ def plan_lines(plans: Sequence[Plan], command: Sequence[str], *, wide: bool) -> 
             verdict = one.decision.verdict
             cells = "   ".join(cell.ljust(width) for cell, width in zip(head, widths, strict=True))
             yield f"  {_colour(_MARKS[verdict], verdict)} " + safe(f"{cells}   {_summary(one)}".rstrip())
-            yield from (safe(f"      {line}") for line in _details(one, plan, command, wide=wide))
+            yield from (safe(f"      {line}") for line in _details(one, plan, wide=wide))
         yield ""
     counted = Counter(one.decision.verdict for plan in plans for one in plan.gangs)
     shown = [verdict for verdict in _TOTALS if counted[verdict] or verdict is not Verdict.UNDECIDED]
     yield ", ".join(f"{counted[verdict]} {_TOTALS[verdict]}" for verdict in shown) + "."
+    if any(one.decision.refusal and one.decision.refusal.ways_out for plan in plans for one in plan.gangs):
+        yield "Every way out was checked; repeat the command with its option to see the plan."
 
 
 def _head(one: GangPlan) -> tuple[str, str, str]:
@@ -59,7 +61,7 @@ def _summary(one: GangPlan) -> str:
     return f"{one.decision.verdict.value}  {refusal.reason.value}" if refusal else one.decision.verdict.value
 
 
-def _details(one: GangPlan, plan: Plan, command: Sequence[str], *, wide: bool) -> Iterator[str]:
+def _details(one: GangPlan, plan: Plan, *, wide: bool) -> Iterator[str]:
     found, refusal = one.decision.found, one.decision.refusal
     if found:
         yield from _landed(one, found)
@@ -68,7 +70,7 @@ def _details(one: GangPlan, plan: Plan, command: Sequence[str], *, wide: bool) -
         if wide:
             yield from _tasks(one, found, plan)
     if refusal:
-        yield from _refused(refusal, one, plan, command)
+        yield from _refused(refusal, one, plan)
 
 
 def _landed(one: GangPlan, found: Found) -> Iterator[str]:
@@ -114,7 +116,7 @@ def _tasks(one: GangPlan, found: Found, plan: Plan) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _refused(refusal: Refusal, one: GangPlan, plan: Plan, command: Sequence[str]) -> Iterator[str]:
+def _refused(refusal: Refusal, one: GangPlan, plan: Plan) -> Iterator[str]:
     yield words.message(refusal, one.gang, plan.domains.topology, plan.domains.cluster)
     if refusal.level and refusal.best:
         best = ", ".join(f"{words.domain(near.domain)} fits {near.fits} of {near.wanted}" for near in refusal.best)
@@ -126,9 +128,10 @@ def _refused(refusal: Refusal, one: GangPlan, plan: Plan, command: Sequence[str]
             for holder in refusal.holders
         )
         yield f"held by  {', '.join(held)}"
-    for way in refusal.ways_out:
-        yield f"way out  it {words.way_out(way)}"
-        yield f"           {shlex.join([*command, *words.option(way.change)])}"
+    ways = [(words.way_out(way), shlex.join(words.option(way.change))) for way in refusal.ways_out]
+    width = max((len(text) for text, _ in ways), default=0)
+    for text, option in ways:
+        yield f"way out  it {text.ljust(width)}  {option}"
 
 
 def _colour(mark: str, verdict: Verdict) -> str:

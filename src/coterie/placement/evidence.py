@@ -19,14 +19,20 @@ SHOWN_DOMAINS = 3
 SHOWN_HOLDERS = 5
 
 
-def nearest(gang: Gang, level: str | None, capacity: Capacity) -> tuple[Nearest, ...]:
-    """Return the domains of a level that hold most of a gang's tasks, best first; without a level, the cluster."""
+def nearest(gang: Gang, level: str | None, capacity: Capacity, *, short: bool = False) -> tuple[Nearest, ...]:
+    """Return the domains of a level that hold most of a gang's tasks, best first; without a level, the cluster.
+
+    With `short`, only domains that lack something are looked at: where several groups compete, those are the ones in
+    which a little more room would help.
+    """
     tasks = gang.all_tasks()
     if level is None:
         return (Nearest((), _most(tasks, EVERYWHERE, capacity), len(tasks)),)
     index = capacity.domains.topology.index(level)
     estimate = _estimate(tasks, index, capacity)
-    order = np.argsort(-estimate, kind="stable")[:SHOWN_DOMAINS].tolist()
+    if short:
+        estimate = np.where(estimate < len(tasks), estimate, -1)
+    order = [one for one in np.argsort(-estimate, kind="stable")[:SHOWN_DOMAINS].tolist() if estimate[one] >= 0]
     values = capacity.domains.tiers[index].values
     found = [Nearest(values[one], _most(tasks, Region(index, (one,)), capacity), len(tasks)) for one in order]
     return tuple(sorted(found, key=lambda near: -near.fits))

@@ -107,7 +107,10 @@ class _Case:
     ) -> Refusal:
         domains, level = self.capacity.domains, binding.level
         about = edits.only(self.gang, binding.groups) if binding.groups else self.gang
-        best = nearest(about, level, self.capacity)
+        rivals = len(binding.groups) > 1
+        if rivals:
+            about = edits.only(self.gang, [max(binding.groups, key=lambda group: len(tuple(group.all_tasks())))])
+        best = nearest(about, level, self.capacity, short=rivals)
         held = holders(level, best, self.now) if self.capacity is self.now else ()
         search = Remedies(self.gang, self.now, self.capacity, self.anchors, SIDE_BUDGET)
         return Refusal(
@@ -119,7 +122,7 @@ class _Case:
             best=best,
             holders=held,
             ways_out=search.find(binding.path, level, [near.domain for near in best], held),
-            together=tuple(group.path for group in binding.groups) if len(binding.groups) > 1 else (),
+            together=tuple(group.path for group in binding.groups) if rivals else (),
             excluded=excluded,
             unlabelled=unlabelled,
         )

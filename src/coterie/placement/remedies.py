@@ -42,10 +42,10 @@ class Remedies:
     ) -> tuple[WayOut, ...]:
         """Return ways out, the least intrusive kind first, a few of each."""
         kinds: list[Iterator[Change]] = [
+            iter([AllowExcluded()] if any(task.shape.excluded for task in self.gang.all_tasks()) else []),
             self._uncordon(level, near),
             (Release(owner) for owner in dict.fromkeys(holder.owner for holder in held)),
             self._relax(level),
-            iter([AllowExcluded()] if any(task.shape.excluded for task in self.gang.all_tasks()) else []),
         ]
         found: list[WayOut] = []
         for changes in kinds:
@@ -109,8 +109,13 @@ class Remedies:
 
     def _fewer(self, path: Path) -> WayOut | None:
         """Return the largest number of tasks, of one group or of the gang, with which it is placed."""
-        inside = next((list(group.all_tasks()) for group in self.gang.walk() if group.path == path), None)
-        low, high = 0, len(inside or self.gang.all_tasks()) - 1
+        everything = self.gang.all_tasks()
+        inside = next((tuple(group.all_tasks()) for group in self.gang.walk() if group.path == path), everything)
+        if any(task.name in self.anchors for task in inside):
+            return None  # what runs is not left out to make the rest fit
+        if len(inside) == len(everything):
+            path = ()
+        low, high = 0, len(inside) - 1
         best: WayOut | None = None
         # Whatever is placed stays placed with a task less, so the boundary can be bisected.
         while low < high:

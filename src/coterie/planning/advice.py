@@ -20,12 +20,8 @@ def notices_for(workload: Workload, domains: Domains, survivors: int) -> Iterato
     """Yield what the reader of a plan should know, in a fixed order."""
     levels = {group.level for gang in workload.gangs for group in gang.walk()}
     if survivors:
-        tasks = "1 task" if survivors == 1 else f"{survivors} tasks"
-        yield Notice(
-            "AlreadyRunning",
-            f"{tasks} of {workload.name} already run in this snapshot and keep their nodes; "
-            "--fresh plans a new submission instead",
-        )
+        who = "1 task runs already and stays" if survivors == 1 else f"{survivors} tasks run already and stay"
+        yield Notice("AlreadyRunning", f"{who} in place; --fresh plans {workload.name} as a new submission")
     if levels:
         for finding in check(domains.cluster, domains.topology):
             if finding.severity != "info" and (finding.level in levels or not finding.level):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -71,6 +72,7 @@ class Planner:
     changes: Sequence[Change] = ()
     fresh: bool = False
     _taken: Ints | None = field(default=None, init=False)
+    _pools: Counter[str] = field(default_factory=Counter, init=False)  # GPUs taken so far, by pool
 
     def plan(self, workload: Workload, *, remember: bool = True) -> Plan:
         """Plan one workload; unless told otherwise, what it takes is gone for those planned after it."""
@@ -88,6 +90,7 @@ class Planner:
         most = peak(held, before)
         if remember and most is not None:
             self._taken = most if self._taken is None else self._taken + most
+            self._pools[workload.pool.name] += _gpus(most, self.cluster)
         notices = (*workload.notices, *notices_for(workload, domains, sum(len(plan.survivors) for plan in plans)))
         return Plan(workload, domains, tuple(plans), notices)
 
@@ -102,7 +105,8 @@ class Planner:
             _hide_unlabelled(empty)
         for change in self.changes:
             now = changed_capacity(change, now)
-        quota = _over_quota(gang, workload, beside, self.cluster)
+        used = self._pools[workload.pool.name] + (0 if beside is None else _gpus(beside, self.cluster))
+        quota = _over_quota(gang, workload, used)
         decision = quota or decide(gang, now, empty, anchors=survivors)
         return GangPlan(gang, decision, _outcomes(gang, decision.found, domains), survivors)
 
@@ -143,12 +147,16 @@ def _hide_unlabelled(capacity: Capacity) -> None:
         capacity.usable &= tier.of >= 0
 
 
-def _over_quota(gang: Gang, workload: Workload, beside: Ints | None, cluster: Cluster) -> Decision | None:
+def _gpus(amounts: Ints, cluster: Cluster) -> int:
+    return int(amounts[cluster.resource(GPU)].sum())
+
+
+def _over_quota(gang: Gang, workload: Workload, used: int) -> Decision | None:
+    """Refuse a gang that the pool's limit has no room for beside what this call has placed in the pool."""
     limit = workload.pool.gpus.limit
     if limit is None:
         return None
     wanted = sum(task.shape.amount(GPU) for task in gang.all_tasks())
-    used = 0 if beside is None else int(beside[cluster.resource(GPU)].sum())
     if wanted + used <= limit:
         return None
     verdict = Verdict.IMPOSSIBLE if wanted > limit else Verdict.WAITING

@@ -13,6 +13,8 @@ from coterie.topology.cluster import CPU, GPU, MEMORY, Cluster
 from coterie.topology.levels import Topology
 from coterie.topology.ranges import fold
 
+_SHOWN_GROUPS = 4
+
 
 def count(number: int, word: str) -> str:
     """Return `1 task`, `2 tasks`."""
@@ -139,5 +141,13 @@ def _best(best: Nearest | None) -> str:
 
 
 def _groups(paths: Sequence[Path]) -> str:
-    names = [group_name(path) for path in paths]
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    shown = paths[:_SHOWN_GROUPS]
+    levels = {path[-1][0] for path in paths}
+    if len(levels) == 1:
+        names = [f'"{path[-1][1]}"' for path in shown]
+        start = f"{levels.pop()} groups "
+    else:
+        names, start = [group_name(path) for path in shown], ""
+    if len(paths) > len(shown):
+        names.append(f"{len(paths) - len(shown)} more")
+    return f"{start}{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else f"{start}{names[0]}"

@@ -139,7 +139,7 @@ class Cluster:
     @staticmethod
     def of(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> Cluster:
         """Build a cluster. Nodes have distinct names; pods on nodes it does not have are left out."""
-        ordered = sorted(nodes, key=lambda node: natural(node.name))
+        ordered = sorted(nodes, key=lambda node: by_name(node.name))
         names = tuple(node.name for node in ordered)
         position = {name: index for index, name in enumerate(names)}
         placed = sorted((pod for pod in pods if pod.node in position), key=lambda pod: pod.name)
@@ -175,6 +175,11 @@ class Cluster:
 
 
 _DIGITS = re.compile(r"(\d+)")
+
+
+def by_name(name: str) -> tuple[tuple[tuple[str, int], ...], str]:
+    """Sort key for names: natural order, and for `n1` and `n01`, which it takes for equal, the spelling."""
+    return natural(name), name
 
 
 def natural(name: str) -> tuple[tuple[str, int], ...]:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from coterie.topology.cluster import Cluster, natural
+from coterie.topology.cluster import Cluster, by_name
 from coterie.topology.levels import Topology
 
 Indices = npt.NDArray[np.int32]
@@ -103,7 +103,7 @@ class Domains:
 def _ranked(cluster: Cluster, label: str) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
     """Return each node's value as its rank among the sorted values, -1 for missing and null ones."""
     column = cluster.column(label)
-    good = sorted((value for value in column.values if not is_null(label, value)), key=natural)
+    good = sorted((value for value in column.values if not is_null(label, value)), key=by_name)
     rank = {value: index for index, value in enumerate(good)}
     table = np.array([*(rank.get(value, -1) for value in column.values), -1], dtype=np.int32)
     return table[column.codes], tuple(good)
