@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeVar
 
 import typer
 
@@ -15,20 +12,18 @@ from coterie.cli.changes import parse_changes
 from coterie.cli.codes import Exit
 from coterie.cli.output import Output, safe
 from coterie.cli.report import print_data
+from coterie.cli.source import Source, collect, read_cluster, read_input, read_pools, shown, warn
 from coterie.cli.tables import plan_lines
-from coterie.errors import Fault, Notice, SpecErrors, UsageError
-from coterie.frontends.config import Config, parse_levels, read_config
+from coterie.errors import Fault, SpecErrors, UsageError
+from coterie.frontends.config import Config
 from coterie.frontends.workflow.read import Workflow
 from coterie.placement.refusal import Verdict
-from coterie.planning.inputs import pool_for, read_snapshot, read_workflow_file, workload_for
+from coterie.planning.inputs import pool_for, read_workflow_file, workload_for
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.report import plan_json
 from coterie.planning.workload import Workload
 from coterie.sources import Snapshot
-from coterie.sources.limits import read_bytes
 from coterie.topology.levels import Topology
-
-T = TypeVar("T")
 
 _CODES = {
     Verdict.PLACED: Exit.DONE,
@@ -99,11 +94,9 @@ def run(ask: Ask) -> None:
         plan = planner.plan(workload, remember=not ask.independent)
         plans.append((plan, (time.perf_counter() - start) * 1000))
     _print(ask, plans)
-    for notice in snapshot.notices:
-        _warn(notice)
+    warn(snapshot.notices)
     for plan, _ in plans:
-        for notice in plan.notices:
-            _warn(notice)
+        warn(plan.notices)
     raise typer.Exit(max(_CODES[plan.verdict] for plan, _ in plans))
 
 
@@ -120,30 +113,20 @@ def _print(ask: Ask, plans: list[tuple[Plan, float]]) -> None:
             typer.echo(line)
 
 
-def _warn(notice: Notice) -> None:
-    where = f" ({notice.place.file}:{notice.place.line})" if notice.place and notice.place.line else ""
-    typer.echo(safe(f"warning[{notice.code}]: {notice.message}{where}"), err=True)
-
-
 def _read(ask: Ask) -> tuple[list[Workload], Snapshot]:
     """Read everything the call names; all faults of all files are reported together."""
     if [*ask.files, ask.cluster].count("-") > 1:
         raise UsageError("standard input can be read once only", "Use - for one FILE or for --cluster, not for both.")
     faults: list[Fault] = []
-    levels = _collect(faults, lambda: parse_levels(ask.levels or "")) if ask.levels is not None else None
-    config = _collect(faults, lambda: read_config(_bytes(ask.config or ""), ask.config or "")) if ask.config else None
+    source = Source(ask.cluster, ask.config, ask.pool, ask.levels)
+    levels, config = read_pools(faults, source)
     flows = [
         flow
         for file in ask.files
-        if (flow := _collect(faults, lambda file=file: _workflow(ask, file)))  # type: ignore[misc]
+        if (flow := collect(faults, lambda file=file: _workflow(ask, file)))  # type: ignore[misc]
     ]
-    source = ask.cluster or _backend_cluster(ask, config, flows)
-    snapshot = _collect(faults, lambda: read_snapshot(_bytes(source), _shown(source))) if source else None
-    if source is None and not faults:
-        raise UsageError(
-            "no cluster to plan on",
-            "Pass --cluster FILE with the JSON of `kubectl get nodes,pods -A -o json`, or a cluster file.",
-        )
+    # Without a workflow it is not known which pool, and so which backend's cluster, was meant.
+    snapshot = read_cluster(faults, source, config if flows else None, flows[0].pool if flows else None)
     workloads = list(_lowered(ask, faults, config, flows, levels, snapshot))
     if faults or snapshot is None:
         raise SpecErrors(faults)
@@ -151,7 +134,7 @@ def _read(ask: Ask) -> tuple[list[Workload], Snapshot]:
 
 
 def _workflow(ask: Ask, file: str) -> Workflow:
-    return read_workflow_file(_bytes(file), _shown(file), sets=ask.sets, set_strings=ask.set_strings)
+    return read_workflow_file(read_input(file), shown(file), sets=ask.sets, set_strings=ask.set_strings)
 
 
 def _lowered(
@@ -166,41 +149,6 @@ def _lowered(
         return  # without a pool there is nothing to check the files against, and its faults are known
     for flow in flows:
         pool = pool_for(config, ask.pool, flow.pool, levels, snapshot)
-        workload = _collect(faults, lambda flow=flow, pool=pool: workload_for(flow, pool))  # type: ignore[misc]
+        workload = collect(faults, lambda flow=flow, pool=pool: workload_for(flow, pool))  # type: ignore[misc]
         if workload:
             yield workload
-
-
-def _backend_cluster(ask: Ask, config: Config | None, flows: list[Workflow]) -> str | None:
-    """Return the cluster file of the backend behind the chosen pool; it is relative to the configuration."""
-    if config is None or not flows:
-        return None
-    pool = pool_for(config, ask.pool, flows[0].pool, Topology(), None)
-    backend = config.backends[pool.backend]
-    if backend.cluster is None:
-        raise UsageError(
-            f'backend "{backend.name}" of pool "{pool.name}" has no cluster file',
-            "Pass --cluster FILE with the JSON of `kubectl get nodes,pods -A -o json`.",
-        )
-    return str(Path(ask.config or ".").parent / backend.cluster)
-
-
-def _collect(faults: list[Fault], read: Callable[[], T]) -> T | None:
-    try:
-        return read()
-    except SpecErrors as error:
-        faults.extend(error.faults)
-        return None
-
-
-def _bytes(source: str) -> bytes:
-    if source.startswith("context:"):
-        raise UsageError(
-            "a live cluster cannot be read directly",
-            "Take a snapshot: kubectl get nodes,pods -A -o json > snapshot.json, then --cluster snapshot.json.",
-        )
-    return read_bytes(source, sys.stdin.buffer)
-
-
-def _shown(source: str) -> str:
-    return "standard input" if source == "-" else source

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-DEFAULT_BUDGET = 200_000
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+DEFAULT_BUDGET = 400_000
+
+# Choosing a domain costs about as much time as this many patterns of the packing search.
+CHOICE = 10
 
 
 class Exhausted(Exception):  # noqa: N818 - it says what happened to the budget; it is caught, never shown
@@ -21,3 +27,13 @@ class Budget:
         self.spent += steps
         if self.spent > self.steps:
             raise Exhausted
+
+    @contextmanager
+    def at_most(self, steps: int) -> Iterator[None]:
+        """Lend only so many steps to what is asked inside."""
+        whole = self.steps
+        self.steps = min(whole, self.spent + steps)
+        try:
+            yield
+        finally:
+            self.steps = whole

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,21 +29,31 @@ def fewest(room: Ints, wanted: int) -> int | None:
     return int(np.searchsorted(falling, wanted)) + 1
 
 
-def fewest_extra(room: Ints, sizes: Sequence[int], alone: Sequence[int]) -> int:
-    """Return a lower bound of the extra places that groups of these sizes use together.
+class Rival(NamedTuple):
+    """One of several groups that compete for places: its size, what it needs alone, and whether its first is free."""
 
-    `alone` says what each needs by itself. Together they compete: n groups that need k places in all use k - n extra
-    ones at the least, because each place is used by one of them. The largest are counted so, the others alone.
+    size: int
+    alone: int
+    first_free: bool
+
+
+def fewest_extra(room: Ints, rivals: Sequence[Rival], given: int = 0) -> int:
+    """Return a lower bound of the extra places that groups use together.
+
+    They compete: groups that need k places in all pay for k of them, less one for each whose first is free, because
+    every place is used by one of them at least. The largest are counted so, the others alone. `given` is the room in
+    places that cost nothing.
     """
-    order = sorted(range(len(sizes)), key=lambda at: -sizes[at])
     falling = np.sort(room)[::-1].cumsum()
-    best = total = sum(alone)
-    joint = 0
-    for number, at in enumerate(order, start=1):
-        joint += sizes[at]
-        total -= alone[at]
-        places = int(np.searchsorted(falling, joint)) + 1
-        best = max(best, places - number + total)
+    best = alone = sum(rival.alone for rival in rivals)
+    joint = -given
+    free = 0
+    for rival in sorted(rivals, key=lambda rival: -rival.size):
+        joint += rival.size
+        alone -= rival.alone
+        free += rival.first_free
+        places = int(np.searchsorted(falling, joint)) + 1 if joint > 0 else 0
+        best = max(best, places - free + alone)
     return best
 
 

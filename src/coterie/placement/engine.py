@@ -74,7 +74,7 @@ class _Question:
         """Return the best solution and whether it is proved to be; raise `Exhausted` when none was found in time."""
         levels = self._problem.preferred_levels()
         least = self._search(dict.fromkeys(levels, 0)).least()
-        if levels and (ideal := self._ask(least)) is not None:
+        if levels and (ideal := self._try(least)) is not None:
             return ideal, True
         best = self._ask({})
         if best is None:
@@ -91,6 +91,14 @@ class _Question:
         except Exhausted:
             return best, False
         return best, True
+
+    def _try(self, limits: Mapping[int, int]) -> Solution | None:
+        """Ask with a part of the budget: that it is not found is no proof, and must leave steps for one."""
+        try:
+            with self._budget.at_most(self._budget.steps // 4):
+                return self._ask(limits)
+        except Exhausted:
+            return None
 
     def _ask(self, limits: Mapping[int, int]) -> Solution | None:
         pieces = self._search(limits).run()

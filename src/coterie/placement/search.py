@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from coterie.placement.bench import EVERYWHERE, Region
-from coterie.placement.budget import Budget
+from coterie.placement.budget import CHOICE, Budget
 from coterie.placement.capacity import Capacity
-from coterie.placement.choosing import fewest, fewest_extra, tightest
+from coterie.placement.choosing import Rival, fewest, fewest_extra, tightest
 from coterie.placement.job import Agenda, Job
 from coterie.placement.ledger import Ledger, Piece
 from coterie.placement.outline import Amounts, Outline
@@ -112,7 +112,7 @@ class Search:
 
     def _put(self, job: Job, domains: tuple[int, ...], rest: Agenda) -> Iterator[Agenda]:
         """Put a job into some domains of its level and yield what is left to do."""
-        self._budget.spend()
+        self._budget.spend(CHOICE)
         branch = self._branches[job.branch]
         price = 0
         if not branch.required:
@@ -135,7 +135,7 @@ class Search:
         most = self._extra[level] + (job.branch not in self._started)
         loosest = {shape: self._packer.room(shape, region) for shape in self._outline.shapes(job.amounts)}
         for part in self._parts(self._outline.separable(job.branch, job.amounts), loosest, most):
-            self._budget.spend()
+            self._budget.spend(CHOICE)
             extra, started = dict(self._extra), set(self._started)
             if self._charge_outside(job.branch, part):
                 left = _less(job.amounts, part)
@@ -285,36 +285,41 @@ class Search:
 
     def _needed(self, agenda: Agenda) -> dict[int, int] | None:
         """Return how many extra domains, per level, what waits needs at the least; None when it cannot fit at all."""
-        rivals: dict[tuple[int, Region], list[tuple[int, dict[int, int]]]] = {}
-        needed = dict.fromkeys(self._extra, 0)
+        waiting: dict[tuple[int, Region], list[tuple[int, int, dict[int, int]]]] = {}
         for job in agenda:
             for branch in self._outline.preferred[job.branch]:
                 amounts = self._outline.within(branch, job.amounts)
                 if not amounts:
                     continue
-                level = self._branches[branch].level
                 price = self._least(branch, job.region, amounts)
                 if price is None:
                     return None
-                if branch in self._started:
-                    needed[level] += price
-                else:
-                    rivals.setdefault((level, job.region), []).append((price, self._ledger.demand(amounts)))
-        for (level, region), groups in rivals.items():
+                here = (self._branches[branch].level, job.region)
+                waiting.setdefault(here, []).append((branch, price, self._ledger.demand(amounts)))
+        needed = dict.fromkeys(self._extra, 0)
+        for (level, region), groups in waiting.items():
             needed[level] += self._least_together(level, region, groups)
         return needed
 
-    def _least_together(self, level: int, region: Region, groups: Sequence[tuple[int, dict[int, int]]]) -> int:
-        """Return how many extra domains groups need at the least that compete for the same ones, shape by shape."""
-        alone = sum(price for price, _ in groups)
+    def _least_together(self, level: int, region: Region, groups: Sequence[tuple[int, int, dict[int, int]]]) -> int:
+        """Return how many extra domains groups need at the least that compete for the same ones, by any measure."""
+        alone = sum(price for _, price, _ in groups)
         if len(groups) < 2:
             return alone
+        homes = np.isin(
+            self._range(region, level), list({one for b, _, _ in groups for one in self._branches[b].homes()})
+        )
         most = alone
-        for measure in {measure for _, need in groups for measure in need}:
-            same = [(price, need[measure]) for price, need in groups if measure in need]
-            prices, sizes = [price for price, _ in same], [size for _, size in same]
-            others = alone - sum(prices)
-            most = max(most, others + fewest_extra(self._places(level, measure, region, sum(sizes)), sizes, prices))
+        for measure in {measure for _, _, need in groups for measure in need}:
+            rivals = [
+                Rival(need[measure], price, branch not in self._started)
+                for branch, price, need in groups
+                if measure in need
+            ]
+            others = alone - sum(rival.alone for rival in rivals)
+            places = self._places(level, measure, region, sum(rival.size for rival in rivals))
+            given = int(places[: len(homes)][homes].sum())
+            most = max(most, others + fewest_extra(np.delete(places, np.flatnonzero(homes)), rivals, given))
         return most
 
     def _places(self, level: int, measure: int, region: Region, wanted: int) -> Ints:

@@ -1,0 +1,121 @@
+"""Ways out, carried out for real: the gang written anew, the cluster built anew, and the engine asked again.
+
+Nothing here uses the code by which the engine tried a change before it offered it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from coterie.gang.rules import Asked, Requirement, build
+from coterie.gang.tree import Gang, Path, Task
+from coterie.placement.capacity import Capacity
+from coterie.placement.engine import Found, place
+from coterie.placement.refusal import WayOut
+from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Uncordon
+from coterie.topology.cluster import Cluster, Node, Pod
+from coterie.topology.domains import Domains
+from coterie.topology.levels import Topology
+from tests.placement.twin import Room, leaves, verify
+
+
+@dataclass(frozen=True)
+class Case:
+    """A gang that was refused, and all that the refusal depends on."""
+
+    gang: Gang
+    topology: Topology
+    nodes: Sequence[Node]
+    pods: Sequence[Pod] = ()
+    anchors: Mapping[str, str] = field(default_factory=dict)
+    room: Room = Room.NOW
+
+    def domains(self) -> Domains:
+        """Return the cluster seen through the topology."""
+        return Domains.of(Cluster.of(self.nodes, self.pods), self.topology)
+
+
+def failings(way: WayOut, case: Case) -> list[str]:
+    """Return what is wrong with a way out: it places nothing, or places it wrongly; an empty list if it works."""
+    changed = after(way.change, case)
+    names = {task.name for task in changed.gang.all_tasks()}
+    anchors = {task: node for task, node in case.anchors.items() if task in names}
+    domains = changed.domains()
+    room = case.room if way.now else Room.EMPTY
+    capacity = Capacity.now(domains) if room is Room.NOW else Capacity.empty(domains)
+    if room is Room.EMPTY:
+        for task in changed.gang.all_tasks():
+            if task.name in anchors:
+                capacity.take(task.shape, [domains.position[anchors[task.name]]], [1])
+    found = place(changed.gang, capacity, anchors=anchors)
+    if not isinstance(found, Found):
+        return [f"{way} does not place the gang"]
+    return verify(changed.gang, domains, found, anchors, room)
+
+
+def after(change: Change, case: Case) -> Case:
+    """Return the case as it is when a change has come about."""
+    match change:
+        case Prefer(level):
+            return _rewritten(case, lambda one: [replace(one, required=False) if one.key == level else one])
+        case Coarsen(level, to):
+            return _rewritten(case, lambda one: [replace(one, key=to) if one.key == level else one], drop_twice=True)
+        case Keep(name, path, count):
+            if name != case.gang.name:
+                return case
+            inside = [task for at, task in leaves(case.gang) if at[: len(path)] == path]
+            gone = {task.name for task in sorted(inside, key=lambda task: task.rank)[count:]}
+            return _retold(case, [one for one in _told(case) if one[0].name not in gone])
+        case AllowExcluded():
+            return _retold(
+                case,
+                [
+                    (replace(task, shape=replace(task.shape, excluded=frozenset())), wants)
+                    for task, wants in _told(case)
+                ],
+            )
+        case Release(owner):
+            return replace(case, pods=[pod for pod in case.pods if pod.daemon or pod.owner != owner])
+        case Uncordon(nodes):
+            return replace(
+                case, nodes=[replace(node, cordoned=False) if node.name in nodes else node for node in case.nodes]
+            )
+
+
+_Told = tuple[Task, tuple[Requirement, ...]]
+
+
+def _told(case: Case) -> list[_Told]:
+    """Return the gang as its user would write it: every task with its list of requirements."""
+    kinds: dict[Path, bool] = {group.path: group.required for group in case.gang.walk()}
+    return sorted(
+        (
+            (
+                task,
+                tuple(
+                    Requirement(key, name, kinds[path[: depth + 1]])
+                    for depth, (key, name) in enumerate(path)
+                ),
+            )
+            for path, task in leaves(case.gang)
+        ),
+        key=lambda one: one[0].rank,
+    )
+
+
+def _retold(case: Case, told: Sequence[_Told]) -> Case:
+    asked = [Asked(task.name, task.shape, wants) for task, wants in told]
+    return replace(case, gang=build(case.gang.name, asked, case.topology))
+
+
+def _rewritten(
+    case: Case, change: Callable[[Requirement], list[Requirement]], *, drop_twice: bool = False
+) -> Case:
+    told = []
+    for task, wants in _told(case):
+        changed = [new for one in wants for new in change(one)]
+        if drop_twice:
+            changed = list({one.key: one for one in reversed(changed)}.values())
+        told.append((task, tuple(changed)))
+    return _retold(case, told)
