@@ -14,7 +14,7 @@ from coterie.cli.output import safe
 from coterie.errors import Fault, Notice, SpecErrors, UsageError
 from coterie.frontends.config import Config, Pool, parse_levels, read_config
 from coterie.planning.inputs import pool_for, read_snapshot
-from coterie.planning.labels import guess_levels, levels_option, pool_nodes
+from coterie.planning.labels import guess_levels, guessed_message, pool_nodes
 from coterie.sources import Snapshot
 from coterie.sources.limits import read_bytes
 from coterie.topology.cluster import Cluster
@@ -55,6 +55,8 @@ def read_world(source: Source) -> World:
 
     Where nothing says which levels there are, they are guessed from well-known labels.
     """
+    if source.cluster == source.config == "-":
+        raise UsageError("standard input can be read once only", "Use - for the cluster or for --config, not for both.")
     faults: list[Fault] = []
     levels, config = read_pools(faults, source)
     snapshot = read_cluster(faults, source, config, None)
@@ -116,7 +118,7 @@ def read_input(source: str) -> bytes:
     """Return the bytes of a file, or of standard input for `-`."""
     if source.startswith("context:"):
         raise UsageError(
-            "live clusters cannot be read yet",
+            "a live cluster cannot be read directly",
             "Take a snapshot: kubectl get nodes,pods -A -o json > snapshot.json, and name that file instead.",
         )
     return read_bytes(source, sys.stdin.buffer)
@@ -138,6 +140,4 @@ def notices_of(world: World) -> tuple[Notice, ...]:
     """Return what the reader should know of a world before looking at it: odd snapshots, guessed levels."""
     if not world.guessed:
         return world.notices
-    names = ", ".join(world.topology.names)
-    guess = Notice("LevelsGuessed", f"no levels were given; these were guessed from labels: {names}")
-    return (*world.notices, Notice(guess.code, f"{guess.message}. To pin them: {levels_option(world.topology)}"))
+    return (*world.notices, Notice("LevelsGuessed", guessed_message(world.topology)))

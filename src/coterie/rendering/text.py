@@ -1,0 +1,126 @@
+"""Text for terminals: names that cannot drive them, columns that line up, lines that fit."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+_COLOURS = {"green": "32", "yellow": "33", "red": "31", "cyan": "1;36", "dim": "2", "bold": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """The characters of a map; all different, so that no colour is needed to tell them apart."""
+
+    used: str
+    other: str
+    free: str
+    more: str  # stands where something was cut off
+    cordoned: str = "!"
+    not_ready: str = "*"
+    none: str = "-"
+
+
+BLOCKS = Symbols("█", "▒", "░", "…")
+ASCII = Symbols("#", "+", ".", "~")
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What the screen can do: how wide it is, which characters it has, whether it shows colours."""
+
+    width: int = 100
+    symbols: Symbols = BLOCKS
+    colour: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ink:
+    """A piece of a line, and its colour where there are colours."""
+
+    text: str
+    colour: str = ""
+
+
+def paint(inks: Iterable[Ink], style: Style) -> str:
+    """Return the pieces as one line."""
+    return "".join(
+        f"\x1b[{_COLOURS[ink.colour]}m{ink.text}\x1b[0m" if ink.colour and style.colour and ink.text else ink.text
+        for ink in inks
+    )
+
+
+@lru_cache(maxsize=1 << 12)
+def visible(text: str) -> str:
+    """Return a name on one line with control characters spelled out, so that it cannot drive the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def columns(text: str) -> int:
+    """Return how many columns a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(char) for char in text)
+
+
+def cut(text: str, limit: int, more: str = "…") -> str:
+    """Return a text that takes at most `limit` columns; what is cut off at the end is marked."""
+    if columns(text) <= limit:
+        return text
+    room = limit - columns(more)
+    kept = ""
+    for char in text:
+        room -= _columns(char)
+        if room < 0:
+            break
+        kept += char
+    return kept + more if limit > 0 else ""
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """Fill a text with blanks up to a number of columns."""
+    blanks = " " * max(0, width - columns(text))
+    return blanks + text if right else text + blanks
+
+
+def table(rows: Sequence[Sequence[str]], *, numbers: frozenset[int] = frozenset(), gap: int = 2) -> Iterator[str]:
+    """Yield rows with their cells in columns; those in `numbers` stand to the right."""
+    if not rows:
+        return
+    widths = [max(columns(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = (pad(cell, widths[at], right=at in numbers) for at, cell in enumerate(row))
+        yield (" " * gap).join(cells).rstrip()
+
+
+def wrapped(text: str, width: int, indent: str = "") -> Iterator[str]:
+    """Yield a text broken at blanks into lines of at most `width` columns, all but the first indented.
+
+    A word that is longer than a line is left whole, so that it can be copied.
+    """
+    line = ""
+    lead = ""
+    for word in text.split(" "):
+        longer = f"{line} {word}" if line else lead + word
+        if line and columns(longer) > width:
+            yield line
+            lead = indent
+            line = lead + word
+        else:
+            line = longer
+    yield line
+
+
+def count(number: int, word: str) -> str:
+    """Return `1 node`, `2 nodes`, `1,234 nodes`."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def _columns(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
