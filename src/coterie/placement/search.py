@@ -79,8 +79,10 @@ class Search:
                 continue
             if not rest:
                 return list(self._ledger.pieces)
-            if self._backtracked and (self._symmetry.failed(self._state(rest)) or self._hopeless(rest)):
-                continue
+            if self._backtracked:
+                if self._symmetry.failed(self._state(rest)) or self._hopeless(rest):
+                    continue
+                rest = self._hardest_first(rest)
             frames.append((rest, self._options(rest)))
         return None
 
@@ -274,9 +276,32 @@ class Search:
 
     # --- bounds --------------------------------------------------------------------------------------------------
 
+    def _hardest_first(self, agenda: Agenda) -> Agenda:
+        """Put the job with the fewest domains to choose from in front: if it cannot be done, that shows soonest."""
+        jobs = [job for job in agenda if job.branch != ROOT]
+        if len(jobs) < 2:
+            return agenda
+        first = min(jobs, key=self._choices)
+        return (first, *(job for job in agenda if job is not first))
+
+    def _choices(self, job: Job) -> int:
+        """Count the domains that could hold a whole job; what may be spread can wait."""
+        domains, _, short = self._room(job)
+        spare = 0 if self._branches[job.branch].required else self._extra[self._branches[job.branch].level]
+        return int((short <= 0).sum()) + spare * len(domains)
+
     def _hopeless(self, agenda: Agenda) -> bool:
         """Tell by counting that what waits cannot be done with the room and the limits that are left."""
-        return self._too_dear(agenda) or self._too_many(agenda)
+        stuck = any(
+            job.branch != ROOT and self._branches[job.branch].required and not self._choices(job) for job in agenda
+        )
+        return stuck or self._too_dear(agenda) or self._too_many(agenda) or self._crowded(agenda)
+
+    def _crowded(self, agenda: Agenda) -> bool:
+        """Tell that what waits does not fit beside what is committed, even if it only had to stay in its regions."""
+        waiting = [Piece(class_, job.region, pods) for job in agenda for class_, pods in job.amounts]
+        items = self._ledger.items([*self._ledger.pieces, *waiting])
+        return len({item.shape for item in items}) > 1 and self._packer.pack(items) is None
 
     def _too_dear(self, agenda: Agenda) -> bool:
         """Tell that the preferred groups that wait need more extra domains than are left."""

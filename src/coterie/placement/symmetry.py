@@ -76,10 +76,12 @@ class Symmetry:
             {(piece.region.level, one) for piece in scattered for one in piece.region.domains}
         )
         jobs = tuple(
-            (self._outline.signature[job.branch], job.region)
-            if job.amounts == self._outline.everything(job.branch)
-            else (job.branch, job.region, job.amounts)
-            for job in agenda
+            sorted(
+                (self._outline.signature[job.branch], job.region, ())
+                if job.amounts == self._outline.everything(job.branch)
+                else (job.branch, job.region, job.amounts)
+                for job in agenda
+            )
         )
         return jobs, self._usage(-1, 0, named), self._ledger.items(scattered)
 
