@@ -12,10 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from coterie.gang.tree import Shape
+from coterie.gang.tree import Gang, Shape
 from coterie.placement.eligibility import eligible
+from coterie.placement.problem import Problem, compile_gang
 from coterie.topology.cluster import PODS, Bools, Ints
 from coterie.topology.domains import Domains
+
+# How many compiled gangs are kept: enough for a queue that is tried again and again.
+_COMPILED = 1024
 
 Positions = npt.NDArray[np.int64]
 
@@ -41,6 +45,7 @@ class Capacity:
         self.usable = usable
         self._lift_transient = lift_transient
         self._fits: dict[Shape, Fit] = {}
+        self._compiled: dict[int, tuple[Gang, Problem]] = {}
 
     @staticmethod
     def now(domains: Domains) -> Capacity:
@@ -60,6 +65,15 @@ class Capacity:
     def copy(self) -> Capacity:
         """Return an independent capacity with the same content."""
         return Capacity(self.domains, self.free.copy(), self.usable.copy(), lift_transient=self._lift_transient)
+
+    def compiled(self, gang: Gang) -> Problem:
+        """Return a gang without anchors compiled for this topology; asking again for the same object is free."""
+        known = self._compiled.get(id(gang))
+        if known is None or known[0] is not gang:
+            if len(self._compiled) >= _COMPILED:
+                self._compiled.clear()
+            known = self._compiled[id(gang)] = (gang, compile_gang(gang, self.domains, {}))
+        return known[1]
 
     def fit(self, shape: Shape) -> Fit:
         """Return the index of one shape, made on first use."""

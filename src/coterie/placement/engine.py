@@ -44,7 +44,7 @@ def place(
     """Place all tasks of a gang or none. Tasks in `anchors` already run on the named node and stay there."""
     domains = capacity.domains
     fixed = {task: domains.position[node] for task, node in (anchors or {}).items()}
-    problem = compile_gang(gang, domains, fixed)
+    problem = compile_gang(gang, domains, fixed) if fixed else capacity.compiled(gang)
     steps = Budget(budget)
     try:
         solution, optimal = _Question(problem, capacity, steps).best()
@@ -53,7 +53,7 @@ def place(
     if solution is None:
         return Absent(proved=True, steps=steps.spent)
     positions = {**fixed, **solution}
-    names = {task.name: domains.name(positions[task.name]) for task in gang.all_tasks()}
+    names = {task: domains.names[positions[task]] for task in problem.names}
     extra = {domains.topology.names[level]: pods for level, pods in sorted(_costs(problem, capacity, solution).items())}
     return Found(names, positions, extra, optimal, steps.spent)
 

@@ -29,7 +29,8 @@ class Class:
 class Branch:
     """A node of the constraint tree; branch 0 is the root, which constrains nothing.
 
-    `anchored` holds the domain of every task below that already runs, -1 for one outside every domain.
+    `anchored` holds the domain of every task below that already runs, -1 for one outside every domain; `homes` are the
+    domains among them.
     """
 
     level: int
@@ -37,10 +38,7 @@ class Branch:
     parent: int
     group: Group | None = None
     anchored: tuple[int, ...] = ()
-
-    def homes(self) -> frozenset[int]:
-        """Return the domains in which tasks below already run."""
-        return frozenset(domain for domain in self.anchored if domain >= 0)
+    homes: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +49,7 @@ class Problem:
     classes: tuple[Class, ...]
     branches: tuple[Branch, ...]
     anchors: Mapping[str, int]
+    names: tuple[str, ...]  # of all tasks, in the order the user listed them
 
     def preferred_levels(self) -> list[int]:
         """Levels on which something is preferred, finest first: the order of the objective."""
@@ -82,11 +81,14 @@ def compile_gang(gang: Gang, domains: Domains, anchors: Mapping[str, int]) -> Pr
             at: tuple[int, ...] = ()
             if anchors:
                 at = tuple(int(tier.of[anchors[task.name]]) for task in group.all_tasks() if task.name in anchors)
-            branches.append(Branch(level, group.required, parent, group, at))
+            homes = frozenset(domain for domain in at if domain >= 0)
+            branches.append(Branch(level, group.required, parent, group, at, homes))
             number = len(branches) - 1
             sort_in(group.tasks, number)
             descend(group.groups, number)
 
     descend(gang.groups, ROOT)
     sort_in(gang.tasks, ROOT)
-    return Problem(tuple(shapes), tuple(classes), tuple(branches), anchors)
+    return Problem(
+        tuple(shapes), tuple(classes), tuple(branches), anchors, tuple(task.name for task in gang.all_tasks())
+    )

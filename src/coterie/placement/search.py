@@ -94,7 +94,7 @@ class Search:
                     return False
             elif branch.anchored and branch.level in self._extra:
                 self._started.add(number)
-                self._extra[branch.level] -= len(branch.homes()) + branch.anchored.count(-1) - 1
+                self._extra[branch.level] -= len(branch.homes) + branch.anchored.count(-1) - 1
         return True
 
     # --- options -------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ class Search:
         branch = self._branches[job.branch]
         price = 0
         if not branch.required:
-            price = len(set(domains) - branch.homes()) - (job.branch not in self._started)
+            price = len(set(domains) - branch.homes) - (job.branch not in self._started)
             if price > self._extra[branch.level]:
                 return
             self._extra[branch.level] -= price
@@ -191,7 +191,7 @@ class Search:
         level = self._branches[job.branch].level
         domains, total, short = self._room(job)
         good = np.flatnonzero(short <= 0)
-        homes = self._branches[job.branch].homes()
+        homes = self._branches[job.branch].homes
         if not len(good):
             return
         seen: set[object] = set()
@@ -212,18 +212,20 @@ class Search:
         """Yield sets of two or more domains that can hold a preferred job by counting, smallest sets first."""
         branch = self._branches[job.branch]
         most = self._extra[branch.level] + (job.branch not in self._started)
+        if most < 2 and not branch.homes:
+            return
         domains, total, _ = self._room(job)
-        usable = np.flatnonzero(total > 0)
-        homes = [int(domains[at]) for at in usable if int(domains[at]) in branch.homes()]
-        others = [int(at) for at in usable if int(domains[at]) not in branch.homes()]
-        others.sort(key=lambda at: (-int(total[at]), at))
         need = self._ledger.demand(job.amounts)
-        if len(need) == 1 and not homes and most >= 2:
+        if len(need) == 1 and not branch.homes:
             ((_, pods),) = need.items()
             count = fewest(total, pods)
-            if count is not None and 2 <= count <= most:
+            if count is None:
+                return
+            if 2 <= count <= most:
                 yield tuple(sorted(int(domains[at]) for at, _ in tightest(total, pods)))
-        order = [int(domains[at]) for at in others]
+        roomiest = domains[np.argsort(-total, kind="stable")][: int((total > 0).sum())].tolist()
+        homes = [domain for domain in roomiest if domain in branch.homes]
+        order = [domain for domain in roomiest if domain not in branch.homes]
         for size in range(max(0, 2 - len(homes)), min(most, len(order)) + 1):
             for chosen in self._sets(branch.level, order, size, need, homes, named):
                 yield tuple(sorted((*homes, *chosen)))
@@ -332,7 +334,7 @@ class Search:
         if len(groups) < 2:
             return alone
         homes = np.isin(
-            self._range(region, level), list({one for b, _, _ in groups for one in self._branches[b].homes()})
+            self._range(region, level), list({one for b, _, _ in groups for one in self._branches[b].homes})
         )
         most = alone
         for measure in {measure for _, _, need in groups for measure in need}:
@@ -360,7 +362,7 @@ class Search:
         """Return how many extra domains a branch needs at the least; None when it does not fit at all."""
         level = self._branches[branch].level
         domains = self._range(region, level)
-        homes = np.isin(domains, list(self._branches[branch].homes()))
+        homes = np.isin(domains, list(self._branches[branch].homes))
         count = 0
         for measure, amount in self._ledger.demand(amounts).items():
             places = self._places(level, measure, region, amount)

@@ -64,12 +64,17 @@ class Domains:
     @cached_property
     def position(self) -> Mapping[str, int]:
         """Position by node name."""
+        return {name: position for position, name in enumerate(self.names)}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Node names by position."""
         names = self.cluster.names
-        return {names[node]: position for position, node in enumerate(self.order.tolist())}
+        return tuple(names[node] for node in self.order.tolist())
 
     def name(self, position: int) -> str:
         """Return the name of the node at a position."""
-        return self.cluster.names[int(self.order[position])]
+        return self.names[position]
 
     def values(self, position: int) -> dict[str, str]:
         """Return level name to label value for the node at a position, as far as it has them."""
