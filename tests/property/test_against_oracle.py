@@ -7,8 +7,7 @@ import sys
 import pytest
 
 from tests.property.compare import Tally, verdicts
-from tests.property.judge import judge
-from tests.property.worlds import FAMILIES, world
+from tests.property.worlds import FAMILIES
 
 pytestmark = pytest.mark.oracle
 
@@ -25,8 +24,3 @@ def test_engine_agrees_with_the_solver(family: str) -> None:
     assert tally.worlds == WORLDS_PER_FAMILY
     assert [(verdict.name, verdict.wrong) for verdict in tally.wrong] == []
     assert tally.undecided == 0
-
-
-def test_worlds_are_balanced_between_feasible_and_not() -> None:
-    truths = [judge(world(seed)).feasible for seed in range(8 * len(FAMILIES))]
-    assert 0.35 <= sum(truths) / len(truths) <= 0.65

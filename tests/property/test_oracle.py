@@ -43,3 +43,9 @@ def test_worlds_stay_within_their_size() -> None:
         asked = world(seed)
         assert 1 <= len(asked.nodes) <= 40, asked.name
         assert 1 <= len(asked.gang.all_tasks()) <= 24, asked.name
+
+
+def test_worlds_are_balanced_between_feasible_and_not() -> None:
+    asked = [world(seed) for seed in range(8 * len(FAMILIES))]
+    truths = [optimum(one.gang, one.domains, one.anchors, one.room) is not None for one in asked]
+    assert 0.35 <= sum(truths) / len(truths) <= 0.65

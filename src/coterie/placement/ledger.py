@@ -96,10 +96,8 @@ class Ledger:
             room[list(taken)] -= list(taken.values())
         return room
 
-    def touched(self, level: int, domain: int) -> bool:
-        """Tell whether anything is, or may be, committed inside a domain."""
-        if any(self.taken.get((level, shape), {}).get(domain) for shape in range(len(self._fits))):
-            return True
+    def overlapped(self, level: int, domain: int) -> bool:
+        """Tell whether pods that are bound to several domains, or to nodes without a label, may come into a domain."""
         return any(not simple(piece.region) and self._meets(piece.region, level, domain) for piece in self.pieces)
 
     def items(self, pieces: Sequence[Piece]) -> tuple[Item, ...]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from coterie.gang.tree import Gang, Group, Shape, Task
+from coterie.topology.cluster import by_name
 from coterie.topology.domains import Domains
 
 ROOT = 0
@@ -57,25 +58,27 @@ class Problem:
 
 
 def compile_gang(gang: Gang, domains: Domains, anchors: Mapping[str, int]) -> Problem:
-    """Compile a gang; `anchors` gives the position of the node of each task that already runs."""
-    shapes: dict[Shape, int] = {}
+    """Compile a gang; `anchors` gives the position of the node of each task that already runs.
+
+    Shapes and groups are put in an order of their own, so that the order in which a user lists them changes nothing.
+    """
+    distinct = {id(task.shape): task.shape for task in gang.all_tasks() if task.name not in anchors}
+    shapes = sorted(set(distinct.values()), key=_shape_key)
+    number_of = {shape: number for number, shape in enumerate(shapes)}
+    # Shapes are shared objects: each is looked up once, not once per task.
+    numbers = {identity: number_of[shape] for identity, shape in distinct.items()}
     classes: list[Class] = []
     branches: list[Branch] = [Branch(level=-1, required=True, parent=-1)]
 
     def sort_in(tasks: Sequence[Task], branch: int) -> None:
         by_shape: dict[int, list[Task]] = {}
-        numbers: dict[int, int] = {}  # shapes are shared objects: look one up once, not once per task
         for task in tasks:
-            if task.name in anchors:
-                continue
-            number = numbers.get(id(task.shape))
-            if number is None:
-                number = numbers[id(task.shape)] = shapes.setdefault(task.shape, len(shapes))
-            by_shape.setdefault(number, []).append(task)
-        classes.extend(Class(branch, shape, tuple(members)) for shape, members in by_shape.items())
+            if task.name not in anchors:
+                by_shape.setdefault(numbers[id(task.shape)], []).append(task)
+        classes.extend(Class(branch, shape, tuple(by_shape[shape])) for shape in sorted(by_shape))
 
     def descend(groups: Iterable[Group], parent: int) -> None:
-        for group in groups:
+        for group in sorted(groups, key=_group_key):
             level = domains.topology.index(group.level)
             tier = domains.tiers[level]
             at: tuple[int, ...] = ()
@@ -89,6 +92,20 @@ def compile_gang(gang: Gang, domains: Domains, anchors: Mapping[str, int]) -> Pr
 
     descend(gang.groups, ROOT)
     sort_in(gang.tasks, ROOT)
-    return Problem(
-        tuple(shapes), tuple(classes), tuple(branches), anchors, tuple(task.name for task in gang.all_tasks())
+    names = tuple(task.name for task in gang.all_tasks())
+    return Problem(tuple(shapes), tuple(classes), tuple(branches), anchors, names)
+
+
+def _shape_key(shape: Shape) -> tuple[object, ...]:
+    return (
+        shape.requests,
+        shape.selector,
+        tuple(map(astuple, shape.tolerations)),
+        tuple(tuple(map(astuple, term)) for term in shape.affinity),
+        tuple(sorted(shape.excluded)),
     )
+
+
+def _group_key(group: Group) -> tuple[object, ...]:
+    level, name = group.path[-1]
+    return level, by_name(name)

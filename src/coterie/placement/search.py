@@ -68,6 +68,8 @@ class Search:
         return tuple(agenda)
 
     def _solve(self, agenda: Agenda) -> list[Piece] | None:
+        if self._crowded(agenda):
+            return None
         frames = [(agenda, self._options(agenda))]
         while frames:
             agenda, options = frames[-1]
@@ -108,7 +110,7 @@ class Search:
         for domain in self._candidates(job, named):
             yield from self._put(job, (domain,), rest)
         if not self._branches[job.branch].required:
-            for domains in self._spreads(job, named):
+            for domains in self._spreads(job, rest, named):
                 yield from self._put(job, domains, rest)
             yield from self._outside(job, rest)
 
@@ -208,7 +210,7 @@ class Search:
                 seen.add(twin)
                 yield domain
 
-    def _spreads(self, job: Job, named: Named) -> Iterator[tuple[int, ...]]:
+    def _spreads(self, job: Job, rest: Agenda, named: Named) -> Iterator[tuple[int, ...]]:
         """Yield sets of two or more domains that can hold a preferred job by counting, smallest sets first."""
         branch = self._branches[job.branch]
         most = self._extra[branch.level] + (job.branch not in self._started)
@@ -223,6 +225,11 @@ class Search:
                 return
             if 2 <= count <= most:
                 yield tuple(sorted(int(domains[at]) for at, _ in tightest(total, pods)))
+        # What the others need at the least is not ours to spend.
+        others = self._needed(rest)
+        if others is None:
+            return
+        most -= others[branch.level]
         roomiest = domains[np.argsort(-total, kind="stable")][: int((total > 0).sum())].tolist()
         homes = [domain for domain in roomiest if domain in branch.homes]
         order = [domain for domain in roomiest if domain not in branch.homes]

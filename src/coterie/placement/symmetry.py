@@ -48,17 +48,24 @@ class Symmetry:
     def twin(self, level: int, domain: int, named: Named) -> object:
         """Return a key that two domains share when it makes no difference which of them is used next.
 
-        They must be equal and untouched, and so must be all that is above them, up to what they have in common.
+        They must be equal and equally used, and so must be all above them at levels that matter, up to what they have
+        in common; what jobs refer to, or overlapping pieces meet, is like nothing else.
         """
         key: list[object] = []
-        while level >= 0:
-            if (level, domain) in named or self._ledger.touched(level, domain):
-                key.append((level, domain))
+        for at in reversed([-1, *(other for other in self._outline.levels if other <= level)]):
+            here = self._above(level, domain, at)
+            if at < 0 or (at, here) in named or self._ledger.overlapped(at, here):
+                key.append((at, here))
                 break
-            key.append(self.domain(level, domain))
+            key.append((self.domain(at, here), self._usage(at, here, named)))
+        return tuple(key)
+
+    def _above(self, level: int, domain: int, wanted: int) -> int:
+        """Return the domain of a coarser level that holds a domain."""
+        while level > wanted:
             domain = int(self._capacity.domains.tiers[level].parent[domain])
             level -= 1
-        return tuple(key)
+        return domain
 
     def named(self, agenda: Agenda) -> Named:
         """Return the domains that jobs refer to, and all above them: those are not interchangeable."""
@@ -89,22 +96,24 @@ class Symmetry:
         return {link for level, domain in named for link in self._ledger.chain(Region(level, (domain,)))}
 
     def _usage(self, level: int, domain: int, named: Named) -> Usage:
-        """Describe what is taken in a domain and below it."""
-        below = level + 1
-        children = sorted(
-            {
-                child
-                for (at, _), taken in self._ledger.taken.items()
-                if at == below
-                for child in taken
-                if level < 0 or self._capacity.domains.tiers[below].parent[child] == domain
-            }
-        )
-        described = []
-        for child in children:
-            label = (1, child) if (below, child) in named else (0, self.domain(below, child))
-            described.append((label, self._usage(below, child, named)))
+        """Describe what is taken in a domain and, at the levels that matter, below it."""
         own = tuple(self._ledger.taken.get((level, shape), {}).get(domain, 0) for shape in range(len(self._fits)))
+        below = next((other for other in self._outline.levels if other > level), None)
+        if below is None or not any(own):
+            return own, ()
+        children = {
+            child
+            for shape in range(len(self._fits))
+            for child in self._ledger.taken.get((below, shape), ())
+            if self._above(below, child, level) == domain
+        }
+        described = [
+            (
+                (1, child) if (below, child) in named else (0, self.domain(below, child)),
+                self._usage(below, child, named),
+            )
+            for child in children
+        ]
         return own, tuple(sorted(described))
 
     def _content(self, level: int, domain: int) -> object:
