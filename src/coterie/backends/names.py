@@ -39,6 +39,7 @@ def shortened(words: Sequence[str], longest: int) -> str:
     while len("-".join(parts)) > longest:
         which = max(range(len(parts)), key=lambda index: len(parts[index]))
         parts[which] = parts[which][:-1]
+        parts = [part for part in parts if part]
     return "-".join(stripped for part in parts if (stripped := part.strip("-")))
 
 

@@ -65,8 +65,11 @@ def _as_block(text: str) -> bool:
 
 def _scalar(value: object) -> str:
     if isinstance(value, str):
-        plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
-        return value if plain else f'"{"".join(_escaped(char) for char in value)}"'
+        if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+            return value
+        if value.isprintable() and ('"' in value or "\\" in value):
+            return f"'{value.replace(chr(39), chr(39) * 2)}'"
+        return f'"{"".join(_escaped(char) for char in value)}"'
     return json.dumps(value)
 
 

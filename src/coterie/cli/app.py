@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from coterie.cli.codes import HELP
+from coterie.cli.formats import Drawing
 from coterie.cli.output import Output
+from coterie.cli.simulate_command import simulate
 
 app = typer.Typer(
     help="Keep the tasks of a GPU workload where their interconnect is: plan it, explain it.",
@@ -145,3 +147,231 @@ def explain(
 
     with reporting(Output.TABLE, debug=debug):
         run(topic)
+
+
+@app.command(epilog=HELP)
+def render(
+    file: Annotated[str, typer.Argument(help="A workflow file; - reads standard input.", metavar="FILE")],
+    backend: Annotated[Literal["kai"], typer.Option("--backend", "-b", help="Whose manifests to write.")] = "kai",
+    config: Annotated[
+        str | None,
+        typer.Option("--config", metavar="FILE", envvar="COTERIE_CONFIG", help="Backends and pools (coterie.yaml)."),
+    ] = None,
+    pool: Annotated[str | None, typer.Option("--pool", "-p", metavar="NAME", help="Pool to render for.")] = None,
+    levels: Annotated[
+        str | None,
+        typer.Option("--levels", metavar="NAME=LABEL,...", help="Topology for this call, coarsest level first."),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            "-c",
+            metavar="SRC",
+            help="A snapshot or cluster file: tells how large nodes are, and levels if nothing else does.",
+        ),
+    ] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a template value; numbers become numbers."),
+    ] = None,
+    set_strings: Annotated[
+        list[str] | None, typer.Option("--set-string", metavar="KEY=VALUE", help="Set a template value as text.")
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NS",
+            help="Namespace of the objects. Default: that of the backend, or default.",
+        ),
+    ] = None,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option("--group", "-g", metavar="NAME", help="Render this group only; may be repeated."),
+    ] = None,
+    output: Annotated[
+        Literal["yaml", "json", "name"], typer.Option("--output", "-o", help="How to print the manifests.")
+    ] = "yaml",
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")] = False,
+) -> None:
+    """Write the manifests of a workflow, ready for kubectl apply; talks to no cluster.
+
+    \b
+    Examples:
+      coterie render train.yaml --config coterie.yaml --pool gb200 | kubectl apply -f -
+      # without a configuration
+      coterie render train.yaml --levels zone=topology.kubernetes.io/zone,rack=topology.kubernetes.io/rack
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.render import Ask, run
+    from coterie.cli.report import reporting
+
+    # Manifests are read by kubectl, so only those who ask for JSON get faults as data in their place.
+    with reporting(Output.JSON if output == "json" else Output.TABLE, debug=debug):
+        run(
+            Ask(
+                file=file,
+                backend=backend,
+                config=config,
+                pool=pool,
+                levels=levels,
+                cluster=cluster,
+                sets=tuple(sets or ()),
+                set_strings=tuple(set_strings or ()),
+                namespace=namespace,
+                groups=tuple(groups or ()),
+                output=output,
+            )
+        )
+
+
+_LOOK_HELP = (
+    "Exit codes: 0 done, 1 unexpected error, 2 wrong usage, 3 invalid input, 4 not found, 75 try again later, "
+    "130 interrupted."
+)
+_CHECK_HELP = (
+    "Exit codes: 0 nothing odd or remarks only, 1 unexpected error, 2 wrong usage, 3 invalid input, 4 not found, "
+    "6 warnings, 7 errors, 75 try again later, 130 interrupted."
+)
+
+
+@app.command(epilog=_CHECK_HELP)
+def check(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SRC]",
+            help="JSON of `kubectl get nodes,pods -A -o json`, a cluster file, or - for standard input. "
+            "Default: the cluster file of the pool's backend.",
+        ),
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option("--config", metavar="FILE", envvar="COTERIE_CONFIG", help="Backends and pools (coterie.yaml)."),
+    ] = None,
+    pool: Annotated[str | None, typer.Option("--pool", "-p", metavar="NAME", help="Pool to check.")] = None,
+    levels: Annotated[
+        str | None,
+        typer.Option("--levels", metavar="NAME=LABEL,...", help="Topology for this call, coarsest level first."),
+    ] = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print the findings.")] = Output.TABLE,
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")] = False,
+) -> None:
+    """Check whether node labels form the hierarchy that levels need, and whether a pool suits its cluster.
+
+    Without levels, they are guessed from well-known labels.
+
+    \b
+    Examples:
+      kubectl get nodes,pods -A -o json | coterie check -
+      coterie check snapshot.json --levels zone=topology.kubernetes.io/zone,rack=topology.kubernetes.io/rack
+      coterie check --config examples/coterie.yaml --pool shared
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.check import run
+    from coterie.cli.report import reporting
+    from coterie.cli.source import Source
+
+    with reporting(output, debug=debug):
+        run(Source(source, config, pool, levels), output)
+
+
+@app.command("map", epilog=_LOOK_HELP)
+def map_(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SRC]",
+            help="JSON of `kubectl get nodes,pods -A -o json`, a cluster file, or - for standard input. "
+            "Default: the cluster file of the pool's backend.",
+        ),
+    ] = None,
+    level: Annotated[
+        str | None,
+        typer.Option("--level", "-l", metavar="LEVEL", help="Show the domains of this level. Default: the finest."),
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option("--workload", "-w", metavar="NAME", help="Make what this holder has stand out.")
+    ] = None,
+    free: Annotated[
+        bool, typer.Option("--free", help="Show what is free, and where, instead of what is used.")
+    ] = False,
+    config: Annotated[
+        str | None,
+        typer.Option("--config", metavar="FILE", envvar="COTERIE_CONFIG", help="Backends and pools (coterie.yaml)."),
+    ] = None,
+    pool: Annotated[str | None, typer.Option("--pool", "-p", metavar="NAME", help="Pool whose nodes to show.")] = None,
+    levels: Annotated[
+        str | None,
+        typer.Option("--levels", metavar="NAME=LABEL,...", help="Topology for this call, coarsest level first."),
+    ] = None,
+    output: Annotated[Drawing, typer.Option("--output", "-o", help="How to print the map.")] = Drawing.TABLE,
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")] = False,
+) -> None:
+    """Draw zones, racks, nodes and GPUs, and who holds them.
+
+    \b
+    Examples:
+      kubectl get nodes,pods -A -o json | coterie map -
+      coterie map examples/06-training-4x4x4/cluster.yaml --workload rl-5
+      coterie map examples/06-training-4x4x4/cluster.yaml -o svg > map.svg
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.map import View, run
+    from coterie.cli.report import reporting
+    from coterie.cli.source import Source
+
+    with reporting(output.plain, debug=debug):
+        run(Source(source, config, pool, levels), View(level, workload, free), output)
+
+
+@app.command(epilog=_LOOK_HELP)
+def fit(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SRC]",
+            help="JSON of `kubectl get nodes,pods -A -o json`, a cluster file, or - for standard input. "
+            "Default: the cluster file of the pool's backend.",
+        ),
+    ] = None,
+    gpus: Annotated[int, typer.Option("--gpus", min=0, max=1 << 20, help="GPUs of one task.")] = 0,
+    level: Annotated[
+        str | None, typer.Option("--level", "-l", metavar="LEVEL", help="The level whose domain a gang shares.")
+    ] = None,
+    cpu: Annotated[str | None, typer.Option("--cpu", metavar="C", help="Processors of one task: 16, 500m.")] = None,
+    memory: Annotated[str | None, typer.Option("--memory", metavar="M", help="Memory of one task: 256Gi.")] = None,
+    tasks: Annotated[
+        int | None,
+        typer.Option("--tasks", min=1, max=1 << 30, metavar="K", help="Count gangs of this many tasks as well."),
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option("--config", metavar="FILE", envvar="COTERIE_CONFIG", help="Backends and pools (coterie.yaml)."),
+    ] = None,
+    pool: Annotated[
+        str | None, typer.Option("--pool", "-p", metavar="NAME", help="Pool whose nodes, tolerations and limit count.")
+    ] = None,
+    levels: Annotated[
+        str | None,
+        typer.Option("--levels", metavar="NAME=LABEL,...", help="Topology for this call, coarsest level first."),
+    ] = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print the answer.")] = Output.TABLE,
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")] = False,
+) -> None:
+    """Show the largest gang of equal tasks that fits in each domain of a level, now and on the empty cluster.
+
+    \b
+    Examples:
+      coterie fit --gpus 8 --level rack examples/refusals/cluster.yaml
+      kubectl get nodes,pods -A -o json | coterie fit --gpus 4 --memory 256Gi --level zone --tasks 16 -
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.fit import run
+    from coterie.cli.report import reporting
+    from coterie.cli.source import Source
+    from coterie.planning.fit import Wish
+
+    with reporting(output, debug=debug):
+        run(Source(source, config, pool, levels), level, Wish(gpus, cpu, memory, tasks), output)
+
+
+app.command(epilog=_LOOK_HELP)(simulate)

@@ -308,9 +308,10 @@ class Search:
 
     def _crowded(self, agenda: Agenda) -> bool:
         """Tell that what waits does not fit beside what is committed, even if it only had to stay in its regions."""
+        if len(self._packer.fits) == 1:
+            return False  # for one shape the ledger has counted
         waiting = [Piece(class_, job.region, pods) for job in agenda for class_, pods in job.amounts]
-        items = self._ledger.items([*self._ledger.pieces, *waiting])
-        return len({item.shape for item in items}) > 1 and self._packer.pack(items) is None
+        return self._packer.pack(self._ledger.items([*self._ledger.pieces, *waiting])) is None
 
     def _too_dear(self, agenda: Agenda) -> bool:
         """Tell that the preferred groups that wait need more extra domains than are left."""

@@ -1,13 +1,14 @@
-"""Levels and pools held against the nodes there are: guessed levels, a pool's share of a cluster, what is odd about it."""
+"""Levels and pools held against the nodes there are: guessed levels, a pool's share of a cluster, what is odd."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from coterie.errors import nearest
+from coterie.errors import Notice, nearest
 from coterie.frontends.config import Config, Pool, Selector
 from coterie.gang.tree import Shape
 from coterie.placement.eligibility import eligible
@@ -16,6 +17,10 @@ from coterie.topology.cluster import GPU, Bools, Cluster, Column
 from coterie.topology.domains import is_null
 from coterie.topology.levels import HOSTNAME, Topology
 from coterie.topology.ranges import fold
+
+VERSION = 1
+
+Json = dict[str, Any]
 
 # Labels that clouds, NVIDIA's tools and common sense use for levels, coarsest first. Of several with one name, the
 # first that nodes carry is taken.
@@ -78,18 +83,27 @@ def check_pool(cluster: Cluster, pool: Pool, config: Config | None, *, guessed: 
     if not len(own):
         findings += _selects_nothing(cluster, pool)
         return tuple(findings)
-    findings += _platforms(own, pool)
-    findings += _taints(own, pool)
-    findings += _quota(own, pool)
     if config is not None:
+        findings += _platforms(own, pool)
+        findings += _taints(own, pool)
+        findings += _quota(own, pool)
         findings += _shared(cluster, own, pool, config)
         findings += (
             Finding(notice.code, "info", "", notice.message)
             for notice in config.notices
             if notice.path[:2] == ("pools", pool.name)
         )
-    findings += (_for_scheduler(finding, own, pool) for finding in check(own, pool.topology))
+    findings += (_for_scheduler(finding, own, pool) for finding in _labels(own, pool.topology))
     return tuple(findings)
+
+
+def _labels(own: Cluster, topology: Topology) -> tuple[Finding, ...]:
+    """Check the labels, but say of no node that it has a name without a coarser label: every node has a name."""
+    found = check(own, topology)
+    if len(topology.levels) < 2 or topology.levels[-1].label != HOSTNAME:
+        return found
+    gaps = {finding for finding in check(own, Topology(topology.levels[:-1])) if finding.code == "LabelGap"}
+    return tuple(finding for finding in found if finding.code != "LabelGap" or finding in gaps)
 
 
 def _selected(cluster: Cluster, selector: Selector) -> Bools:
@@ -147,7 +161,9 @@ def _selector_hint(cluster: Cluster, selector: Selector) -> str:
             guess = nearest(value, column.values)
             known = ", ".join(sorted(column.values)[:5])
             return f'No node has "{key}" with the value "{value}".' + (
-                f' Did you mean "{guess}"?' if guess else f" Values are: {known}{', …' if len(column.values) > 5 else ''}."
+                f' Did you mean "{guess}"?'
+                if guess
+                else f" Values are: {known}{', …' if len(column.values) > 5 else ''}."
             )
     return "Each of the labels is on some nodes, but no node has them all."
 
@@ -216,3 +232,31 @@ def _for_scheduler(finding: Finding, own: Cluster, pool: Pool) -> Finding:
 def _some(nodes: tuple[str, ...], cluster: Cluster) -> str:
     text = fold(nodes)
     return f"{len(nodes)} of {len(cluster)} nodes ({text if len(text) <= 80 else text[:79] + '…'})"
+
+
+def check_json(
+    findings: Sequence[Finding], pool: Pool, cluster: Cluster, notices: Sequence[Notice], *, guessed: bool
+) -> Json:
+    """Return findings as data, with the levels that were checked."""
+    severities = [finding.severity for finding in findings]
+    return {
+        "version": VERSION,
+        "pool": pool.name,
+        "nodes": len(cluster),
+        "levels": [{"name": level.name, "label": level.label} for level in pool.topology.levels],
+        "guessed": guessed,
+        "worst": next((severity for severity in ("error", "warning", "info") if severity in severities), None),
+        "findings": [
+            {
+                "code": finding.code,
+                "severity": finding.severity,
+                "level": finding.level or None,
+                "message": finding.message,
+                "nodes": list(finding.nodes),
+                "ranges": fold(finding.nodes),
+                "hint": finding.hint,
+            }
+            for finding in findings
+        ],
+        "warnings": [{"code": notice.code, "message": notice.message} for notice in notices],
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 
@@ -114,7 +114,13 @@ class Scene:
     root: Area
     pool: str = ""
     highlight: str | None = None  # the one holder that is to stand out
-    unlabelled: tuple[str, ...] = field(default=())  # levels that no node has
+
+    def named(self, area: Area) -> str:
+        """Return what to call a domain: its level and value, or the value alone where that says the level already."""
+        if not area.path:
+            return "all nodes"
+        level, value = self.levels[len(area.path) - 1], area.path[-1]
+        return value if value.casefold().startswith(level.casefold()) else f"{level} {value}"
 
     def at(self, depth: int) -> tuple[Area, ...]:
         """Return the domains of a level; depth 1 is the coarsest, 0 the cluster itself."""

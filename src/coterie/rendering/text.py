@@ -97,21 +97,21 @@ def table(rows: Sequence[Sequence[str]], *, numbers: frozenset[int] = frozenset(
         yield (" " * gap).join(cells).rstrip()
 
 
-def wrapped(text: str, width: int, indent: str = "") -> Iterator[str]:
-    """Yield a text broken at blanks into lines of at most `width` columns, all but the first indented.
+def wrapped(text: str, width: int, indent: str = "", first: str = "") -> Iterator[str]:
+    """Yield a text broken at blanks into lines of at most `width` columns, `first` before it and `indent` thereafter.
 
     A word that is longer than a line is left whole, so that it can be copied.
     """
-    line = ""
-    lead = ""
+    line = first
+    empty = True
     for word in text.split(" "):
-        longer = f"{line} {word}" if line else lead + word
-        if line and columns(longer) > width:
+        longer = line + word if empty else f"{line} {word}"
+        if not empty and columns(longer) > width:
             yield line
-            lead = indent
-            line = lead + word
+            line = indent + word
         else:
             line = longer
+        empty = False
     yield line
 
 
