@@ -1,0 +1,144 @@
+"""The public surface behind `import coterie`: read a cluster, read a workflow, plan, explain, fit.
+
+Everything else in the package may change without notice; this is tested as a list.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from os import PathLike
+from typing import Any
+
+from coterie.errors import CoterieError, Fault, NotFound, Notice, Reason, SpecErrors, UsageError, did_you_mean
+from coterie.frontends.config import Config, read_config
+from coterie.frontends.workflow.read import Workflow
+from coterie.placement.refusal import Refusal, Verdict
+from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Uncordon
+from coterie.planning.fit import Answer, Wish, answer
+from coterie.planning.inputs import pool_for, read_snapshot, read_workflow_file, workload_for
+from coterie.planning.plan import Plan, Planner
+from coterie.planning.report import plan_json
+from coterie.sources import Snapshot
+from coterie.sources.limits import read_bytes
+from coterie.topology.domains import Domains
+from coterie.topology.levels import Topology, level_faults
+
+__all__ = [
+    "AllowExcluded",
+    "Answer",
+    "Change",
+    "Coarsen",
+    "Config",
+    "CoterieError",
+    "Fault",
+    "Keep",
+    "NotFound",
+    "Notice",
+    "Plan",
+    "Prefer",
+    "Reason",
+    "Refusal",
+    "Release",
+    "Snapshot",
+    "SpecErrors",
+    "Uncordon",
+    "UsageError",
+    "Verdict",
+    "Workflow",
+    "explain",
+    "fit",
+    "plan",
+    "plan_as_json",
+    "read_cluster",
+    "read_configuration",
+    "read_workflow",
+]
+
+Source = str | PathLike[str] | bytes
+
+
+def read_cluster(source: Source) -> Snapshot:
+    """Read a cluster from a file or from bytes: kubectl's JSON or YAML, or a cluster file."""
+    data, name = _read(source)
+    return read_snapshot(data, name)
+
+
+def read_configuration(source: Source) -> Config:
+    """Read backends and pools from a file or from bytes."""
+    data, name = _read(source)
+    return read_config(data, name)
+
+
+def read_workflow(source: Source, values: Mapping[str, object] | None = None) -> Workflow:
+    """Read a workflow from a file or from bytes, with values for its template; text stays text."""
+    data, name = _read(source)
+    texts = [f"{key}={value}" for key, value in (values or {}).items() if isinstance(value, str)]
+    others = [f"{key}={value}" for key, value in (values or {}).items() if not isinstance(value, str)]
+    return read_workflow_file(data, name, sets=others, set_strings=texts)
+
+
+def plan(
+    workflow: Workflow,
+    cluster: Snapshot,
+    *,
+    levels: Mapping[str, str] | None = None,
+    config: Config | None = None,
+    pool: str | None = None,
+    changes: Sequence[Change] = (),
+    fresh: bool = False,
+) -> Plan:
+    """Say where a workflow would run now, or why not.
+
+    Levels, name to node label and coarsest first, may come from `levels`, from a pool of `config`, or from the cluster
+    file itself. `changes` are what-ifs; every way out of a refusal holds one.
+    """
+    chosen = pool_for(config, pool, workflow.pool, _topology(levels), cluster)
+    return Planner(cluster.cluster, changes, fresh=fresh).plan(workload_for(workflow, chosen))
+
+
+def plan_as_json(found: Plan) -> dict[str, Any]:
+    """Return a plan as the object that `coterie plan -o json` prints."""
+    return plan_json(found, command=["coterie", "plan"], elapsed_ms=0.0)
+
+
+def fit(
+    cluster: Snapshot,
+    *,
+    level: str,
+    gpus: int = 0,
+    cpu: str | None = None,
+    memory: str | None = None,
+    tasks: int | None = None,
+    levels: Mapping[str, str] | None = None,
+    config: Config | None = None,
+    pool: str | None = None,
+) -> Answer:
+    """Say how many tasks of one shape each domain of a level holds, now and on the empty cluster."""
+    chosen = pool_for(config, pool, None, _topology(levels), cluster)
+    domains = Domains.of(cluster.cluster, chosen.topology)
+    return answer(Wish(gpus, cpu, memory, tasks), level, chosen, domains)
+
+
+def explain(reason: Reason | str) -> str:
+    """Return the page about a reason, in markdown."""
+    known = {one.value: one for one in Reason}
+    if str(reason) not in known:
+        raise NotFound(f'there is no reason "{reason}"', did_you_mean(str(reason), known))
+    page = files("coterie") / "pages" / f"{known[str(reason)].value}.md"
+    return page.read_text(encoding="utf-8")
+
+
+def _read(source: Source) -> tuple[bytes, str]:
+    if isinstance(source, bytes):
+        return source, "<bytes>"
+    return read_bytes(str(source), sys.stdin.buffer), str(source)
+
+
+def _topology(levels: Mapping[str, str] | None) -> Topology | None:
+    if levels is None:
+        return None
+    if faults := level_faults(list(levels.items())):
+        raise SpecErrors(faults)
+    return Topology.of(*levels.items())
