@@ -8,8 +8,10 @@ import pytest
 
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, place
+from coterie.placement.explain import decide
 from tests.placement.twin import verify
 from tests.planning.building import drawn, gangs
+from tests.planning.test_refusals import contradictions
 
 SIX_AND_FIVE = "cluster rack\n  rack r1 [6x1]\n  rack r2 [5x1]"
 
@@ -53,3 +55,24 @@ def test_mixed_sizes_under_one_constraint_fit_in_every_order(order: tuple[str, .
 
     assert isinstance(found, Found)
     assert verify(gang, drawing.domains(), found) == []
+
+
+@pytest.mark.xfail(strict=True, reason="a group that conflicts with tasks outside every group is said not to fit alone")
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "cluster rack\n  rack r1 [4]  rack - [2]",
+        "cluster rack of 4\n  rack r1 [4]  rack r2 [.:wf-12]  rack - [2]",
+    ],
+    ids=["never", "now"],
+)
+def test_a_group_in_the_way_of_free_tasks_is_not_said_to_be_too_large(rows: str) -> None:
+    """The pair fits r1, and so does the large task, but not both; the pair alone would do anywhere."""
+    drawing = drawn(rows)
+    (gang,) = gangs("g: 4gpu\n  pair: 2 x 1gpu required=rack", drawing)
+    domains = drawing.domains()
+
+    refusal = decide(gang, Capacity.now(domains), Capacity.empty(domains)).refusal
+
+    assert refusal
+    assert contradictions(refusal) == []

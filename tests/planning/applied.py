@@ -93,10 +93,7 @@ def _told(case: Case) -> list[_Told]:
         (
             (
                 task,
-                tuple(
-                    Requirement(key, name, kinds[path[: depth + 1]])
-                    for depth, (key, name) in enumerate(path)
-                ),
+                tuple(Requirement(key, name, kinds[path[: depth + 1]]) for depth, (key, name) in enumerate(path)),
             )
             for path, task in leaves(case.gang)
         ),
@@ -109,9 +106,7 @@ def _retold(case: Case, told: Sequence[_Told]) -> Case:
     return replace(case, gang=build(case.gang.name, asked, case.topology))
 
 
-def _rewritten(
-    case: Case, change: Callable[[Requirement], list[Requirement]], *, drop_twice: bool = False
-) -> Case:
+def _rewritten(case: Case, change: Callable[[Requirement], list[Requirement]], *, drop_twice: bool = False) -> Case:
     told = []
     for task, wants in _told(case):
         changed = [new for one in wants for new in change(one)]

@@ -117,9 +117,7 @@ def _rack(drawing: Drawing, home: dict[str, str | None], cells: Sequence[str]) -
         name = f"{stem}-{before + len(names) + 1}"
         names.append(name)
         size = drawing.size if drawing.size is not None else free
-        drawing.nodes[name] = Node(
-            name, labels, {GPU: size, CPU: _CPUS}, cordoned="!" in marks, ready="*" not in marks
-        )
+        drawing.nodes[name] = Node(name, labels, {GPU: size, CPU: _CPUS}, cordoned="!" in marks, ready="*" not in marks)
         drawing.pods.extend(_holders(name, size - free, holders))
     drawing.racks.append((title, names))
 

@@ -241,7 +241,7 @@ def check(
     source: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SRC]",
+            metavar="SRC",
             help="JSON of `kubectl get nodes,pods -A -o json`, a cluster file, or - for standard input. "
             "Default: the cluster file of the pool's backend.",
         ),
@@ -281,7 +281,7 @@ def map_(
     source: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SRC]",
+            metavar="SRC",
             help="JSON of `kubectl get nodes,pods -A -o json`, a cluster file, or - for standard input. "
             "Default: the cluster file of the pool's backend.",
         ),
@@ -329,7 +329,7 @@ def fit(
     source: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SRC]",
+            metavar="SRC",
             help="JSON of `kubectl get nodes,pods -A -o json`, a cluster file, or - for standard input. "
             "Default: the cluster file of the pool's backend.",
         ),

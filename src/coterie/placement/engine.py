@@ -6,7 +6,7 @@ preferred groups use. Each level is settled by asking, from a lower bound upward
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from coterie.gang.tree import Gang
@@ -61,6 +61,14 @@ def place(
 Solution = dict[str, int]
 
 
+class _Unproved(Exception):  # noqa: N818 - it carries a result; it is caught, never shown
+    """Raised when steps run out before a solution is proved to be the best."""
+
+    def __init__(self, best: Solution) -> None:
+        super().__init__()
+        self.best = best
+
+
 class _Question:
     """One gang on one capacity, asked with different limits."""
 
@@ -77,20 +85,34 @@ class _Question:
         if levels and (ideal := self._try(least)) is not None:
             return ideal, True
         best = self._ask({})
-        if best is None:
-            return None, True
-        settled: dict[int, int] = {}
+        if best is None or not levels:
+            return best, True
         try:
-            for level in levels:
-                most = _costs(self._problem, self._capacity, best)[level]
-                for limit in range(least[level], most):
-                    if (better := self._ask({**settled, level: limit})) is not None:
+            return self._improve(best, levels, least), True
+        except _Unproved as ended:
+            return ended.best, False
+
+    def _improve(self, best: Solution, levels: Sequence[int], least: Mapping[int, int]) -> Solution:
+        """Settle one level after the other, finest first; raise `_Unproved` with the best so far when steps run out.
+
+        At every limit the coarser levels are first held to their lower bounds: if that works, all is settled at once,
+        and holding them short makes the answer quick either way.
+        """
+        settled: dict[int, int] = {}
+        for number, level in enumerate(levels):
+            most = _costs(self._problem, self._capacity, best)[level]
+            coarser = {other: least[other] for other in levels[number + 1 :]}
+            for limit in range(least[level], most + 1):
+                try:
+                    if (ideal := self._try({**settled, level: limit, **coarser})) is not None:
+                        return ideal
+                    if limit < most and (better := self._ask({**settled, level: limit})) is not None:
                         best, most = better, limit
                         break
-                settled[level] = most
-        except Exhausted:
-            return best, False
-        return best, True
+                except Exhausted:
+                    raise _Unproved(best) from None
+            settled[level] = most
+        return best
 
     def _try(self, limits: Mapping[int, int]) -> Solution | None:
         """Ask with a part of the budget: that it is not found is no proof, and must leave steps for one."""

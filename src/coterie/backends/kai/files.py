@@ -1,0 +1,115 @@
+"""A task's files: texts in a ConfigMap, everything else in a Secret, each mounted at its own path.
+
+Tasks of a group that have the same files share the objects, which are named after what they hold.
+"""
+
+from __future__ import annotations
+
+import base64
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from coterie.backends.kai.metadata import Scene
+from coterie.backends.kai.tokens import Filling
+from coterie.backends.names import name_of
+from coterie.backends.writing import Manifest
+from coterie.errors import Fault
+from coterie.frontends.workflow.model import TaskFile
+
+# What Kubernetes takes in one ConfigMap or Secret.
+MOST_BYTES = 1 << 20
+_MODE = 0o755
+_KEY = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(slots=True)
+class Shelf:
+    """The ConfigMaps and Secrets of one group, by name."""
+
+    scene: Scene
+    group: str
+    manifests: dict[str, Manifest] = field(default_factory=dict)
+
+    def put(self, files: Sequence[tuple[str, str | bytes]]) -> tuple[list[Manifest], list[Manifest]]:
+        """Put away the files of a task, by path; return the volumes and the mounts that its pod needs."""
+        volumes: list[Manifest] = []
+        mounts: list[Manifest] = []
+        for kind, wanted in (("ConfigMap", str), ("Secret", bytes)):
+            chosen = [(path, content) for path, content in files if isinstance(content, wanted)]
+            if chosen:
+                keys = {
+                    path: f"{index}-{_KEY.sub('-', posixpath.basename(path))[-200:]}"
+                    for index, (path, _) in enumerate(chosen)
+                }
+                name = self._object(kind, {keys[path]: content for path, content in chosen})
+                volume = "files" if kind == "ConfigMap" else "binary-files"
+                source = {"configMap": {"name": name, "defaultMode": _MODE}}
+                if kind == "Secret":
+                    source = {"secret": {"secretName": name, "defaultMode": _MODE}}
+                volumes.append({"name": volume, **source})
+                mounts += [{"name": volume, "mountPath": path, "subPath": keys[path]} for path, _ in chosen]
+        return volumes, mounts
+
+    def _object(self, kind: str, contents: Mapping[str, str | bytes]) -> str:
+        data = {
+            key: content if isinstance(content, str) else base64.b64encode(content).decode()
+            for key, content in contents.items()
+        }
+        held = [text for item in data.items() for text in item]
+        scene = self.scene
+        words = [scene.workflow, self.group, "files"]
+        name = name_of(words, kind, scene.namespace, scene.workflow, self.group, *held)
+        self.manifests[name] = {
+            "apiVersion": "v1",
+            "kind": kind,
+            "metadata": scene.metadata(name, self.group),
+            "data": data,
+        }
+        return name
+
+
+def contents_of(
+    files: Sequence[TaskFile], local: Mapping[str, bytes], filling: Filling
+) -> list[tuple[str, str | bytes]]:
+    """Return path and content of each file, tokens replaced in texts; what is wrong is left in the filling."""
+    found: list[tuple[str, str | bytes]] = []
+    for number, file in enumerate(files):
+        place = ("files", number, "contents" if file.localpath is None else "localpath")
+        content = _content(file, local)
+        if content is None:
+            hint = "Remove base64: true if they are plain."
+            message = f"the contents of {file.localpath} are not Base64"
+            filling.faults.append(Fault(message, path=(*filling.member.path, *place), hint=hint))
+        else:
+            path = f"/{posixpath.normpath(file.path).lstrip('/')}"
+            found.append((path, filling.fill(content, *place) if isinstance(content, str) else content))
+    size = sum(len(one) if isinstance(one, bytes) else len(one.encode("utf-8", "surrogatepass")) for _, one in found)
+    if size > MOST_BYTES:
+        message = f'the files of task "{filling.member.name}" have {size:,} bytes, and Kubernetes takes {MOST_BYTES:,}'
+        hint = "Put large files into the image, or onto a volume of the nodes (volumeMounts)."
+        filling.faults.append(Fault(message, path=(*filling.member.path, "files"), hint=hint))
+    return found
+
+
+def _content(file: TaskFile, local: Mapping[str, bytes]) -> str | bytes | None:
+    """Return the content of a file, as text where it is one; nothing when it is not the Base64 it claims to be."""
+    plain = file.contents if file.localpath is None else _text(local[file.localpath])
+    if not file.base64:
+        return plain
+    try:
+        return base64.b64decode(b"".join(_bytes(plain or "").split()), validate=True)
+    except ValueError:
+        return None
+
+
+def _text(data: bytes) -> str | bytes:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def _bytes(content: str | bytes) -> bytes:
+    return content if isinstance(content, bytes) else content.encode("utf-8", "replace")

@@ -1,0 +1,136 @@
+"""From a constraint tree to what a PodGroup can say: one constraint here, and parts below it.
+
+A PodGroup and each of its subgroups have at most one required and one preferred level, so a chain of single children
+folds into one part: its finest required level implies the coarser ones, and a preference counts where it is finer than
+that. Where the tree branches, parts get parts of their own. Tasks are in leaves only.
+
+Two habits of KAI shape the result. It places siblings in the order of their names, those with subgroups before those
+with pods, and never goes back; so what is hardest to place gets the first name, and a subgroup around its pods where
+others with subgroups come later. And it looks for a required level only at or below the domain that all nodes have in
+common, unless a preferred level stops it earlier; so a requirement without a preference below it is given one, for the
+next finer level, which forbids nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from coterie.backends.names import LONGEST, free_name, shortened
+from coterie.gang.tree import Gang, Group, Path, Task
+from coterie.topology.cluster import CPU, GPU, MEMORY
+from coterie.topology.levels import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """Levels by name: the tasks share one domain of the first, and if they can, one of the second."""
+
+    required: str | None = None
+    preferred: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.required is not None or self.preferred is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A PodGroup, whose name is empty, or a subgroup. It has either parts or tasks, never both.
+
+    `path` is the lowest node of the tree that was folded into it; tasks beside parts have the path of their parent.
+    """
+
+    constraint: Constraint = Constraint()
+    parts: tuple[Part, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    path: Path = ()
+    name: str = ""
+
+    def walk(self, parent: str = "") -> Iterator[tuple[Part, str]]:
+        """Yield this part and all below it, each with the name of its parent, parents first."""
+        yield self, parent
+        for part in self.parts:
+            yield from part.walk(self.name)
+
+    def all_tasks(self) -> Iterator[Task]:
+        """Yield every task at or below this part."""
+        yield from self.tasks
+        for part in self.parts:
+            yield from part.all_tasks()
+
+
+def fold(gang: Gang, topology: Topology) -> Part:
+    """Return the PodGroup of a gang: itself and, where the tree branches, its subgroups."""
+    whole = len(gang.groups) == 1 and not gang.tasks
+    root = _part(gang.groups[0], topology) if whole else _branched(Constraint(), (), gang.groups, gang.tasks, topology)
+    return _named(root, {""})
+
+
+def size(part: Part) -> tuple[int, ...]:
+    """Return how much a part takes, to be compared: GPUs first, then pods, processors and memory."""
+    tasks = list(part.all_tasks())
+    gpus, cpus, memory = (sum(task.shape.amount(name) for task in tasks) for name in (GPU, CPU, MEMORY))
+    return gpus, len(tasks), cpus, memory
+
+
+def is_bound(part: Part) -> bool:
+    """Tell whether anything is required at or below a part."""
+    return any(found.constraint.required is not None for found, _ in part.walk())
+
+
+def _part(group: Group, topology: Topology) -> Part:
+    chain = [group]
+    while len(chain[-1].groups) == 1 and not chain[-1].tasks:
+        chain.append(chain[-1].groups[0])
+    last = chain[-1]
+    return _branched(_constraint(chain, topology), last.path, last.groups, last.tasks, topology)
+
+
+def _branched(
+    constraint: Constraint, path: Path, groups: Sequence[Group], tasks: tuple[Task, ...], topology: Topology
+) -> Part:
+    if not groups:
+        return Part(constraint, tasks=tasks, path=path)
+    parts = [_part(group, topology) for group in groups]
+    if tasks:
+        parts.append(Part(tasks=tasks, path=path))
+    parts.sort(key=_turn)
+    last = max((index for index, part in enumerate(parts) if part.parts), default=0)
+    early = [_wrapped(part) if part.tasks else part for part in parts[:last]]
+    return Part(constraint, parts=(*early, *parts[last:]), path=path)
+
+
+def _wrapped(leaf: Part) -> Part:
+    return replace(leaf, parts=(Part(tasks=leaf.tasks, path=leaf.path),), tasks=())
+
+
+def _turn(part: Part) -> tuple[int, ...]:
+    """Return the sort key of siblings: what must be together before what may be apart, the largest first."""
+    freedom = 0 if is_bound(part) else 1 if any(found.constraint for found, _ in part.walk()) else 2
+    return (freedom, *(-amount for amount in size(part)), 0 if part.parts else 1)
+
+
+def _constraint(chain: Sequence[Group], topology: Topology) -> Constraint:
+    required = next((group.level for group in reversed(chain) if group.required), None)
+    preferred = next((group.level for group in reversed(chain) if not group.required), None)
+    if required is None:
+        return Constraint(preferred=preferred)
+    if preferred is not None and topology.index(preferred) > topology.index(required):
+        return Constraint(required, preferred)
+    finer = topology.names[topology.index(required) + 1 :]
+    return Constraint(required, finer[0] if finer else None)
+
+
+def _named(part: Part, taken: set[str]) -> Part:
+    """Give names to all parts below one, numbered in the order in which they are to be placed."""
+    width = len(str(len(part.parts) - 1))
+    named = []
+    for index, below in enumerate(part.parts):
+        # A constraint comes from the tree; tasks that have none of their own are all there is, or the rest.
+        words = below.path[-1] if below.path != part.path else ("rest" if len(part.parts) > 1 else "all",)
+        wanted = f"{index:0{width}}-{shortened(words, 2 * LONGEST)}".rstrip("-")
+        steps = [text for step in below.path for text in step]
+        name = free_name(wanted, taken, str(index), *steps)
+        taken.add(name)
+        named.append(_named(replace(below, name=name), taken))
+    return replace(part, parts=tuple(named))

@@ -1,0 +1,34 @@
+"""How large objects may be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from coterie.backends.kai.record import ANNOTATION
+from coterie.backends.writing import Manifest
+from coterie.errors import Fault, Notice
+from coterie.frontends.workflow.rules import Team
+
+# All annotations of an object together. `kubectl apply` keeps a copy of the object in one, unless the server applies.
+MOST_ANNOTATED = 256 << 10
+
+
+def limit_faults(manifests: Sequence[Manifest], teams: Mapping[str, Team]) -> Iterator[Fault]:
+    """Yield the groups whose constraint tree is too large to be kept with them."""
+    for manifest in manifests:
+        if manifest["kind"] == "PodGroup":
+            size = len(manifest["metadata"]["annotations"][ANNOTATION])
+            if size > MOST_ANNOTATED:
+                team = teams[manifest["metadata"]["name"]]
+                message = f'group "{team.name}" is too large: the record of its constraints has {size:,} bytes'
+                hint = f"At most {MOST_ANNOTATED:,} are allowed; shorter task names help, or several groups."
+                yield Fault(message, path=(*team.path, "name"), hint=hint)
+
+
+def limit_notices(manifests: Sequence[Manifest]) -> Iterator[Notice]:
+    """Yield a warning when a plain `kubectl apply` would refuse an object for its size."""
+    large = [found["metadata"]["name"] for found in manifests if len(json.dumps(found)) > MOST_ANNOTATED]
+    if large:
+        message = f"{large[0]} is too large for a plain kubectl apply; use kubectl apply --server-side"
+        yield Notice("ServerSideApply", message)

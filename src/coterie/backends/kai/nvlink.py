@@ -1,0 +1,73 @@
+"""Which groups get a ComputeDomain.
+
+A node has one channel, so two pods with a claim never share a node: a group whose tasks take only a part of a node
+would be spread out by one. By default it goes to groups whose tasks take whole nodes; the workflow's label `nvlink`
+overrules that, "true" for all groups with GPUs, "false" for none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coterie.errors import Fault, Notice
+from coterie.frontends.workflow.read import Workflow
+from coterie.gang.tree import Gang, Shape
+from coterie.placement.eligibility import eligible
+from coterie.topology.cluster import GPU, Cluster
+
+LABEL = "nvlink"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether a group gets a ComputeDomain, and what the user should know about it."""
+
+    wanted: bool
+    notice: Notice | None = None
+
+
+def label_faults(workflow: Workflow, *, nvlink: bool, pool: str) -> list[Fault]:
+    """Return what is wrong with the workflow's wish for NVLink, for a pool that has it or has not."""
+    wish = workflow.spec.labels.get(LABEL)
+    path = ("workflow", "labels", LABEL)
+    if nvlink and wish not in (None, "true", "false"):
+        message = f'the label nvlink is "{wish}", which is neither "true" nor "false"'
+        return [
+            Fault(message, path=path, hint="It decides whether groups get a ComputeDomain; remove it for the default.")
+        ]
+    if not nvlink and wish == "true":
+        message = f'the workflow asks for NVLink, but pool "{pool}" has none'
+        hint = "Choose a pool with nvlink: true, or remove the label."
+        return [Fault(message, path=path, hint=hint)]
+    return []
+
+
+def decide(gang: Gang, wish: str | None, cluster: Cluster | None) -> Decision:
+    """Decide for a gang in a pool with NVLink. Without a cluster, tasks are taken to fill their nodes."""
+    shapes = list(dict.fromkeys(task.shape for task in gang.all_tasks() if task.shape.amount(GPU)))
+    if not shapes or wish == "false":
+        return Decision(wanted=False)
+    if wish == "true":
+        return Decision(wanted=True)
+    if cluster is None:
+        message = (
+            f'group "{gang.name}" gets a ComputeDomain, which is right if its tasks take whole nodes; --cluster has '
+            f'that checked, and the workflow label {LABEL}: "true" or "false" decides it'
+        )
+        return Decision(wanted=True, notice=Notice("WholeNodesAssumed", message))
+    for shape in shapes:
+        if (larger := _larger(shape, cluster)) is not None:
+            node, gpus = larger
+            message = (
+                f'group "{gang.name}" gets no ComputeDomain: its tasks ask for {shape.amount(GPU)} GPUs and nodes such '
+                f'as {node} have {gpus}; the workflow label {LABEL}: "true" asks for one nevertheless'
+            )
+            return Decision(wanted=False, notice=Notice("NoComputeDomain", message))
+    return Decision(wanted=True)
+
+
+def _larger(shape: Shape, cluster: Cluster) -> tuple[str, int] | None:
+    """Return a node that may take the shape and has more GPUs than it asks for."""
+    gpus = cluster.allocatable[cluster.resource(GPU)]
+    found = (eligible(shape, cluster, lift_transient=True) & (gpus > shape.amount(GPU))).nonzero()[0]
+    return (cluster.names[int(found[0])], int(gpus[found[0]])) if len(found) else None

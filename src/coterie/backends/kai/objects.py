@@ -1,0 +1,123 @@
+"""The objects around the pods: queues, topology, PodGroup, ComputeDomain, Service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coterie.backends.kai.folding import Constraint, Part
+from coterie.backends.kai.metadata import MANAGED, Scene
+from coterie.backends.kai.record import ANNOTATION, write
+from coterie.backends.writing import Manifest
+from coterie.frontends.config import GpuQuota
+from coterie.gang.tree import Gang
+
+CLAIM = "compute-domain"
+_UNLIMITED = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+
+
+def shared(scene: Scene) -> Iterator[Manifest]:
+    """Yield what all workflows of a pool share: its queue, the one above it, and its topology if it has levels."""
+    yield _queue(scene.parent_queue, {}, _UNLIMITED)
+    yield _queue(scene.queue, {"parentQueue": scene.parent_queue}, _gpus(scene.pool.gpus))
+    if scene.pool.topology.levels:
+        yield {
+            "apiVersion": "kai.scheduler/v1alpha1",
+            "kind": "Topology",
+            "metadata": {"name": scene.topology, "labels": dict(MANAGED)},
+            "spec": {"levels": [{"nodeLabel": level.label} for level in scene.pool.topology.levels]},
+        }
+
+
+def pod_group(scene: Scene, gang: Gang, root: Part) -> Manifest:
+    """Return the PodGroup of a gang, with its tree both as KAI takes it and as the user meant it."""
+    subgroups = [
+        {
+            "name": part.name,
+            **({"parent": parent} if parent else {}),
+            **({"minMember": len(part.tasks)} if part.tasks else {}),
+            **_constraint(scene, part.constraint),
+        }
+        for part, parent in root.walk()
+        if part is not root
+    ]
+    return {
+        "apiVersion": "scheduling.run.ai/v2alpha2",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": scene.gang(gang.name),
+            "namespace": scene.namespace,
+            "labels": {**scene.labels(gang.name), **scene.queue_labels()},
+            "annotations": {ANNOTATION: write(gang, scene.pool.topology)},
+        },
+        "spec": {
+            "queue": scene.queue,
+            "minMember": sum(1 for _ in root.all_tasks()),
+            **_constraint(scene, root.constraint),
+            **({"subGroups": subgroups} if subgroups else {}),
+        },
+    }
+
+
+def compute_domain(scene: Scene, group: str) -> Manifest:
+    """Return the ComputeDomain of a group; its driver makes the claim template that the pods name."""
+    return {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": "ComputeDomain",
+        "metadata": scene.metadata(scene.gang(group), group),
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": claim_template(scene, group)}}},
+    }
+
+
+def claim_template(scene: Scene, group: str) -> str:
+    """Return the name of the claim template that a ComputeDomain's driver makes."""
+    return f"{scene.gang(group)}-channel"
+
+
+def service(scene: Scene, group: str) -> Manifest:
+    """Return the headless Service through which tasks find the hosts of a group, also before they are ready."""
+    own = scene.labels(group)
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": scene.metadata(scene.gang(group), group),
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": {key: own[key] for key in own if key.startswith("coterie.dev/")},
+        },
+    }
+
+
+def _queue(name: str, parent: Manifest, gpu: Manifest) -> Manifest:
+    return {
+        "apiVersion": "scheduling.run.ai/v2",
+        "kind": "Queue",
+        "metadata": {"name": name, "labels": dict(MANAGED)},
+        "spec": {
+            **parent,
+            "resources": {"cpu": dict(_UNLIMITED), "gpu": dict(gpu), "memory": dict(_UNLIMITED)},
+        },
+    }
+
+
+def _gpus(quota: GpuQuota) -> Manifest:
+    if quota == GpuQuota():
+        return dict(_UNLIMITED)
+    return {
+        "quota": quota.guarantee or 0,
+        "limit": -1 if quota.limit is None else quota.limit,
+        "overQuotaWeight": quota.weight,
+    }
+
+
+def _constraint(scene: Scene, constraint: Constraint) -> Manifest:
+    """Return the field that holds a constraint. Levels never go without their topology: KAI would ignore them."""
+    if not constraint:
+        return {}
+    levels = scene.pool.topology
+    found: Manifest = {"topology": scene.topology}
+    if constraint.required is not None:
+        found["requiredTopologyLevel"] = levels.label(constraint.required)
+    if constraint.preferred is not None:
+        found["preferredTopologyLevel"] = levels.label(constraint.preferred)
+    return {"topologyConstraint": found}

@@ -1,0 +1,87 @@
+"""Tokens such as `{{host:worker0}}`, replaced by what they will be in a pod.
+
+Rendering knows all of them beforehand: hosts have names in the cluster's DNS, and outputs and inputs are folders of the
+pod. Nothing is random: the uuid is made from the workflow's identity.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from coterie.errors import Fault
+from coterie.frontends.text import Path
+from coterie.frontends.workflow.rules import Member
+from coterie.frontends.workflow.values import suggestion
+
+OUTPUT = "/coterie/output"
+INPUT = "/coterie/input"
+
+_TOKEN = re.compile(r"\{\{(?P<name>uuid|workflow_id|output|input|host)(?::(?P<what>[^}]+))?\}\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What tokens stand for in one workflow."""
+
+    workflow_id: str
+    uuid: str
+    hosts: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Filling:
+    """Replaces the tokens of one task, and remembers which folders and hosts it met, and what was wrong."""
+
+    values: Values
+    member: Member
+    folders: set[str] = field(default_factory=set)
+    hosts: set[str] = field(default_factory=set)
+    faults: list[Fault] = field(default_factory=list)
+
+    def fill(self, text: str, *below: str | int) -> str:
+        """Return the text without tokens; `below` is where it stands in the task."""
+        path = (*self.member.path, *below)
+        return _TOKEN.sub(lambda found: self._value(found["name"], found["what"], found[0], path), text)
+
+    def _value(self, name: str, what: str | None, token: str, path: Path) -> str:
+        match name, what:
+            case "uuid", None:
+                return self.values.uuid
+            case "workflow_id", None:
+                return self.values.workflow_id
+            case "output", None:
+                self.folders.add(OUTPUT)
+                return OUTPUT
+            case "host", str(task):
+                return self._host(task, path)
+            case "input", str(which):
+                return self._input(which, path)
+        return token
+
+    def _host(self, task: str, path: Path) -> str:
+        if task not in self.values.hosts:
+            hint = suggestion(task, list(self.values.hosts))
+            self.faults.append(Fault(f"{{{{host:{task}}}}} names no task of the workflow", path=path, hint=hint))
+            return ""
+        self.hosts.add(task)
+        return self.values.hosts[task]
+
+    def _input(self, which: str, path: Path) -> str:
+        inputs = self.member.spec.inputs
+        number = next((index for index, entry in enumerate(inputs) if which in (str(index), entry.task)), None)
+        if number is None:
+            hint = f"Inputs are numbered from 0; the task has {len(inputs) or 'none'}."
+            message = f'{{{{input:{which}}}}} is no input of task "{self.member.name}"'
+            self.faults.append(Fault(message, path=path, hint=hint))
+            return ""
+        folder = f"{INPUT}/{number}"
+        self.folders.add(folder)
+        return folder
+
+
+def uuid_of(namespace: str, workflow: str) -> str:
+    """Return the uuid of a workflow, always the same for the same name in the same namespace."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"coterie.dev/{namespace}/{workflow}"))

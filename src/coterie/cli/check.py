@@ -1,0 +1,81 @@
+"""`coterie check`: are the labels of the nodes what the levels need, and does the pool suit the cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import typer
+
+from coterie.cli.codes import Exit
+from coterie.cli.output import Output
+from coterie.cli.screen import screen, show, show_data
+from coterie.cli.source import Source, World, read_world, warn
+from coterie.errors import UsageError
+from coterie.planning.labels import check_json, check_pool
+from coterie.rendering.text import Ink, Style, count, paint, table, visible, wrapped
+from coterie.topology.check import Finding
+from coterie.topology.domains import Domains
+from coterie.topology.ranges import fold
+
+# As for a plan: 6 is fine in principle but in the way of something, 7 cannot work as it is.
+_CODES = {"info": Exit.DONE, "warning": Exit.MUST_WAIT, "error": Exit.NEVER_FITS}
+_COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}
+
+
+def run(source: Source, output: Output) -> None:
+    """Check the nodes and the pool of a call, print what is odd, and exit by the worst of it."""
+    world = read_world(source)
+    if not world.topology.levels and len(world.cluster):
+        raise UsageError(
+            "there are no levels to check, and no node has a label that is known to be one",
+            "Name the levels, coarsest first: --levels zone=LABEL,rack=LABEL",
+        )
+    findings = check_pool(world.whole, world.pool, world.config, guessed=world.guessed)
+    if output in {Output.JSON, Output.YAML}:
+        show_data(check_json(findings, world.pool, world.cluster, world.notices, guessed=world.guessed), output)
+    elif output is Output.NAME:
+        show("/".join(filter(None, (finding.level, finding.code))) for finding in findings)
+    else:
+        show(_lines(world, findings, screen(), wide=output is Output.WIDE))
+    warn(world.notices)
+    raise typer.Exit(max((_CODES[finding.severity] for finding in findings), default=Exit.DONE))
+
+
+def _lines(world: World, findings: Sequence[Finding], style: Style, *, wide: bool) -> Iterator[str]:
+    nodes = count(len(world.cluster), "node")
+    whole = f" of {len(world.whole):,}" if len(world.whole) != len(world.cluster) else ""
+    yield f"pool {visible(world.pool.name)}, {nodes}{whole}"
+    yield from (f"  {line}" for line in table(list(_levels(world)), numbers=frozenset({1, 2, 3})))
+    yield ""
+    for finding in findings:
+        yield from _finding(finding, style, wide=wide)
+    counted = Counter(finding.severity for finding in findings)
+    if not findings:
+        yield "Nothing is odd: the labels form the hierarchy that the levels say."
+        return
+    yield ""
+    errors, warnings = count(counted["error"], "error"), count(counted["warning"], "warning")
+    yield f"{errors}, {warnings}, {count(counted['info'], 'remark')}."
+
+
+def _levels(world: World) -> Iterator[tuple[str, ...]]:
+    domains = Domains.of(world.cluster, world.topology)
+    yield ("LEVEL", "DOMAINS", "NODES IN EACH", "NODES IN NONE", "LABEL")
+    for level, tier in zip(world.topology.levels, domains.tiers, strict=True):
+        sizes = tier.end - tier.start
+        least, most = int(sizes.min(initial=len(domains))), int(sizes.max(initial=0))
+        each = "-" if not most else str(least) if least == most else f"{least}-{most}"
+        yield level.name, str(len(tier)), each, str(int((tier.of < 0).sum())), visible(level.label)
+
+
+def _finding(finding: Finding, style: Style, *, wide: bool) -> Iterator[str]:
+    about = f" {finding.level}" if finding.level else ""
+    tag = f"{finding.severity}[{finding.code}]"
+    first, *rest = wrapped(f"{tag}{about}: {visible(finding.message)}", style.width, "  ")
+    yield paint([Ink(tag, _COLOURS[finding.severity])], style) + first.removeprefix(tag)
+    yield from rest
+    if finding.hint:
+        yield from wrapped(visible(finding.hint), style.width, "  ", "  ")
+    if wide and finding.nodes:
+        yield f"  nodes: {visible(fold(finding.nodes))}"

@@ -1,0 +1,54 @@
+"""What the screen can do, and sending lines to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterable
+
+from coterie.cli.output import Output
+from coterie.cli.report import print_data
+from coterie.rendering.text import ASCII, BLOCKS, Style
+
+_PLAIN = str.maketrans({"…": "...", "×": "x", "›": ">", "·": "-"})
+_NARROWEST = 20
+
+
+def screen() -> Style:
+    """Return the style of standard output: its width, block characters where it can carry them, colours if wanted."""
+    encoding = sys.stdout.encoding or "ascii"
+    symbols = BLOCKS if _carries("█▒░…", encoding) else ASCII
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Style(max(_NARROWEST, shutil.get_terminal_size((100, 24)).columns), symbols, colour)
+
+
+def show(lines: Iterable[str]) -> None:
+    """Print lines; characters that the output cannot carry are replaced, never an error."""
+    encoding = sys.stdout.encoding or "ascii"
+    for line in lines:
+        text = line
+        if not _carries(text, encoding):
+            text = text.translate(_PLAIN).encode(encoding, "backslashreplace").decode(encoding)
+        sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def show_data(data: object, output: Output) -> None:
+    """Print an object as JSON or YAML; in JSON, characters that could drive a terminal are escaped."""
+    if output is not Output.JSON:
+        print_data(data, output)
+        return
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    if not text.isascii():
+        text = "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
+    show([text])
+
+
+def _carries(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,190 @@
+"""The map as one picture that needs nothing but itself: no script, no font, no style sheet from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from coterie.rendering.blocks import FAINT, Block, flow, length, shortened, stack, text, xml
+from coterie.rendering.cards import STYLE, bar_card, card, describe, head_width
+from coterie.rendering.palette import FREE, OTHERS, Paint, paints_for
+from coterie.rendering.scene import Area, Scene
+from coterie.rendering.text import count
+
+_WIDTH = 1240
+_MARGIN = 32
+_PAD = 14
+# Beyond these the picture would be slow to open and nothing in it could be read.
+_MOST_NODES = 2000
+_MOST_CARDS = 3000
+
+
+def map_svg(scene: Scene, *, free: bool = False) -> Iterator[str]:
+    """Yield the lines of an SVG document, in ASCII. `free` leaves out domains in which nothing is free."""
+    for line in _document(scene, free=free):
+        yield line.encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def _document(scene: Scene, *, free: bool) -> Iterator[str]:
+    depth = len(scene.levels)
+    nodes = scene.root.total.nodes <= _MOST_NODES
+    while depth > 1 and not nodes and len(scene.at(depth)) > _MOST_CARDS:
+        depth -= 1
+    areas = [area for area in scene.at(depth) if area.total.free or not free]
+    outside = [area for area in scene.outside(depth) if area.total.free or not free]
+    said = _left_out(scene, depth, areas)
+    paints = paints_for(scene.root.total.holders, scene.highlight)
+    panels = [*_panels(scene, areas[:_MOST_CARDS], depth, paints, nodes=nodes)]
+    if outside:
+        panels.append(_outside(scene, outside[:_MOST_CARDS], depth, paints, nodes=nodes))
+    head = stack([_title(scene, depth, said), _legend(scene, paints)], 14)
+    body = flow(panels, _WIDTH, 18)
+    page = stack([head, body], 22)
+    width, height = max(page.width, 480) + 2 * _MARGIN, page.height + 2 * _MARGIN
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'role="img" aria-labelledby="title desc">'
+    )
+    yield f'<title id="title">{xml(_headline(scene))}</title>'
+    yield f'<desc id="desc">{xml(_subline(scene, depth))}</desc>'
+    yield f"<style>{STYLE}{''.join(_fills(paints))}</style>"
+    yield "<defs>"
+    yield '<pattern id="grid" width="11" height="11" patternUnits="userSpaceOnUse">'
+    yield '<path d="M10.4,0v11" stroke="#fff" stroke-width="1.2"/></pattern>'
+    yield '<pattern id="out" width="6" height="6" patternUnits="userSpaceOnUse">'
+    yield f'<rect width="6" height="6" fill="{FREE}"/>'
+    yield '<path d="M0,0l6,6M6,0l-6,6" stroke="#9aa6b2" stroke-width=".9"/></pattern>'
+    for paint in paints.values():
+        yield from paint.definition()
+    yield "</defs>"
+    yield f'<rect width="{width}" height="{height}" fill="#fff"/>'
+    yield from page.at(_MARGIN, _MARGIN)
+    yield "</svg>"
+
+
+def _fills(paints: Mapping[str, Paint]) -> Iterator[str]:
+    yield f".free{{fill:{FREE}}}.others{{fill:{OTHERS}}}.out{{fill:url(#out)}}"
+    for paint in paints.values():
+        yield f".{paint.name}{{fill:{paint.fill()}}}"
+
+
+def _headline(scene: Scene) -> str:
+    total = scene.root.total
+    if not total.gpus:
+        return f"{count(total.nodes, 'node')}, no GPUs"
+    return f"{total.used:,} of {count(total.usable, 'GPU')} used"
+
+
+def _subline(scene: Scene, depth: int) -> str:
+    total = scene.root.total
+    parts = [f"pool {scene.pool}"] if scene.pool else []
+    parts.append(count(total.nodes, "node"))
+    parts += [
+        f"largest free {scene.levels[at - 1]}: {'/'.join(area.path)} ({area.total.free:,})"
+        for at in range(1, depth + 1)
+        if (area := scene.largest_free(at))
+    ]
+    if idle := total.gpus - total.usable:
+        parts.append(f"{count(idle, 'idle GPU')} out of service")
+    return "  ·  ".join(parts)
+
+
+def _left_out(scene: Scene, depth: int, areas: Sequence[Area]) -> list[str]:
+    said = []
+    if depth < len(scene.levels):
+        said.append(f"{count(len(scene.at(len(scene.levels))), scene.levels[-1])} are folded")
+    if hidden := len(scene.at(depth)) - len(areas):
+        said.append(f"{count(hidden, scene.levels[depth - 1] if depth else 'cluster')} without free GPUs left out")
+    if (more := len(areas) - _MOST_CARDS) > 0:
+        said.append(f"{more:,} more are not shown")
+    return said
+
+
+def _title(scene: Scene, depth: int, said: Sequence[str]) -> Block:
+    under = [line for line in (_subline(scene, depth), "  ·  ".join(said)) if line]
+    lines = [text(_headline(scene), 0, 22, 24, bold=True)]
+    for index, line in enumerate(under):
+        lines.append(text(shortened(line, 13, _WIDTH), 0, 46 + 20 * index, 13, colour=FAINT))
+    widest = max(length(_headline(scene), 24), *(min(_WIDTH, length(line, 13)) for line in under))
+    return Block(widest, 32 + 20 * len(under), tuple(lines))
+
+
+def _legend(scene: Scene, paints: Mapping[str, Paint]) -> Block:
+    """Explain the paints and signs that occur, and no others."""
+    total = scene.root.total
+    held = dict(total.holders)
+    entries = [(paint.name, f"{name}  {held.get(name, 0)}") for name, paint in paints.items()]
+    rest = [gpus for name, gpus in total.holders if name not in paints]
+    if rest:
+        entries.append(("others", f"{count(len(rest), 'other holder')}  {sum(rest)}"))
+    if total.free:
+        entries.append(("free", f"free  {total.free}"))
+    if total.gpus > total.usable:
+        entries.append(("out", f"out of service  {total.gpus - total.usable}"))
+    if total.cordoned:
+        entries.append(("cordoned", f"! cordoned  {total.cordoned}"))
+    if total.not_ready:
+        entries.append(("down", f"* not ready  {total.not_ready}"))
+    if any(not spot.gpus for spot in scene.root.all_spots()):
+        entries.append(("none", "no GPUs"))
+    blocks = []
+    for kind, words in entries:
+        fitting = shortened(words, 12, 300)
+        swatch = f'<rect class="{kind}" x="1" y="1" width="20" height="13" rx="2"/>'
+        blocks.append(Block(length(fitting, 12) + 40, 16, (swatch, text(fitting, 28, 12, 12))))
+    return flow(blocks, _WIDTH, 8)
+
+
+def _panels(
+    scene: Scene, areas: Sequence[Area], depth: int, paints: Mapping[str, Paint], *, nodes: bool
+) -> Iterator[Block]:
+    """Draw the domains of each coarser one together; each panel is as wide as its cards need."""
+    above: dict[tuple[str, ...], list[Area]] = {}
+    for area in areas:
+        above.setdefault(area.path[: depth - 1] if depth else (), []).append(area)
+    totals = {area.path: area.total for area in scene.at(depth - 1)} if depth else {}
+    for path, group in above.items():
+        if not path:
+            yield _cards(group, [scene.named(area) for area in group], paints, _WIDTH, nodes=nodes)
+            continue
+        title = "  /  ".join(f"{name} {value}" for name, value in zip(scene.levels, path, strict=False))
+        total = totals[path]
+        numbers = f"{count(len(group), scene.levels[depth - 1])}  ·  {total.used}/{total.usable}"
+        inner = _cards(group, [area.path[-1] for area in group], paints, _WIDTH - 2 * _PAD, nodes=nodes)
+        yield _panel(title, numbers, describe(total), inner, "#f4f6f8", "")
+
+
+def _outside(scene: Scene, areas: Sequence[Area], depth: int, paints: Mapping[str, Paint], *, nodes: bool) -> Block:
+    missing = [f"no {scene.levels[len(area.path)]}" for area in areas]
+    titles = [
+        f"{'/'.join(area.path)}: {lacks}" if area.path else lacks for area, lacks in zip(areas, missing, strict=True)
+    ]
+    number = count(sum(area.total.nodes for area in areas), "node")
+    inner = _cards(areas, titles, paints, _WIDTH - 2 * _PAD, nodes=nodes)
+    return _panel(f"in no {scene.levels[depth - 1]}", number, number, inner, "#fff", "5 4")
+
+
+def _cards(
+    areas: Sequence[Area], titles: Sequence[str], paints: Mapping[str, Paint], room: int, *, nodes: bool
+) -> Block:
+    """Draw domains beside each other, no narrower than the widest title, so that they stand in columns."""
+    pairs = list(zip(areas, titles, strict=True))
+    if not nodes:
+        return flow([bar_card(area, title, paints) for area, title in pairs], room, 10)
+    least = max((head_width(area, title) for area, title in pairs), default=0)
+    return flow([card(area, title, paints, room, least) for area, title in pairs], room, 10)
+
+
+def _panel(title: str, numbers: str, tip: str, inner: Block, fill: str, dashes: str) -> Block:
+    width = max(inner.width, min(length(title, 14) + length(numbers, 12) + 16, _WIDTH - 2 * _PAD)) + 2 * _PAD
+    height = inner.height + 36 + _PAD
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    room = width - 2 * _PAD - length(numbers, 12) - 8
+    lines = (
+        f'<rect width="{width}" height="{height}" rx="10" fill="{fill}" stroke="#d5dce3"{dashed}/>',
+        f"<g><title>{xml(title)}&#10;{'&#10;'.join(xml(line) for line in tip.splitlines())}</title>",
+        text(shortened(title, 14, room), _PAD, 24, 14, bold=True),
+        text(numbers, width - _PAD, 24, 12, colour=FAINT, end=True),
+        "</g>",
+        *inner.at(_PAD, 36),
+    )
+    return Block(width, height, lines)

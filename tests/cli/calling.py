@@ -1,0 +1,143 @@
+"""Calling `coterie` as its users do: in a process of its own, with pipes or on a terminal.
+
+A process costs a second, most of it spent on imports. `call` runs the same command in this one, for tables of cases
+that are about what the command says; `spawn` and `on_terminal` are for how it says it.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import chdir
+from dataclasses import dataclass
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from coterie.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+CLUSTER = """\
+topology_keys:
+- {key: zone, label: topology.kubernetes.io/zone}
+- {key: rack, label: topology.kubernetes.io/rack}
+fleet:
+- {domains: {zone: a, rack: [r1, r2]}, nodes: 2, gpu: 8, cpu: 96, memory: 1Ti}
+pods:
+- {owner: wf-12, node: a-r2-n1, gpu: 8}
+"""
+PROGRAM = (sys.executable, "-m", "coterie")
+TIMEOUT_S = 60
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a call ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return the environment of a call, without anything that would change what it prints."""
+    dropped = {"COTERIE_CONFIG", "NO_COLOR", "TERM", "FORCE_COLOR"}
+    return {**{name: value for name, value in os.environ.items() if name not in dropped}, "PYTHONUTF8": "1", **more}
+
+
+def call(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT, **more: str) -> Done:
+    """Run a command of `coterie` here and now."""
+    unset: dict[str, str | None] = {"COTERIE_CONFIG": None, "NO_COLOR": None}
+    with chdir(cwd):
+        done = CliRunner().invoke(app, [*map(str, arguments)], input=stdin, env={**unset, **more})
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return Done(done.exit_code, done.stdout, done.stderr)
+
+
+def spawn(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT, **more: str) -> Done:
+    """Call `coterie` in a process of its own, with its output in pipes."""
+    done = subprocess.run(
+        [*PROGRAM, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        cwd=cwd,
+        env=environment(**more),
+        check=False,
+        timeout=TIMEOUT_S,
+    )
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def on_terminal(*arguments: str | Path, **more: str) -> Done:
+    """Call `coterie` on a terminal, on which both streams arrive."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*PROGRAM, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=ROOT,
+        env=environment(TERM="xterm-256color", **more),
+    ) as process:
+        os.close(theirs)
+        chunks: list[bytes] = []
+        try:
+            while chunk := os.read(ours, 4096):
+                chunks.append(chunk)
+        except OSError:  # how Linux says that nobody holds the other end any more
+            pass
+        finally:
+            os.close(ours)
+    return Done(process.returncode, b"".join(chunks).decode().replace("\r\n", "\n"), "")
+
+
+def workflow(tasks: int, *, name: str = "wf", topology: str = "{key: rack}", gpus: int = 8, more: str = "") -> str:
+    """Return a workflow of one group."""
+    listed = "".join(
+        f"    - {{name: t{number}, image: i, command: [run], lead: {str(number == 0).lower()}}}\n"
+        for number in range(tasks)
+    )
+    resources = f"resources:\n  default: {{gpu: {gpus}, topology: [{topology}]{more}}}\n"
+    return f"workflow:\n  name: {name}\n  groups:\n  - name: g\n    tasks:\n{listed}{resources}"
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A folder with a cluster file, to which workflows are added."""
+
+    folder: Path
+
+    @property
+    def cluster(self) -> Path:
+        """A cluster of two racks with two nodes of eight GPUs, one of them in use."""
+        return self.file("cluster.yaml", CLUSTER)
+
+    def file(self, name: str, content: str | bytes) -> Path:
+        """Write a file and return its path."""
+        path = self.folder / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    def flow(
+        self, tasks: int, *, name: str = "wf", topology: str = "{key: rack}", gpus: int = 8, more: str = ""
+    ) -> Path:
+        """Write a workflow of one group."""
+        return self.file(f"{name}.yaml", workflow(tasks, name=name, topology=topology, gpus=gpus, more=more))
+
+    def plan(self, *arguments: str | Path, stdin: bytes = b"") -> Done:
+        """Plan on the cluster of the folder."""
+        return call("plan", *arguments, "--cluster", self.cluster, stdin=stdin)
+
+
+def quiet(done: Done, *words: str) -> bool:
+    """Tell whether a failed call said what it had to in one or two lines, without a traceback."""
+    return "Traceback" not in done.err and all(word in done.err for word in words) and len(done.err.splitlines()) <= 2
+
+
+def escapes(text: str) -> Sequence[str]:
+    """Return the control characters and box characters in a text."""
+    return sorted({char for char in text if (ord(char) < 32 and char != "\n") or char in "╷│╵─┌└├"})

@@ -1,0 +1,179 @@
+"""`coterie` as a process: exit codes, streams, terminals, pipes that close, disks that are full, interrupts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calling import PROGRAM, ROOT, TIMEOUT_S, Desk, environment, escapes, on_terminal, quiet, spawn, workflow
+
+LINUX = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+EVIL = "\x1b]0;owned\x07\x1b[31m"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("plan", "two.yaml", "--cluster", "cluster.yaml"), 0),
+        (("plan", "two.yaml"), 2),
+        (("plan", "cluster.yaml", "--cluster", "cluster.yaml"), 3),
+        (("plan", "nowhere.yaml", "--cluster", "cluster.yaml"), 4),
+        (("plan", "four.yaml", "--cluster", "cluster.yaml"), 6),
+        (("plan", "three.yaml", "--cluster", "cluster.yaml"), 7),
+    ],
+    ids=lambda value: str(value[1]) if isinstance(value, tuple) else str(value),
+)
+def test_the_exit_code_of_the_process(desk: Desk, arguments: tuple[str, ...], code: int) -> None:
+    _ = desk.cluster, desk.flow(2, name="two"), desk.flow(3, name="three")
+    desk.flow(4, name="four", topology="{key: zone}")
+
+    done = spawn(*arguments, cwd=desk.folder)
+
+    assert done.code == code
+    assert bool(done.out) == (code in {0, 6, 7})
+    assert bool(done.err) == (code in {2, 3, 4})
+    assert "Traceback" not in done.err
+    assert escapes(done.out + done.err) == []
+
+
+def test_a_list_of_plans_parses_while_warnings_go_to_standard_error(desk: Desk) -> None:
+    files = [desk.flow(1, name=name, more=", platform: dgx") for name in ("a", "b")]
+
+    done = spawn("plan", *files, "--cluster", desk.cluster, "-o", "json")
+
+    assert [plan["workload"] for plan in json.loads(done.out)] == ["a", "b"]
+    assert done.err.count("warning[FieldIgnored]") == 2
+
+
+def test_a_terminal_gets_colours_and_rules(desk: Desk) -> None:
+    placed = on_terminal("plan", desk.flow(2), "--cluster", desk.cluster)
+    wrong = on_terminal("plan", desk.file("bad.yaml", workflow(1).replace("image", "imge")), "--cluster", desk.cluster)
+
+    assert (placed.code, wrong.code) == (0, 3)
+    assert "\x1b[" in placed.out
+    assert [mark for mark in "╷│╵" if mark not in wrong.out] == []
+
+
+def test_a_terminal_that_wants_no_colour_gets_none(desk: Desk) -> None:
+    done = on_terminal("plan", desk.file("bad.yaml", "workflow: {}"), "--cluster", desk.cluster, NO_COLOR="1")
+
+    assert done.code == 3
+    assert escapes(done.out) == []
+
+
+def test_names_in_files_never_drive_the_terminal(desk: Desk) -> None:
+    """An owner in a cluster file, and a value in a workflow that is quoted in an error."""
+    evil = json.dumps(EVIL)
+    cluster = desk.file(
+        "evil.yaml", f"nodes: [{{name: n1, gpu: 8}}]\npods: [{{owner: {evil}, node: n1, gpu: 8, name: p}}]"
+    )
+    fine = desk.file("fine.yaml", workflow(1, topology=""))
+    wrong = desk.file("wrong.yaml", workflow(1, topology=f"{{key: {evil}, group: {evil}}}"))
+
+    waiting = on_terminal("plan", fine, "--cluster", cluster)
+    faulty = on_terminal("plan", wrong, "--cluster", desk.cluster)
+
+    assert faulty.code == 3
+    for done in (waiting, faulty):
+        assert "\x07" not in done.out
+        assert "\x1b]0" not in done.out
+
+
+def test_names_in_json_are_escaped_by_json(desk: Desk) -> None:
+    done = spawn(
+        "plan", desk.file("w.yaml", f"workflow: {{{json.dumps(EVIL)}: 1}}"), "--cluster", desk.cluster, "-o", "json"
+    )
+
+    assert done.code == 3
+    assert json.loads(done.out)["errors"]
+    assert escapes(done.out) == []
+
+
+@pytest.mark.xfail(strict=True, reason="the command line library ends the process with 1 before we can say 141")
+def test_a_reader_that_stops_reading_is_left_without_a_word(desk: Desk) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        done = subprocess.run(
+            [*PROGRAM, "plan", desk.flow(2), "--cluster", desk.cluster],
+            stdin=subprocess.DEVNULL,
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+
+    assert done.stderr == b""
+    assert done.returncode == 141
+
+
+@LINUX
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_full_disk_is_said_in_one_line(desk: Desk, output: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*PROGRAM, "plan", desk.flow(2), "--cluster", desk.cluster, "-o", output],
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            check=False,
+            timeout=TIMEOUT_S,
+            text=True,
+        )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_an_interrupt_ends_a_call_that_waits_for_its_input(desk: Desk) -> None:
+    """More than a pipe holds was written: once that is accepted, the process is reading and waits for the rest."""
+    with subprocess.Popen(
+        [*PROGRAM, "plan", desk.flow(2), "--cluster", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as process:
+        assert process.stdin
+        assert process.stderr
+        process.stdin.write(b" " * (4 << 20))
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        process.wait(TIMEOUT_S)
+        said = process.stderr.read().decode()
+
+    assert process.returncode == 130
+    assert "Traceback" not in said
+
+
+@LINUX
+def test_an_unexpected_error_shows_its_traceback_only_when_asked(desk: Desk) -> None:
+    """Nothing a user writes should get here; a file that vanishes while it is read may."""
+    done = spawn("plan", "/proc/self/mem", "--cluster", desk.cluster)
+
+    assert done.code in {1, 2}
+    assert quiet(done, "error: ")
+
+
+def test_help_and_version_load_nothing_heavy() -> None:
+    heavy = ("numpy", "pydantic", "jinja2", "msgspec", "yaml")
+    script = (
+        "import sys\n"
+        "sys.argv = ['coterie', '--help']\n"
+        "from coterie.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    code = end.code\n"
+        f"print('loaded', code, sorted(set(sys.modules) & {set(heavy)!r}))\n"
+    )
+    done = subprocess.run(
+        [PROGRAM[0], "-c", script], capture_output=True, text=True, cwd=ROOT, env=environment(), check=True, timeout=60
+    )
+
+    assert done.stdout.splitlines()[-1] == "loaded 0 []"

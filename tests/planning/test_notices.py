@@ -1,0 +1,124 @@
+"""What a plan notices beyond the question: hidden nodes, odd labels, sizes that waste racks."""
+
+from __future__ import annotations
+
+import pytest
+
+from coterie.errors import Notice
+from coterie.placement.refusal import Verdict
+from coterie.placement.whatif import Uncordon
+from coterie.planning.advice import notices_for
+from coterie.planning.plan import Planner
+from tests.planning.building import cluster, drawn, nodes, planned, pool, workload
+
+PARTLY_LABELLED = """
+    cluster zone > rack
+      zone a: rack r1 [8 8]  rack - [8 8]
+"""
+
+
+def notices(drawing_text: str, gang: str, scheduler: str = "local") -> list[Notice]:
+    drawing = drawn(drawing_text)
+    asked = workload(drawing, gang, where=pool(drawing, scheduler=scheduler))
+    return list(notices_for(asked, drawing.domains(), 0))
+
+
+def codes(drawing_text: str, gang: str, scheduler: str = "local") -> list[str]:
+    return [notice.code for notice in notices(drawing_text, gang, scheduler)]
+
+
+@pytest.mark.parametrize(("scheduler", "verdict"), [("local", Verdict.PLACED), ("kai", Verdict.IMPOSSIBLE)])
+def test_kai_does_not_use_nodes_that_lack_a_label(scheduler: str, verdict: Verdict) -> None:
+    """Four nodes are in the zone, and two of them have no rack: KAI sees two."""
+    drawing = drawn(PARTLY_LABELLED)
+
+    (plan,) = planned(drawing, workload(drawing, "g: 3 x 8gpu required=zone", where=pool(drawing, scheduler=scheduler)))
+
+    assert plan.verdict is verdict
+
+
+@pytest.mark.xfail(strict=True, reason="a node that is put back into service is no longer hidden from KAI")
+def test_uncordoning_a_node_that_kai_does_not_see_is_no_way_out() -> None:
+    drawing = drawn("cluster zone > rack\n  zone a: rack r1 [8]  rack - [8!]")
+
+    (plan,) = planned(drawing, workload(drawing, "g: 2 x 8gpu required=zone", where=pool(drawing, scheduler="kai")))
+
+    assert plan.gangs[0].decision.refusal
+    assert [way for way in plan.gangs[0].decision.refusal.ways_out if isinstance(way.change, Uncordon)] == []
+
+
+def test_nodes_hidden_from_kai_are_named() -> None:
+    found = [one for one in notices(PARTLY_LABELLED, "g: 2 x 8gpu required=zone", "kai") if "Hidden" in one.code]
+
+    assert [one.code for one in found] == ["HiddenFromScheduler"]
+    assert found[0].message.endswith(": a-[1-2]")
+
+
+def test_kai_uses_every_node_for_work_without_constraints() -> None:
+    drawing = drawn(PARTLY_LABELLED)
+    asked = workload(drawing, "g: 4 x 8gpu", where=pool(drawing, scheduler="kai"))
+
+    (plan,) = planned(drawing, asked)
+
+    assert nodes(plan, "g") is not None
+    assert plan.notices == ()
+
+
+def test_nothing_is_hidden_from_the_embedded_engine() -> None:
+    assert "HiddenFromScheduler" not in codes(PARTLY_LABELLED, "g: 2 x 8gpu required=zone")
+
+
+@pytest.mark.parametrize(
+    ("text", "gang", "expected"),
+    [
+        (PARTLY_LABELLED, "g: 2 x 8gpu required=rack", ["LabelMissing"]),
+        (PARTLY_LABELLED, "g: 2 x 8gpu required=zone", []),
+        (PARTLY_LABELLED, "g: 2 x 8gpu", []),
+        ("cluster zone > rack\n  zone a: rack - [8 8]", "g: 2 x 8gpu preferred=rack", ["LabelOnNoNode"]),
+        ("cluster rack\n  rack r1 [8]  rack R1 [8]", "g: 2 x 1gpu required=rack", ["CaseTwins"]),
+    ],
+    ids=["missing on some", "another level", "no constraint", "on no node", "case"],
+)
+def test_odd_labels_are_told_to_those_who_use_the_level(text: str, gang: str, expected: list[str]) -> None:
+    assert [code for code in codes(text, gang) if code != "DoesNotTile"] == expected
+
+
+RACK_OF_18 = "cluster rack of 4\n  rack r1 [18x4]\n  rack r2 [9x4 9x.]"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "warned"),
+    [(1, False), (4, False), (5, True), (8, True), (9, False), (10, True), (17, True), (18, False), (19, False)],
+)
+def test_groups_that_leave_a_remainder_in_every_domain_are_told(tasks: int, *, warned: bool) -> None:
+    """Up to three fit: what is left over counts. Where four fit or more, or only one could ever, it does not."""
+    assert codes(RACK_OF_18, f"g: {tasks} x 4gpu required=rack") == (["DoesNotTile"] if warned else [])
+
+
+def test_a_remainder_is_counted_on_the_empty_cluster_and_in_the_right_number() -> None:
+    (many,) = notices(RACK_OF_18, "g: 8 x 4gpu required=rack")
+    (one,) = notices(RACK_OF_18, "g: 17 x 4gpu required=rack")
+
+    assert "which holds 18: 2 places are left" in many.message
+    assert "which holds 18: 1 place is left" in one.message
+
+
+def test_a_wish_and_mixed_sizes_do_not_tile_anything() -> None:
+    assert codes(RACK_OF_18, "g: 8 x 4gpu preferred=rack") == []
+    assert codes(RACK_OF_18, "g: 7 x 4gpu + 1 x 2gpu required=rack") == []
+
+
+def test_equal_groups_are_told_once() -> None:
+    text = "g:\n  a: 8 x 4gpu required=rack\n  b: 8 x 4gpu required=rack"
+
+    assert codes(RACK_OF_18, text) == ["DoesNotTile"]
+
+
+def test_notices_come_with_every_plan_in_the_same_order() -> None:
+    drawing = drawn(PARTLY_LABELLED)
+    asked = workload(drawing, "g: 2 x 8gpu required=rack", where=pool(drawing, scheduler="kai"))
+
+    first, second = (Planner(cluster(drawing)).plan(asked).notices for _ in range(2))
+
+    assert first == second
+    assert [notice.code for notice in first] == ["LabelMissing", "HiddenFromScheduler"]

@@ -1,0 +1,124 @@
+"""The picture: well formed, self-contained, never colour alone, and of bounded size."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from coterie.rendering.palette import MOST, paints_for
+from coterie.rendering.scene import Area, Scene
+from coterie.rendering.svg import map_svg
+from tests.rendering.scenes import USUAL, fleet, rack, scene, spot
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def picture(what: Scene, *, free: bool = False) -> tuple[str, ET.Element]:
+    text = "\n".join(map_svg(what, free=free))
+    return text, ET.fromstring(text)  # noqa: S314 - our own output
+
+
+def words(root: ET.Element, tag: str = "text") -> list[str]:
+    return [element.text or "" for element in root.iter(f"{SVG}{tag}")]
+
+
+def test_the_picture_has_a_title_every_domain_and_every_node() -> None:
+    _, root = picture(USUAL)
+
+    assert words(root, "title")[0] == "48 of 72 GPUs used"
+    assert {"zone b1", "r1", "r2", "in no rack", "no zone"} <= set(words(root))
+    tips = words(root, "title")
+    for node in USUAL.root.all_spots():
+        assert any(tip.startswith((f"{node.name}\n", f"{node.name} (")) for tip in tips)
+    assert "n9 (not ready)\n8 of 8 GPUs used\na: 8" in tips
+
+
+def test_the_picture_needs_nothing_but_itself() -> None:
+    text, root = picture(USUAL)
+
+    assert not {element.tag for element in root.iter()} & {f"{SVG}script", f"{SVG}image", f"{SVG}foreignObject"}
+    assert not re.search(r"href|@import|@font-face|\son\w+=|url\((?!#)", text)
+    assert text.isascii()
+
+
+def test_every_class_and_pattern_that_is_used_is_defined() -> None:
+    text, root = picture(USUAL)
+    used = {name for element in root.iter() for name in element.get("class", "").split()}
+    defined = set(re.findall(r"\.([a-z][\w-]*)\{", text))
+
+    assert used <= defined
+    assert set(re.findall(r"url\(#(\w+)\)", text)) <= set(re.findall(r'id="(\w+)"', text))
+
+
+def test_the_legend_names_what_occurs_and_nothing_else() -> None:
+    _, root = picture(scene(rack("a/r1", spot("n1", job=4))))
+
+    assert {"job  4", "free  4"} <= set(words(root))
+    assert not any("cordoned" in word or "other holder" in word for word in words(root))
+
+
+def test_no_two_holders_look_alike_and_few_share_a_hatching() -> None:
+    paints = list(paints_for([(f"j{index}", 1) for index in range(50)], None).values())
+
+    assert len(paints) == MOST
+    assert len({(paint.colour, paint.hatch) for paint in paints}) == MOST
+    assert len({paint.hatch for paint in paints[:6]}) == len({paint.colour for paint in paints[:6]}) == 6
+
+
+def test_a_highlighted_holder_is_the_only_one_with_a_paint() -> None:
+    _, root = picture(Scene(USUAL.levels, USUAL.root, USUAL.pool, "train"))
+
+    assert {"train  16", "3 other holders  32"} <= set(words(root))
+
+
+def test_free_leaves_out_full_domains_and_says_how_many() -> None:
+    _, root = picture(USUAL, free=True)
+
+    assert "r2" not in words(root)
+    assert any("1 rack without free GPUs left out" in word for word in words(root))
+
+
+@pytest.mark.parametrize("name", ["</text><script>alert(1)</script>", "\x1b[31m", '"&<>', "\x00\ufffe\ud800", "日本語"])
+def test_names_are_text_whatever_they_hold(name: str) -> None:
+    text, root = picture(scene(rack(f"{name.replace('/', '')}/r1", spot(name, by={name: 8}))))
+
+    assert not list(root.iter(f"{SVG}script"))
+    assert "\x1b" not in text
+
+
+def test_a_thousand_nodes_make_a_picture_of_reasonable_size() -> None:
+    text, _ = picture(fleet(2, 31, 16))
+
+    assert len(text) < 400_000
+
+
+def test_beyond_that_domains_are_bars_and_beyond_that_folded() -> None:
+    bars, root = picture(fleet(4, 40, 18))
+    folded, _ = picture(fleet(4, 1000, 1))
+
+    assert "r39" in words(root)
+    assert "n17" not in words(root)
+    assert len(bars) < 200_000
+    assert len(folded) < 20_000
+    assert "4,000 racks are folded" in folded
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        Scene((), Area()),
+        Scene((), Area((), (), (spot("n1"),))),
+        scene(rack("a/r1", spot("n1", 0))),
+        scene(rack("a/r1", spot("n1", 10**9, job=1))),
+        scene(rack("a/r1", *(spot(f"n{number}") for number in range(500)))),
+        scene(outside=(spot("n1"),)),
+    ],
+    ids=["nothing", "no levels", "no GPUs", "very many GPUs", "a wide rack", "no domain"],
+)
+def test_odd_scenes_are_drawn_inside_the_picture(what: Scene) -> None:
+    _, root = picture(what)
+
+    assert float(root.get("width", "0")) <= 1400
+    assert float(root.get("height", "0")) > 0
