@@ -33,11 +33,7 @@ def test_a_reason_is_found_however_it_is_written() -> None:
     [
         ("requirementType", "required or preferred"),
         ("workflow.groups.tasks", "lead"),
-        pytest.param(
-            "nodesExcluded",
-            "nodes",
-            marks=pytest.mark.xfail(strict=True, reason="the reason NodesExcluded, in any case, hides the field"),
-        ),
+        ("nodesExcluded", "nodes"),
         ("pools.gpus.limit", "GPUs"),
         ("backends", "scheduler"),
     ],

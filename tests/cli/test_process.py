@@ -94,7 +94,6 @@ def test_names_in_json_are_escaped_by_json(desk: Desk) -> None:
     assert escapes(done.out) == []
 
 
-@pytest.mark.xfail(strict=True, reason="the command line library ends the process with 1 before we can say 141")
 def test_a_reader_that_stops_reading_is_left_without_a_word(desk: Desk) -> None:
     reading, writing = os.pipe()
     os.close(reading)

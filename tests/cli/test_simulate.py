@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -10,8 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner, Result
 
 from coterie.cli import simulate
+from coterie.cli.app import app
 from coterie.cli.codes import Exit
 
 CLUSTER = """\
@@ -27,41 +27,39 @@ TRACE = "job,gpus,submit,duration\n" + "".join(f"j{n},{(1, 8, 16, 32)[n % 4]},{n
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Go to a folder with a trace and a cluster."""
     (tmp_path / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
     (tmp_path / "trace.csv").write_text(TRACE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COTERIE_CONFIG", raising=False)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
     return tmp_path
 
 
-def coterie(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+def coterie(*arguments: str, stdin: str = "") -> Result:
     """Run `coterie simulate` on the folder's trace and cluster, unless the arguments name others."""
     words = list(arguments)
     if "--cluster" not in words:
         words += ["--cluster", "cluster.yaml"]
     if not (words[0].endswith(".csv") or words[0] == "-"):
         words.insert(0, "trace.csv")
-    environment = {name: value for name, value in os.environ.items() if name != "COTERIE_CONFIG"}
-    return subprocess.run(
-        [sys.executable, "-m", "coterie", "simulate", *words],
-        cwd=folder,
-        env={**environment, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONUTF8": "1"},
-        input=stdin,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
+    return CliRunner().invoke(app, ["simulate", *words], input=stdin)
 
 
-def data(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == Exit.DONE, done.stderr
+def data(done: Result) -> Any:
+    assert done.exit_code == Exit.DONE, done.stderr
     return json.loads(done.stdout)
 
 
-def test_the_table_compares_three_policies_and_says_rule_queue_and_measure(folder: Path) -> None:
-    done = coterie(folder)
+def test_the_table_compares_three_policies_and_says_rule_queue_and_measure() -> None:
+    done = coterie()
 
-    assert done.returncode == Exit.DONE, done.stderr
+    assert done.exit_code == Exit.DONE, done.stderr
     assert done.stderr == ""
     assert "COTERIE" in done.stdout
     assert "FIRST-FIT" in done.stdout
@@ -74,8 +72,8 @@ def test_the_table_compares_three_policies_and_says_rule_queue_and_measure(folde
     assert "violations 0 0 0" in flat
 
 
-def test_json_is_one_object_that_says_all_that_the_table_says(folder: Path) -> None:
-    found = data(coterie(folder, "-o", "json"))
+def test_json_is_one_object_that_says_all_that_the_table_says() -> None:
+    found = data(coterie("-o", "json"))
 
     assert (found["version"], found["jobs"], found["cluster"]["gpus"]) == (1, 30, 64)
     assert found["trace"] == {"file": "trace.csv", "kind": "plain", "jobs": 30}
@@ -87,8 +85,8 @@ def test_json_is_one_object_that_says_all_that_the_table_says(folder: Path) -> N
         assert one["stats"]["asked"] >= 30
 
 
-def test_the_same_call_gives_the_same_answer_but_for_timing(folder: Path) -> None:
-    first, second = (data(coterie(folder, "-o", "json")) for _ in range(2))
+def test_the_same_call_gives_the_same_answer_but_for_timing() -> None:
+    first, second = (data(coterie("-o", "json")) for _ in range(2))
     for found in (first, second):
         for one in found["policies"]:
             del one["stats"]
@@ -96,36 +94,36 @@ def test_the_same_call_gives_the_same_answer_but_for_timing(folder: Path) -> Non
     assert first == second
 
 
-def test_yaml_and_name_output(folder: Path) -> None:
-    assert yaml.safe_load(coterie(folder, "-o", "yaml").stdout)["version"] == 1
-    assert coterie(folder, "-o", "name", "--policy", "kueue,coterie").stdout == "kueue\ncoterie\n"
-    assert "placements per second" in coterie(folder, "-o", "wide").stdout
+def test_yaml_and_name_output() -> None:
+    assert yaml.safe_load(coterie("-o", "yaml").stdout)["version"] == 1
+    assert coterie("-o", "name", "--policy", "kueue,coterie").stdout == "kueue\ncoterie\n"
+    assert "placements per second" in coterie("-o", "wide").stdout
 
 
-def test_options_choose_rule_policies_and_jobs(folder: Path) -> None:
-    found = data(coterie(folder, "-o", "json", "--rule", "none", "--policy", "coterie", "--limit", "5"))
+def test_options_choose_rule_policies_and_jobs() -> None:
+    found = data(coterie("-o", "json", "--rule", "none", "--policy", "coterie", "--limit", "5"))
 
     assert (found["rule"]["level"], found["jobs"], len(found["policies"])) == (None, 5, 1)
-    spine = data(coterie(folder, "-o", "json", "--rule", "spine", "--policy", "kueue", "--speed", "100"))
+    spine = data(coterie("-o", "json", "--rule", "spine", "--policy", "kueue", "--speed", "100"))
     assert (spine["rule"]["level"], spine["rule"]["domain_gpus"]) == ("spine", 32)
     assert spine["policies"][0]["wait_s"]["mean"] > 0
 
 
-def test_the_trace_can_come_from_standard_input(folder: Path) -> None:
-    assert data(coterie(folder, "-", "-o", "json", stdin=TRACE))["trace"]["file"] == "standard input"
+def test_the_trace_can_come_from_standard_input() -> None:
+    assert data(coterie("-", "-o", "json", stdin=TRACE))["trace"]["file"] == "standard input"
 
 
 def test_a_trace_without_times_is_given_a_pace(folder: Path) -> None:
     (folder / "pods.csv").write_text("name,num_gpu,gpu_milli\na,8,1000\nb,0,0\nc,1,500\n", encoding="utf-8")
 
-    done = coterie(folder, "pods.csv", "--every", "5", "--lasting", "60", "-o", "json")
+    done = coterie("pods.csv", "--every", "5", "--lasting", "60", "-o", "json")
 
     assert [warning["code"] for warning in data(done)["warnings"]] == ["NoGpus", "SharedGpus", "GpusOnly"]
     assert "warning[NoGpus]" in done.stderr
 
 
 def test_a_plot_is_written_and_said_on_standard_error(folder: Path) -> None:
-    done = coterie(folder, "--plot", "out.svg", "-o", "json")
+    done = coterie("--plot", "out.svg", "-o", "json")
 
     data(done)
     assert done.stderr == "plot written to out.svg\n"
@@ -151,12 +149,10 @@ def test_a_plot_is_written_and_said_on_standard_error(folder: Path) -> None:
         (["-", "--cluster", "-"], Exit.USAGE, "standard input can be read once only"),
     ],
 )
-def test_a_wrong_call_says_what_is_wrong_and_what_to_do(
-    folder: Path, arguments: list[str], code: Exit, words: str
-) -> None:
-    done = coterie(folder, *arguments)
+def test_a_wrong_call_says_what_is_wrong_and_what_to_do(arguments: list[str], code: Exit, words: str) -> None:
+    done = coterie(*arguments)
 
-    assert (done.returncode, done.stdout) == (code, "")
+    assert (done.exit_code, done.stdout) == (code, "")
     assert words in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -164,10 +160,10 @@ def test_a_wrong_call_says_what_is_wrong_and_what_to_do(
 def test_a_bad_trace_is_shown_with_its_line(folder: Path) -> None:
     (folder / "bad.csv").write_text("gpus,submit,duration\n8,0,1\n8,soon,1\n", encoding="utf-8")
 
-    done = coterie(folder, "bad.csv")
-    told = coterie(folder, "bad.csv", "-o", "json")
+    done = coterie("bad.csv")
+    told = coterie("bad.csv", "-o", "json")
 
-    assert done.returncode == told.returncode == Exit.INVALID
+    assert done.exit_code == told.exit_code == Exit.INVALID
     assert 'error[InvalidSpec]: column "submit": "soon" is not a number' in done.stderr
     assert "bad.csv:3:3" in done.stderr
     assert json.loads(told.stdout)["errors"][0]["line"] == 3
@@ -176,10 +172,10 @@ def test_a_bad_trace_is_shown_with_its_line(folder: Path) -> None:
 def test_a_cluster_without_levels_needs_a_rule_that_adds_none(folder: Path) -> None:
     (folder / "flat.yaml").write_text("nodes:\n- {name: n1, gpu: 8}\n", encoding="utf-8")
 
-    refused = coterie(folder, "--cluster", "flat.yaml")
-    done = coterie(folder, "--cluster", "flat.yaml", "--rule", "none", "-o", "json")
+    refused = coterie("--cluster", "flat.yaml")
+    done = coterie("--cluster", "flat.yaml", "--rule", "none", "-o", "json")
 
-    assert refused.returncode == Exit.USAGE
+    assert refused.exit_code == Exit.USAGE
     assert "--rule none" in refused.stderr
     assert [warning["code"] for warning in data(done)["warnings"]] == ["NeverFits"]
 

@@ -57,7 +57,6 @@ def test_mixed_sizes_under_one_constraint_fit_in_every_order(order: tuple[str, .
     assert verify(gang, drawing.domains(), found) == []
 
 
-@pytest.mark.xfail(strict=True, reason="a group that conflicts with tasks outside every group is said not to fit alone")
 @pytest.mark.parametrize(
     "rows",
     [

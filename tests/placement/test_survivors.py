@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from coterie.errors import Reason
 from coterie.placement.refusal import Refusal, Verdict
 from coterie.placement.whatif import Release
@@ -12,7 +10,6 @@ from tests.planning.applied import Case, failings
 from tests.planning.building import cluster, drawn, gangs, running, workload
 from tests.planning.test_refusals import contradictions
 
-FORGETS = pytest.mark.xfail(strict=True, reason="refusals and ways out do not know what the gang itself holds")
 TWO_RACKS = "cluster rack of 8\n  rack r1 [8 8 .:other]\n  rack r2 [8 8 8]"
 
 
@@ -62,7 +59,6 @@ def test_a_replacement_never_goes_to_the_node_that_failed() -> None:
     assert one.decision.found.nodes == {"g-0": "r2-1", "g-1": "r2-3"}
 
 
-@FORGETS
 def test_the_nearest_domain_of_a_refusal_is_not_one_that_would_do() -> None:
     """All of the gang would fit r2, but what runs is in r1: r2 is no answer, and not the best."""
     one, _ = planned(TWO_RACKS, "g: 2 x 8gpu required=rack", {"g-0": "r1-1", "g-1": "r1-2"}, drop="r1-2")
@@ -70,7 +66,6 @@ def test_the_nearest_domain_of_a_refusal_is_not_one_that_would_do() -> None:
     assert contradictions(refused(one)) == []
 
 
-@FORGETS
 def test_what_the_gang_itself_holds_is_not_in_its_way() -> None:
     one, _ = planned(TWO_RACKS, "g: 2 x 8gpu required=rack", {"g-0": "r1-1", "g-1": "r1-2"}, drop="r1-2")
 
@@ -78,7 +73,6 @@ def test_what_the_gang_itself_holds_is_not_in_its_way() -> None:
     assert Release("wf") not in [way.change for way in refused(one).ways_out]
 
 
-@FORGETS
 def test_ways_out_count_what_runs_on_the_empty_cluster_too() -> None:
     """Four tasks never fit three nodes, preferred or not."""
     one, case = planned("cluster rack\n  rack r1 [8 8]\n  rack r2 [8]", "g: 4 x 8gpu required=rack", {"g-0": "r1-1"})

@@ -37,7 +37,6 @@ def test_kai_does_not_use_nodes_that_lack_a_label(scheduler: str, verdict: Verdi
     assert plan.verdict is verdict
 
 
-@pytest.mark.xfail(strict=True, reason="a node that is put back into service is no longer hidden from KAI")
 def test_uncordoning_a_node_that_kai_does_not_see_is_no_way_out() -> None:
     drawing = drawn("cluster zone > rack\n  zone a: rack r1 [8]  rack - [8!]")
 

@@ -148,7 +148,6 @@ def test_a_task_outside_every_domain_shows_where_its_labels_end(values: tuple[st
     assert words.domain(values) == text
 
 
-@pytest.mark.xfail(strict=True, reason="the sentences are made for several tasks")
 @pytest.mark.parametrize(
     ("refusal", "wrong"),
     [

@@ -5,7 +5,6 @@ Nothing heavier than typer is imported until a command runs, so that help and co
 
 from __future__ import annotations
 
-import os
 import sys
 
 from coterie.cli.app import app
@@ -16,9 +15,5 @@ def main() -> None:
     """Run `coterie` and exit."""
     try:
         app(prog_name="coterie")
-    except BrokenPipeError:
-        # Whoever read our output has had enough; leave without a word, and let no flush at exit complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(Exit.PIPE)
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)

@@ -13,8 +13,11 @@ from coterie.frontends.fields import FieldDoc, describe_field, similar_fields
 
 def run(topic: str) -> None:
     """Print the page of a reason or the description of a field."""
-    by_name = {reason.value.casefold(): reason for reason in Reason}
-    if reason := by_name.get(topic.casefold()):
+    exact = {reason.value: reason for reason in Reason}
+    folded = {name.casefold(): reason for name, reason in exact.items()}
+    # A field may be called like a reason, but for its first letter: nodesExcluded.
+    reason = exact.get(topic) or (None if describe_field(topic) else folded.get(topic.casefold()))
+    if reason:
         page = files("coterie") / "pages" / f"{reason.value}.md"
         typer.echo(page.read_text(encoding="utf-8").rstrip())
         return

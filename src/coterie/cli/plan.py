@@ -11,7 +11,7 @@ import typer
 from coterie.cli.changes import parse_changes
 from coterie.cli.codes import Exit
 from coterie.cli.output import Output, safe
-from coterie.cli.report import print_data
+from coterie.cli.screen import show_data
 from coterie.cli.source import Source, collect, read_cluster, read_input, read_pools, shown, warn
 from coterie.cli.tables import plan_lines
 from coterie.errors import Fault, SpecErrors, UsageError
@@ -56,7 +56,12 @@ class Ask:
 
     def command(self) -> list[str]:
         """Return the call again, without its output format: what a way out is added to."""
-        words = ["coterie", "plan", *self.files]
+        # A name that begins with a dash would be taken for an option; ./ keeps it a name.
+        words = [
+            "coterie",
+            "plan",
+            *(f"./{file}" if file.startswith("-") and file != "-" else file for file in self.files),
+        ]
         for option, value in (
             ("--cluster", self.cluster),
             ("--config", self.config),
@@ -103,7 +108,7 @@ def run(ask: Ask) -> None:
 def _print(ask: Ask, plans: list[tuple[Plan, float]]) -> None:
     if ask.output in {Output.JSON, Output.YAML}:
         data = [plan_json(plan, command=ask.command(), elapsed_ms=elapsed) for plan, elapsed in plans]
-        print_data(data[0] if len(ask.files) == 1 else data, ask.output)
+        show_data(data[0] if len(ask.files) == 1 else data, ask.output)
     elif ask.output is Output.NAME:
         for plan, _ in plans:
             for gang in plan.gangs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -12,6 +12,7 @@ import typer
 
 from coterie.cli.codes import Exit
 from coterie.cli.output import Output, safe
+from coterie.cli.screen import show_data
 from coterie.errors import CoterieError, Fault, NotFound, Place, SpecErrors, Unavailable, UsageError
 
 _CODES: dict[type[CoterieError], Exit] = {
@@ -30,14 +31,18 @@ def reporting(output: Output, *, debug: bool = False) -> Iterator[None]:
         if output in {Output.JSON, Output.YAML}:
             from coterie.planning.report import errors_json
 
-            print_data(errors_json(error.faults), output)
+            show_data(errors_json(error.faults), output)
         else:
             print_faults(error.faults)
         raise typer.Exit(Exit.INVALID) from None
     except CoterieError as error:
         fail(str(error), error.hint)
         raise typer.Exit(_CODES.get(type(error), Exit.FAILED)) from None
-    except (typer.Exit, BrokenPipeError, KeyboardInterrupt):
+    except BrokenPipeError:
+        # Whoever read our output has had enough; leave without a word, and let no flush at exit complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(Exit.PIPE) from None
+    except (typer.Exit, KeyboardInterrupt):
         raise
     except OSError as error:
         fail(f"{error.filename or 'output'}: {error.strerror or error}")
@@ -49,16 +54,6 @@ def reporting(output: Output, *, debug: bool = False) -> Iterator[None]:
         raise typer.Exit(Exit.FAILED) from None
 
 
-def print_data(data: object, output: Output) -> None:
-    """Print an object as JSON or YAML on standard output."""
-    if output is Output.YAML:
-        import yaml
-
-        typer.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), nl=False)
-    else:
-        typer.echo(json.dumps(data, indent=2, ensure_ascii=False))
-
-
 def fail(message: str, hint: str = "") -> None:
     """Say one error on standard error."""
     typer.echo(f"error: {safe(message)}", err=True)
@@ -68,8 +63,6 @@ def fail(message: str, hint: str = "") -> None:
 
 def fancy() -> bool:
     """Tell whether standard error is a terminal that wants colours and rules."""
-    import os
-
     return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

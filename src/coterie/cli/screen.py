@@ -8,8 +8,9 @@ import shutil
 import sys
 from collections.abc import Iterable
 
+import yaml
+
 from coterie.cli.output import Output
-from coterie.cli.report import print_data
 from coterie.rendering.text import ASCII, BLOCKS, Style
 
 _PLAIN = str.maketrans({"…": "...", "×": "x", "›": ">", "·": "-"})
@@ -36,14 +37,21 @@ def show(lines: Iterable[str]) -> None:
 
 
 def show_data(data: object, output: Output) -> None:
-    """Print an object as JSON or YAML; in JSON, characters that could drive a terminal are escaped."""
-    if output is not Output.JSON:
-        print_data(data, output)
+    """Print an object as JSON or YAML, with characters that could drive a terminal escaped."""
+    if output is Output.YAML:
+        text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+        if not _harmless(text):
+            text = yaml.safe_dump(data, sort_keys=False)
+        show([text.rstrip("\n")])
         return
     text = json.dumps(data, indent=2, ensure_ascii=False)
-    if not text.isascii():
-        text = "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
+    if not _harmless(text):
+        text = "".join(char if _harmless(char) else json.dumps(char)[1:-1] for char in text)
     show([text])
+
+
+def _harmless(text: str) -> bool:
+    return all(char.isprintable() or char == "\n" for char in text)
 
 
 def _carries(text: str, encoding: str) -> bool:

@@ -43,6 +43,7 @@ class Capacity:
         self.domains = domains
         self.free = free
         self.usable = usable
+        self.visible: Bools = np.ones(len(domains), dtype=bool)
         self._lift_transient = lift_transient
         self._fits: dict[Shape, Fit] = {}
         self._compiled: dict[int, tuple[Gang, Problem]] = {}
@@ -64,7 +65,13 @@ class Capacity:
 
     def copy(self) -> Capacity:
         """Return an independent capacity with the same content."""
-        return Capacity(self.domains, self.free.copy(), self.usable.copy(), lift_transient=self._lift_transient)
+        twin = Capacity(self.domains, self.free.copy(), self.usable.copy(), lift_transient=self._lift_transient)
+        twin.visible = self.visible
+        return twin
+
+    def hide(self, hidden: Bools) -> None:
+        """Take nodes out of sight for good, before anything is asked: unlike a cordon, nothing brings them back."""
+        self.visible = self.visible & ~hidden
 
     def compiled(self, gang: Gang) -> Problem:
         """Return a gang without anchors compiled for this topology; asking again for the same object is free."""
@@ -110,7 +117,7 @@ class Capacity:
         known = all(row >= 0 for row, _ in asked)
         rows = np.array([row for row, _ in asked if row >= 0], dtype=np.int64)
         need = np.array([[need] for row, need in asked if row >= 0], dtype=np.int64)
-        mask = eligible(shape, cluster, lift_transient=self._lift_transient)[self.domains.order] & known
+        mask = eligible(shape, cluster, lift_transient=self._lift_transient)[self.domains.order] & known & self.visible
         fits = _count(self.free[rows], need, mask & self.usable)
         sums = tuple(sum_up(fits, tier.start, tier.end) for tier in self.domains.tiers)
         return Fit(rows, need, mask, fits, sums, int(fits.sum()))

@@ -87,10 +87,13 @@ def _shrink(sizes: list[int], count: int, slack: int) -> list[int]:
     """Pick `count` indices of the rising list `sizes`: its top ones, each lowered as far as the slack allows."""
     taken: list[int] = []
     used: set[int] = set()
+    after: dict[int, int] = {}  # where to go on from a start that was used before
     for top in range(len(sizes) - count, len(sizes)):
-        low = bisect_left(sizes, sizes[top] - slack)
+        start = bisect_left(sizes, sizes[top] - slack)
+        low = after.get(start, start)
         while low in used:
             low += 1
+        after[start] = low + 1
         slack -= sizes[top] - sizes[low]
         taken.append(low)
         used.add(low)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 
-from coterie.gang.tree import Gang, Shape, Task
+from coterie.gang.tree import Shape, Task
 from coterie.placement.bench import EVERYWHERE, Item, Region
 from coterie.placement.budget import DEFAULT_BUDGET, Budget, Exhausted
 from coterie.placement.capacity import Capacity
@@ -19,13 +20,19 @@ SHOWN_DOMAINS = 3
 SHOWN_HOLDERS = 5
 
 
-def nearest(gang: Gang, level: str | None, capacity: Capacity, *, short: bool = False) -> tuple[Nearest, ...]:
-    """Return the domains of a level that hold most of a gang's tasks, best first; without a level, the cluster.
+def nearest(
+    tasks: tuple[Task, ...],
+    level: str | None,
+    capacity: Capacity,
+    *,
+    short: bool = False,
+    only: tuple[str, ...] | None = None,
+) -> tuple[Nearest, ...]:
+    """Return the domains of a level that hold most of these tasks, best first; without a level, the cluster.
 
     With `short`, only domains that lack something are looked at: where several groups compete, those are the ones in
-    which a little more room would help.
+    which a little more room would help. With `only`, that one domain is all there is to look at.
     """
-    tasks = gang.all_tasks()
     if level is None:
         return (Nearest((), _most(tasks, EVERYWHERE, capacity), len(tasks)),)
     index = capacity.domains.topology.index(level)
@@ -34,18 +41,26 @@ def nearest(gang: Gang, level: str | None, capacity: Capacity, *, short: bool = 
         estimate = np.where(estimate < len(tasks), estimate, -1)
     order = [one for one in np.argsort(-estimate, kind="stable")[:SHOWN_DOMAINS].tolist() if estimate[one] >= 0]
     values = capacity.domains.tiers[index].values
+    if only is not None:
+        order = [values.index(only)]
     found = [Nearest(values[one], _most(tasks, Region(index, (one,)), capacity), len(tasks)) for one in order]
     return tuple(sorted(found, key=lambda near: -near.fits))
 
 
-def holders(level: str | None, best: tuple[Nearest, ...], now: Capacity) -> tuple[Holder, ...]:
-    """Return who holds GPUs in the best domains, those of the best domain first, the largest first."""
+def holders(
+    level: str | None, best: tuple[Nearest, ...], now: Capacity, anchors: Mapping[str, str]
+) -> tuple[Holder, ...]:
+    """Return who holds GPUs in the best domains, those of the best domain first, the largest first.
+
+    The gang's own running tasks, given by `anchors`, hold nothing against it.
+    """
     domains = now.domains
     held: Counter[tuple[str, tuple[str, ...]]] = Counter()
     gpu = domains.cluster.resource(GPU)
     rank = {near.domain: place for place, near in enumerate(best)}
+    own = {pod.owner for pod in domains.cluster.pods if pod.member and anchors.get(pod.member.task) == pod.node}
     for index, pod in enumerate(domains.cluster.pods):
-        if pod.daemon:
+        if pod.daemon or pod.owner in own:
             continue
         domain = _domain(domains, level, domains.position[pod.node])
         if domain in rank:
@@ -95,6 +110,6 @@ def _size(shape: Shape, capacity: Capacity) -> float:
     shares = [0.0]
     for name, amount in shape.requests:
         row = cluster.resource(name)
-        whole = float(capacity.free[row].sum(dtype=np.float64)) if row >= 0 else 0.0
+        whole = max(0.0, float(capacity.free[row].sum(dtype=np.float64))) if row >= 0 else 0.0
         shares.append(amount / (whole + 1.0))
     return max(shares)

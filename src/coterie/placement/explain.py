@@ -18,7 +18,7 @@ from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
 from coterie.placement.evidence import holders, nearest
-from coterie.placement.refusal import Decision, Refusal, Verdict
+from coterie.placement.refusal import Decision, Nearest, Refusal, Verdict
 from coterie.placement.remedies import Remedies
 
 # Questions asked for an explanation are cut shorter than the main one: an unanswered one is merely not offered.
@@ -40,11 +40,13 @@ def decide(
         return Decision(Verdict.PLACED, found=found)
     if not found.proved:
         return Decision(Verdict.UNDECIDED, refusal=Refusal(Reason.UNDECIDED, wanted=len(gang.all_tasks())))
-    ever = place(gang, _with_survivors(gang, empty, anchors), anchors=anchors, budget=budget)
+    bare = _with_survivors(gang, empty, anchors)
+    ever = place(gang, bare, anchors=anchors, budget=budget)
     never = isinstance(ever, Absent) and ever.proved
-    case = _Case(gang, now, empty if never else now, anchors)
-    refusal = case.refusal(never=never)
-    return Decision(Verdict.IMPOSSIBLE if never else Verdict.WAITING, refusal=refusal)
+    refusal = _Case(gang, now, bare if never else now, anchors).refusal(never=never)
+    # Tasks that run where they should not do so only until they end or their nodes are labelled again.
+    final = never and refusal.reason is not Reason.LEVEL_LOST
+    return Decision(Verdict.IMPOSSIBLE if final else Verdict.WAITING, refusal=refusal)
 
 
 def _with_survivors(gang: Gang, empty: Capacity, anchors: Mapping[str, str]) -> Capacity:
@@ -60,10 +62,18 @@ def _with_survivors(gang: Gang, empty: Capacity, anchors: Mapping[str, str]) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Binding:
-    """What stands in the way: one group that does not fit alone, or several that do not fit together."""
+    """What stands in the way: one group that does not fit alone, or several that do not fit together.
+
+    `beside` says that the tasks without a group are among those that do not fit together.
+    """
 
     groups: tuple[Group, ...] = ()
     parent: Group | None = None
+    beside: bool = False
+
+    @property
+    def rivals(self) -> bool:
+        return len(self.groups) > 1 or self.beside
 
     @property
     def path(self) -> Path:
@@ -95,7 +105,7 @@ class _Case:
         if self._fails(edits.unconstrained(self.gang)):
             return self._told(Reason.NEVER_FITS if never else Reason.NO_CAPACITY, _Binding())
         binding = self._binding()
-        if len(binding.groups) == 1:
+        if not binding.rivals:
             unlabelled, labelled = self._labels(binding.groups[0])
             if not labelled:
                 return self._told(Reason.NODES_UNLABELLED, binding, unlabelled=unlabelled)
@@ -106,26 +116,42 @@ class _Case:
         self, reason: Reason, binding: _Binding, *, excluded: tuple[str, ...] = (), unlabelled: int = 0
     ) -> Refusal:
         domains, level = self.capacity.domains, binding.level
-        about = edits.only(self.gang, binding.groups) if binding.groups else self.gang
-        rivals = len(binding.groups) > 1
-        if rivals:
-            about = edits.only(self.gang, [max(binding.groups, key=lambda group: len(tuple(group.all_tasks())))])
-        best = nearest(about, level, self.capacity, short=rivals)
-        held = holders(level, best, self.now) if self.capacity is self.now else ()
+        # Of groups that compete, the largest is the one to find room for.
+        group = max(binding.groups, key=lambda group: len(tuple(group.all_tasks())), default=None)
+        tasks = group.all_tasks() if group else self.gang.all_tasks()
+        missing = tuple(task for task in sorted(tasks, key=lambda task: task.rank) if task.name not in self.anchors)
+        home = self._home(group) if group else None
+        best: tuple[Nearest, ...] = ()
+        if missing and reason is not Reason.LEVEL_LOST:
+            best = nearest(missing, level, self.capacity, short=binding.rivals, only=home)
+        held = holders(level, best, self.now, self.anchors) if self.capacity is self.now else ()
         search = Remedies(self.gang, self.now, self.capacity, self.anchors, SIDE_BUDGET)
         return Refusal(
             reason=reason,
             path=binding.path,
             level=level,
-            wanted=len(about.all_tasks()),
+            wanted=len(missing),
             domains=len(domains.tiers[domains.topology.index(level)]) if level else 0,
             best=best,
             holders=held,
             ways_out=search.find(binding.path, level, [near.domain for near in best], held),
-            together=tuple(group.path for group in binding.groups) if rivals else (),
+            together=tuple(one.path for one in binding.groups) if binding.rivals else (),
+            beside=binding.beside,
+            home=home or (),
             excluded=excluded,
             unlabelled=unlabelled,
         )
+
+    def _home(self, group: Group) -> tuple[str, ...] | None:
+        """Return the domain in which a required group already runs, if it does, in one."""
+        tier = self.now.domains.tiers[self.now.domains.topology.index(group.level)]
+        positions = self.now.domains.position
+        where = {
+            int(tier.of[positions[self.anchors[task.name]]]) for task in group.all_tasks() if task.name in self.anchors
+        }
+        if not group.required or len(where) != 1 or -1 in where:
+            return None
+        return tier.values[where.pop()]
 
     def _lost(self) -> Group | None:
         """Return a required group whose running tasks are no longer in one domain, if there is one."""
@@ -150,7 +176,9 @@ class _Case:
             if not group.groups or self._fails(edits.only(self.gang, [edits.flat(group)])):
                 return _Binding((group,))
             return _Binding(self._fewest(group.groups, group), group)
-        return _Binding(self._fewest(self.gang.groups, None))
+        groups = self._fewest(self.gang.groups, None)
+        beside = bool(self.gang.tasks) and not self._fails(edits.only(self.gang, groups))
+        return _Binding(groups, beside=beside)
 
     def _fewest(self, groups: tuple[Group, ...], parent: Group | None) -> tuple[Group, ...]:
         """Leave out groups one by one as long as the rest still does not fit."""

@@ -59,6 +59,8 @@ class Refusal:
     holders: tuple[Holder, ...] = ()
     ways_out: tuple[WayOut, ...] = ()
     together: tuple[Path, ...] = ()  # the groups that fit alone, but not with each other
+    beside: bool = False  # the tasks without a group are among those
+    home: tuple[str, ...] = ()  # the domain where the binding group already runs
     excluded: tuple[str, ...] = ()  # nodes the user excluded
     unlabelled: int = 0  # eligible nodes without the level's label
     quota: tuple[int, int] = (0, 0)  # GPUs in use beside this gang, and the pool's limit

@@ -142,9 +142,9 @@ class Planner:
 
 
 def _hide_unlabelled(capacity: Capacity) -> None:
-    """Take nodes that lack any level's label out of service: KAI does not see them for a gang with constraints."""
+    """Hide nodes that lack any level's label: KAI does not see them for a gang with constraints."""
     for tier in capacity.domains.tiers:
-        capacity.usable &= tier.of >= 0
+        capacity.hide(tier.of < 0)
 
 
 def _gpus(amounts: Ints, cluster: Cluster) -> int:

@@ -57,24 +57,31 @@ def message(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) 
     """Return one sentence that says why a gang is not placed."""
     best = refusal.best[0] if refusal.best else None
     level = refusal.level
+    lone = refusal.wanted == 1
+    all_tasks = "the task" if lone else f"all {refusal.wanted} tasks"
     match refusal.reason:
+        case _ if refusal.home and refusal.reason in {Reason.NO_DOMAIN_FITS, Reason.NEVER_FITS}:
+            ever = "now" if refusal.reason is Reason.NO_DOMAIN_FITS else "even when empty"
+            others = "the other task" if lone else f"the other {refusal.wanted} tasks"
+            room = f"room for only {best.fits} of {others}" if best and best.fits else f"no room for {others}"
+            return f"{domain(refusal.home)}, where {_of(refusal, gang)} already runs, has {room} {ever}"
+        case Reason.NO_CAPACITY if lone:
+            return "its task fits on no node now"
         case Reason.NO_CAPACITY:
-            fits = best.fits if best else 0
-            return f"only {fits} of {count(refusal.wanted, 'task')} fit now, wherever they are put"
+            return f"only {best.fits if best else 0} of {refusal.wanted} tasks fit now, wherever they are put"
         case Reason.NO_DOMAIN_FITS:
-            return f"no {level} can hold all {count(refusal.wanted, 'task')} of {_of(refusal, gang)} now{_best(best)}"
+            return f"no {level} can hold {all_tasks} of {_of(refusal, gang)} now{_best(best)}"
         case Reason.NEVER_FITS if refusal.together:
-            return f"{_groups(refusal.together)} fit alone, but not together, not even on the empty cluster"
+            return f"{_groups(refusal)} fit alone, but not together, not even on the empty cluster"
         case Reason.NEVER_FITS if level:
-            return (
-                f"no {level} is large enough for the {count(refusal.wanted, 'task')} of {_of(refusal, gang)}, "
-                f"not even when empty{_best(best)}"
-            )
+            size = "the task" if lone else f"the {refusal.wanted} tasks"
+            return f"no {level} is large enough for {size} of {_of(refusal, gang)}, not even when empty{_best(best)}"
+        case Reason.NEVER_FITS if lone:
+            return "its task fits on no node, not even on an empty one"
         case Reason.NEVER_FITS:
-            fits = best.fits if best else 0
-            return f"the empty cluster holds only {fits} of {count(refusal.wanted, 'task')}"
+            return f"the empty cluster holds only {best.fits if best else 0} of {refusal.wanted} tasks"
         case Reason.GROUPS_CONFLICT:
-            return f"{_groups(refusal.together)} fit alone, but not together"
+            return f"{_groups(refusal)} fit alone, but not together"
         case Reason.NODES_UNLABELLED:
             label = topology.label(level) if level else ""
             guess = did_you_mean(label, (key for key in cluster.columns if key != label))
@@ -140,14 +147,16 @@ def _best(best: Nearest | None) -> str:
     return f": the best, {domain(best.domain)}, fits {best.fits}" if best else ""
 
 
-def _groups(paths: Sequence[Path]) -> str:
-    shown = paths[:_SHOWN_GROUPS]
-    levels = {path[-1][0] for path in paths}
-    if len(levels) == 1:
+def _groups(refusal: Refusal) -> str:
+    shown = refusal.together[:_SHOWN_GROUPS]
+    levels = {path[-1][0] for path in refusal.together}
+    if len(levels) == 1 and len(refusal.together) > 1:
         names = [f'"{path[-1][1]}"' for path in shown]
         start = f"{levels.pop()} groups "
     else:
         names, start = [group_name(path) for path in shown], ""
-    if len(paths) > len(shown):
-        names.append(f"{len(paths) - len(shown)} more")
-    return f"{start}{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else f"{start}{names[0]}"
+    if len(refusal.together) > len(shown):
+        names.append(f"{len(refusal.together) - len(shown)} more")
+    if refusal.beside:
+        names.append("the tasks without a group")
+    return f"{start}{', '.join(names[:-1])} and {names[-1]}"

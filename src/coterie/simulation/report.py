@@ -1,0 +1,104 @@
+"""A simulation as data and in words: what was compared, by which measure, and what came out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coterie.simulation.measures import Figures, Series
+from coterie.simulation.simulate import Result
+
+VERSION = 1
+
+Json = dict[str, Any]
+
+
+def fragmentation_words(result: Result) -> str:
+    """Say precisely what is measured as fragmentation, as a sentence."""
+    rule = result.rule
+    where = f"in one {rule.level}" if rule.level else "on the cluster"
+    return (
+        f"1 - (pods of {rule.node_gpus} GPUs that fit {where} now, at best) / (those that would if all free GPUs stood "
+        f"together, at most {rule.pods_per_domain}); counted while at least {rule.node_gpus} GPUs are free"
+    )
+
+
+def queue_words(result: Result) -> str:
+    """Say how jobs wait, as a sentence."""
+    return (
+        "first come, first served; a job that waits holds nobody back until "
+        f"{result.window:,} jobs have been passed over"
+    )
+
+
+def duration(seconds: float) -> str:
+    """Return a time with three digits or so, in the unit that suits it."""
+    for unit, size, most in (("s", 1, 120), ("min", 60, 120), ("h", 3600, 72)):
+        if seconds < size * most:
+            return f"{seconds / size:.0f} {unit}" if unit == "s" else f"{seconds / size:.1f} {unit}"
+    return f"{seconds / 86400:,.1f} d"
+
+
+def simulation_json(result: Result, *, trace: str, pool: str, timing: bool = True) -> Json:
+    """Return a simulation as data. Times are in seconds from the first submission, shares between 0 and 1."""
+    rule = result.rule
+    return {
+        "version": VERSION,
+        "trace": {"file": trace, "kind": result.trace.kind, "jobs": len(result.trace.jobs)},
+        "cluster": {"pool": pool, "nodes": len(rule.domains), "gpus": result.gpus},
+        "rule": {
+            "level": rule.level,
+            "preferred_level": rule.coarser if rule.level else None,
+            "node_gpus": rule.node_gpus,
+            "domain_gpus": rule.domain_gpus if rule.level else None,
+            "words": rule.words(),
+        },
+        "queue": {"window": result.window, "words": queue_words(result)},
+        "fragmentation": fragmentation_words(result),
+        "jobs": len(result.jobs),
+        "gpu_hours": round(result.gpu_hours, 3),
+        "policies": [
+            _policy(figures, series, timing=timing)
+            for figures, series in zip(result.figures, result.series, strict=True)
+        ],
+        "warnings": [{"code": notice.code, "message": notice.message} for notice in result.notices],
+    }
+
+
+def _policy(figures: Figures, series: Series, *, timing: bool) -> Json:
+    waits = figures.waits
+    spent = {
+        "asked": figures.asked,
+        "elapsed_ms": round(figures.elapsed_s * 1000, 3),
+        "placements_per_s": round(figures.started / figures.elapsed_s, 1) if figures.elapsed_s else None,
+    }
+    return {
+        "name": figures.policy,
+        "started": figures.started,
+        "never_started": figures.jobs - figures.started,
+        "wait_s": None
+        if waits is None
+        else {name: round(getattr(waits, name), 3) for name in ("mean", "median", "p95", "longest")},
+        "makespan_s": round(figures.makespan_s, 3),
+        "gpu_use": _share(figures.gpu_use),
+        "gpu_use_waiting": _share(figures.gpu_use_waiting),
+        "fragmentation": _share(figures.fragmentation),
+        "fragmentation_waiting": _share(figures.fragmentation_waiting),
+        "preferred": {
+            "jobs": figures.preferring,
+            "missed": figures.missed,
+            "missed_share": _share(figures.missed_share),
+        },
+        "violations": figures.violations,
+        "undecided": figures.undecided,
+        **({"stats": spent} if timing else {}),
+        "series": {
+            "time_s": [round(time, 3) for time in series.time_s],
+            "gpu_use": [round(value, 6) for value in series.gpu_use],
+            "waiting": [round(value, 4) for value in series.waiting],
+            "fragmentation": [_share(value) for value in series.fragmentation],
+        },
+    }
+
+
+def _share(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)

@@ -1,0 +1,121 @@
+"""The same trace on the same cluster through several policies, one after the other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from coterie.errors import Notice
+from coterie.placement.capacity import Capacity
+from coterie.placement.engine import Absent, place
+from coterie.simulation.measures import Figures, Series, figures, series
+from coterie.simulation.policies import POLICIES
+from coterie.simulation.replay import DEFAULT_WINDOW, Clock, Gauge, Run, replay
+from coterie.simulation.rule import Layout, Rule
+from coterie.simulation.trace import Job, Trace
+
+_SPANS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came out: the jobs that were replayed, and per policy what happened, in full, in sum, and over time."""
+
+    trace: Trace
+    rule: Rule
+    window: int
+    gpus: int
+    jobs: tuple[Job, ...]
+    runs: tuple[Run, ...]
+    figures: tuple[Figures, ...]
+    series: tuple[Series, ...]
+    notices: tuple[Notice, ...]
+
+    @property
+    def gpu_hours(self) -> float:
+        """What the jobs hold in all."""
+        return sum(job.gpus * job.duration_s for job in self.jobs) / 3600
+
+
+# Told the policy, jobs in all, jobs that are through, and the time of the trace.
+Progress = Callable[[str, int, int, float], None]
+
+
+def simulate(
+    trace: Trace,
+    rule: Rule,
+    capacity: Capacity,
+    policies: Sequence[str],
+    *,
+    window: int = DEFAULT_WINDOW,
+    progress: Progress = lambda _policy, _jobs, _done, _time_s: None,
+    clock: Clock = lambda: 0.0,
+) -> Result:
+    """Replay a trace by each policy, always from the given capacity, which stays as it is.
+
+    Jobs that are proved not to fit even before any other has started are left out for all policies. `progress` is told
+    of every event.
+    """
+    gauge = Gauge.of(rule, capacity)
+    layouts = _layouts(rule, capacity, gauge, {job.gpus for job in trace.jobs})
+    jobs = tuple(job for job in trace.jobs if job.gpus in layouts)
+    runs = tuple(
+        replay(
+            name,
+            POLICIES[name],
+            jobs,
+            layouts,
+            capacity.copy(),
+            gauge,
+            window=window,
+            progress=partial(progress, name, len(jobs)),
+            clock=clock,
+        )
+        for name in policies
+    )
+    found = tuple(figures(run, jobs) for run in runs)
+    end_s = max((one.makespan_s for one in found), default=0.0)
+    return Result(
+        trace,
+        rule,
+        window,
+        gauge.gpus,
+        jobs,
+        runs,
+        found,
+        tuple(series(run, end_s, _SPANS) for run in runs),
+        tuple(_notices(trace, layouts, found)),
+    )
+
+
+def _layouts(rule: Rule, capacity: Capacity, gauge: Gauge, sizes: set[int]) -> dict[int, Layout]:
+    """Lay out jobs of every size that may fit; those that need more GPUs than there are need no proof."""
+    found = {}
+    for gpus in sorted(sizes):
+        if gpus > gauge.gpus:
+            continue
+        layout = rule.layout(gpus)
+        answer = place(layout.gang, capacity)
+        if not (isinstance(answer, Absent) and answer.proved):
+            found[gpus] = layout
+    return found
+
+
+def _notices(trace: Trace, layouts: dict[int, Layout], found: Sequence[Figures]) -> Iterator[Notice]:
+    yield from trace.notices
+    never = Counter(job.gpus for job in trace.jobs if job.gpus not in layouts)
+    if never:
+        sizes = ", ".join(f"{count:,} of {gpus:,} GPUs" for gpus, count in sorted(never.items())[:8])
+        more = ", …" if len(never) > 8 else ""
+        yield Notice("NeverFits", f"jobs that can never fit are left out for all policies: {sizes}{more}")
+    for one in found:
+        if left := one.jobs - one.started:
+            yield Notice(
+                "NeverStarted",
+                f"{one.policy} never finds a place for {left:,} of {one.jobs:,} jobs, though there is one: "
+                "they do not count in its waits",
+            )
+        if one.undecided:
+            yield Notice("Undecided", f"{one.policy} gave up its search {one.undecided:,} times: these jobs waited on")
