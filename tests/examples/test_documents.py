@@ -156,7 +156,7 @@ def test_every_model_has_a_section() -> None:
     assert documented == there
 
 
-@pytest.mark.parametrize("command", ["plan", "explain"])
+@pytest.mark.parametrize("command", ["plan", "explain", "check", "map", "fit", "render"])
 def test_the_options_of_a_command_are_documented_and_those_documented_exist(command: str) -> None:
     section = _section((ROOT / "docs/cli.md").read_text(encoding="utf-8"), f"coterie {command}")
     commands = getattr(typer.main.get_command(app), "commands")  # noqa: B009 - typer hides the type of its groups

@@ -61,14 +61,6 @@ def place(
 Solution = dict[str, int]
 
 
-class _Unproved(Exception):  # noqa: N818 - it carries a result; it is caught, never shown
-    """Raised when steps run out before a solution is proved to be the best."""
-
-    def __init__(self, best: Solution) -> None:
-        super().__init__()
-        self.best = best
-
-
 class _Question:
     """One gang on one capacity, asked with different limits."""
 
@@ -85,34 +77,38 @@ class _Question:
         if levels and (ideal := self._try(least)) is not None:
             return ideal, True
         best = self._ask({})
-        if best is None or not levels:
-            return best, True
-        try:
-            return self._improve(best, levels, least), True
-        except _Unproved as ended:
-            return ended.best, False
+        return (best, True) if best is None or not levels else self._improve(best, levels, least)
 
-    def _improve(self, best: Solution, levels: Sequence[int], least: Mapping[int, int]) -> Solution:
-        """Settle one level after the other, finest first; raise `_Unproved` with the best so far when steps run out.
+    def _improve(self, best: Solution, levels: Sequence[int], least: Mapping[int, int]) -> tuple[Solution, bool]:
+        """Settle one level after the other, finest first, by halving the range in which its cost lies.
 
-        At every limit the coarser levels are first held to their lower bounds: if that works, all is settled at once,
-        and holding them short makes the answer quick either way.
+        A question that takes too long counts as a no, and then nothing is proved any more; the search goes on, because
+        a better solution is worth having without a proof.
         """
         settled: dict[int, int] = {}
+        proved = True
         for number, level in enumerate(levels):
-            most = _costs(self._problem, self._capacity, best)[level]
-            coarser = {other: least[other] for other in levels[number + 1 :]}
-            for limit in range(least[level], most + 1):
+            low, high = least[level], self._cost(best, level)
+            while low < high:
+                limit = (low + high) // 2
                 try:
-                    if (ideal := self._try({**settled, level: limit, **coarser})) is not None:
-                        return ideal
-                    if limit < most and (better := self._ask({**settled, level: limit})) is not None:
-                        best, most = better, limit
-                        break
+                    with self._budget.at_most(self._budget.steps // 4):
+                        better = self._ask({**settled, level: limit})
                 except Exhausted:
-                    raise _Unproved(best) from None
-            settled[level] = most
-        return best
+                    better, proved = None, False
+                if better is None:
+                    low = limit + 1
+                else:
+                    best, high = better, self._cost(better, level)
+            settled[level] = high
+            # With this level settled, all coarser ones may be as good as can be at once.
+            coarser = {other: least[other] for other in levels[number + 1 :]}
+            if coarser and (ideal := self._try({**settled, **coarser})) is not None:
+                return ideal, proved
+        return best, proved
+
+    def _cost(self, solution: Solution, level: int) -> int:
+        return _costs(self._problem, self._capacity, solution)[level]
 
     def _try(self, limits: Mapping[int, int]) -> Solution | None:
         """Ask with a part of the budget: that it is not found is no proof, and must leave steps for one."""

@@ -196,19 +196,30 @@ class Search:
         homes = self._branches[job.branch].homes
         if not len(good):
             return
+        fullness = self._fullness(job, domains)
         seen: set[object] = set()
         if not homes:
-            first = int(good[total[good].argmin()])
+            tied = good[total[good] == total[good].min()]
+            first = int(tied[fullness[tied].argmin()])
             yield int(domains[first])
             seen.add(self._symmetry.twin(level, int(domains[first]), named))
             good = good[good != first]
-        for domain in sorted(
-            domains[good[np.argsort(total[good], kind="stable")]].tolist(), key=lambda d: d not in homes
-        ):
+        order = domains[good[np.lexsort((good, fullness[good], total[good]))]].tolist()
+        for domain in sorted(order, key=lambda domain: domain not in homes):
             twin = self._symmetry.twin(level, domain, named)
             if domain in homes or twin not in seen:
                 seen.add(twin)
                 yield domain
+
+    def _fullness(self, job: Job, domains: Ints) -> Ints:
+        """Return the room around each domain, one level up: of equally tight ones, those in the fullest go first."""
+        level = self._branches[job.branch].level
+        around: Ints = np.zeros(len(domains), dtype=np.int64)
+        if level:
+            parents = self._tiers[level].parent[domains]
+            for shape in self._outline.shapes(job.amounts):
+                around += self._ledger.room(level - 1, shape)[parents]
+        return around
 
     def _spreads(self, job: Job, rest: Agenda, named: Named) -> Iterator[tuple[int, ...]]:
         """Yield sets of two or more domains that can hold a preferred job by counting, smallest sets first."""
