@@ -25,7 +25,7 @@ class Tally:
 
     worlds: int = 0
     feasible: int = 0
-    undecided: int = 0
+    unproved: int = 0
     slowest: Verdict | None = None
     wrong: list[Verdict] = field(default_factory=list)
 
@@ -33,7 +33,7 @@ class Tally:
         """Count one world."""
         self.worlds += 1
         self.feasible += verdict.feasible
-        self.undecided += verdict.undecided
+        self.unproved += bool(verdict.unproved)
         if self.slowest is None or verdict.seconds > self.slowest.seconds:
             self.slowest = verdict
         if verdict.wrong:
@@ -42,7 +42,7 @@ class Tally:
     def __str__(self) -> str:
         return (
             f"{self.worlds} worlds: {self.feasible} feasible, {self.worlds - self.feasible} infeasible, "
-            f"{len(self.wrong)} disagreements, {self.undecided} undecided"
+            f"{len(self.wrong)} disagreements, {self.unproved} not proved"
         )
 
 
@@ -60,12 +60,13 @@ def _judge_seed(seed: int) -> Verdict:
 
 
 def compare(found: Iterable[Verdict], tally: Tally, count: int) -> None:
-    """Count verdicts as they come, telling of each disagreement at once and of the progress now and then."""
+    """Count verdicts as they come; tell of disagreements and missing proofs at once, of progress now and then."""
     begun = told = time.monotonic()
     for verdict in found:
         tally.add(verdict)
-        if verdict.wrong:
-            sys.stdout.write(f"{verdict.name}: {'; '.join(verdict.wrong)}\n")
+        if verdict.wrong or verdict.unproved:
+            told_of = ["DISAGREES", *verdict.wrong] if verdict.wrong else [verdict.unproved]
+            sys.stdout.write(f"{verdict.name}: {'; '.join(told_of)}\n")
             sys.stdout.flush()
         now = time.monotonic()
         if now - told > 5 or tally.worlds == count:

@@ -18,12 +18,12 @@ from tests.property.worlds import World
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of one world: what is true of it, and what the engine got wrong, if anything."""
+    """What came of one world: what is true of it, what the engine got wrong, and what it left unproved."""
 
     name: str
     feasible: bool
     wrong: tuple[str, ...] = ()
-    undecided: bool = False
+    unproved: str = ""
     steps: int = 0
     seconds: float = 0.0
 
@@ -35,11 +35,11 @@ def answer(world: World, budget: int = DEFAULT_BUDGET) -> Found | Absent:
 
 
 def judge(world: World, budget: int = DEFAULT_BUDGET) -> Verdict:
-    """Compare the engine's answer with the solver's; an answer without proof is wrong at these sizes."""
+    """Compare the engine's answer with the solver's; an answer without proof claims nothing, and is told apart."""
     try:
         truth = optimum(world.gang, world.domains, world.anchors, world.room)
     except GaveUpError as failure:
-        return Verdict(world.name, feasible=False, wrong=(f"the solver gave up: {failure}",), undecided=True)
+        return Verdict(world.name, feasible=False, unproved=f"the solver gave up: {failure}")
     begun = time.perf_counter()
     try:
         given = answer(world, budget)
@@ -49,7 +49,7 @@ def judge(world: World, budget: int = DEFAULT_BUDGET) -> Verdict:
         world.name,
         feasible=truth is not None,
         wrong=tuple(_faults(world, truth, given)),
-        undecided=not (given.optimal if isinstance(given, Found) else given.proved),
+        unproved=_unproved(world, truth, given),
         steps=given.steps,
         seconds=time.perf_counter() - begun,
     )
@@ -57,19 +57,24 @@ def judge(world: World, budget: int = DEFAULT_BUDGET) -> Verdict:
 
 def _faults(world: World, truth: twin.Vector | None, given: Found | Absent) -> Iterator[str]:
     if isinstance(given, Absent):
-        if not given.proved:
-            yield f"undecided after {given.steps} steps, the truth is {truth}"
-        elif truth is not None:
+        if given.proved and truth is not None:
             yield f"said to be absent, but costs {truth}"
         return
     if truth is None:
         yield "placed what does not fit"
     yield from twin.verify(world.gang, world.domains, given, world.anchors, world.room)
     cost = twin.vector(world.domains, given.extra)
-    if not given.optimal:
-        yield f"not proved best after {given.steps} steps: costs {cost}, the best is {truth}"
-    elif truth is not None and cost != truth:
+    if truth is not None and (cost < truth or (given.optimal and cost != truth)):
         yield f"costs {cost}, the best is {truth}"
+
+
+def _unproved(world: World, truth: twin.Vector | None, given: Found | Absent) -> str:
+    if isinstance(given, Absent):
+        return "" if given.proved else f"undecided after {given.steps} steps, the truth is {truth}"
+    if given.optimal:
+        return ""
+    cost = twin.vector(world.domains, given.extra)
+    return f"not proved best after {given.steps} steps: costs {cost}, the best is {truth}"
 
 
 def shrunk(world: World, verdict: Verdict) -> World:
@@ -77,11 +82,11 @@ def shrunk(world: World, verdict: Verdict) -> World:
 
     The budget is cut as well, so that smaller worlds are not the slow ones.
     """
-    budget = DEFAULT_BUDGET // 20 if verdict.undecided else max(1000, 2 * verdict.steps)
+    budget = DEFAULT_BUDGET // 20 if verdict.unproved else max(1000, 2 * verdict.steps)
 
     def still(one: World) -> bool:
         again = judge(one, budget)
-        return bool(again.wrong) and again.undecided == verdict.undecided
+        return bool(again.wrong) and bool(again.unproved) == bool(verdict.unproved)
 
     while (smaller := next((one for one in _smaller(world) if still(one)), None)) is not None:
         world = smaller
