@@ -8,11 +8,21 @@ import typer
 
 from coterie.cli.codes import HELP
 from coterie.cli.formats import Drawing
+from coterie.cli.options import (
+    ClusterOption,
+    ConfigOption,
+    DebugOption,
+    LevelsOption,
+    PoolOption,
+    SetOption,
+    SetStringOption,
+    SourceArgument,
+)
 from coterie.cli.output import Output
 from coterie.cli.simulate_command import simulate
 
 app = typer.Typer(
-    help="Keep the tasks of a GPU workload where their interconnect is: plan it, explain it.",
+    help="Keep the tasks of a GPU workload where their interconnect is: plan, explain, check, draw, render.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -38,32 +48,12 @@ def _root(
 @app.command(epilog=HELP)
 def plan(
     files: Annotated[list[str], typer.Argument(help="Workflow files; - reads standard input.", metavar="FILE...")],
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster",
-            "-c",
-            metavar="SRC",
-            help="JSON of `kubectl get nodes,pods -A -o json`, a cluster file, or - for standard input. "
-            "Default: the cluster file of the pool's backend.",
-        ),
-    ] = None,
-    config: Annotated[
-        str | None,
-        typer.Option("--config", metavar="FILE", envvar="COTERIE_CONFIG", help="Backends and pools (coterie.yaml)."),
-    ] = None,
-    pool: Annotated[str | None, typer.Option("--pool", "-p", metavar="NAME", help="Pool to plan for.")] = None,
-    levels: Annotated[
-        str | None,
-        typer.Option("--levels", metavar="NAME=LABEL,...", help="Topology for this call, coarsest level first."),
-    ] = None,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set a template value; numbers become numbers."),
-    ] = None,
-    set_strings: Annotated[
-        list[str] | None, typer.Option("--set-string", metavar="KEY=VALUE", help="Set a template value as text.")
-    ] = None,
+    cluster: ClusterOption = None,
+    config: ConfigOption = None,
+    pool: PoolOption = None,
+    levels: LevelsOption = None,
+    sets: SetOption = None,
+    set_strings: SetStringOption = None,
     independent: Annotated[
         bool, typer.Option("--independent", help="Plan each file as if it were the only one.")
     ] = False,
@@ -89,7 +79,7 @@ def plan(
         bool, typer.Option("--allow-excluded", help="What if nodesExcluded were ignored?")
     ] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the plan.")] = Output.TABLE,
-    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")] = False,
+    debug: DebugOption = False,
 ) -> None:
     """Show where workflows would run now, or why they would not; changes nothing.
 
@@ -133,7 +123,7 @@ def explain(
     topic: Annotated[
         str, typer.Argument(help="A reason such as NoDomainFits, or a field such as workflow.groups.tasks.")
     ],
-    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")] = False,
+    debug: DebugOption = False,
 ) -> None:
     """Explain a reason for refusal, or a field of a workflow or of the configuration.
 
@@ -153,15 +143,9 @@ def explain(
 def render(
     file: Annotated[str, typer.Argument(help="A workflow file; - reads standard input.", metavar="FILE")],
     backend: Annotated[Literal["kai"], typer.Option("--backend", "-b", help="Whose manifests to write.")] = "kai",
-    config: Annotated[
-        str | None,
-        typer.Option("--config", metavar="FILE", envvar="COTERIE_CONFIG", help="Backends and pools (coterie.yaml)."),
-    ] = None,
-    pool: Annotated[str | None, typer.Option("--pool", "-p", metavar="NAME", help="Pool to render for.")] = None,
-    levels: Annotated[
-        str | None,
-        typer.Option("--levels", metavar="NAME=LABEL,...", help="Topology for this call, coarsest level first."),
-    ] = None,
+    config: ConfigOption = None,
+    pool: PoolOption = None,
+    levels: LevelsOption = None,
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -171,13 +155,8 @@ def render(
             help="A snapshot or cluster file: tells how large nodes are, and levels if nothing else does.",
         ),
     ] = None,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set a template value; numbers become numbers."),
-    ] = None,
-    set_strings: Annotated[
-        list[str] | None, typer.Option("--set-string", metavar="KEY=VALUE", help="Set a template value as text.")
-    ] = None,
+    sets: SetOption = None,
+    set_strings: SetStringOption = None,
     namespace: Annotated[
         str | None,
         typer.Option(
@@ -194,7 +173,7 @@ def render(
     output: Annotated[
         Literal["yaml", "json", "name"], typer.Option("--output", "-o", help="How to print the manifests.")
     ] = "yaml",
-    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")] = False,
+    debug: DebugOption = False,
 ) -> None:
     """Write the manifests of a workflow, ready for kubectl apply; talks to no cluster.
 
@@ -238,25 +217,12 @@ _CHECK_HELP = (
 
 @app.command(epilog=_CHECK_HELP)
 def check(
-    source: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SRC",
-            help="JSON of `kubectl get nodes,pods -A -o json`, a cluster file, or - for standard input. "
-            "Default: the cluster file of the pool's backend.",
-        ),
-    ] = None,
-    config: Annotated[
-        str | None,
-        typer.Option("--config", metavar="FILE", envvar="COTERIE_CONFIG", help="Backends and pools (coterie.yaml)."),
-    ] = None,
-    pool: Annotated[str | None, typer.Option("--pool", "-p", metavar="NAME", help="Pool to check.")] = None,
-    levels: Annotated[
-        str | None,
-        typer.Option("--levels", metavar="NAME=LABEL,...", help="Topology for this call, coarsest level first."),
-    ] = None,
+    source: SourceArgument = None,
+    config: ConfigOption = None,
+    pool: PoolOption = None,
+    levels: LevelsOption = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the findings.")] = Output.TABLE,
-    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")] = False,
+    debug: DebugOption = False,
 ) -> None:
     """Check whether node labels form the hierarchy that levels need, and whether a pool suits its cluster.
 
@@ -278,14 +244,7 @@ def check(
 
 @app.command("map", epilog=_LOOK_HELP)
 def map_(
-    source: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SRC",
-            help="JSON of `kubectl get nodes,pods -A -o json`, a cluster file, or - for standard input. "
-            "Default: the cluster file of the pool's backend.",
-        ),
-    ] = None,
+    source: SourceArgument = None,
     level: Annotated[
         str | None,
         typer.Option("--level", "-l", metavar="LEVEL", help="Show the domains of this level. Default: the finest."),
@@ -296,17 +255,11 @@ def map_(
     free: Annotated[
         bool, typer.Option("--free", help="Show what is free, and where, instead of what is used.")
     ] = False,
-    config: Annotated[
-        str | None,
-        typer.Option("--config", metavar="FILE", envvar="COTERIE_CONFIG", help="Backends and pools (coterie.yaml)."),
-    ] = None,
-    pool: Annotated[str | None, typer.Option("--pool", "-p", metavar="NAME", help="Pool whose nodes to show.")] = None,
-    levels: Annotated[
-        str | None,
-        typer.Option("--levels", metavar="NAME=LABEL,...", help="Topology for this call, coarsest level first."),
-    ] = None,
+    config: ConfigOption = None,
+    pool: PoolOption = None,
+    levels: LevelsOption = None,
     output: Annotated[Drawing, typer.Option("--output", "-o", help="How to print the map.")] = Drawing.TABLE,
-    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")] = False,
+    debug: DebugOption = False,
 ) -> None:
     """Draw zones, racks, nodes and GPUs, and who holds them.
 
@@ -326,14 +279,7 @@ def map_(
 
 @app.command(epilog=_LOOK_HELP)
 def fit(
-    source: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SRC",
-            help="JSON of `kubectl get nodes,pods -A -o json`, a cluster file, or - for standard input. "
-            "Default: the cluster file of the pool's backend.",
-        ),
-    ] = None,
+    source: SourceArgument = None,
     gpus: Annotated[int, typer.Option("--gpus", min=0, max=1 << 20, help="GPUs of one task.")] = 0,
     level: Annotated[
         str | None, typer.Option("--level", "-l", metavar="LEVEL", help="The level whose domain a gang shares.")
@@ -344,19 +290,11 @@ def fit(
         int | None,
         typer.Option("--tasks", min=1, max=1 << 30, metavar="K", help="Count gangs of this many tasks as well."),
     ] = None,
-    config: Annotated[
-        str | None,
-        typer.Option("--config", metavar="FILE", envvar="COTERIE_CONFIG", help="Backends and pools (coterie.yaml)."),
-    ] = None,
-    pool: Annotated[
-        str | None, typer.Option("--pool", "-p", metavar="NAME", help="Pool whose nodes, tolerations and limit count.")
-    ] = None,
-    levels: Annotated[
-        str | None,
-        typer.Option("--levels", metavar="NAME=LABEL,...", help="Topology for this call, coarsest level first."),
-    ] = None,
+    config: ConfigOption = None,
+    pool: PoolOption = None,
+    levels: LevelsOption = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the answer.")] = Output.TABLE,
-    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")] = False,
+    debug: DebugOption = False,
 ) -> None:
     """Show the largest gang of equal tasks that fits in each domain of a level, now and on the empty cluster.
 

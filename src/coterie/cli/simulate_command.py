@@ -6,6 +6,13 @@ from typing import Annotated
 
 import typer
 
+from coterie.cli.options import (
+    ClusterOption,
+    ConfigOption,
+    DebugOption,
+    LevelsOption,
+    PoolOption,
+)
 from coterie.cli.output import Output
 
 _POLICIES = "coterie,first-fit,kueue"
@@ -13,25 +20,10 @@ _POLICIES = "coterie,first-fit,kueue"
 
 def simulate(
     trace: Annotated[str, typer.Argument(help="A CSV file of jobs; - reads standard input.", metavar="TRACE")],
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster",
-            "-c",
-            metavar="SRC",
-            help="JSON of `kubectl get nodes,pods -A -o json`, a cluster file, or - for standard input. "
-            "Default: the cluster file of the pool's backend.",
-        ),
-    ] = None,
-    config: Annotated[
-        str | None,
-        typer.Option("--config", metavar="FILE", envvar="COTERIE_CONFIG", help="Backends and pools (coterie.yaml)."),
-    ] = None,
-    pool: Annotated[str | None, typer.Option("--pool", "-p", metavar="NAME", help="Pool whose nodes to use.")] = None,
-    levels: Annotated[
-        str | None,
-        typer.Option("--levels", metavar="NAME=LABEL,...", help="Topology for this call, coarsest level first."),
-    ] = None,
+    cluster: ClusterOption = None,
+    config: ConfigOption = None,
+    pool: PoolOption = None,
+    levels: LevelsOption = None,
     rule: Annotated[
         str | None,
         typer.Option(
@@ -65,7 +57,7 @@ def simulate(
         str | None, typer.Option("--plot", metavar="FILE.svg", help="Draw use, queue and fragmentation over time.")
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the comparison.")] = Output.TABLE,
-    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")] = False,
+    debug: DebugOption = False,
 ) -> None:
     """Replay a trace of jobs on a cluster, and compare waits, GPU use and fragmentation between policies.
 

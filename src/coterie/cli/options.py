@@ -1,0 +1,33 @@
+"""Options that several commands share, written once. Light on purpose: imported whenever any command runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+_SOURCE = (
+    "JSON of `kubectl get nodes,pods -A -o json`, a cluster file, or - for standard input. "
+    "Default: the cluster file of the pool's backend."
+)
+
+SourceArgument = Annotated[str | None, typer.Argument(metavar="SRC", help=_SOURCE)]
+ClusterOption = Annotated[str | None, typer.Option("--cluster", "-c", metavar="SRC", help=_SOURCE)]
+ConfigOption = Annotated[
+    str | None,
+    typer.Option("--config", metavar="FILE", envvar="COTERIE_CONFIG", help="Backends and pools (coterie.yaml)."),
+]
+PoolOption = Annotated[
+    str | None, typer.Option("--pool", "-p", metavar="NAME", help="Pool of the configuration to use.")
+]
+LevelsOption = Annotated[
+    str | None,
+    typer.Option("--levels", metavar="NAME=LABEL,...", help="Topology for this call, coarsest level first."),
+]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a template value; numbers become numbers.")
+]
+SetStringOption = Annotated[
+    list[str] | None, typer.Option("--set-string", metavar="KEY=VALUE", help="Set a template value as text.")
+]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")]
