@@ -54,7 +54,7 @@ def test_every_format_names_the_group(desk: Desk, output: str) -> None:
             assert [line.split() for line in done.out.splitlines() if "t1" in line] == [["t1", "a-r1-n2", "a", "r1"]]
         case _:
             assert "a-r1-n[1-2]" in done.out
-            assert done.out.endswith("1 to place, 0 waiting, 0 impossible.\n")
+            assert done.out.endswith("1 group: 1 placed, 0 waiting, 0 impossible.\n")
 
 
 def test_an_unknown_format_lists_those_there_are(desk: Desk) -> None:
@@ -119,7 +119,10 @@ def snapshot() -> bytes:
         {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": f"n{number}", "labels": {"topology.kubernetes.io/rack": "r1"}},
+            "metadata": {
+                "name": f"n{number}",
+                "labels": {"topology.kubernetes.io/zone": "a", "topology.kubernetes.io/rack": "r1"},
+            },
             "status": {
                 "allocatable": {"nvidia.com/gpu": "8", "cpu": "64", "memory": "1Ti", "pods": "110"},
                 "conditions": [{"type": "Ready", "status": "True"}],
@@ -152,9 +155,9 @@ def test_a_workflow_may_come_from_standard_input(desk: Desk) -> None:
         (("plan", "w.yaml", "--cluster", "nowhere.json"), 4, ("nowhere.json",)),
         (("plan", "w.yaml", "--cluster", "."), 2, ("directory",)),
         (("plan", "w.yaml", "--cluster", "c.yaml", "--pool", "p"), 2, ("--pool", "configuration")),
-        (("plan", "w.yaml", "--cluster", "c.yaml", "--prefer", "rak"), 2, ("rak", 'Did you mean "rack"?')),
-        (("plan", "w.yaml", "--cluster", "c.yaml", "--without", "wf-1"), 2, ("wf-1", "wf-12")),
-        (("plan", "w.yaml", "--cluster", "c.yaml", "--uncordon", "a-r1-n9"), 2, ("a-r1-n9",)),
+        (("plan", "w.yaml", "--cluster", "c.yaml", "--prefer", "rak"), 4, ("rak", 'Did you mean "rack"?')),
+        (("plan", "w.yaml", "--cluster", "c.yaml", "--without", "wf-1"), 4, ("wf-1", "wf-12")),
+        (("plan", "w.yaml", "--cluster", "c.yaml", "--uncordon", "a-r1-n9"), 4, ("a-r1-n9",)),
         (("plan", "w.yaml", "--cluster", "c.yaml", "--tasks", "g=0"), 2, ("GROUP=N",)),
         (("plan", "w.yaml", "--cluster", "context:prod"), 2, ("kubectl get",)),
     ],

@@ -15,7 +15,7 @@ from coterie.topology.levels import Topology
 from tests.planning.reading import holes
 
 TOPOLOGY = Topology.of(("zone", "topology.kubernetes.io/zone"), ("rack", "topology.kubernetes.io/rack"))
-CLUSTER = Cluster.of([Node("n1", {"topology.kubernetes.io/rac": "r1"})])
+CLUSTER = Cluster.of([Node("n1", {"topology.kubernetes.io/zone": "a", "topology.kubernetes.io/rac": "r1"})])
 RACK: Path = (("rack", "default"),)
 MODEL: Path = (("zone", "default"), ("rack", "model-1"))
 

@@ -21,6 +21,15 @@ from coterie.cli.options import (
 from coterie.cli.output import Output
 from coterie.cli.simulate_command import simulate
 
+_LOOK_HELP = (
+    "Exit codes: 0 done, 1 unexpected error, 2 wrong usage, 3 invalid input, 4 not found, 75 try again later, "
+    "130 interrupted."
+)
+_CHECK_HELP = (
+    "Exit codes: 0 nothing odd or remarks only, 1 unexpected error, 2 wrong usage, 3 invalid input, 4 not found, "
+    "6 warnings, 7 errors, 75 try again later, 130 interrupted."
+)
+
 app = typer.Typer(
     help="Keep the tasks of a GPU workload where their interconnect is: plan, explain, check, draw, render.",
     no_args_is_help=True,
@@ -88,7 +97,8 @@ def plan(
     \b
     Examples:
       # on a snapshot of a real cluster
-      kubectl get nodes,pods -A -o json | coterie plan train.yaml --cluster - --levels rack=topology.kubernetes.io/rack
+      kubectl get nodes,pods -A -o json |
+        coterie plan train.yaml -c - --levels zone=topology.kubernetes.io/zone,rack=topology.kubernetes.io/rack
       # on a cluster file that names its own levels
       coterie plan examples/01-single-nvl72-rack/workflow.yaml --cluster examples/01-single-nvl72-rack/cluster.yaml
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
@@ -118,7 +128,7 @@ def plan(
         )
 
 
-@app.command(epilog=HELP)
+@app.command(epilog=_LOOK_HELP)
 def explain(
     topic: Annotated[
         str, typer.Argument(help="A reason such as NoDomainFits, or a field such as workflow.groups.tasks.")
@@ -139,7 +149,7 @@ def explain(
         run(topic)
 
 
-@app.command(epilog=HELP)
+@app.command(epilog=_LOOK_HELP)
 def render(
     file: Annotated[str, typer.Argument(help="A workflow file; - reads standard input.", metavar="FILE")],
     backend: Annotated[Literal["kai"], typer.Option("--backend", "-b", help="Whose manifests to write.")] = "kai",
@@ -203,16 +213,6 @@ def render(
                 output=output,
             )
         )
-
-
-_LOOK_HELP = (
-    "Exit codes: 0 done, 1 unexpected error, 2 wrong usage, 3 invalid input, 4 not found, 75 try again later, "
-    "130 interrupted."
-)
-_CHECK_HELP = (
-    "Exit codes: 0 nothing odd or remarks only, 1 unexpected error, 2 wrong usage, 3 invalid input, 4 not found, "
-    "6 warnings, 7 errors, 75 try again later, 130 interrupted."
-)
 
 
 @app.command(epilog=_CHECK_HELP)

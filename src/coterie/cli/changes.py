@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from coterie.errors import UsageError, did_you_mean
+from coterie.errors import NotFound, UsageError, did_you_mean
 from coterie.gang.tree import Path
 from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Uncordon
 from coterie.planning.workload import Workload
@@ -22,17 +22,17 @@ def parse_changes(ask: Ask, workloads: Sequence[Workload], cluster: Cluster) -> 
         *(Prefer(_known("level", level, levels)) for level in ask.prefer),
         *_coarser(ask.coarsen, workloads, levels),
         *(_keep(text, workloads) for text in ask.tasks),
-        *(Release(_known("holder", owner, {pod.owner for pod in cluster.pods})) for owner in ask.without),
+        *(Release(_known("holder", owner, {pod.owner for pod in cluster.pods if pod.owner})) for owner in ask.without),
         *(Uncordon((_known("node", node, cluster.names),)) for node in ask.uncordon),
         *([AllowExcluded()] if ask.allow_excluded else []),
     )
 
 
 def _known(kind: str, word: str, known: Iterable[str]) -> str:
-    words = list(known)
+    words = sorted(known)
     if word not in words:
         listed = f"Known: {', '.join(words)}." if words and len(words) <= 16 else ""
-        raise UsageError(f'there is no {kind} "{word}"', f"{did_you_mean(word, words)} {listed}".strip())
+        raise NotFound(f'there is no {kind} "{word}"', f"{did_you_mean(word, words)} {listed}".strip())
     return word
 
 
@@ -52,7 +52,7 @@ def _keep(text: str, workloads: Sequence[Workload]) -> Keep:
     where, _, number = text.rpartition("=")
     gang, *steps = where.split("/")
     if not where or not number.isdigit() or int(number) < 1:
-        raise UsageError(f'--tasks: "{text}" is not GROUP=N', "Example: --tasks trainer=14")
+        raise UsageError(f'--tasks: "{text}" is not GROUP=N with N at least 1', "Example: --tasks trainer=14")
     gangs = {one.name: one for workload in workloads for one in workload.gangs}
     _known("group", gang, gangs)
     path: Path = tuple((level, name) for level, _, name in (step.partition(":") for step in steps))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import typer
 
@@ -19,6 +19,7 @@ from coterie.frontends.config import Config
 from coterie.frontends.workflow.read import Workflow
 from coterie.placement.refusal import Verdict
 from coterie.planning.inputs import pool_for, read_workflow_file, workload_for
+from coterie.planning.labels import guess_levels
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.report import plan_json
 from coterie.planning.workload import Workload
@@ -134,8 +135,19 @@ def _read(ask: Ask) -> tuple[list[Workload], Snapshot]:
     snapshot = read_cluster(faults, source, config if flows else None, flows[0].pool if flows else None)
     workloads = list(_lowered(ask, faults, config, flows, levels, snapshot))
     if faults or snapshot is None:
-        raise SpecErrors(faults)
+        raise SpecErrors([_with_levels(fault, snapshot) if config is None else fault for fault in faults])
     return workloads, snapshot
+
+
+def _with_levels(fault: Fault, snapshot: Snapshot | None) -> Fault:
+    """Where no levels were given at all, tell which ones the nodes' well-known labels suggest."""
+    guess = guess_levels(snapshot.cluster) if snapshot and not snapshot.topology else Topology()
+    if "has no topology keys" not in fault.message or not guess.levels:
+        return fault
+    option = ",".join(f"{level.name}={level.label}" for level in guess.levels)
+    return replace(
+        fault, message="no levels were given, so tasks cannot name any", hint=f"Pass them: --levels {option}"
+    )
 
 
 def _workflow(ask: Ask, file: str) -> Workflow:

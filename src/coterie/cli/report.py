@@ -26,6 +26,18 @@ _CODES: dict[type[CoterieError], Exit] = {
 def reporting(output: Output, *, debug: bool = False) -> Iterator[None]:
     """Turn errors into messages and exit codes; with JSON or YAML output, faults are data on standard output."""
     try:
+        with _telling(output, debug=debug):
+            yield
+    except BrokenPipeError:
+        # Whoever read our output has had enough; leave without a word, and let no flush at exit complain.
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise typer.Exit(Exit.PIPE) from None
+
+
+@contextmanager
+def _telling(output: Output, *, debug: bool) -> Iterator[None]:
+    try:
         yield
     except SpecErrors as error:
         if output in {Output.JSON, Output.YAML}:
@@ -38,11 +50,7 @@ def reporting(output: Output, *, debug: bool = False) -> Iterator[None]:
     except CoterieError as error:
         fail(str(error), error.hint)
         raise typer.Exit(_CODES.get(type(error), Exit.FAILED)) from None
-    except BrokenPipeError:
-        # Whoever read our output has had enough; leave without a word, and let no flush at exit complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(Exit.PIPE) from None
-    except (typer.Exit, KeyboardInterrupt):
+    except (typer.Exit, BrokenPipeError, KeyboardInterrupt):
         raise
     except OSError as error:
         fail(f"{error.filename or 'output'}: {error.strerror or error}")

@@ -21,7 +21,7 @@ from coterie.topology.ranges import fold
 _MARKS = {Verdict.PLACED: "+", Verdict.WAITING: "?", Verdict.UNDECIDED: "?", Verdict.IMPOSSIBLE: "x"}
 _COLOURS = {Verdict.PLACED: "green", Verdict.WAITING: "yellow", Verdict.UNDECIDED: "yellow", Verdict.IMPOSSIBLE: "red"}
 _TOTALS = {
-    Verdict.PLACED: "to place",
+    Verdict.PLACED: "placed",
     Verdict.WAITING: "waiting",
     Verdict.UNDECIDED: "undecided",
     Verdict.IMPOSSIBLE: "impossible",
@@ -42,7 +42,8 @@ def plan_lines(plans: Sequence[Plan], *, wide: bool) -> Iterator[str]:
         yield ""
     counted = Counter(one.decision.verdict for plan in plans for one in plan.gangs)
     shown = [verdict for verdict in _TOTALS if counted[verdict] or verdict is not Verdict.UNDECIDED]
-    yield ", ".join(f"{counted[verdict]} {_TOTALS[verdict]}" for verdict in shown) + "."
+    groups = words.count(sum(counted.values()), "group")
+    yield f"{groups}: " + ", ".join(f"{counted[verdict]} {_TOTALS[verdict]}" for verdict in shown) + "."
     if any(one.decision.refusal and one.decision.refusal.ways_out for plan in plans for one in plan.gangs):
         yield "Every way out was checked; repeat the command with its option to see the plan."
 
@@ -120,7 +121,9 @@ def _refused(refusal: Refusal, one: GangPlan, plan: Plan) -> Iterator[str]:
     yield words.message(refusal, one.gang, plan.domains.topology, plan.domains.cluster)
     if refusal.level and refusal.best:
         best = ", ".join(f"{words.domain(near.domain)} fits {near.fits} of {near.wanted}" for near in refusal.best)
-        yield f"best     {best}  ({words.count(refusal.domains, refusal.level)} in all)"
+        # Where groups compete, domains that would do are left out: shown are those that a little more room would help.
+        word = "lacking" if refusal.together else "best"
+        yield f"{word:7}  {best}  ({words.count(refusal.domains, refusal.level)} in all)"
     if refusal.holders:
         held = (
             f"{holder.owner} {words.count(holder.gpus, 'GPU')}"

@@ -6,18 +6,19 @@ asking about the changed gang or the changed cluster.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from coterie.errors import Reason
 from coterie.gang import edits
-from coterie.gang.tree import Gang, Group, Path
+from coterie.gang.tree import Gang, Group, Path, Task
 from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
 from coterie.placement.evidence import holders, nearest
+from coterie.placement.obstacles import obstacles
 from coterie.placement.refusal import Decision, Nearest, Refusal, Verdict
 from coterie.placement.remedies import Remedies
 
@@ -137,10 +138,17 @@ class _Case:
             ways_out=search.find(binding.path, level, [near.domain for near in best], held),
             together=tuple(one.path for one in binding.groups) if binding.rivals else (),
             beside=binding.beside,
+            obstacles=self._obstacles(missing, best),
             home=home or (),
             excluded=excluded,
             unlabelled=unlabelled,
         )
+
+    def _obstacles(self, missing: Sequence[Task], best: Sequence[Nearest]) -> tuple[tuple[str, int], ...]:
+        """Say what keeps the tasks off the nodes, where not one of them fits anywhere."""
+        if not missing or any(near.fits for near in best):
+            return ()
+        return obstacles(missing[0].shape, self.capacity)
 
     def _home(self, group: Group) -> tuple[str, ...] | None:
         """Return the domain in which a required group already runs, if it does, in one."""

@@ -63,6 +63,7 @@ class Refusal:
     home: tuple[str, ...] = ()  # the domain where the binding group already runs
     excluded: tuple[str, ...] = ()  # nodes the user excluded
     unlabelled: int = 0  # eligible nodes without the level's label
+    obstacles: tuple[tuple[str, int], ...] = ()  # where not one task fits: what keeps it off how many nodes
     quota: tuple[int, int] = (0, 0)  # GPUs in use beside this gang, and the pool's limit
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from coterie.errors import Notice
 from coterie.gang.tree import Gang
@@ -12,12 +14,15 @@ from coterie.topology.check import check
 from coterie.topology.domains import Domains
 from coterie.topology.ranges import fold
 
+# Labels that name something coarser than a rack, whatever a cluster's own levels are.
+_COARSE_LABELS = (("zone", "topology.kubernetes.io/zone"), ("region", "topology.kubernetes.io/region"))
+
 # A group of which this many fit in a domain wastes little, whatever is left over.
 _FINE_GRAINED = 4
 
 
-def notices_for(workload: Workload, domains: Domains, survivors: int) -> Iterator[Notice]:
-    """Yield what the reader of a plan should know, in a fixed order."""
+def notices_for(workload: Workload, domains: Domains, placed: Sequence[Gang], survivors: int) -> Iterator[Notice]:
+    """Yield what the reader of a plan should know, in a fixed order; `placed` are the gangs that found their place."""
     levels = {group.level for gang in workload.gangs for group in gang.walk()}
     if survivors:
         who = "1 task runs already and stays" if survivors == 1 else f"{survivors} tasks run already and stay"
@@ -26,9 +31,29 @@ def notices_for(workload: Workload, domains: Domains, survivors: int) -> Iterato
         for finding in check(domains.cluster, domains.topology):
             if finding.severity != "info" and (finding.level in levels or not finding.level):
                 yield Notice(finding.code, f"{finding.message}. {finding.hint}".removesuffix(" ").replace("..", "."))
+        yield from _merged(domains)
     yield from _hidden(workload, domains)
     empty = Capacity.empty(domains)
-    yield from dict.fromkeys(notice for gang in workload.gangs for notice in _not_tiling(gang, empty))
+    yield from dict.fromkeys(notice for gang in placed for notice in _not_tiling(gang, empty))
+
+
+def _merged(domains: Domains) -> Iterator[Notice]:
+    """Warn of a coarsest level whose domains reach over zones or regions that nodes know and the levels do not."""
+    if not domains.tiers:
+        return
+    level, tier = domains.topology.levels[0], domains.tiers[0]
+    known = {one.label for one in domains.topology.levels}
+    for name, label in _COARSE_LABELS:
+        codes = domains.cluster.column(label).codes[domains.order]
+        for number, values in enumerate(tier.values):
+            inside = codes[tier.start[number] : tier.end[number]]
+            if label not in known and len(np.unique(inside[inside >= 0])) > 1:
+                yield Notice(
+                    "DomainsMerged",
+                    f"{level.name} {values[0]} has nodes in several {name}s, and counts as one {level.name}; "
+                    f"to tell them apart, list the {name} first: --levels {name}={label},{level.name}={level.label}",
+                )
+                return
 
 
 def _hidden(workload: Workload, domains: Domains) -> Iterator[Notice]:

@@ -22,6 +22,9 @@ from coterie.topology.ranges import fold
 
 VERSION = 1
 
+# Less memory than this is a forgotten unit, not a task.
+_SMALLEST = 1 << 20
+
 Json = dict[str, Any]
 
 
@@ -42,6 +45,8 @@ class Wish:
                 asked[resource] = amount(resource, text) if text is not None else 0
             except ValueError as error:
                 raise UsageError(f"{option}: {error}", "Examples: --cpu 16, --cpu 500m, --memory 256Gi") from None
+        if 0 < asked[MEMORY] < _SMALLEST:
+            raise UsageError(f"--memory {self.memory} is less than a mebibyte", "Write a unit: --memory 256Gi")
         found = tuple(sorted((name, value) for name, value in asked.items() if value > 0))
         if not found:
             raise UsageError("a task that asks for nothing fits any number of times", "Add --gpus, --cpu or --memory.")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from coterie.errors import UsageError
+from coterie.errors import Fault, Place, SpecErrors, UsageError
 from coterie.frontends.config import Config, Pool, choose_pool
 from coterie.frontends.text import decode, load
 from coterie.frontends.workflow.lower import lower
@@ -17,9 +18,18 @@ from coterie.sources.clusterfile import read_cluster_file
 from coterie.sources.kubectl import read_kubectl
 from coterie.topology.levels import Topology
 
+_WORKFLOW = re.compile(rb"^workflow:", re.MULTILINE)
+_KUBECTL = re.compile(rb'^\s*\{\s*"(apiVersion|kind|items|metadata)"\s*:')
+
 
 def read_snapshot(data: bytes, file: str) -> Snapshot:
     """Read a cluster: kubectl's JSON, kubectl's YAML, or a cluster file; raise `SpecErrors` for anything else."""
+    if not data.strip():
+        before = "The command before the pipe may have failed." if file == "standard input" else "Check the file name."
+        raise SpecErrors([Fault("there is no cluster in it: it is empty", hint=before, place=Place(file))])
+    if _WORKFLOW.search(data[:65536]):
+        hint = "Workflows are arguments of their own; --cluster takes nodes: kubectl's JSON or a cluster file."
+        raise SpecErrors([Fault("this is a workflow, not a cluster", hint=hint, place=Place(file))])
     start = data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith((b"{", b"[")) or file.endswith(".json"):
         return read_kubectl(data, file)
@@ -33,6 +43,9 @@ def read_workflow_file(
     data: bytes, file: str, *, sets: Sequence[str] = (), set_strings: Sequence[str] = ()
 ) -> Workflow:
     """Read a workflow, rendering its template; raise `SpecErrors` with every fault."""
+    if _KUBECTL.search(data[:65536]):
+        hint = "Pass it with --cluster, and name a workflow file first."
+        raise SpecErrors([Fault("this is a Kubernetes object or list, not a workflow", hint=hint, place=Place(file))])
     return read_workflow(data, file, sets=sets, set_strings=set_strings)
 
 

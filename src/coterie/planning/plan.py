@@ -91,7 +91,9 @@ class Planner:
         if remember and most is not None:
             self._taken = most if self._taken is None else self._taken + most
             self._pools[workload.pool.name] += _gpus(most, self.cluster)
-        notices = (*workload.notices, *notices_for(workload, domains, sum(len(plan.survivors) for plan in plans)))
+        placed = [plan.gang for plan in plans if plan.decision.found]
+        survivors = sum(len(plan.survivors) for plan in plans)
+        notices = (*workload.notices, *notices_for(workload, domains, placed, survivors))
         return Plan(workload, domains, tuple(plans), notices)
 
     def _plan_gang(self, gang: Gang, workload: Workload, domains: Domains, beside: Ints | None) -> GangPlan:

@@ -15,6 +15,12 @@ from coterie.topology.ranges import fold
 
 _SHOWN_GROUPS = 4
 
+_OBSTACLES = {
+    "too little nvidia.com/gpu": "too few GPUs",
+    "too little cpu": "too little CPU",
+    "too little pods": "no room for another pod",
+}
+
 
 def count(number: int, word: str) -> str:
     """Return `1 task`, `2 tasks`."""
@@ -54,7 +60,15 @@ def group_name(path: Path) -> str:
 
 
 def message(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) -> str:
-    """Return one sentence that says why a gang is not placed."""
+    """Return one sentence that says why a gang is not placed, with what keeps it off the nodes if none takes any."""
+    said = _sentence(refusal, gang, topology, cluster)
+    if not refusal.obstacles or refusal.reason not in {Reason.NO_CAPACITY, Reason.NEVER_FITS}:
+        return said
+    counted = (f"{count(number, 'node')}: {_OBSTACLES.get(what, what)}" for what, number in refusal.obstacles)
+    return f"{said} ({'; '.join(counted)})"
+
+
+def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) -> str:
     best = refusal.best[0] if refusal.best else None
     level = refusal.level
     lone = refusal.wanted == 1
@@ -83,9 +97,12 @@ def message(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) 
         case Reason.GROUPS_CONFLICT:
             return f"{_groups(refusal)} fit alone, but not together"
         case Reason.NODES_UNLABELLED:
-            label = topology.label(level) if level else ""
+            lacking = _lacking(level or "", topology, cluster)
+            label = topology.label(lacking)
             guess = did_you_mean(label, (key for key in cluster.columns if key != label))
-            without = f"no node that could run these tasks has the label {label} of level {level}"
+            without = f"no node that could run these tasks has the label {label} of level {lacking}"
+            if lacking != level:
+                without += f", without which it is in no {level} either"
             return f"{without}. {guess}" if guess else without
         case Reason.NODES_EXCLUDED:
             return f"the nodes it needs are in nodesExcluded: {fold(refusal.excluded)}"
@@ -137,6 +154,12 @@ def option(change: Change) -> list[str]:
             return [word for node in nodes for word in ("--uncordon", node)]
         case AllowExcluded():
             return ["--allow-excluded"]
+
+
+def _lacking(level: str, topology: Topology, cluster: Cluster) -> str:
+    """Return the coarsest level, down to this one, whose label no node has; this one if every label is somewhere."""
+    down_to = topology.names[: topology.index(level) + 1]
+    return next((name for name in down_to if not cluster.column(topology.label(name)).values), level)
 
 
 def _of(refusal: Refusal, gang: Gang) -> str:
