@@ -1,0 +1,93 @@
+"""What a large cluster takes in memory, measured in a process of its own."""
+
+from __future__ import annotations
+
+import gc
+import json
+import resource
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.cases import ALLOCATABLE, LEVELS, REQUESTS, TOPOLOGY, gang_of, rows
+from coterie.placement.capacity import Capacity
+from coterie.placement.engine import place
+from coterie.topology.cluster import Cluster, Node, Pod
+from coterie.topology.domains import Domains
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes that a cluster takes.
+
+    `kept` is what Python and numpy hold for the cluster, its domains, its capacity and the indexes of all requests;
+    `resident` is what the process grew by, and `peak` how far it grew while the cluster was being built.
+    """
+
+    nodes: int
+    kept: int
+    resident: int
+    peak: int
+
+
+def measure(nodes: int) -> Memory:
+    """Build a cluster in two fresh processes: one that traces what is allocated, one that is left alone."""
+    traced, plain = (_elsewhere(nodes, how) for how in ("traced", "plain"))
+    return Memory(nodes, kept=traced["kept"], resident=plain["resident"], peak=plain["peak"])
+
+
+def _elsewhere(nodes: int, how: str) -> dict[str, int]:
+    command = [sys.executable, "-m", "bench.memory", str(nodes), how]
+    done = subprocess.run(  # noqa: S603 - this very module
+        command, check=True, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent
+    )
+    found: dict[str, int] = json.loads(done.stdout)
+    return found
+
+
+def _build(nodes: int) -> Capacity:
+    cluster = Cluster.of(_nodes(nodes), _pods(nodes))
+    capacity = Capacity.now(Domains.of(cluster, TOPOLOGY))
+    for request in REQUESTS:
+        place(gang_of(request), capacity)
+    return capacity
+
+
+def _nodes(nodes: int) -> Iterator[Node]:
+    for name, domains, _ in rows(nodes):
+        labels = dict(zip((label for _, label in LEVELS), (*domains, name), strict=True))
+        yield Node(name, labels, dict(ALLOCATABLE))
+
+
+def _pods(nodes: int) -> Iterator[Pod]:
+    for name, _, used in rows(nodes):
+        if used:
+            yield Pod(f"bench/{name}-pod", name, used, owner=f"bench/{name}-job")
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def _main(nodes: int, *, traced: bool) -> dict[str, int]:
+    _build(640)  # whatever is loaded on first use is not the cluster's
+    gc.collect()
+    if traced:
+        tracemalloc.start()
+        capacity = _build(nodes)
+        gc.collect()
+        kept = tracemalloc.get_traced_memory()[0]
+        return {"nodes": len(capacity.domains), "kept": kept}
+    before = _resident()
+    capacity = _build(nodes)
+    gc.collect()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"nodes": len(capacity.domains), "resident": _resident() - before, "peak": peak - before}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(_main(int(sys.argv[1]), traced=sys.argv[2] == "traced")))

@@ -1,0 +1,38 @@
+"""Reading kubectl's JSON, against `json.loads` of the same bytes."""
+
+from __future__ import annotations
+
+import gc
+import json
+from dataclasses import dataclass
+
+from bench.snapshot import kubectl_json
+from bench.timing import once
+from coterie.sources.kubectl import read_kubectl
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Milliseconds, the best of several, and the size of what was read."""
+
+    nodes: int
+    pods: int
+    megabytes: float
+    coterie_ms: float
+    json_ms: float
+
+
+def measure(nodes: int, pods: int, runs: int) -> Reading:
+    """Read the same snapshot both ways, by turns."""
+    data = kubectl_json(nodes, pods)
+    ours, plain = float("inf"), float("inf")
+    for _ in range(runs):
+        gc.collect()
+        taken, snapshot = once(lambda: read_kubectl(data, "bench.json"))
+        ours = min(ours, taken)
+        if (len(snapshot.cluster), len(snapshot.cluster.pods)) != (nodes, pods):
+            raise AssertionError("the snapshot was not read whole")
+        del snapshot
+        gc.collect()
+        plain = min(plain, once(lambda: json.loads(data))[0])
+    return Reading(nodes, pods, len(data) / 1e6, ours / 1e3, plain / 1e3)

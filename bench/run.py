@@ -1,0 +1,94 @@
+"""One command that measures everything and writes the results."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from bench import deltas, kueue_side, memory, placing, plot, reading, startup
+from bench.cases import SIZES, write_case
+from bench.report import Comparison, Results, compare, markdown
+from bench.timing import say
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print a table, and write what was asked for. Missed goals are told, not punished: exit code 0."""
+    options = _options(arguments)
+    results = measure(options)
+    sys.stdout.write(markdown(results))
+    if options.markdown:
+        options.markdown.write_text(markdown(results))
+    if options.json:
+        options.json.write_text(json.dumps(asdict(results), indent=2) + "\n")
+    if options.plot:
+        plot.draw(results, options.plot)
+    return 0
+
+
+def measure(options: argparse.Namespace) -> Results:
+    """Take all measurements, one after the other."""
+    program = None if options.no_kueue else kueue_side.binary()
+    comparisons: list[Comparison] = []
+    changes: dict[int, deltas.Deltas] = {}
+    for nodes in options.sizes:
+        compared, changed = _one_size(nodes, program, options)
+        comparisons.append(compared)
+        changes[nodes] = changed
+    largest = max(options.sizes)
+    say(f"{largest:,} nodes: memory")
+    held = memory.measure(largest)
+    say(f"reading a snapshot of {options.snapshot_nodes:,} nodes")
+    read = reading.measure(options.snapshot_nodes, 2 * options.snapshot_nodes * 1000 // 1024, options.runs)
+    say("coterie --help")
+    started = startup.measure(4 * options.runs)
+    return Results(
+        python=platform.python_version(),
+        numpy=np.__version__,
+        comparisons=comparisons,
+        deltas=changes,
+        memory=held,
+        reading=read,
+        startup=started,
+    )
+
+
+def _one_size(nodes: int, program: Path | None, options: argparse.Namespace) -> tuple[Comparison, deltas.Deltas]:
+    with tempfile.TemporaryDirectory() as folder:
+        case = Path(folder) / "case.json"
+        write_case(case, nodes, seconds=options.seconds, cold_runs=options.runs)
+        say(f"{nodes:,} nodes: Coterie")
+        ours = placing.measure(case, seconds=options.seconds, cold_runs=options.runs)
+        theirs = None
+        if program is not None:
+            say(f"{nodes:,} nodes: Kueue")
+            theirs = kueue_side.ask(program, case)
+    say(f"{nodes:,} nodes: {options.placements:,} placements in a row")
+    return compare(nodes, ours, theirs), deltas.measure(ours.capacity.domains, options.placements, min(3, options.runs))
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--sizes", type=_sizes, default=SIZES, metavar="N,...", help="cluster sizes in nodes")
+    parser.add_argument("--seconds", type=float, default=2.0, help="time to repeat each warm question for")
+    parser.add_argument("--runs", type=int, default=5, help="repetitions of what is slow or cold")
+    parser.add_argument("--placements", type=int, default=1000, help="placements in a row")
+    parser.add_argument("--snapshot-nodes", type=int, default=10_240, help="nodes of the kubectl snapshot")
+    parser.add_argument("--no-kueue", action="store_true", help="measure Coterie's side only")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers here")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables here too")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw the times here (.svg or .png; needs matplotlib)"
+    )
+    return parser.parse_args(arguments)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
