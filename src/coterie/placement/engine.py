@@ -73,9 +73,12 @@ class _Question:
     def best(self) -> tuple[Solution | None, bool]:
         """Return the best solution and whether it is proved to be; raise `Exhausted` when none was found in time."""
         levels = self._problem.preferred_levels()
-        least = self._search(dict.fromkeys(levels, 0)).least()
-        if levels and (ideal := self._try(least)) is not None:
-            return ideal, True
+        least: dict[int, int] = {}
+        if levels:
+            search = self._search(dict.fromkeys(levels, 0))
+            least = search.hold_to_least()
+            if (ideal := self._within(search)) is not None:
+                return ideal, True
         best = self._ask({})
         return (best, True) if best is None or not levels else self._improve(best, levels, least)
 
@@ -112,11 +115,15 @@ class _Question:
 
     def _try(self, limits: Mapping[int, int]) -> Solution | None:
         """Ask with a part of the budget: that it is not found is no proof, and must leave steps for one."""
+        return self._within(self._search(limits))
+
+    def _within(self, search: Search) -> Solution | None:
         try:
             with self._budget.at_most(self._budget.steps // 4):
-                return self._ask(limits)
+                pieces = search.run()
         except Exhausted:
             return None
+        return None if pieces is None else self._deal(pieces)
 
     def _ask(self, limits: Mapping[int, int]) -> Solution | None:
         pieces = self._search(limits).run()

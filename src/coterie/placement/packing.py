@@ -76,8 +76,12 @@ class Packer:
             return total if region.level < 0 else int(sums[region.level][list(region.domains)].sum())
         key = (measure, region)
         if key not in self._rooms:
-            there = self.fits[measure].fits if measure < len(self.fits) else self._free(measure)
-            self._rooms[key] = int(there[self.positions(region)].sum())
+            total, sums = self.measured(measure)
+            if region.level < 0:
+                self._rooms[key] = total - int(sums[region.lacking].sum())
+            else:
+                there = self.fits[measure].fits if measure < len(self.fits) else self._free(measure)
+                self._rooms[key] = int(there[self.positions(region)].sum())
         return self._rooms[key]
 
     def heaviest(self, measure: int) -> int:
@@ -112,10 +116,11 @@ class Packer:
             usable[number, where] = self.fits[item.shape].fits[where] > 0
         nodes = np.flatnonzero(usable.any(axis=0))
         ties = np.zeros(len(nodes), dtype=np.int64)
-        if domains.tiers:
-            # Among equal nodes, those of the fullest finest domain go first: whole racks stay whole.
-            sums = np.append(self.fits[items[0].shape].sums[-1], 0)
-            ties = sums[domains.tiers[-1].of[nodes]]
+        level = domains.neighbourhood
+        if level >= 0:
+            # Among equal nodes, those of the fullest neighbourhood go first: whole racks stay whole.
+            sums = np.append(self.fits[items[0].shape].sums[level], 0)
+            ties = sums[domains.tiers[level].of[nodes]]
         return Bench(
             items=items,
             nodes=nodes,

@@ -45,20 +45,21 @@ class Search:
         self._started: set[int] = set()  # preferred branches that have a pod somewhere before their job comes up
         self._ranges: dict[tuple[Region, int], Ints] = {}
         self._backtracked = False
+        self._sound = self._charge_anchors()
+        self._charged = {level: limit - self._extra[level] for level, limit in limits.items()}
 
     def run(self) -> list[Piece] | None:
         """Return pods bound to regions such that everything fits, or None when that is impossible."""
-        if not self._charge_anchors() or min(self._extra.values(), default=0) < 0:
+        if not self._sound or min(self._extra.values(), default=0) < 0:
             return None
         agenda = self._agenda()
         return self._solve(agenda) if agenda else []
 
-    def least(self) -> dict[int, int]:
-        """Return lower bounds of the extra domains, per level that has a limit; the limits themselves do not matter."""
-        limits = dict(self._extra)
-        self._charge_anchors()
+    def hold_to_least(self) -> dict[int, int]:
+        """Lower every limit to what is needed at the least, by counting, and return the limits."""
         needed = self._needed(self._agenda()) or {}
-        return {level: limit - self._extra[level] + needed.get(level, 0) for level, limit in limits.items()}
+        self._extra = {level: needed.get(level, 0) for level in self._extra}
+        return {level: extra + self._charged[level] for level, extra in self._extra.items()}
 
     def _agenda(self) -> Agenda:
         outline = self._outline

@@ -72,6 +72,15 @@ class Domains:
         names = self.cluster.names
         return tuple(names[node] for node in self.order.tolist())
 
+    @cached_property
+    def neighbourhood(self) -> int:
+        """The finest level whose domains hold more than one node, -1 if there is none: a hostname groups nothing."""
+        for level in range(len(self.tiers) - 1, -1, -1):
+            tier = self.tiers[level]
+            if len(tier) and (tier.end - tier.start > 1).any():
+                return level
+        return -1
+
     def name(self, position: int) -> str:
         """Return the name of the node at a position."""
         return self.names[position]
