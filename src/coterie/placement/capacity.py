@@ -124,7 +124,7 @@ class Capacity:
 
     def _refresh(self, where: Positions) -> None:
         for fit in self._fits.values():
-            fresh = _count(self.free[np.ix_(fit.rows, where)], fit.need, (fit.mask & self.usable)[where])
+            fresh = _count(self.free[np.ix_(fit.rows, where)], fit.need, fit.mask[where] & self.usable[where])
             delta = fresh - fit.fits[where]
             fit.fits[where] = fresh
             fit.total += int(delta.sum())

@@ -110,23 +110,29 @@ class Packer:
 
     def _bench(self, items: tuple[Item, ...]) -> Bench:
         domains = self.capacity.domains
-        usable = np.zeros((len(items), len(domains)), dtype=bool)
-        for number, item in enumerate(items):
-            where = self.positions(item.region)
-            usable[number, where] = self.fits[item.shape].fits[where] > 0
-        nodes = np.flatnonzero(usable.any(axis=0))
+        if len(items) == 1:
+            where = self.positions(items[0].region)
+            nodes = where[self.fits[items[0].shape].fits[where] > 0]
+            may = np.ones((1, len(nodes)), dtype=bool)
+        else:
+            usable = np.zeros((len(items), len(domains)), dtype=bool)
+            for number, item in enumerate(items):
+                where = self.positions(item.region)
+                usable[number, where] = self.fits[item.shape].fits[where] > 0
+            nodes = np.flatnonzero(usable.any(axis=0))
+            may = usable[:, nodes]
         ties = np.zeros(len(nodes), dtype=np.int64)
         level = domains.neighbourhood
         if level >= 0:
             # Among equal nodes, those of the fullest neighbourhood go first: whole racks stay whole.
-            sums = np.append(self.fits[items[0].shape].sums[level], 0)
-            ties = sums[domains.tiers[level].of[nodes]]
+            inside = domains.tiers[level].of[nodes]
+            ties = np.where(inside >= 0, self.fits[items[0].shape].sums[level][inside], 0)
         return Bench(
             items=items,
             nodes=nodes,
             # An overcommitted node has nothing to give, but must not count against the others in a sum.
             free=np.maximum(self.capacity.free[np.ix_(self.rows, nodes)], 0),
             needs=self.needs[[item.shape for item in items]],
-            may=usable[:, nodes],
+            may=may,
             ties=ties,
         )

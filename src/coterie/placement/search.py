@@ -40,7 +40,7 @@ class Search:
         self._ledger = Ledger(problem, capacity, packer)
         self._packer = packer
         self._budget = budget
-        self._symmetry = Symmetry(problem, capacity, self._outline, self._ledger)
+        self._symmetry = Symmetry(problem, capacity, self._outline, self._ledger, packer.rows)
         self._extra = dict(limits)
         self._started: set[int] = set()  # preferred branches that have a pod somewhere before their job comes up
         self._ranges: dict[tuple[Region, int], Ints] = {}

@@ -18,13 +18,13 @@ Named = set[tuple[int, int]]  # (level, domain) pairs
 class Symmetry:
     """Signatures of domains, and the memory of states from which everything failed."""
 
-    def __init__(self, problem: Problem, capacity: Capacity, outline: Outline, ledger: Ledger) -> None:
+    def __init__(self, problem: Problem, capacity: Capacity, outline: Outline, ledger: Ledger, rows: Positions) -> None:
         self._problem = problem
         self._capacity = capacity
         self._outline = outline
         self._ledger = ledger
         self._fits = [capacity.fit(shape) for shape in problem.shapes]
-        self._rows = np.unique(np.concatenate([fit.rows for fit in self._fits])) if self._fits else np.zeros(0, int)
+        self._rows = rows
         self._signatures: dict[tuple[int, int], int] = {}
         self._numbers: dict[object, int] = {}
         self._failed: set[object] = set()
