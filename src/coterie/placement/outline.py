@@ -5,7 +5,8 @@ A preferred branch whose level has no limit yet is lifted out: what hangs below 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable
+from typing import cast
 
 from coterie.placement.problem import ROOT, Problem
 
@@ -15,7 +16,7 @@ Amounts = tuple[tuple[int, int], ...]  # (class, pods) pairs, sorted, no zeros
 class Outline:
     """Kept branches with their kept children, own classes and demands; branches without pods are left out."""
 
-    def __init__(self, problem: Problem, limits: Mapping[int, int]) -> None:
+    def __init__(self, problem: Problem, limits: Collection[int]) -> None:
         self.problem = problem
         kept = [
             number == ROOT or branch.required or branch.level in limits
@@ -37,6 +38,9 @@ class Outline:
                 self.children[above].append(number)
                 self.below[above].extend(self.below[number])
         self._within: dict[tuple[int, Amounts], Amounts] = {}
+        self._everything = [
+            tuple((one, problem.classes[one].count) for one in sorted(classes)) for classes in self.below
+        ]
         self.need = [self._need(classes) for classes in self.below]
         for children in self.children:
             # The largest first: what is hardest to place is placed while there is most room.
@@ -54,9 +58,18 @@ class Outline:
             if kept[number]:
                 self.preferred[self.home[problem.branches[number].parent]].extend(self.preferred[number])
 
+    @staticmethod
+    def of(problem: Problem, levels: Iterable[int]) -> Outline:
+        """Return the outline for a problem with limits on some levels, made once."""
+        key = frozenset(levels)
+        found = problem.outlines.get(key)
+        if found is None:
+            found = problem.outlines[key] = Outline(problem, key)
+        return cast("Outline", found)
+
     def everything(self, branch: int) -> Amounts:
         """Return all pods below a branch."""
-        return tuple((one, self.problem.classes[one].count) for one in sorted(self.below[branch]))
+        return self._everything[branch]
 
     def within(self, branch: int, amounts: Amounts) -> Amounts:
         """Return those of the amounts that belong below a branch."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
+from typing import Any
 
 from coterie.gang.tree import Gang, Group, Shape, Task
 from coterie.topology.cluster import by_name
@@ -51,6 +52,9 @@ class Problem:
     branches: tuple[Branch, ...]
     anchors: Mapping[str, int]
     names: tuple[str, ...]  # of all tasks, in the order the user listed them
+    outlines: dict[frozenset[int], Any] = field(
+        default_factory=dict, compare=False
+    )  # kept for whoever asks about it again
 
     def preferred_levels(self) -> list[int]:
         """Levels on which something is preferred, finest first: the order of the objective."""

@@ -36,7 +36,7 @@ class Search:
     ) -> None:
         self._branches = problem.branches
         self._tiers = capacity.domains.tiers
-        self._outline = Outline(problem, limits)
+        self._outline = Outline.of(problem, limits)
         self._ledger = Ledger(problem, capacity, packer)
         self._packer = packer
         self._budget = budget
