@@ -77,7 +77,7 @@ def test_half_a_gigabyte_is_refused_before_it_is_read(desk: Desk, what: str) -> 
 
     assert time.process_time() - start < 1
     assert done.code == 2
-    assert quiet(done, "large.json is too large", "500 MiB", "256 MiB")
+    assert quiet(done, "large.json is too large", "500 MiB", "448 MiB")
 
 
 def test_standard_input_is_read_no_further_than_its_limit(desk: Desk) -> None:

@@ -24,8 +24,8 @@ def test_a_file_and_standard_input_are_read_whole(tmp_path: Path) -> None:
 def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
     file = tmp_path / "big.json"
     with file.open("wb") as stream:
-        stream.truncate(300 << 20)
-    with pytest.raises(UsageError, match=r"big.json is too large: 300 MiB, at most 256 MiB are read") as caught:
+        stream.truncate(500 << 20)
+    with pytest.raises(UsageError, match=r"big.json is too large: 500 MiB, at most 448 MiB are read") as caught:
         read_bytes(str(file), NONE)
     assert "managedFields" in caught.value.hint
 

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from coterie.errors import NotFound, UsageError
 
-DEFAULT_LIMIT = 256 << 20
+DEFAULT_LIMIT = 448 << 20
 _CHUNK = 1 << 20
 _SHRINK = (
     "Leave out what placement does not need: "
