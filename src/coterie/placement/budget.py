@@ -22,6 +22,11 @@ class Budget:
         self.steps = steps
         self.spent = 0
 
+    @property
+    def left(self) -> int:
+        """How many steps there are still."""
+        return max(0, self.steps - self.spent)
+
     def spend(self, steps: int = 1) -> None:
         """Count steps; raise `Exhausted` when there are no more."""
         self.spent += steps

@@ -91,24 +91,41 @@ class _Question:
         settled: dict[int, int] = {}
         proved = True
         for number, level in enumerate(levels):
-            low, high = least[level], self._cost(best, level)
-            while low < high:
-                limit = (low + high) // 2
-                try:
-                    with self._budget.at_most(self._budget.steps // 4):
-                        better = self._ask({**settled, level: limit})
-                except Exhausted:
-                    better, proved = None, False
-                if better is None:
-                    low = limit + 1
-                else:
-                    best, high = better, self._cost(better, level)
-            settled[level] = high
+            best, sure = self._settle(best, level, settled, least[level])
+            proved = proved and sure
+            settled[level] = self._cost(best, level)
             # With this level settled, all coarser ones may be as good as can be at once.
             coarser = {other: least[other] for other in levels[number + 1 :]}
             if coarser and (ideal := self._try({**settled, **coarser})) is not None:
                 return ideal, proved
         return best, proved
+
+    def _settle(self, best: Solution, level: int, settled: Mapping[int, int], low: int) -> tuple[Solution, bool]:
+        """Return a solution with the least cost at a level that was found, and whether less is proved impossible."""
+        least, high, sure = low, self._cost(best, level), True
+        while low < high:
+            limit = (low + high) // 2
+            try:
+                with self._budget.at_most(self._budget.steps // 4):
+                    better = self._ask({**settled, level: limit})
+            except Exhausted:
+                better, sure = None, False
+            if better is None:
+                low = limit + 1
+            else:
+                best, high = better, self._cost(better, level)
+        # What is left of the budget goes to the one question that settles it: is one less possible?
+        while not sure and high > least and self._budget.left > 1:
+            try:
+                with self._budget.at_most(self._budget.left // 2):
+                    better = self._ask({**settled, level: high - 1})
+            except Exhausted:
+                break
+            if better is None:
+                sure = True
+            else:
+                best, high = better, self._cost(better, level)
+        return best, sure or high == least
 
     def _cost(self, solution: Solution, level: int) -> int:
         return _costs(self._problem, self._capacity, solution)[level]
