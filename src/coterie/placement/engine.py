@@ -114,17 +114,18 @@ class _Question:
                 low = limit + 1
             else:
                 best, high = better, self._cost(better, level)
-        # What is left of the budget goes to the one question that settles it: is one less possible?
-        while not sure and high > least and self._budget.left > 1:
+        # What is left of the budget goes to the two questions that may settle it: the tightest limit, which is often
+        # answered soonest, and one less than the best.
+        for limit in () if sure else (least, high - 1):
             try:
                 with self._budget.at_most(self._budget.left // 2):
-                    better = self._ask({**settled, level: high - 1})
+                    better = self._ask({**settled, level: limit})
             except Exhausted:
-                break
-            if better is None:
-                sure = True
-            else:
+                continue
+            if better is not None:
                 best, high = better, self._cost(better, level)
+            elif limit == high - 1:
+                sure = True
         return best, sure or high == least
 
     def _cost(self, solution: Solution, level: int) -> int:
