@@ -117,6 +117,8 @@ class _Question:
         # What is left of the budget goes to the two questions that may settle it: the tightest limit, which is often
         # answered soonest, and one less than the best.
         for limit in () if sure else (least, high - 1):
+            if limit >= high:
+                break
             try:
                 with self._budget.at_most(self._budget.left // 2):
                     better = self._ask({**settled, level: limit})
