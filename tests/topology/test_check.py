@@ -231,3 +231,12 @@ def test_findings_are_the_same_for_any_order_of_the_nodes(
     assert check(Cluster.of(nodes), topology) == found
     names = {node.name for node in nodes}
     assert all(set(finding.nodes) <= names and finding.message for finding in found)
+
+
+def test_levels_named_backwards_are_found_even_where_every_zone_has_the_same_racks() -> None:
+    zone, rack = "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"
+    nodes = [Node(f"n{z}{r}", {zone: z, rack: r}) for z in "ab" for r in "12"]
+    found = check(Cluster.of(nodes), Topology.of(("rack", rack), ("zone", zone)))
+    assert ("OrderReversed", "error", "zone") in [(one.code, one.severity, one.level) for one in found]
+    right = check(Cluster.of(nodes), Topology.of(("zone", zone), ("rack", rack)))
+    assert "OrderReversed" not in {one.code for one in right}

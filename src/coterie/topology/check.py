@@ -169,6 +169,12 @@ def _nesting(cluster: Cluster, coarse: _Rung, fine: _Rung) -> Iterator[Finding]:
         return
     hint = f'They count as different ones: one "{lower}" never reaches over two of "{upper}".'
     if len(pairs) == int((parents > 0).sum()) * int((children > 0).sum()) and (parents > 0).sum() > 1:
+        if _named_backwards(coarse.level, fine.level):
+            message = (
+                f'"{lower}" is usually coarser than "{upper}", and every "{lower}" has the same values of "{upper}"'
+            )
+            yield Finding("OrderReversed", "error", lower, message, nodes, f'List "{lower}" before "{upper}".')
+            return
         message = f'every "{upper}" has the same values of "{lower}"'
         yield Finding("NotNested", "info", lower, message, nodes, hint)
         return
@@ -185,6 +191,12 @@ def _evidence(cluster: Cluster, coarse: _Rung, fine: _Rung, code: int, above: np
         sides.append(f'{coarse.level.name} "{coarse.values[parent]}" ({_cut(fold(names), 60)})')
     more = f" and {len(sides) - _SHOWN} more" if len(sides) > _SHOWN else ""
     return f'{fine.level.name} "{fine.values[code]}" lies in {" and ".join(sides[:_SHOWN])}{more}'
+
+
+def _named_backwards(coarse: Level, fine: Level) -> bool:
+    """Tell whether two levels bear the names of rungs that usually stand the other way round."""
+    upper, lower = _usual_place(coarse), _usual_place(fine)
+    return upper is not None and lower is not None and lower < upper
 
 
 def _reversible(coarse: Level, fine: Level, values: int) -> bool:
