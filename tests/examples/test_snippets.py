@@ -1,0 +1,41 @@
+"""YAML in the documents is YAML, and what looks like a whole file is accepted by its reader."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from coterie.frontends.config import read_config
+from coterie.frontends.text import load
+from coterie.planning.inputs import read_snapshot, read_workflow_file
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
+SNIPPETS = [
+    pytest.param(block, id=f"{page.relative_to(ROOT)}-{number}")
+    for page in PAGES
+    for number, block in enumerate(re.findall(r"```yaml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
+]
+
+
+def test_there_are_snippets() -> None:
+    assert SNIPPETS
+
+
+@pytest.mark.parametrize("text", SNIPPETS)
+def test_a_snippet_is_accepted_by_the_reader_it_is_for(text: str) -> None:
+    if "{%" in text:
+        assert "workflow:" in text
+        read_workflow_file(text.encode(), "snippet.yaml")
+        return
+    data = load(text, "snippet.yaml").data
+    assert data
+    keys = set(data) if isinstance(data, dict) else set()
+    if "workflow" in keys and {"tasks", "groups"} & set(data["workflow"]):
+        assert read_workflow_file(text.encode(), "snippet.yaml").teams
+    elif {"backends", "pools"} <= keys:
+        assert read_config(text.encode(), "snippet.yaml").pools
+    elif {"fleet", "nodes"} & keys:
+        assert len(read_snapshot(text.encode(), "snippet.yaml").cluster)
