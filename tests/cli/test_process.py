@@ -163,7 +163,7 @@ def test_an_unexpected_error_shows_its_traceback_only_when_asked(desk: Desk) -> 
 
 
 def test_help_and_version_load_nothing_heavy() -> None:
-    heavy = ("numpy", "pydantic", "jinja2", "msgspec", "yaml")
+    heavy = ("numpy", "pydantic", "jinja2", "msgspec", "yaml", "fastapi", "sqlalchemy", "lightkube")
     script = (
         "import sys\n"
         "sys.argv = ['coterie', '--help']\n"
