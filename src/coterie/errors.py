@@ -37,6 +37,18 @@ class Reason(StrEnum):
     UNDECIDED = "Undecided"
 
 
+class FieldError(StrEnum):
+    """What is wrong with a field of a Kubernetes object, in the words of its API server."""
+
+    INVALID = "Invalid"
+    REQUIRED = "Required"
+    FORBIDDEN = "Forbidden"
+    NOT_FOUND = "NotFound"
+    DUPLICATE = "Duplicate"
+    NOT_SUPPORTED = "NotSupported"
+    INTERNAL = "Internal"
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where in a user's text something stands; lines and columns count from one."""
@@ -50,17 +62,30 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong with an input, with what to do about it."""
+    """One thing that is wrong with an input, with what to do about it.
+
+    `path` leads to the place in the user's document. For a Kubernetes object `type` says what is wrong in the words of
+    its API, and `field` is the path that the API names where that is another one: a rule may speak of the parent, or of
+    the same object in a newer version.
+    """
 
     message: str
     code: Reason = Reason.INVALID_SPEC
     hint: str = ""
     place: Place | None = None
     path: tuple[str | int, ...] = ()
+    type: FieldError | None = None
+    field: str = ""
 
     def at(self, place: Place) -> Fault:
         """Return the same fault, located."""
         return replace(self, place=place)
+
+
+def field_path(path: Iterable[str | int]) -> str:
+    """Return a path as Kubernetes writes it: `spec.template.cliques[0].topologyConstraint`."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return text.removeprefix(".")
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,11 +48,16 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A leaf: one pod. `rank` is its place in the gang as the user listed it."""
+    """A leaf: one pod. `rank` is its place in the gang as the user listed it.
+
+    A task that is not `needed` is wanted: the gang starts without it where there is no room, and where there is, it
+    keeps every constraint of the groups it is in.
+    """
 
     name: str
     shape: Shape
     rank: int = 0
+    needed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +93,16 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """Tasks that all start or none; those outside every group may go anywhere."""
+    """Tasks of which all that are needed start or none; those outside every group may go anywhere.
+
+    A gang that `follows` another of the same workload starts beside it and never before it. A group of both gangs, by
+    its path, is one group: the follower's tasks go where those of the other gang are.
+    """
 
     name: str
     groups: tuple[Group, ...] = ()
     tasks: tuple[Task, ...] = field(default=())
+    follows: str = ""
 
     def all_tasks(self) -> tuple[Task, ...]:
         """Return every task, in the order the user listed them."""
