@@ -66,6 +66,9 @@ def _details(one: GangPlan, plan: Plan, *, wide: bool) -> Iterator[str]:
     found, refusal = one.decision.found, one.decision.refusal
     if found:
         yield from _landed(one, found)
+        if found.left_out:
+            wanted = sum(not task.needed for task in one.gang.all_tasks())
+            yield f"no room for {len(found.left_out)} of {words.count(wanted, 'wanted task')}: {fold(found.left_out)}"
         if not found.optimal:
             yield "not proved to be the best: the search budget ended first"
         if wide:
@@ -102,13 +105,16 @@ def _domains(outcome: Outcome) -> str:
 
 
 def _nodes(tasks: Sequence[Task], found: Found) -> str:
-    return fold(list(dict.fromkeys(found.nodes[task.name] for task in tasks)))
+    return fold(list(dict.fromkeys(found.nodes[task.name] for task in tasks if task.name in found.nodes)))
 
 
 def _tasks(one: GangPlan, found: Found, plan: Plan) -> Iterator[str]:
     levels = plan.domains.topology.names
     rows = [("TASK", "NODE", *(level.upper() for level in levels))]
     for task in one.gang.all_tasks():
+        if task.name not in found.nodes:
+            rows.append((task.name, "(no room)", *("-" for _ in levels)))
+            continue
         values = plan.domains.values(found.positions[task.name])
         stays = " (runs)" if task.name in one.survivors else ""
         rows.append((task.name, found.nodes[task.name] + stays, *(values.get(level, "-") for level in levels)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
 from coterie.gang.tree import Gang, Group, Path, Task
@@ -11,12 +11,12 @@ from coterie.topology.levels import Topology
 
 def unconstrained(gang: Gang) -> Gang:
     """Return the same tasks, free to go anywhere."""
-    return Gang(gang.name, (), gang.all_tasks())
+    return replace(gang, groups=(), tasks=gang.all_tasks())
 
 
 def only(gang: Gang, groups: Iterable[Group], tasks: tuple[Task, ...] = ()) -> Gang:
     """Return a gang of these groups and tasks alone."""
-    return Gang(gang.name, tuple(groups), tasks)
+    return replace(gang, groups=tuple(groups), tasks=tasks)
 
 
 def flat(group: Group) -> Group:
@@ -53,19 +53,53 @@ def coarsen(gang: Gang, level: str, topology: Topology) -> Gang | None:
         return tuple(result), tuple(loose)
 
     groups, tasks = moved(gang.groups, None)
-    return Gang(gang.name, groups, (*gang.tasks, *tasks))
+    return replace(gang, groups=groups, tasks=(*gang.tasks, *tasks))
 
 
 def keep(gang: Gang, path: Path, count: int) -> Gang:
-    """Return the gang with only the first `count` tasks of one group, or of the whole gang for an empty path."""
-    inside = gang.all_tasks() if not path else _find(gang, path)
+    """Return the gang with only the first `count` needed tasks of one group, or of the whole gang for an empty path."""
+    inside = [task for task in (gang.all_tasks() if not path else _find(gang, path)) if task.needed]
     dropped = {task.name for task in sorted(inside, key=lambda task: task.rank)[count:]}
     return _filter(gang, lambda task: task.name not in dropped)
+
+
+def chosen(gang: Gang, names: Container[str]) -> Gang:
+    """Return the gang with its needed tasks and, of those it merely wants, the ones named."""
+    if all(task.needed or task.name in names for task in gang.all_tasks()):
+        return gang  # the same object, so that what was compiled of it serves again
+    return _filter(gang, lambda task: task.needed or task.name in names)
+
+
+def joined(gangs: Sequence[Gang]) -> Gang:
+    """Return several gangs as one, named after the first; groups of the same path become one group."""
+    if len(gangs) == 1:
+        return gangs[0]
+    ranked: list[Gang] = []
+    start = 0
+    for gang in gangs:
+        ranked.append(_map_tasks(gang, lambda task, start=start: replace(task, rank=start + task.rank)))  # type: ignore[misc]
+        start += len(gang.all_tasks())
+    tasks = tuple(task for gang in ranked for task in gang.tasks)
+    return Gang(gangs[0].name, _united(group for gang in ranked for group in gang.groups), tasks)
 
 
 def without_exclusions(gang: Gang) -> Gang:
     """Return the gang with no node excluded by the user."""
     return _map_tasks(gang, lambda task: replace(task, shape=replace(task.shape, excluded=frozenset())))
+
+
+def _united(groups: Iterable[Group]) -> tuple[Group, ...]:
+    by_path: dict[Path, list[Group]] = {}
+    for group in groups:
+        by_path.setdefault(group.path, []).append(group)
+    return tuple(
+        replace(
+            same[0],
+            groups=_united(below for group in same for below in group.groups),
+            tasks=tuple(task for group in same for task in group.tasks),
+        )
+        for same in by_path.values()
+    )
 
 
 def _find(gang: Gang, path: Path) -> tuple[Task, ...]:

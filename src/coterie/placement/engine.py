@@ -21,13 +21,17 @@ from coterie.placement.search import Search
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A placement of every task. `extra` is the cost of preferences, per level with a preferred group."""
+    """A placement of every task but those left out, which were wanted, not needed.
+
+    `extra` is the cost of preferences, per level with a preferred group.
+    """
 
     nodes: Mapping[str, str]
     positions: Mapping[str, int]
     extra: Mapping[str, int]
     optimal: bool
     steps: int
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class Absent:
 def place(
     gang: Gang, capacity: Capacity, *, anchors: Mapping[str, str] | None = None, budget: int = DEFAULT_BUDGET
 ) -> Found | Absent:
-    """Place all tasks of a gang or none. Tasks in `anchors` already run on the named node and stay there."""
+    """Place all tasks of a gang or none, wanted ones too. Tasks in `anchors` already run on the named node and stay."""
     domains = capacity.domains
     fixed = {task: domains.position[node] for task, node in (anchors or {}).items()}
     problem = compile_gang(gang, domains, fixed) if fixed else capacity.compiled(gang)

@@ -65,6 +65,7 @@ class Refusal:
     unlabelled: int = 0  # eligible nodes without the level's label
     obstacles: tuple[tuple[str, int], ...] = ()  # where not one task fits: what keeps it off how many nodes
     quota: tuple[int, int] = (0, 0)  # GPUs in use beside this gang, and the pool's limit
+    leader: str = ""  # the gang that must be placed first
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from coterie.errors import Notice, Reason
+from coterie.errors import Notice
 from coterie.gang.tree import Gang, Path
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found
-from coterie.placement.explain import decide
-from coterie.placement.refusal import Decision, Refusal, Verdict
+from coterie.placement.family import Quota, decide_family
+from coterie.placement.refusal import Decision, Verdict
 from coterie.placement.whatif import Change, changed_capacity, changed_gang
 from coterie.planning.advice import notices_for
 from coterie.planning.concurrency import ancestors, peak
@@ -79,38 +79,54 @@ class Planner:
         domains = Domains.of(self.cluster, workload.pool.topology)
         before = ancestors(workload.needs)
         held: dict[str, Ints] = {}
-        plans: list[GangPlan] = []
-        for original in workload.gangs:
-            gang = self._changed(original, domains)
-            beside = {name: amounts for name, amounts in held.items() if name not in before.get(gang.name, frozenset())}
-            plan = self._plan_gang(gang, workload, domains, peak(beside, before))
-            plans.append(plan)
-            if plan.decision.found:
-                held[gang.name] = self._amounts(gang, plan.decision.found, plan.survivors)
+        plans: dict[str, GangPlan] = {}
+        for originals in families(workload.gangs):
+            family = [self._changed(original, domains) for original in originals]
+            done = before.get(family[0].name, frozenset())
+            beside = {name: amounts for name, amounts in held.items() if name not in done}
+            for plan in self._plan_family(family, workload, domains, peak(beside, before)):
+                plans[plan.gang.name] = plan
+                if plan.decision.found:
+                    held[plan.gang.name] = self._amounts(plan.gang, plan.decision.found, plan.survivors)
+        ordered = tuple(plans[gang.name] for gang in workload.gangs)
         most = peak(held, before)
         if remember and most is not None:
             self._taken = most if self._taken is None else self._taken + most
             self._pools[workload.pool.name] += _gpus(most, self.cluster)
-        placed = [plan.gang for plan in plans if plan.decision.found]
-        survivors = sum(len(plan.survivors) for plan in plans)
+        placed = [plan.gang for plan in ordered if plan.decision.found]
+        survivors = sum(len(plan.survivors) for plan in ordered)
         notices = (*workload.notices, *notices_for(workload, domains, placed, survivors))
-        return Plan(workload, domains, tuple(plans), notices)
+        return Plan(workload, domains, ordered, notices)
 
-    def _plan_gang(self, gang: Gang, workload: Workload, domains: Domains, beside: Ints | None) -> GangPlan:
-        survivors = self._survivors(workload.name, gang)
+    def _plan_family(
+        self, family: Sequence[Gang], workload: Workload, domains: Domains, beside: Ints | None
+    ) -> Iterator[GangPlan]:
+        survivors = {gang.name: self._survivors(workload.name, gang) for gang in family}
         now, empty = Capacity.now(domains), Capacity.empty(domains)
         for amounts in (beside, self._taken):
             if amounts is not None:
                 now.give(-amounts[:, domains.order])
-        if gang.groups and workload.pool.scheduler == "kai":
+        if any(gang.groups for gang in family) and workload.pool.scheduler == "kai":
             _hide_unlabelled(now)
             _hide_unlabelled(empty)
         for change in self.changes:
             now = changed_capacity(change, now)
         used = self._pools[workload.pool.name] + (0 if beside is None else _gpus(beside, self.cluster))
-        quota = _over_quota(gang, workload, used)
-        decision = quota or decide(gang, now, empty, anchors=survivors)
-        return GangPlan(gang, decision, _outcomes(gang, decision.found, domains), survivors)
+        limit = workload.pool.gpus.limit
+        running = {task: node for found in survivors.values() for task, node in found.items()}
+        decisions = decide_family(
+            family, now, empty, anchors=running, quota=None if limit is None else Quota(used, limit)
+        )
+        positions = {
+            task: position
+            for decision in decisions
+            if decision.found
+            for task, position in decision.found.positions.items()
+        }
+        leader = family[0]
+        for gang, decision in zip(family, decisions, strict=True):
+            outcomes = _outcomes(gang, positions if decision.found else {}, domains, leader)
+            yield GangPlan(gang, decision, outcomes, survivors[gang.name])
 
     def _changed(self, gang: Gang, domains: Domains) -> Gang:
         for change in self.changes:
@@ -135,7 +151,7 @@ class Planner:
         """Return what a placement newly takes, as [resource, node]."""
         amounts = np.zeros_like(self.cluster.allocatable)
         for task in gang.all_tasks():
-            if task.name in survivors:
+            if task.name in survivors or task.name in found.left_out:
                 continue
             node = self.cluster.position[found.nodes[task.name]]
             for name, amount in ((PODS, 1), *task.shape.requests):
@@ -153,32 +169,32 @@ def _gpus(amounts: Ints, cluster: Cluster) -> int:
     return int(amounts[cluster.resource(GPU)].sum())
 
 
-def _over_quota(gang: Gang, workload: Workload, used: int) -> Decision | None:
-    """Refuse a gang that the pool's limit has no room for beside what this call has placed in the pool."""
-    limit = workload.pool.gpus.limit
-    if limit is None:
-        return None
-    wanted = sum(task.shape.amount(GPU) for task in gang.all_tasks())
-    if wanted + used <= limit:
-        return None
-    verdict = Verdict.IMPOSSIBLE if wanted > limit else Verdict.WAITING
-    return Decision(verdict, refusal=Refusal(Reason.OVER_QUOTA, wanted=wanted, quota=(used, limit)))
+def families(gangs: Sequence[Gang]) -> list[list[Gang]]:
+    """Return gangs with those that follow them: they are decided about together."""
+    names = {gang.name for gang in gangs}
+    found: dict[str, list[Gang]] = {}
+    for gang in gangs:
+        leader = gang.follows if gang.follows in names else gang.name
+        found.setdefault(leader, []).append(gang)
+    return list(found.values())
 
 
-def _outcomes(gang: Gang, found: Found | None, domains: Domains) -> tuple[Outcome, ...]:
+def _outcomes(gang: Gang, positions: Mapping[str, int], domains: Domains, leader: Gang) -> tuple[Outcome, ...]:
+    """Return where each group ended up; one that a follower shares with its leader has the tasks of both."""
+    theirs = {group.path: tuple(group.all_tasks()) for group in leader.walk()} if gang is not leader else {}
     outcomes = []
     for group in gang.walk():
         used: dict[tuple[str | None, ...], None] = {}
         outside: list[tuple[str | None, ...]] = []
-        if found:
-            level = domains.topology.index(group.level)
-            tier = domains.tiers[level]
-            for task in sorted(group.all_tasks(), key=lambda task: task.rank):
-                position = found.positions[task.name]
-                domain = int(tier.of[position])
-                if domain >= 0:
-                    used[tier.values[domain]] = None
-                else:
-                    outside.append((*domains.values(position).values(), None))
+        tier = domains.tiers[domains.topology.index(group.level)]
+        tasks = (*theirs.get(group.path, ()), *sorted(group.all_tasks(), key=lambda task: task.rank))
+        for task in tasks:
+            if (position := positions.get(task.name)) is None:
+                continue
+            domain = int(tier.of[position])
+            if domain >= 0:
+                used[tier.values[domain]] = None
+            else:
+                outside.append((*domains.values(position).values(), None))
         outcomes.append(Outcome(group.path, group.level, group.required, (*used, *outside)))
     return tuple(outcomes)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coterie.errors import Fault, Notice
+from coterie.errors import Fault, Notice, field_path
 from coterie.gang.tree import Path
 from coterie.placement.refusal import Refusal
 from coterie.planning import words
@@ -41,7 +41,7 @@ def errors_json(faults: Sequence[Fault]) -> Json:
 
 
 def _group(one: GangPlan, plan: Plan, command: Sequence[str]) -> Json:
-    found, refusal = one.decision.found, one.decision.refusal
+    found, refusal, tasks = one.decision.found, one.decision.refusal, one.gang.all_tasks()
     assignments: list[Mapping[str, Any]] = []
     if found:
         assignments = [
@@ -50,13 +50,15 @@ def _group(one: GangPlan, plan: Plan, command: Sequence[str]) -> Json:
                 "node": found.nodes[task.name],
                 "domains": plan.domains.values(found.positions[task.name]),
             }
-            for task in one.gang.all_tasks()
+            for task in tasks
+            if task.name in found.nodes
         ]
     return {
         "name": one.gang.name,
         "verdict": one.decision.verdict.value,
         "optimal": found.optimal if found else False,
         "assignments": assignments,
+        **({"left_out": list(found.left_out) if found else []} if any(not task.needed for task in tasks) else {}),
         "constraints": [
             {
                 "path": _path(outcome.path),
@@ -109,4 +111,5 @@ def _fault(fault: Fault) -> Json:
         "line": place.line if place else None,
         "column": place.column if place else None,
         "hint": fault.hint,
+        **({"type": fault.type.value, "field": fault.field or field_path(fault.path)} if fault.type else {}),
     }

@@ -110,6 +110,8 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
             used, limit = refusal.quota
             beside = f" beside {count(used, 'GPU')} in use" if used else ""
             return f"it asks for {count(refusal.wanted, 'GPU')}{beside}, and the pool's limit is {limit}"
+        case Reason.GANG_INCOMPLETE:
+            return f"it starts only beside {refusal.leader}, which is not placed"
         case Reason.LEVEL_LOST:
             return (
                 f"its running tasks are no longer in one {level}, so the rest of {_of(refusal, gang)} cannot join them"
