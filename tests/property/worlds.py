@@ -151,6 +151,21 @@ def wishful(rng: Random, size: Size) -> World:
     return World("wishful", topology, tuple(nodes), assemble(root)[0])
 
 
+def layered(rng: Random, size: Size) -> World:
+    """Return a world whose groups may have groups of their own level inside them."""
+    topology = some_topology(rng, size)
+    nodes = with_quirks(rng, some_nodes(rng, size, topology), topology)
+    shapes = some_shapes(rng, nodes)
+    root = Sketch()
+    for _ in range(rng.randint(1, size.tasks)):
+        at = root
+        for level in (level for level in topology.names for _ in range(2)):
+            if chance(rng, 45):
+                at = _child(rng, at, level, required=40, fresh=25)
+        at.leaves.append(Leaf(rng.choice(shapes)))
+    return World("layered", topology, tuple(nodes), assemble(root)[0])
+
+
 def _child(rng: Random, sketch: Sketch, level: str, *, required: int, fresh: int) -> Sketch:
     """Return a group of this level below a sketch: one that is there, or a new one."""
     there = [group for group in sketch.groups if group.level == level]
@@ -217,6 +232,7 @@ FAMILIES: Mapping[str, Callable[[Random], World]] = {
     "scattered_small": lambda rng: scattered(rng, SMALL),
     "ruled": lambda rng: ruled(rng, LARGE),
     "wishful": lambda rng: wishful(rng, LARGE),
+    "layered": lambda rng: layered(rng, LARGE),
     **{trap.__name__: _trap(trap) for trap in hard.TRAPS},
 }
 
@@ -230,7 +246,7 @@ def world(seed: int) -> World:
 
 def tiny(rng: Random) -> World:
     """Return a world small enough to enumerate."""
-    return rng.choice((planted, scattered, ruled, wishful))(rng, TINY)
+    return rng.choice((planted, scattered, ruled, wishful, layered))(rng, TINY)
 
 
 def tiny_worlds() -> st.SearchStrategy[World]:
@@ -241,5 +257,5 @@ def tiny_worlds() -> st.SearchStrategy[World]:
 def small_worlds() -> st.SearchStrategy[World]:
     """Return worlds of moderate size, as hypothesis draws and shrinks them."""
     return st.randoms(use_true_random=False).map(
-        lambda rng: rng.choice((planted, scattered, ruled, wishful))(rng, SMALL)
+        lambda rng: rng.choice((planted, scattered, ruled, wishful, layered))(rng, SMALL)
     )

@@ -64,8 +64,8 @@ class Task:
 class Group:
     """An inner node: the tasks below share one domain at `level`, as a promise or as a wish.
 
-    `path` is the node's identity, ((level, group), …) from the coarsest down. A group's level is finer than its
-    parent's.
+    `path` is the node's identity, ((level, group), …) from the coarsest down. A group's level is its parent's or a
+    finer one. What is both required at one level and preferred at a finer one is two groups, one inside the other.
     """
 
     path: Path

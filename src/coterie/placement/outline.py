@@ -50,6 +50,13 @@ class Outline:
         self.levels = sorted(
             {problem.branches[number].level for number in range(1, count) if self.below[number] and kept[number]}
         )
+        # Per branch, how many of those around it have its level.
+        self.depth = [0] * count
+        for number in range(1, count):
+            above = problem.branches[number].parent
+            while above != ROOT and problem.branches[above].level != problem.branches[number].level:
+                above = problem.branches[above].parent
+            self.depth[number] = self.depth[above] + 1 if above != ROOT else 0
         # Per branch, the preferred branches at or below it.
         self.preferred: list[list[int]] = [[] for _ in range(count)]
         for number in range(count - 1, ROOT, -1):

@@ -332,7 +332,8 @@ class Search:
 
     def _needed(self, agenda: Agenda) -> dict[int, int] | None:
         """Return how many extra domains, per level, what waits needs at the least; None when it cannot fit at all."""
-        waiting: dict[tuple[int, Region], list[tuple[int, int, dict[int, int]]]] = {}
+        # A group inside another of the same level is no rival of it: the room it takes is the other's too.
+        waiting: dict[tuple[int, int, Region], list[tuple[int, int, dict[int, int]]]] = {}
         for job in agenda:
             for branch in self._outline.preferred[job.branch]:
                 amounts = self._outline.within(branch, job.amounts)
@@ -341,10 +342,10 @@ class Search:
                 price = self._least(branch, job.region, amounts)
                 if price is None:
                     return None
-                here = (self._branches[branch].level, job.region)
+                here = (self._branches[branch].level, self._outline.depth[branch], job.region)
                 waiting.setdefault(here, []).append((branch, price, self._ledger.demand(amounts)))
         needed = dict.fromkeys(self._extra, 0)
-        for (level, region), groups in waiting.items():
+        for (level, _, region), groups in waiting.items():
             needed[level] += self._least_together(level, region, groups)
         return needed
 
