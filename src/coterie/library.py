@@ -14,10 +14,13 @@ from typing import Any
 from coterie.errors import CoterieError, Fault, NotFound, Notice, Reason, SpecErrors, UsageError, did_you_mean
 from coterie.frontends.config import Config, read_config
 from coterie.frontends.workflow.read import Workflow
+from coterie.frontends.workflow.read import read_workflow as read_one_workflow
 from coterie.placement.refusal import Refusal, Verdict
 from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Uncordon
+from coterie.planning.documents import Documents, documents_of, workload_for
+from coterie.planning.documents import read_documents as read_any
 from coterie.planning.fit import Answer, Wish, answer
-from coterie.planning.inputs import pool_for, read_snapshot, read_workflow_file, workload_for
+from coterie.planning.inputs import all_topologies, pool_for, read_snapshot
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.report import plan_json
 from coterie.sources import Snapshot
@@ -32,6 +35,7 @@ __all__ = [
     "Coarsen",
     "Config",
     "CoterieError",
+    "Documents",
     "Fault",
     "Keep",
     "NotFound",
@@ -51,9 +55,11 @@ __all__ = [
     "fit",
     "plan",
     "plan_as_json",
+    "plan_workloads",
     "read_cluster",
     "read_configuration",
     "read_workflow",
+    "read_workloads",
 ]
 
 Source = str | PathLike[str] | bytes
@@ -76,7 +82,13 @@ def read_workflow(source: Source, values: Mapping[str, object] | None = None) ->
     data, name = _read(source)
     texts = [f"{key}={value}" for key, value in (values or {}).items() if isinstance(value, str)]
     others = [f"{key}={value}" for key, value in (values or {}).items() if not isinstance(value, str)]
-    return read_workflow_file(data, name, sets=others, set_strings=texts)
+    return read_one_workflow(data, name, sets=others, set_strings=texts)
+
+
+def read_workloads(source: Source) -> Documents:
+    """Read a file of any kind: a workflow, PodCliqueSets, graph deployments, with the topologies beside them."""
+    data, name = _read(source)
+    return read_any(data, name)
 
 
 def plan(
@@ -94,8 +106,31 @@ def plan(
     Levels, name to node label and coarsest first, may come from `levels`, from a pool of `config`, or from the cluster
     file itself. `changes` are what-ifs; every way out of a refusal holds one.
     """
-    chosen = pool_for(config, pool, workflow.pool, _topology(levels), cluster)
-    return Planner(cluster.cluster, changes, fresh=fresh).plan(workload_for(workflow, chosen))
+    (found,) = plan_workloads(
+        documents_of(workflow), cluster, levels=levels, config=config, pool=pool, changes=changes, fresh=fresh
+    )
+    return found
+
+
+def plan_workloads(
+    documents: Documents,
+    cluster: Snapshot,
+    *,
+    levels: Mapping[str, str] | None = None,
+    config: Config | None = None,
+    pool: str | None = None,
+    changes: Sequence[Change] = (),
+    fresh: bool = False,
+) -> list[Plan]:
+    """Plan the workloads of a file one after the other, each seeing what the earlier ones took."""
+    topology, beside = _topology(levels), documents.topologies
+    known = all_topologies(topology, cluster, beside)
+    planner = Planner(cluster.cluster, changes, fresh=fresh)
+    plans = []
+    for one in documents.workloads:
+        chosen = pool_for(config, pool, one.pool, topology, cluster, beside)
+        plans.append(planner.plan(workload_for(one, chosen, known, configured=config is not None)))
+    return plans
 
 
 def plan_as_json(found: Plan) -> dict[str, Any]:

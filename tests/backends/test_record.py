@@ -69,7 +69,7 @@ def test_a_good_annotation_is_read() -> None:
         (json.dumps({**GOOD, "levels": [{"key": "zone", "label": ""}]}), "not a node label"),
         (json.dumps({**GOOD, "levels": []}), '"zone" is none of its levels'),
         (json.dumps({**GOOD, "tasks": []}), "0 is not the number of a task"),
-        (json.dumps({**GOOD, "levels": GOOD["levels"][::-1]}), "rack is not finer than zone"),
+        (json.dumps({**GOOD, "levels": GOOD["levels"][::-1]}), "rack is coarser than zone"),
     ],
 )
 def test_a_damaged_annotation_is_a_fault(text: str, expected: str) -> None:

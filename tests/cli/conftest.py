@@ -13,3 +13,9 @@ from tests.cli.calling import Desk
 def desk(tmp_path: Path) -> Desk:
     """Return a folder of one's own."""
     return Desk(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def no_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Keep the clusters of whoever runs the tests out of them."""
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "no-kubeconfig"))

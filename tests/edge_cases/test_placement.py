@@ -12,7 +12,8 @@ import pytest
 from coterie.errors import Reason
 from coterie.frontends.config import GpuQuota, Pool
 from coterie.placement.refusal import Verdict
-from coterie.planning.inputs import read_snapshot, read_workflow_file, workload_for
+from coterie.planning.documents import read_documents, workload_for
+from coterie.planning.inputs import read_snapshot
 from coterie.planning.plan import Plan, Planner
 from coterie.topology.cluster import Cluster
 from coterie.topology.levels import Topology
@@ -42,7 +43,8 @@ def flow(kinds: Mapping[str, tuple[int, str]], name: str = "wf") -> str:
 
 def plan(planner: Planner, text: str, limit: int | None = None) -> Plan:
     pool = Pool("default", "local", "local", topology=RACKS, gpus=GpuQuota(limit=limit))
-    return planner.plan(workload_for(read_workflow_file(text.encode(), "w.yaml"), pool))
+    (written,) = read_documents(text.encode(), "w.yaml").workloads
+    return planner.plan(workload_for(written, pool, {}, configured=False))
 
 
 def outcome(found: Plan) -> tuple[Verdict, Reason | None]:

@@ -9,7 +9,8 @@ import pytest
 
 from coterie.frontends.config import read_config
 from coterie.frontends.text import load
-from coterie.planning.inputs import read_snapshot, read_workflow_file
+from coterie.frontends.workflow.read import read_workflow
+from coterie.planning.inputs import read_snapshot
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
@@ -28,13 +29,13 @@ def test_there_are_snippets() -> None:
 def test_a_snippet_is_accepted_by_the_reader_it_is_for(text: str) -> None:
     if "{%" in text:
         assert "workflow:" in text
-        read_workflow_file(text.encode(), "snippet.yaml")
+        read_workflow(text.encode(), "snippet.yaml")
         return
     data = load(text, "snippet.yaml").data
     assert data
     keys = set(data) if isinstance(data, dict) else set()
     if "workflow" in keys and {"tasks", "groups"} & set(data["workflow"]):
-        assert read_workflow_file(text.encode(), "snippet.yaml").teams
+        assert read_workflow(text.encode(), "snippet.yaml").teams
     elif {"backends", "pools"} <= keys:
         assert read_config(text.encode(), "snippet.yaml").pools
     elif {"fleet", "nodes"} & keys:

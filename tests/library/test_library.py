@@ -24,6 +24,7 @@ def test_the_public_surface_is_this_list() -> None:
         "Coarsen",
         "Config",
         "CoterieError",
+        "Documents",
         "Fault",
         "Keep",
         "NotFound",
@@ -43,9 +44,11 @@ def test_the_public_surface_is_this_list() -> None:
         "fit",
         "plan",
         "plan_as_json",
+        "plan_workloads",
         "read_cluster",
         "read_configuration",
         "read_workflow",
+        "read_workloads",
     ]
     assert dir(coterie) == sorted(library.__all__)
     assert all(getattr(coterie, name) is getattr(library, name) for name in library.__all__)

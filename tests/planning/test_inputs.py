@@ -8,7 +8,8 @@ from coterie.errors import SpecErrors
 from coterie.frontends.config import Pool
 from coterie.gang.rules import Asked, Requirement, build
 from coterie.gang.tree import Shape
-from coterie.planning.inputs import read_snapshot, read_workflow_file
+from coterie.planning.documents import read_documents
+from coterie.planning.inputs import read_snapshot
 from coterie.planning.plan import Planner
 from coterie.planning.workload import Workload
 from coterie.topology.cluster import GPU, Cluster, Node
@@ -34,8 +35,8 @@ def test_what_is_no_cluster_is_named(data: bytes, words: str, hint: str) -> None
 
 def test_a_snapshot_is_not_taken_for_a_workflow() -> None:
     with pytest.raises(SpecErrors) as error:
-        read_workflow_file(b'{\n  "apiVersion": "v1",\n  "kind": "List", "items": []}', "s.json")
-    assert [fault.message for fault in error.value.faults] == ["this is a Kubernetes object or list, not a workflow"]
+        read_documents(b'{\n  "apiVersion": "v1",\n  "kind": "List", "items": []}', "s.json")
+    assert [fault.message for fault in error.value.faults] == ["there is no workload in it, only an empty list"]
 
 
 def notice_codes(topology: Topology, racks: str) -> list[str]:

@@ -279,3 +279,17 @@ def test_the_order_of_the_items_does_not_matter(shuffler: random.Random) -> None
     assert ordered.names == shuffled.names
     assert ordered.pods == shuffled.pods
     assert (ordered.allocatable == shuffled.allocatable).all()
+
+
+def test_a_pod_that_grove_made_is_the_task_that_its_labels_name() -> None:
+    labels = {
+        "app.kubernetes.io/part-of": "chat",
+        "grove.io/podgang": "chat-0-shard-0",
+        "grove.io/podclique": "chat-0-shard-1-work",
+        "grove.io/podclique-pod-index": "2",
+    }
+    one = pod()
+    one["metadata"]["labels"] = labels
+    (found,) = read_kubectl(json.dumps({"kind": "List", "items": [node(), one]}).encode(), "s.json").cluster.pods
+    assert found.member == Member("chat", "chat-0-shard-0", "chat-0-shard-1-work-2")
+    assert found.owner == "chat"

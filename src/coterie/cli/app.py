@@ -17,6 +17,7 @@ from coterie.cli.options import (
     SetOption,
     SetStringOption,
     SourceArgument,
+    TopologyOption,
 )
 from coterie.cli.output import Output
 from coterie.cli.simulate_command import simulate
@@ -61,6 +62,7 @@ def plan(
     config: ConfigOption = None,
     pool: PoolOption = None,
     levels: LevelsOption = None,
+    topology: TopologyOption = None,
     sets: SetOption = None,
     set_strings: SetStringOption = None,
     independent: Annotated[
@@ -113,6 +115,7 @@ def plan(
                 config=config,
                 pool=pool,
                 levels=levels,
+                topology=topology,
                 sets=tuple(sets or ()),
                 set_strings=tuple(set_strings or ()),
                 independent=independent,
@@ -156,6 +159,7 @@ def render(
     config: ConfigOption = None,
     pool: PoolOption = None,
     levels: LevelsOption = None,
+    topology: TopologyOption = None,
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -205,6 +209,7 @@ def render(
                 config=config,
                 pool=pool,
                 levels=levels,
+                topology=topology,
                 cluster=cluster,
                 sets=tuple(sets or ()),
                 set_strings=tuple(set_strings or ()),
@@ -221,6 +226,7 @@ def check(
     config: ConfigOption = None,
     pool: PoolOption = None,
     levels: LevelsOption = None,
+    topology: TopologyOption = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the findings.")] = Output.TABLE,
     debug: DebugOption = False,
 ) -> None:
@@ -239,7 +245,7 @@ def check(
     from coterie.cli.source import Source
 
     with reporting(output, debug=debug):
-        run(Source(source, config, pool, levels), output)
+        run(Source(source, config, pool, levels, topology), output)
 
 
 @app.command("map", epilog=_LOOK_HELP)
@@ -258,6 +264,7 @@ def map_(
     config: ConfigOption = None,
     pool: PoolOption = None,
     levels: LevelsOption = None,
+    topology: TopologyOption = None,
     output: Annotated[Drawing, typer.Option("--output", "-o", help="How to print the map.")] = Drawing.TABLE,
     debug: DebugOption = False,
 ) -> None:
@@ -274,7 +281,7 @@ def map_(
     from coterie.cli.source import Source
 
     with reporting(output.plain, debug=debug):
-        run(Source(source, config, pool, levels), View(level, workload, free), output)
+        run(Source(source, config, pool, levels, topology), View(level, workload, free), output)
 
 
 @app.command(epilog=_LOOK_HELP)
@@ -293,6 +300,7 @@ def fit(
     config: ConfigOption = None,
     pool: PoolOption = None,
     levels: LevelsOption = None,
+    topology: TopologyOption = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the answer.")] = Output.TABLE,
     debug: DebugOption = False,
 ) -> None:
@@ -309,7 +317,7 @@ def fit(
     from coterie.planning.fit import Wish
 
     with reporting(output, debug=debug):
-        run(Source(source, config, pool, levels), level, Wish(gpus, cpu, memory, tasks), output)
+        run(Source(source, config, pool, levels, topology), level, Wish(gpus, cpu, memory, tasks), output)
 
 
 app.command(epilog=_LOOK_HELP)(simulate)

@@ -31,7 +31,7 @@ def run(source: Source, output: Output) -> None:
             "there are no levels to check, and no node has a label that is known to be one",
             "Name the levels, coarsest first: --levels zone=LABEL,rack=LABEL",
         )
-    findings = check_pool(world.whole, world.pool, world.config, guessed=world.guessed)
+    findings = (*check_pool(world.whole, world.pool, world.config, guessed=world.guessed), *world.drift)
     if output in {Output.JSON, Output.YAML}:
         show_data(check_json(findings, world.pool, world.cluster, world.notices, guessed=world.guessed), output)
     elif output is Output.NAME:

@@ -24,6 +24,14 @@ LevelsOption = Annotated[
     str | None,
     typer.Option("--levels", metavar="NAME=LABEL,...", help="Topology for this call, coarsest level first."),
 ]
+TopologyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--topology",
+        metavar="FILE[#NAME]",
+        help="ClusterTopology whose levels to use; #NAME chooses one of several, of FILE or, alone, of the cluster.",
+    ),
+]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a template value; numbers become numbers.")
 ]

@@ -14,11 +14,12 @@ from coterie.cli.output import Output, safe
 from coterie.cli.screen import show_data
 from coterie.cli.source import Source, collect, read_cluster, read_input, read_pools, shown, warn
 from coterie.cli.tables import plan_lines
-from coterie.errors import Fault, SpecErrors, UsageError
+from coterie.errors import Fault, Notice, SpecErrors, UsageError
 from coterie.frontends.config import Config
-from coterie.frontends.workflow.read import Workflow
+from coterie.frontends.grove.topology_set import Topologies
 from coterie.placement.refusal import Verdict
-from coterie.planning.inputs import pool_for, read_workflow_file, workload_for
+from coterie.planning.documents import Documents, Written, read_documents, workload_for
+from coterie.planning.inputs import NO_TOPOLOGIES, Chart, all_topologies, pool_for, topology_notices
 from coterie.planning.labels import guess_levels
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.report import plan_json
@@ -43,6 +44,7 @@ class Ask:
     config: str | None
     pool: str | None
     levels: str | None
+    topology: str | None
     sets: tuple[str, ...]
     set_strings: tuple[str, ...]
     independent: bool
@@ -68,6 +70,7 @@ class Ask:
             ("--config", self.config),
             ("--pool", self.pool),
             ("--levels", self.levels),
+            ("--topology", self.topology),
         ):
             words += [option, value] if value is not None else []
         for option, values in (
@@ -109,7 +112,7 @@ def run(ask: Ask) -> None:
 def _print(ask: Ask, plans: list[tuple[Plan, float]]) -> None:
     if ask.output in {Output.JSON, Output.YAML}:
         data = [plan_json(plan, command=ask.command(), elapsed_ms=elapsed) for plan, elapsed in plans]
-        show_data(data[0] if len(ask.files) == 1 else data, ask.output)
+        show_data(data[0] if len(data) == len(ask.files) == 1 else data, ask.output)
     elif ask.output is Output.NAME:
         for plan, _ in plans:
             for gang in plan.gangs:
@@ -121,22 +124,31 @@ def _print(ask: Ask, plans: list[tuple[Plan, float]]) -> None:
 
 def _read(ask: Ask) -> tuple[list[Workload], Snapshot]:
     """Read everything the call names; all faults of all files are reported together."""
-    if [*ask.files, ask.cluster].count("-") > 1:
-        raise UsageError("standard input can be read once only", "Use - for one FILE or for --cluster, not for both.")
+    source = Source(ask.cluster, ask.config, ask.pool, ask.levels, ask.topology)
+    if (*ask.files, *source.files).count("-") > 1:
+        hint = "Use - for one FILE or for --cluster, not for both."
+        raise UsageError("standard input can be read once only", hint)
     faults: list[Fault] = []
-    source = Source(ask.cluster, ask.config, ask.pool, ask.levels)
     levels, config = read_pools(faults, source)
-    flows = [
-        flow
-        for file in ask.files
-        if (flow := collect(faults, lambda file=file: _workflow(ask, file)))  # type: ignore[misc]
-    ]
-    # Without a workflow it is not known which pool, and so which backend's cluster, was meant.
-    snapshot = read_cluster(faults, source, config if flows else None, flows[0].pool if flows else None)
-    workloads = list(_lowered(ask, faults, config, flows, levels, snapshot))
+    written: list[Written] = []
+    beside = NO_TOPOLOGIES
+    notices: list[Notice] = []
+    for file in ask.files:
+        found = collect(faults, lambda file=file: _file(ask, file))  # type: ignore[misc]
+        if found is not None:
+            beside |= found.topologies
+            written += found.workloads
+            notices += found.notices
+    if not written and not faults:
+        hint = "Name a file with a workflow, a PodCliqueSet or a DynamoGraphDeployment as well."
+        raise UsageError("there are only topologies in the files, and nothing to plan", hint)
+    # Without a workload it is not known which pool, and so which backend's cluster, was meant.
+    snapshot = read_cluster(faults, source, config if written else None, written[0].pool if written else None)
+    workloads = list(_lowered(ask, faults, config, written, levels, snapshot, beside))
     if faults or snapshot is None:
         raise SpecErrors([_with_levels(fault, snapshot) if config is None else fault for fault in faults])
-    return workloads, snapshot
+    more = (*notices, *topology_notices(config, levels, snapshot, workloads[0].pool))
+    return workloads, replace(snapshot, notices=(*snapshot.notices, *more))
 
 
 def _with_levels(fault: Fault, snapshot: Snapshot | None) -> Fault:
@@ -150,22 +162,32 @@ def _with_levels(fault: Fault, snapshot: Snapshot | None) -> Fault:
     )
 
 
-def _workflow(ask: Ask, file: str) -> Workflow:
-    return read_workflow_file(read_input(file), shown(file), sets=ask.sets, set_strings=ask.set_strings)
+def _file(ask: Ask, file: str) -> Documents:
+    return read_documents(read_input(file), shown(file), sets=ask.sets, set_strings=ask.set_strings)
 
 
 def _lowered(
     ask: Ask,
     faults: list[Fault],
     config: Config | None,
-    flows: list[Workflow],
-    levels: Topology | None,
+    written: list[Written],
+    levels: Topology | Chart | None,
     snapshot: Snapshot | None,
+    beside: Topologies,
 ) -> Iterator[Workload]:
-    if (ask.config and config is None) or (ask.levels is not None and levels is None) or snapshot is None:
+    wanted = ask.levels is not None or ask.topology is not None
+    if (ask.config and config is None) or (wanted and levels is None) or snapshot is None:
         return  # without a pool there is nothing to check the files against, and its faults are known
-    for flow in flows:
-        pool = pool_for(config, ask.pool, flow.pool, levels, snapshot)
-        workload = collect(faults, lambda flow=flow, pool=pool: workload_for(flow, pool))  # type: ignore[misc]
+    known = all_topologies(levels, snapshot, beside)
+    for one in written:
+        workload = collect(
+            faults,
+            lambda one=one: workload_for(  # type: ignore[misc]
+                one,
+                pool_for(config, ask.pool, one.pool, levels, snapshot, beside),
+                known,
+                configured=config is not None,
+            ),
+        )
         if workload:
             yield workload

@@ -19,8 +19,8 @@ from coterie.cli.source import Source, collect, read_input, read_pools, shown, w
 from coterie.errors import CoterieError, Fault, SpecErrors, UsageError
 from coterie.frontends.config import Config, Pool
 from coterie.frontends.workflow.lower import lower
-from coterie.frontends.workflow.read import Workflow, located
-from coterie.planning.inputs import pool_for, read_snapshot, read_workflow_file
+from coterie.frontends.workflow.read import Workflow, located, read_workflow
+from coterie.planning.inputs import Chart, pool_for, read_snapshot, topology_notices
 from coterie.sources import Snapshot
 from coterie.sources.limits import read_bytes
 from coterie.topology.levels import Topology
@@ -37,6 +37,7 @@ class Ask:
     config: str | None
     pool: str | None
     levels: str | None
+    topology: str | None
     cluster: str | None
     sets: tuple[str, ...]
     set_strings: tuple[str, ...]
@@ -47,9 +48,11 @@ class Ask:
 
 def run(ask: Ask) -> None:
     """Render the workflow of a call and print its manifests."""
-    if [ask.file, ask.cluster, ask.config].count("-") > 1:
-        raise UsageError("standard input can be read once only", "Use - for FILE, --cluster or --config, not for two.")
-    rendered = _rendered(ask)
+    source = Source(ask.cluster, ask.config, ask.pool, ask.levels, ask.topology)
+    if (ask.file, *source.files).count("-") > 1:
+        hint = "Use - for one of FILE, --cluster, --config and --topology."
+        raise UsageError("standard input can be read once only", hint)
+    rendered = _rendered(ask, source)
     if ask.output == "name":
         for manifest in rendered.manifests:
             typer.echo(_name(manifest))
@@ -58,12 +61,12 @@ def run(ask: Ask) -> None:
     warn(rendered.notices)
 
 
-def _rendered(ask: Ask) -> Rendered:
+def _rendered(ask: Ask, source: Source) -> Rendered:
     """Read everything the call names; the faults of all files are reported together."""
     faults: list[Fault] = []
-    levels, config = read_pools(faults, Source(ask.cluster, ask.config, ask.pool, ask.levels))
-    source = ask.cluster
-    snapshot = None if source is None else collect(faults, lambda: read_snapshot(read_input(source), shown(source)))
+    levels, config = read_pools(faults, source)
+    name = ask.cluster
+    snapshot = None if name is None else collect(faults, lambda: read_snapshot(read_input(name), shown(name)))
     workflow = collect(faults, lambda: _workflow(ask))
     if faults or workflow is None:
         raise SpecErrors(faults)
@@ -71,15 +74,16 @@ def _rendered(ask: Ask) -> Rendered:
     namespace = _namespace(ask, config, pool)
     wanted = Wanted(namespace, snapshot.cluster if snapshot else None, _local_files(ask, workflow), ask.groups)
     rendered = render_kai(workflow, lower(workflow, pool), pool, wanted)
-    return replace(rendered, notices=((*snapshot.notices, *rendered.notices) if snapshot else rendered.notices))
+    before = (*(snapshot.notices if snapshot else ()), *topology_notices(config, levels, snapshot, pool))
+    return replace(rendered, notices=(*before, *rendered.notices))
 
 
 def _workflow(ask: Ask) -> Workflow:
-    return read_workflow_file(read_input(ask.file), shown(ask.file), sets=ask.sets, set_strings=ask.set_strings)
+    return read_workflow(read_input(ask.file), shown(ask.file), sets=ask.sets, set_strings=ask.set_strings)
 
 
 def _pool(
-    ask: Ask, config: Config | None, workflow: Workflow, levels: Topology | None, snapshot: Snapshot | None
+    ask: Ask, config: Config | None, workflow: Workflow, levels: Topology | Chart | None, snapshot: Snapshot | None
 ) -> Pool:
     pool = pool_for(config, ask.pool, workflow.pool, levels, snapshot)
     # A pool that nobody configured is one of the scheduler that the manifests are for.

@@ -49,7 +49,9 @@ def _telling(output: Output, *, debug: bool) -> Iterator[None]:
         raise typer.Exit(Exit.INVALID) from None
     except CoterieError as error:
         fail(str(error), error.hint)
-        raise typer.Exit(_CODES.get(type(error), Exit.FAILED)) from None
+        raise typer.Exit(
+            next((code for kind, code in _CODES.items() if isinstance(error, kind)), Exit.FAILED)
+        ) from None
     except (typer.Exit, BrokenPipeError, KeyboardInterrupt):
         raise
     except OSError as error:

@@ -52,7 +52,7 @@ def run(ask: Ask) -> None:
     policies = _policies(ask.policies)
     pace = _pace(ask)
     _check_plot(ask.plot)
-    if "-" in {ask.source.cluster, ask.source.config} and ask.trace == "-":
+    if "-" in ask.source.files and ask.trace == "-":
         raise UsageError("standard input can be read once only", "Use - for the trace or for --cluster, not for both.")
     trace = _trace(ask, pace)
     world = read_world(ask.source)

@@ -12,6 +12,7 @@ from coterie.cli.options import (
     DebugOption,
     LevelsOption,
     PoolOption,
+    TopologyOption,
 )
 from coterie.cli.output import Output
 
@@ -24,6 +25,7 @@ def simulate(
     config: ConfigOption = None,
     pool: PoolOption = None,
     levels: LevelsOption = None,
+    topology: TopologyOption = None,
     rule: Annotated[
         str | None,
         typer.Option(
@@ -77,7 +79,7 @@ def simulate(
         run(
             Ask(
                 trace=trace,
-                source=Source(cluster, config, pool, levels),
+                source=Source(cluster, config, pool, levels, topology),
                 rule=rule,
                 policies=policy,
                 window=window,

@@ -1,4 +1,4 @@
-"""What commands share before they do anything: reading `SRC`, `--config`, `--pool` and `--levels`."""
+"""What commands share before they do anything: `SRC`, `--config`, `--pool`, `--levels` and `--topology`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ import typer
 from coterie.cli.output import safe
 from coterie.errors import Fault, Notice, SpecErrors, UsageError
 from coterie.frontends.config import Config, Pool, parse_levels, read_config
-from coterie.planning.inputs import pool_for, read_snapshot
+from coterie.frontends.grove.topology_set import read_topologies
+from coterie.planning.inputs import Chart, pool_for, read_snapshot, snapshot_drift, topology_notices, with_topologies
 from coterie.planning.labels import guess_levels, guessed_message, pool_nodes
 from coterie.sources import Snapshot
 from coterie.sources.limits import read_bytes
+from coterie.topology.check import Finding
 from coterie.topology.cluster import Cluster
 from coterie.topology.levels import Topology
+
+LIVE = "context:"
 
 T = TypeVar("T")
 
@@ -31,11 +35,20 @@ class Source:
     config: str | None
     pool: str | None
     levels: str | None
+    topology: str | None = None
+
+    @property
+    def files(self) -> tuple[str | None, ...]:
+        """What is read of them; of these and a command's own files, one may be standard input."""
+        return self.cluster, self.config, _split(self.topology)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What the options name. `cluster` holds the pool's nodes only, `whole` all of them."""
+    """What the options name. `cluster` holds the pool's nodes only, `whole` all of them.
+
+    `drift` tells where the scheduler's own topologies in the cluster differ from those that were declared.
+    """
 
     cluster: Cluster
     whole: Cluster
@@ -43,6 +56,7 @@ class World:
     config: Config | None
     notices: tuple[Notice, ...]
     guessed: bool
+    drift: tuple[Finding, ...] = ()
 
     @property
     def topology(self) -> Topology:
@@ -55,8 +69,9 @@ def read_world(source: Source) -> World:
 
     Where nothing says which levels there are, they are guessed from well-known labels.
     """
-    if source.cluster == source.config == "-":
-        raise UsageError("standard input can be read once only", "Use - for the cluster or for --config, not for both.")
+    if source.files.count("-") > 1:
+        hint = "Use - for one of the cluster, --config and --topology."
+        raise UsageError("standard input can be read once only", hint)
     faults: list[Fault] = []
     levels, config = read_pools(faults, source)
     snapshot = read_cluster(faults, source, config, None)
@@ -67,15 +82,43 @@ def read_world(source: Source) -> World:
     guessed = guess_levels(cluster) if not pool.topology.levels else Topology()
     if guessed.levels:
         pool = pool.with_topology(guessed)
-    return World(cluster, snapshot.cluster, pool, config, snapshot.notices, guessed=bool(guessed.levels))
+    notices = (*snapshot.notices, *topology_notices(config, levels, snapshot, pool))
+    drift = snapshot_drift(snapshot)
+    return World(cluster, snapshot.cluster, pool, config, notices, guessed=bool(guessed.levels), drift=drift)
 
 
-def read_pools(faults: list[Fault], source: Source) -> tuple[Topology | None, Config | None]:
-    """Read `--levels` and `--config`; None for what was not given, and for what has faults."""
-    text, file = source.levels, source.config
-    levels = None if text is None else collect(faults, lambda: parse_levels(text))
+def read_pools(faults: list[Fault], source: Source) -> tuple[Topology | Chart | None, Config | None]:
+    """Read `--levels` or `--topology`, and `--config`; None for what was not given, and for what has faults."""
+    text, file, chart = source.levels, source.config, source.topology
+    if text is not None and chart is not None:
+        raise UsageError("--levels and --topology both say which levels there are", "Leave out one of the two.")
+    levels: Topology | Chart | None = None
+    if text is not None:
+        levels = collect(faults, lambda: parse_levels(text))
+    elif chart is not None:
+        levels = collect(faults, lambda: read_chart(chart))
     config = None if not file else collect(faults, lambda: read_config(read_input(file), file))
     return levels, config
+
+
+def read_chart(text: str) -> Chart:
+    """Read `FILE`, `FILE#NAME`, or `#NAME` for a topology that stands somewhere else in the call."""
+    file, name = _split(text)
+    if file is None:
+        return Chart(name=name)
+    return Chart(shown(file), name, read_topologies(read_input(file), shown(file)))
+
+
+def _split(text: str | None) -> tuple[str | None, str | None]:
+    """Return file and name of `FILE#NAME`; a file whose own name has a # in it is taken whole."""
+    if text is None:
+        return None, None
+    file, _, name = text.rpartition("#") if "#" in text and not Path(text).exists() else (text, "", "")
+    if not name and text.endswith("#") and file != text:
+        raise UsageError(f"--topology {text} names no topology", "Write its name after the #, or leave the # out.")
+    if not file and not name:
+        raise UsageError("--topology is empty", "Name a file that holds a ClusterTopology.")
+    return file or None, name or None
 
 
 def read_cluster(faults: list[Fault], source: Source, config: Config | None, wished: str | None) -> Snapshot | None:
@@ -88,19 +131,34 @@ def read_cluster(faults: list[Fault], source: Source, config: Config | None, wis
         if faults:
             return None
         raise UsageError(
-            "no cluster was named", "Pass a cluster file, or the JSON of `kubectl get nodes,pods -A -o json`."
+            "no cluster was named",
+            "Pass a cluster file, the JSON of `kubectl get nodes,pods -A -o json`, or context:NAME for a live one.",
         )
-    return collect(faults, lambda: read_snapshot(read_input(name), shown(name)))
+    return collect(faults, lambda: read_source(name))
+
+
+def read_source(name: str) -> Snapshot:
+    """Read the cluster that SRC names: a file, standard input for `-`, or a live one for `context:NAME`."""
+    if not name.startswith(LIVE):
+        return read_snapshot(read_input(name), shown(name))
+    from stamina.instrumentation import set_on_retry_hooks
+
+    from coterie.kube.live import read_live
+
+    set_on_retry_hooks(())  # its own words about a retry would go to standard output, among the results
+    return with_topologies(read_live(name), name)
 
 
 def backend_cluster(source: Source, config: Config, wished: str | None) -> str:
-    """Return the cluster file of the backend behind the chosen pool; it is relative to the configuration."""
+    """Return the cluster of the backend behind the chosen pool: a file, relative to the configuration, or a context."""
     pool = pool_for(config, source.pool, wished, Topology(), None)
     backend = config.backends[pool.backend]
+    if backend.cluster is None and backend.context is not None:
+        return f"{LIVE}{backend.context}"
     if backend.cluster is None:
         raise UsageError(
-            f'backend "{backend.name}" of pool "{pool.name}" has no cluster file',
-            "Pass --cluster FILE with the JSON of `kubectl get nodes,pods -A -o json`.",
+            f'backend "{backend.name}" of pool "{pool.name}" has neither a cluster file nor a context',
+            "Pass --cluster context:NAME, or a file with the JSON of `kubectl get nodes,pods -A -o json`.",
         )
     return str(Path(source.config or ".").parent / backend.cluster)
 
@@ -116,11 +174,9 @@ def collect(faults: list[Fault], read: Callable[[], T]) -> T | None:
 
 def read_input(source: str) -> bytes:
     """Return the bytes of a file, or of standard input for `-`."""
-    if source.startswith("context:"):
-        raise UsageError(
-            "a live cluster cannot be read directly",
-            "Take a snapshot: kubectl get nodes,pods -A -o json > snapshot.json, and name that file instead.",
-        )
+    if source.startswith(LIVE):
+        hint = "Take a snapshot: kubectl get nodes,pods -A -o json > snapshot.json, and name that file instead."
+        raise UsageError(f"{source} is a live cluster, and a file is needed here", hint)
     return read_bytes(source, sys.stdin.buffer)
 
 

@@ -51,13 +51,15 @@ class Task:
     """A leaf: one pod. `rank` is its place in the gang as the user listed it.
 
     A task that is not `needed` is wanted: the gang starts without it where there is no room, and where there is, it
-    keeps every constraint of the groups it is in.
+    keeps every constraint of the groups it is in. Tasks of one `clique` stand in for each other; a back end that counts
+    what is needed counts each clique by itself.
     """
 
     name: str
     shape: Shape
     rank: int = 0
     needed: bool = True
+    clique: str = ""
 
 
 @dataclass(frozen=True, slots=True)

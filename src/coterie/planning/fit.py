@@ -15,9 +15,9 @@ from coterie.placement.eligibility import eligible
 from coterie.placement.fitting import Fitting, Room, fitting
 from coterie.planning.mapping import level_depth
 from coterie.planning.words import count
-from coterie.sources.quantity import amount
 from coterie.topology.cluster import CPU, GPU, MEMORY
 from coterie.topology.domains import Domains
+from coterie.topology.quantity import amount
 from coterie.topology.ranges import fold
 
 VERSION = 1

@@ -4,22 +4,39 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
-from coterie.errors import Fault, Place, SpecErrors, UsageError
+from coterie.errors import Fault, Notice, Place, SpecErrors, UsageError
 from coterie.frontends.config import Config, Pool, choose_pool
+from coterie.frontends.grove.drift import drift_findings, read_kai_topologies
+from coterie.frontends.grove.topology import topology_of
+from coterie.frontends.grove.topology_set import (
+    Topologies,
+    known_topologies,
+    no_topology,
+    only_topology,
+)
 from coterie.frontends.text import decode, load
-from coterie.frontends.workflow.lower import lower
-from coterie.frontends.workflow.read import Workflow, read_workflow
-from coterie.planning.workload import Workload
 from coterie.sources import Snapshot
 from coterie.sources.clusterfile import read_cluster_file
 from coterie.sources.kubectl import read_kubectl
+from coterie.topology.check import Finding
 from coterie.topology.levels import Topology
 
 _WORKFLOW = re.compile(rb"^workflow:", re.MULTILINE)
-_KUBECTL = re.compile(rb'^\s*\{\s*"(apiVersion|kind|items|metadata)"\s*:')
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What `--topology FILE#NAME` gives: the topologies of a file, and the one that was named."""
+
+    file: str = ""
+    name: str | None = None
+    topologies: Topologies = field(default_factory=Topologies)
+
+
+NO_TOPOLOGIES = Topologies()
 
 
 def read_snapshot(data: bytes, file: str) -> Snapshot:
@@ -32,51 +49,128 @@ def read_snapshot(data: bytes, file: str) -> Snapshot:
         raise SpecErrors([Fault("this is a workflow, not a cluster", hint=hint, place=Place(file))])
     start = data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith((b"{", b"[")) or file.endswith(".json"):
-        return read_kubectl(data, file)
+        return with_topologies(read_kubectl(data, file), file)
     document = load(decode(data, file), file)
     if isinstance(document.data, dict) and {"apiVersion", "kind"} <= document.data.keys():
-        return read_kubectl(json.dumps(document.data).encode(), file)
+        return with_topologies(read_kubectl(json.dumps(document.data).encode(), file), file)
     return read_cluster_file(document.data, document.place)
 
 
-def read_workflow_file(
-    data: bytes, file: str, *, sets: Sequence[str] = (), set_strings: Sequence[str] = ()
-) -> Workflow:
-    """Read a workflow, rendering its template; raise `SpecErrors` with every fault."""
-    if _KUBECTL.search(data[:65536]):
-        hint = "Pass it with --cluster, and name a workflow file first."
-        raise SpecErrors([Fault("this is a Kubernetes object or list, not a workflow", hint=hint, place=Place(file))])
-    return read_workflow(data, file, sets=sets, set_strings=set_strings)
+def with_topologies(snapshot: Snapshot, file: str) -> Snapshot:
+    """Read the topologies among the objects of a snapshot; one that is wrong becomes a notice."""
+    if not snapshot.objects:
+        return snapshot
+    known = known_topologies(snapshot.objects, file)
+    _, odd = read_kai_topologies(snapshot.objects)
+    return replace(
+        snapshot,
+        notices=(*snapshot.notices, *known.notices, *(notice.at(Place(file)) for notice in odd)),
+        topologies={name: topology_of(found) for name, found in known.found.items()},
+        wrong_topologies=known.wrong,
+    )
+
+
+def snapshot_drift(snapshot: Snapshot) -> tuple[Finding, ...]:
+    """Return where KAI's Topologies in a snapshot say something else than its ClusterTopologies."""
+    kai, _ = read_kai_topologies(snapshot.objects)
+    return tuple(drift_findings(known_topologies(snapshot.objects, "").found, kai))
 
 
 def pool_for(
-    config: Config | None, name: str | None, wished: str | None, levels: Topology | None, snapshot: Snapshot | None
+    config: Config | None,
+    name: str | None,
+    wished: str | None,
+    levels: Topology | Chart | None,
+    snapshot: Snapshot | None,
+    beside: Topologies = NO_TOPOLOGIES,
 ) -> Pool:
-    """Return the pool of a call: from the configuration, or made from levels or from the cluster file's own."""
+    """Return the pool of a call: from the configuration, or made from levels or from what the cluster itself names.
+
+    `beside` are topologies that stand in the files of the call, beside workloads.
+    """
     if config is None:
         if name is not None:
             raise UsageError("--pool needs a configuration", "Name it with --config FILE or $COTERIE_CONFIG.")
-        own = snapshot.topology if snapshot else None
-        return Pool.for_levels(levels or own or Topology(), name=wished or "default")
+        return _pool_without_config(wished or "default", levels, snapshot, beside)
     pool = choose_pool(config, name, wished)
-    if levels is not None:
+    if isinstance(levels, Topology):
         return replace(pool, topology=levels, topology_name=None)
+    if levels is not None and (levels.name is not None or pool.topology_name is None):
+        return _charted(pool, levels, snapshot, beside)
     if pool.topology_name is not None:
-        raise UsageError(
-            f'pool "{pool.name}" takes its levels from the ClusterTopology "{pool.topology_name}", which was not given',
-            "Pass the levels with --levels NAME=LABEL,… or write them as the pool's topology_keys.",
-        )
+        asked = f'pool "{pool.name}" takes its levels from'
+        return pool.with_topology(find_topology(pool.topology_name, asked, levels, snapshot, beside))
     return pool
 
 
-def workload_for(workflow: Workflow, pool: Pool) -> Workload:
-    """Lower a workflow for a pool; raise `SpecErrors` with every fault."""
-    lowered = lower(workflow, pool)
-    return Workload(
-        name=lowered.name,
-        kind="Workflow",
-        pool=pool,
-        gangs=lowered.gangs,
-        needs=lowered.needs,
-        notices=lowered.notices,
-    )
+def find_topology(
+    name: str, asked: str, levels: Topology | Chart | None, snapshot: Snapshot | None, beside: Topologies
+) -> Topology:
+    """Return the levels of a ClusterTopology: from `--topology`, the files of the call, or the cluster, in this order.
+
+    `asked` says who wants it, in words that follow "which". Raises `SpecErrors` for one that is wrong, and `NotFound`.
+    """
+    given = levels.topologies | beside if isinstance(levels, Chart) else beside
+    there, wrong = (snapshot.topologies, snapshot.wrong_topologies) if snapshot else ({}, {})
+    if (own := given.found.get(name)) is not None:
+        return topology_of(own)
+    if (found := there.get(name)) is not None:
+        return found
+    if name in wrong:
+        raise SpecErrors(wrong[name])
+    raise no_topology(name, {*given.found, *there}, asked)
+
+
+def all_topologies(
+    levels: Topology | Chart | None, snapshot: Snapshot | None, beside: Topologies = NO_TOPOLOGIES
+) -> dict[str, Topology]:
+    """Return every ClusterTopology of a call by name; of one name, that of `--topology`, then of the files, counts."""
+    given = levels.topologies | beside if isinstance(levels, Chart) else beside
+    found = {name: topology_of(one) for name, one in given.found.items()}
+    return {**(snapshot.topologies if snapshot else {}), **found}
+
+
+def topology_notices(
+    config: Config | None, levels: Topology | Chart | None, snapshot: Snapshot | None, pool: Pool
+) -> Iterator[Notice]:
+    """Say what is odd about the topology that `--topology` gave, or which one was taken where nobody named one."""
+    if isinstance(levels, Chart) and (used := levels.topologies.found.get(pool.topology_name or "")) is not None:
+        yield from used.notices
+    if config is not None or levels is not None or snapshot is None or snapshot.topology is not None:
+        return
+    if pool.topology_name is not None:
+        yield Notice("TopologyTaken", f'the levels are those of the ClusterTopology "{pool.topology_name}"')
+    elif len(snapshot.topologies) > 1:
+        names = sorted(snapshot.topologies)
+        message = f"the cluster has several ClusterTopologies ({', '.join(names)}), and none was chosen"
+        yield Notice("TopologyNotChosen", f"{message}; to choose one: --topology '#{names[0]}'")
+
+
+def _pool_without_config(
+    name: str, levels: Topology | Chart | None, snapshot: Snapshot | None, beside: Topologies
+) -> Pool:
+    own = snapshot.topology if snapshot else None
+    if isinstance(levels, Chart):
+        return _charted(Pool.for_levels(Topology(), name=name), levels, snapshot, beside)
+    if levels is not None or own is not None:
+        return Pool.for_levels(levels or own or Topology(), name=name)
+    if (only := beside.only) is not None:
+        return replace(Pool.for_levels(topology_of(only), name=name), topology_name=only.name)
+    if snapshot is not None and not beside.found and len(snapshot.topologies) == 1:
+        ((topology_name, topology),) = snapshot.topologies.items()
+        return replace(Pool.for_levels(topology, name=name), topology_name=topology_name)
+    return Pool.for_levels(Topology(), name=name)
+
+
+def _charted(pool: Pool, chart: Chart, snapshot: Snapshot | None, beside: Topologies) -> Pool:
+    """Return the pool with the levels that `--topology` chooses."""
+    if chart.file and chart.name is None:
+        found = only_topology(chart.topologies, chart.file)
+        return replace(pool, topology=topology_of(found), topology_name=found.name)
+    name = chart.name or ""
+    if chart.file:
+        # Who names a file does not mean what stands elsewhere.
+        topology = find_topology(name, f"--topology looks for in {chart.file}", chart, None, NO_TOPOLOGIES)
+    else:
+        topology = find_topology(name, "--topology names", chart, snapshot, beside)
+    return replace(pool, topology=topology, topology_name=name)

@@ -5,17 +5,27 @@ A reader never leaves a wrong input half read: it raises `SpecErrors` with every
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
-from coterie.errors import Notice
+from coterie.errors import Fault, Notice
 from coterie.topology.cluster import Cluster
 from coterie.topology.levels import Topology
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A cluster at one moment, the levels that its source itself names, and what the user should know about it."""
+    """A cluster at one moment, the levels that its source itself names, and what the user should know about it.
+
+    `objects` are those in it that declare levels, as they stand there; `topologies` are the levels of those among them
+    that are ClusterTopologies and right, by name, and `wrong_topologies` are the faults of the others.
+    """
 
     cluster: Cluster
     topology: Topology | None = None
     notices: tuple[Notice, ...] = ()
+    objects: tuple[Mapping[str, Any], ...] = ()
+    topologies: Mapping[str, Topology] = field(default_factory=lambda: MappingProxyType({}))
+    wrong_topologies: Mapping[str, tuple[Fault, ...]] = field(default_factory=lambda: MappingProxyType({}))

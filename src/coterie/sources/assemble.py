@@ -10,8 +10,8 @@ from typing import TypeVar
 import numpy as np
 
 from coterie.errors import Fault, Notice, Place, SpecErrors
-from coterie.sources.quantity import LARGEST
 from coterie.topology.cluster import Cluster, Member, Node, Pod
+from coterie.topology.quantity import LARGEST
 from coterie.topology.ranges import fold
 
 WORKFLOW_LABEL = "coterie.dev/workflow"

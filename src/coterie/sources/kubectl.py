@@ -1,9 +1,10 @@
-"""The JSON of `kubectl get nodes,pods -A -o json`.
+"""The JSON of `kubectl get nodes,pods -A -o json`, with or without `clustertopologies`.
 
 Read are a v1 List with nodes and pods in any mixture, NodeList and PodList as the API itself answers them, and a single
-Node. Only the fields that placement needs are decoded; the rest of the bytes is skipped, not built.
+Node. Only the fields that placement needs are decoded; the rest of the bytes is skipped, not built. Objects that
+declare levels are kept as they are.
 
-A list of nothing but nodes and pods is decoded in one pass. When that fails, because other kinds are in between or
+A list of nothing but these is decoded in one pass. When that fails, because other kinds are in between or
 because something is wrong, a second and slower pass takes item by item and can say what and where.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -18,23 +20,36 @@ from coterie.errors import Fault, Notice, Place, SpecErrors
 from coterie.sources import Snapshot
 from coterie.sources.assemble import assemble, refuse, shortened
 from coterie.sources.jsonfaults import COMMAND, HINT, field_problem, not_a_list, not_json, utf8
-from coterie.sources.kubeobjects import BareNode, BarePod, NodeItem, PodItem, node_of, pod_of
+from coterie.sources.kubeobjects import (
+    TOPOLOGIES,
+    BareNode,
+    BarePod,
+    BareTopology,
+    ClusterTopologyBindingItem,
+    ClusterTopologyItem,
+    NodeItem,
+    PodItem,
+    TopologyItem,
+    node_of,
+    pod_of,
+    topology_object,
+)
 from coterie.topology.cluster import Node, Pod
 
 # Kinds that live beside nodes and pods in clusters such as these; leaving them out needs no word.
 _QUIET = frozenset(
-    {"ClusterTopology", "Topology", "PodGroup", "Queue", "BindRequest", "ComputeDomain", "ComputeDomainClique"}
+    {"PodGroup", "Queue", "BindRequest", "ComputeDomain", "ComputeDomainClique"}
     | {"ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass"}
     | {"PodCliqueSet", "PodCliqueScalingGroup", "PodClique", "PodGang", "DynamoGraphDeployment"}
 )
 # What the items of a list are when they do not say it themselves.
 _LISTS = {"List": "", "NodeList": "Node", "PodList": "Pod"}
 
-_Item = BareNode | BarePod
+_Item = BareNode | BarePod | BareTopology
 
 
 class _Mixture(msgspec.Struct, gc=False):
-    items: list[NodeItem | PodItem]
+    items: list[NodeItem | PodItem | ClusterTopologyItem | ClusterTopologyBindingItem | TopologyItem]
     kind: str = ""
 
 
@@ -63,6 +78,7 @@ _KIND = msgspec.json.Decoder(_Kind)
 _NAMED = msgspec.json.Decoder(_Named)
 _NODE = msgspec.json.Decoder(BareNode)
 _POD = msgspec.json.Decoder(BarePod)
+_TOPOLOGIES = {kind: msgspec.json.Decoder(item) for kind, item in TOPOLOGIES.items()}
 
 
 def read_kubectl(data: bytes, file: str) -> Snapshot:
@@ -71,9 +87,13 @@ def read_kubectl(data: bytes, file: str) -> Snapshot:
     items, notices = _items(utf8(data, where), where)
     nodes: list[Node] = []
     pods: list[Pod] = []
+    objects: list[dict[str, Any]] = []
     pods_seen = 0
     faults: list[Fault] = []
     for item in items:
+        if isinstance(item, BareTopology):
+            objects.append(topology_object(item))
+            continue
         try:
             if isinstance(item, BareNode):
                 nodes.append(node_of(item))
@@ -91,7 +111,7 @@ def read_kubectl(data: bytes, file: str) -> Snapshot:
     if not pods_seen:
         lone = f"the snapshot has no pods, so every node counts as empty; with pods: {COMMAND}"
         notices = [*notices, Notice("NoPods", lone, where)]
-    return Snapshot(assembly.cluster, None, (*notices, *assembly.notices))
+    return Snapshot(assembly.cluster, None, (*notices, *assembly.notices), tuple(objects))
 
 
 def _items(data: bytes, where: Place) -> tuple[Sequence[_Item], list[Notice]]:
@@ -114,6 +134,8 @@ def _one_by_one(data: bytes, where: Place) -> tuple[list[_Item], list[Notice]]:
             own = _KIND.decode(raw).kind or assumed
             if own in {"Node", "Pod"}:
                 items.append(_NODE.decode(raw) if own == "Node" else _POD.decode(raw))
+            elif own in _TOPOLOGIES:
+                items.append(_TOPOLOGIES[own].decode(raw))
             else:
                 ignored[own] += 1
         except (msgspec.ValidationError, UnicodeDecodeError) as error:
@@ -153,7 +175,7 @@ def _raw_title(raw: msgspec.Raw, kind: str) -> str:
     return f'{kind.lower()} "{shortened(name, 80)}"' if name else kind.lower()
 
 
-def _title(item: _Item) -> str:
+def _title(item: BareNode | BarePod) -> str:
     if isinstance(item, BareNode):
         return f'node "{shortened(item.metadata.name, 80)}"'
     return f'pod "{shortened(f"{item.metadata.namespace}/{item.metadata.name}", 80)}"'

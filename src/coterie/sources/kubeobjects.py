@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
 from coterie.sources.assemble import GROUP_LABEL, TASK_LABEL, WORKFLOW_LABEL
-from coterie.sources.quantity import amount
 from coterie.topology.cluster import PODS, Member, Node, Pod, Taint
+from coterie.topology.podrequests import asked, pod_requests
+from coterie.topology.quantity import amount
 
 _CORDON = "node.kubernetes.io/unschedulable"
 _FINISHED = frozenset({"Succeeded", "Failed"})
@@ -63,11 +65,24 @@ class BareNode(msgspec.Struct, gc=False):
 
 
 class PodLabels(msgspec.Struct, gc=False):
-    """The labels that make a pod a task of Coterie's."""
+    """The labels that make a pod a task of Coterie's, or one of a gang that Grove made."""
 
     workflow: str | None = msgspec.field(default=None, name=WORKFLOW_LABEL)
     group: str | None = msgspec.field(default=None, name=GROUP_LABEL)
     task: str | None = msgspec.field(default=None, name=TASK_LABEL)
+    part_of: str | None = msgspec.field(default=None, name="app.kubernetes.io/part-of")
+    gang: str | None = msgspec.field(default=None, name="grove.io/podgang")
+    clique: str | None = msgspec.field(default=None, name="grove.io/podclique")
+    index: str | None = msgspec.field(default=None, name="grove.io/podclique-pod-index")
+
+    @property
+    def member(self) -> Member | None:
+        """Which task of which gang the pod is, if all labels that say so are there."""
+        if self.workflow and self.group and self.task:
+            return Member(self.workflow, self.group, self.task)
+        if self.part_of and self.gang and self.clique and self.index:
+            return Member(self.part_of, self.gang, f"{self.clique}-{self.index}")
+        return None
 
 
 class PodAnnotations(msgspec.Struct, gc=False):
@@ -141,6 +156,43 @@ class PodItem(BarePod, gc=False, tag_field="kind", tag="Pod"):
     """A pod that says so itself."""
 
 
+class BareTopology(msgspec.Struct, gc=False, rename="camel"):
+    """An object that declares levels, or what should be one: what it says is judged by who knows its kind."""
+
+    api_version: msgspec.Raw = msgspec.Raw()
+    metadata: msgspec.Raw = msgspec.Raw()
+    spec: msgspec.Raw = msgspec.Raw()
+
+
+class ClusterTopologyItem(BareTopology, gc=False, tag_field="kind", tag="ClusterTopology"):
+    """Levels under a name."""
+
+
+class ClusterTopologyBindingItem(BareTopology, gc=False, tag_field="kind", tag="ClusterTopologyBinding"):
+    """The same, under its later name."""
+
+
+class TopologyItem(BareTopology, gc=False, tag_field="kind", tag="Topology"):
+    """The levels that a scheduler knows. Several schedulers call theirs so."""
+
+
+TOPOLOGIES: Mapping[str, type[BareTopology]] = {
+    "ClusterTopology": ClusterTopologyItem,
+    "ClusterTopologyBinding": ClusterTopologyBindingItem,
+    "Topology": TopologyItem,
+}
+
+
+def topology_object(item: BareTopology) -> dict[str, Any]:
+    """Return an object that declares levels as plain data; bytes that are no text become replacement characters."""
+    parts = (("apiVersion", item.api_version), ("metadata", item.metadata), ("spec", item.spec))
+    kind = next(kind for kind, found in TOPOLOGIES.items() if isinstance(item, found))
+    return {
+        "kind": kind,
+        **{name: msgspec.json.decode(bytes(raw).decode(errors="replace")) for name, raw in parts if raw},
+    }
+
+
 def node_of(item: BareNode) -> Node:
     """Return a node in Coterie's units; raise ValueError for a quantity that is none."""
     spec, status = item.spec, item.status
@@ -170,13 +222,13 @@ def pod_of(item: BarePod) -> Pod | None:
     labels = meta.labels
     name = f"{meta.namespace}/{meta.name}"
     controller = next((owner for owner in meta.owner_references or () if owner.controller), None)
+    member = labels.member if labels else None
     if labels and labels.workflow:
         owner = labels.workflow
+    elif member:
+        owner = member.workload
     else:
         owner = f"{meta.namespace}/{controller.name}" if controller else name
-    member = None
-    if labels and labels.workflow and labels.group and labels.task:
-        member = Member(labels.workflow, labels.group, labels.task)
     return Pod(
         name=name,
         node=spec.node_name,
@@ -189,52 +241,22 @@ def pod_of(item: BarePod) -> Pod | None:
 
 
 def requests_of(spec: PodSpec) -> Amounts:
-    """Return what a pod holds, by Kubernetes' own rule.
-
-    Containers and sidecars together, or the hungriest moment of the init phase if that is more; what the pod asks for
-    as a whole takes the place of that sum; the runtime's overhead comes on top.
-    """
-    running: Amounts = {}
-    for container in spec.containers or ():
-        _add(running, _asked(container.resources))
-    if spec.init_containers:
-        sidecars: Amounts = {}
-        starting: Amounts = {}
-        for container in spec.init_containers:
-            asked = _asked(container.resources)
-            if container.restart_policy == "Always":
-                _add(sidecars, asked)
-                _raise(starting, sidecars)
-            else:
-                _add(asked, sidecars)
-                _raise(starting, asked)
-        _add(running, sidecars)
-        _raise(running, starting)
-    if spec.resources:
-        whole = _amounts(spec.resources.requests)
-        running = _amounts(spec.resources.limits) | running | whole
-    if spec.overhead:
-        _add(running, _amounts(spec.overhead))
-    return {name: value for name, value in running.items() if value}
-
-
-def _asked(resources: Resources | None) -> Amounts:
-    """Return what a container asks for; a limit alone is a request as well."""
-    if resources is None:
-        return {}
-    asked = _amounts(resources.requests)
-    if resources.limits and not (resources.requests and resources.limits.keys() <= resources.requests.keys()):
-        return _amounts(resources.limits) | asked
-    return asked
-
-
-def _amounts(quantities: Quantities | None) -> Amounts:
-    if not quantities:
-        return {}
+    """Return what a pod holds, by Kubernetes' own rule."""
+    resources = spec.resources
     try:
-        return {name: amount(name, quantity) for name, quantity in quantities.items()}
+        return pod_requests(
+            (_asked(container) for container in spec.containers or ()),
+            ((_asked(container), container.restart_policy == "Always") for container in spec.init_containers or ()),
+            (resources.requests, resources.limits) if resources else (None, None),
+            spec.overhead,
+        )
     except ValueError as error:
         raise ValueError(f"requests: {error}") from None
+
+
+def _asked(container: Container) -> Amounts:
+    resources = container.resources
+    return asked(resources.requests, resources.limits) if resources else {}
 
 
 def _offered(status: NodeStatus) -> Amounts:
@@ -262,14 +284,3 @@ def _is_daemon(meta: PodMeta, controller: OwnerReference | None) -> bool:
     if meta.annotations and meta.annotations.mirror is not None:
         return True
     return any(owner.kind == "Node" for owner in meta.owner_references or ())
-
-
-def _add(total: Amounts, more: Amounts) -> None:
-    for name, value in more.items():
-        total[name] = total.get(name, 0) + value
-
-
-def _raise(total: Amounts, least: Amounts) -> None:
-    for name, value in least.items():
-        if value > total.get(name, 0):
-            total[name] = value

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from coterie.sources.fields import Fields, Path
-from coterie.sources.quantity import amount, parse_quantity
 from coterie.topology.cluster import CPU, GPU, MEMORY, PODS, STORAGE
+from coterie.topology.quantity import amount, parse_quantity
 
 SHORT_NAMES = {"cpu": CPU, "memory": MEMORY, "gpu": GPU, "storage": STORAGE, "pods": PODS}
 _SIZES = (MEMORY, STORAGE)

@@ -4,6 +4,8 @@ A PodGroup and each of its subgroups have at most one required and one preferred
 folds into one part: its finest required level implies the coarser ones, and a preference counts where it is finer than
 that. Where the tree branches, parts get parts of their own. Tasks are in leaves only.
 
+A leaf says how many of its tasks must start, not which: where some are only wanted, each clique is a leaf of its own.
+
 Two habits of KAI shape the result. It places siblings in the order of their names, those with subgroups before those
 with pods, and never goes back; so what is hardest to place gets the first name, and a subgroup around its pods where
 others with subgroups come later. And it looks for a required level only at or below the domain that all nodes have in
@@ -73,6 +75,11 @@ def size(part: Part) -> tuple[int, ...]:
     return gpus, len(tasks), cpus, memory
 
 
+def needed(part: Part) -> int:
+    """Return how many tasks of a part must start for any to start."""
+    return sum(task.needed for task in part.all_tasks())
+
+
 def is_bound(part: Part) -> bool:
     """Tell whether anything is required at or below a part."""
     return any(found.constraint.required is not None for found, _ in part.walk())
@@ -89,15 +96,24 @@ def _part(group: Group, topology: Topology) -> Part:
 def _branched(
     constraint: Constraint, path: Path, groups: Sequence[Group], tasks: tuple[Task, ...], topology: Topology
 ) -> Part:
-    if not groups:
+    leaves = _leaves(tasks, path)
+    if not groups and len(leaves) < 2:
         return Part(constraint, tasks=tasks, path=path)
-    parts = [_part(group, topology) for group in groups]
-    if tasks:
-        parts.append(Part(tasks=tasks, path=path))
+    parts = [*(_part(group, topology) for group in groups), *leaves]
     parts.sort(key=_turn)
     last = max((index for index, part in enumerate(parts) if part.parts), default=0)
     early = [_wrapped(part) if part.tasks else part for part in parts[:last]]
     return Part(constraint, parts=(*early, *parts[last:]), path=path)
+
+
+def _leaves(tasks: tuple[Task, ...], path: Path) -> list[Part]:
+    """Return the leaves for tasks without a group of their own."""
+    if all(task.needed for task in tasks):
+        return [Part(tasks=tasks, path=path)] if tasks else []
+    cliques: dict[str, list[Task]] = {}
+    for task in tasks:
+        cliques.setdefault(task.clique, []).append(task)
+    return [Part(tasks=tuple(found), path=path) for found in cliques.values()]
 
 
 def _wrapped(leaf: Part) -> Part:
@@ -127,10 +143,16 @@ def _named(part: Part, taken: set[str]) -> Part:
     named = []
     for index, below in enumerate(part.parts):
         # A constraint comes from the tree; tasks that have none of their own are all there is, or the rest.
-        words = below.path[-1] if below.path != part.path else ("rest" if len(part.parts) > 1 else "all",)
+        words = below.path[-1] if below.path != part.path else _rest(part, below)
         wanted = f"{index:0{width}}-{shortened(words, 2 * LONGEST)}".rstrip("-")
         steps = [text for step in below.path for text in step]
         name = free_name(wanted, taken, str(index), *steps)
         taken.add(name)
         named.append(_named(replace(below, name=name), taken))
     return replace(part, parts=tuple(named))
+
+
+def _rest(part: Part, below: Part) -> tuple[str, ...]:
+    if len({task.clique for task in below.tasks}) == 1 and below.tasks[0].clique:
+        return (below.tasks[0].clique,)
+    return ("rest" if len(part.parts) > 1 else "all",)

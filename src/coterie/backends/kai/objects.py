@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coterie.backends.kai.folding import Constraint, Part
+from coterie.backends.kai.folding import Constraint, Part, needed
 from coterie.backends.kai.metadata import MANAGED, Scene
 from coterie.backends.kai.record import ANNOTATION, write
 from coterie.backends.writing import Manifest
@@ -17,15 +17,25 @@ _UNLIMITED = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
 
 def shared(scene: Scene) -> Iterator[Manifest]:
     """Yield what all workflows of a pool share: its queue, the one above it, and its topology if it has levels."""
+    yield from queues(scene)
+    if scene.pool.topology.levels:
+        yield topology(scene)
+
+
+def queues(scene: Scene) -> Iterator[Manifest]:
+    """Yield the queue above that of the pool, then the pool's."""
     yield _queue(scene.parent_queue, {}, _UNLIMITED)
     yield _queue(scene.queue, {"parentQueue": scene.parent_queue}, _gpus(scene.pool.gpus))
-    if scene.pool.topology.levels:
-        yield {
-            "apiVersion": "kai.scheduler/v1alpha1",
-            "kind": "Topology",
-            "metadata": {"name": scene.topology, "labels": dict(MANAGED)},
-            "spec": {"levels": [{"nodeLabel": level.label} for level in scene.pool.topology.levels]},
-        }
+
+
+def topology(scene: Scene) -> Manifest:
+    """Return the levels of the pool as KAI knows them."""
+    return {
+        "apiVersion": "kai.scheduler/v1alpha1",
+        "kind": "Topology",
+        "metadata": {"name": scene.topology, "labels": dict(MANAGED)},
+        "spec": {"levels": [{"nodeLabel": level.label} for level in scene.pool.topology.levels]},
+    }
 
 
 def pod_group(scene: Scene, gang: Gang, root: Part) -> Manifest:
@@ -34,7 +44,7 @@ def pod_group(scene: Scene, gang: Gang, root: Part) -> Manifest:
         {
             "name": part.name,
             **({"parent": parent} if parent else {}),
-            **({"minMember": len(part.tasks)} if part.tasks else {}),
+            **({"minMember": needed(part)} if part.tasks else {}),
             **_constraint(scene, part.constraint),
         }
         for part, parent in root.walk()
@@ -51,7 +61,7 @@ def pod_group(scene: Scene, gang: Gang, root: Part) -> Manifest:
         },
         "spec": {
             "queue": scene.queue,
-            "minMember": sum(1 for _ in root.all_tasks()),
+            "minMember": needed(root),
             **_constraint(scene, root.constraint),
             **({"subGroups": subgroups} if subgroups else {}),
         },

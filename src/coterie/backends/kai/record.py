@@ -52,6 +52,8 @@ def write(gang: Gang, topology: Topology) -> str:
         "levels": [{"key": level.name, "label": level.label} for level in topology.levels],
         "tasks": [task.name for task in names],
         "groups": [group(found) for found in gang.groups],
+        **({"wanted": wanted} if (wanted := [number[task.name] for task in names if not task.needed]) else {}),
+        **({"follows": gang.follows} if gang.follows else {}),
     }
     return json.dumps(data, separators=(",", ":"))
 
@@ -76,18 +78,20 @@ def _recorded(data: object) -> Recorded:
     names = _field(data, "tasks", list)
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise _Broken("tasks are not different names")
-    tasks = [Task(name, Shape(), rank) for rank, name in enumerate(names)]
+    wanted = _field(data, "wanted", list, ())
+    tasks = [Task(name, Shape(), rank, needed=rank not in wanted) for rank, name in enumerate(names)]
     left = dict(enumerate(tasks))
     groups = tuple(_group(found, (), topology, left) for found in _field(data, "groups", list))
-    return Recorded(Gang(_field(data, "gang", str), groups, tuple(left.values())), topology)
+    follows = _field(data, "follows", str, "")
+    return Recorded(Gang(_field(data, "gang", str), groups, tuple(left.values()), follows), topology)
 
 
 def _group(data: object, above: Path, topology: Topology, left: dict[int, Task]) -> Group:
     level = _field(data, "level", str)
     if level not in topology.names:
         raise _Broken(f'"{level}" is none of its levels')
-    if above and topology.index(level) <= topology.index(above[-1][0]):
-        raise _Broken(f"{level} is not finer than {above[-1][0]}")
+    if above and topology.index(level) < topology.index(above[-1][0]):
+        raise _Broken(f"{level} is coarser than {above[-1][0]}")
     path = (*above, (level, _field(data, "group", str)))
     return Group(
         path,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.sources.quantity import LARGEST, Quantity, amount, parse_quantity
+from coterie.topology.quantity import LARGEST, Quantity, amount, parse_quantity
 
 VALUES: list[tuple[Quantity, int | Fraction]] = [
     ("0", 0),

@@ -1,0 +1,1 @@
+"""Grove's own objects, in the form that its API has today."""

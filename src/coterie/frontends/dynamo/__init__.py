@@ -1,0 +1,1 @@
+"""DynamoGraphDeployments: both versions of the API read into one model, its rules, and its PodCliqueSet."""

@@ -1,0 +1,46 @@
+"""What a graph deployment reports about its topology, made from what Grove reports about the PodCliqueSet.
+
+Grove's condition is `TopologyLevelsUnavailable`, where True is bad; that of a graph deployment is
+`TopologyLevelsAvailable`, where True is good.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+TYPE = "TopologyLevelsAvailable"
+ALL_AVAILABLE = "AllTopologyLevelsAvailable"
+UNAVAILABLE = "TopologyLevelsUnavailable"
+NOT_FOUND = "TopologyDefinitionNotFound"
+PENDING = "TopologyConditionPending"
+
+Status = Literal["True", "False", "Unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The part of a Kubernetes condition that decides."""
+
+    status: Status
+    reason: str
+
+
+def levels_available(grove: Condition | None, *, trusting: bool = False) -> Condition:
+    """Return the condition of a graph deployment for that of its PodCliqueSet, None where Grove set none yet.
+
+    What Grove does not know is not known here either. Dynamo's own operator calls it available; `trusting` does too.
+    """
+    if grove is None:
+        return Condition("Unknown", PENDING)
+    if grove.status == "False" or (grove.status == "Unknown" and trusting):
+        return Condition("True", ALL_AVAILABLE)
+    missing = grove.reason == "ClusterTopologyNotFound"
+    if grove.status == "True":
+        return Condition("False", NOT_FOUND if missing else UNAVAILABLE)
+    return Condition("Unknown", NOT_FOUND if missing else PENDING)
+
+
+def warning_event(before: Condition | None, after: Condition) -> str | None:
+    """Return the reason of the Warning event that a change calls for: on becoming False, or False for a new reason."""
+    return after.reason if after.status == "False" and after != before else None

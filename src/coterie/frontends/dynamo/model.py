@@ -1,0 +1,183 @@
+"""A graph deployment as Coterie knows it: one model for both versions of the API.
+
+Every rule speaks of fields as v1beta1 names them, also for a v1alpha1 file, as Dynamo's own admission does. The
+services of a v1alpha1 file are a mapping without an order, so its components are numbered by name. `origin` leads from
+a path in today's form to the place in the user's file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from coterie.errors import Fault, FieldError, Notice, field_path
+from coterie.frontends.dynamo.origin import Origin, follow
+from coterie.frontends.dynamo.settings import Settings
+from coterie.frontends.kubernetes import Resource
+from coterie.frontends.text import Path
+
+Version = Literal["v1alpha1", "v1beta1"]
+ALPHA: Version = "v1alpha1"
+MAIN = "main"
+PROVIDER = "nvidia.com/enable-grove"
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """A piece of Grove's own API, and where it stands in today's form."""
+
+    api_version: str
+    target: str | None
+    value: Mapping[str, Any]
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One component. `template` is a native pod template; `nodes` is 1 unless each replica spans several."""
+
+    index: int
+    name: str
+    type: str = ""
+    replicas: int = 1
+    min_available: int | None = None
+    nodes: int = 1
+    force_group: bool = False
+    pack_domain: str | None = None
+    template: Mapping[str, Any] = field(default_factory=dict)
+    shared_memory: str = "8Gi"
+    runtime_version: str = ""
+    override: Override | None = None
+    leader_override: Override | None = None
+    worker_override: Override | None = None
+
+    @property
+    def path(self) -> Path:
+        """Where the component stands in today's form."""
+        return ("spec", "components", self.index)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a scaling group stands behind the component."""
+        return self.nodes > 1 or self.force_group
+
+    @property
+    def least(self) -> int:
+        """How many replicas must be available."""
+        return 1 if self.min_available is None else self.min_available
+
+    @property
+    def pod_spec(self) -> Mapping[str, Any]:
+        """The pod spec of the template."""
+        return self.template.get("spec") or {}
+
+    @property
+    def containers(self) -> list[Mapping[str, Any]]:
+        """The containers of the template."""
+        return list(self.pod_spec.get("containers") or ())
+
+    @property
+    def main(self) -> int | None:
+        """The index of the main container."""
+        names = [container.get("name") for container in self.containers]
+        return names.index(MAIN) if MAIN in names else None
+
+    @property
+    def overrides(self) -> Iterator[Override]:
+        """All pieces of Grove's API that the component holds."""
+        return (each for each in (self.override, self.leader_override, self.worker_override) if each)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """The topology that a graph uses, and the level within which all of it is packed, if there is one."""
+
+    topology: str
+    pack_domain: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TransferPolicy:
+    """Which workers a cache is sent to; it concerns the router, not the placement."""
+
+    domain: str
+    topology: str | None = None
+    label: str | None = None
+    enforcement: str = "required"
+    weight: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """A field that Coterie reads over: its name, and where it first stands in the user's file."""
+
+    name: str
+    path: Path
+    blocks: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDeployment:
+    """One DynamoGraphDeployment; `unused` are the fields without effect here."""
+
+    resource: Resource
+    version: Version
+    components: tuple[Component, ...]
+    constraint: Constraint | None = None
+    framework: str = ""
+    priority_class: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    own_annotations: Mapping[str, str] = field(default_factory=dict)
+    env: tuple[Mapping[str, Any], ...] = ()
+    policy: TransferPolicy | None = None
+    override: Override | None = None
+    generation: int | None = None
+    unused: tuple[Unused, ...] = ()
+    origin: Origin = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of the object."""
+        return self.resource.name
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the object, empty where none is written."""
+        return self.resource.namespace
+
+    @property
+    def overrides(self) -> Iterator[Override]:
+        """All pieces of Grove's API in the graph."""
+        yield from (self.override,) if self.override else ()
+        for component in self.components:
+            yield from component.overrides
+
+    @property
+    def constrained(self) -> bool:
+        """Whether the graph asks for any topology in Dynamo's own fields."""
+        return self.constraint is not None or any(each.pack_domain is not None for each in self.components)
+
+    def on_grove(self, settings: Settings) -> bool:
+        """Tell whether Grove runs the graph; an annotation can say no."""
+        return settings.grove and self.own_annotations.get(PROVIDER, "").strip().lower() != "false"
+
+    def written(self, path: Path) -> Path:
+        """Return where in the user's file a path of today's form stands."""
+        return follow(self.origin, path)
+
+    def fault(self, type_: FieldError, path: Path, message: str, hint: str = "", *, at: Path | None = None) -> Fault:
+        """Return a located fault for a field of today's form; `at` is where to look, if that is another field."""
+        written = self.written(path if at is None else at)
+        name = field_path(path)
+        # The names of services are keys, and a key is what is wrong with them.
+        place = self.resource.document.place(written, key=len(written) == 3 and written[1] == "services")
+        return Fault(
+            message, hint=hint, place=place, path=written, type=type_, field="" if name == field_path(written) else name
+        )
+
+    def notice(self, code: str, message: str, path: Path = ()) -> Notice:
+        """Return a located warning about a field of today's form."""
+        written = self.written(path)
+        return Notice(code, message, self.resource.document.place(written), written)

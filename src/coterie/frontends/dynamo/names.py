@@ -1,0 +1,69 @@
+"""Names in the PodCliqueSet of a graph deployment, as Dynamo gives them.
+
+Grove builds the names of pods from those of the set, the scaling group and the clique, and leaves 45 characters for the
+three together. The names of the components are the user's; that of the set is shortened to fit beside the longest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+BUDGET = 45
+LEADER, WORKER = "ldr", "wkr"
+_SHORTEST = 8
+
+
+class Named(Protocol):
+    """What the names of a component depend on."""
+
+    @property
+    def name(self) -> str:
+        """The component's name as the user wrote it."""
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes one replica spans."""
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a scaling group stands behind the component."""
+
+
+def unit_name(component: Named) -> str:
+    """Return the name of the clique or scaling group of a component."""
+    return component.name.lower()
+
+
+def clique_names(component: Named) -> tuple[str, ...]:
+    """Return the names of a component's cliques, the leader's first."""
+    unit = unit_name(component)
+    return (f"{unit}-{LEADER}", f"{unit}-{WORKER}") if component.nodes > 1 else (unit,)
+
+
+def share(component: Named) -> int:
+    """Return how much of the budget a component takes."""
+    group = len(unit_name(component)) if component.grouped else 0
+    return group + max(len(name) for name in clique_names(component))
+
+
+def set_name(graph: str, components: Sequence[Named]) -> str:
+    """Return the name of the PodCliqueSet: the graph's, shortened where the longest component leaves it less room."""
+    left = max(BUDGET - max((share(component) for component in components), default=0), _SHORTEST)
+    return fitted(graph, left)
+
+
+def fitted(name: str, longest: int) -> str:
+    """Return a name, or its beginning with four digits of its FNV-1a hash where it is too long."""
+    if len(name) <= longest:
+        return name
+    mark = f"{fnv1a(name.encode()) & 0xFFFF:04x}"
+    return f"{name[: longest - len(mark) - 1].rstrip('.')}-{mark}"
+
+
+def fnv1a(data: bytes) -> int:
+    """Return the 32-bit FNV-1a hash of some bytes."""
+    found = 0x811C9DC5
+    for byte in data:
+        found = ((found ^ byte) * 0x01000193) & 0xFFFFFFFF
+    return found

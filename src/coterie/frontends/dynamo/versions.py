@@ -1,0 +1,228 @@
+"""What a DynamoGraphDeployment may hold, in its two versions. Fields that nobody looks at here are of any shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from coterie.frontends.dynamo import pieces
+from coterie.frontends.dynamo.pieces import Texts
+from coterie.frontends.kubernetes import KubernetesObject
+from coterie.frontends.schema import Many, Spec, Wrong, wrong
+
+MOST_COMPONENTS = 25
+
+
+class Shared(Spec):
+    """What a component has in both versions."""
+
+    replicas: pieces.Replicas | None = Field(None, description="How many copies run; 1 if nothing is said.")
+    min_available: pieces.MinAvailable | None = Field(
+        None, alias="minAvailable", description="How many copies must run for the graph to count as running."
+    )
+    multinode: pieces.Multinode | None = Field(None, description="Set where one copy spans several nodes.")
+    roles: Many[pieces.NamedRole] | None = Field(None, description="Leader and workers of a multinode component.")
+    topology_constraint: pieces.ComponentConstraint | None = Field(
+        None, alias="topologyConstraint", description="The level within which each copy is packed."
+    )
+    provider_override: pieces.ProviderOverride | None = Field(
+        None, alias="providerOverride", description="A piece of Grove's API for the component."
+    )
+    runtime_version_override: pieces.RuntimeVersion | None = Field(
+        None, alias="runtimeVersionOverride", description="The version of Dynamo in the image, where its tag is silent."
+    )
+    global_dynamo_namespace: bool = Field(default=False, alias="globalDynamoNamespace", description="Discovery scope.")
+    model_ref: Any = Field(None, alias="modelRef", description="The model that is served.")
+    scaling_adapter: Any = Field(None, alias="scalingAdapter", description="Hands replicas to an autoscaler.")
+    epp_config: Any = Field(None, alias="eppConfig", description="Settings of an endpoint picker.")
+    experimental: pieces.ComponentExperimental | None = Field(None, description="Preview features.")
+    lpx: Any = Field(None, description="Engines on other accelerators.")
+
+    @model_validator(mode="after")
+    def _agreeing_roles(self) -> Self:
+        if found := tuple(_role_problems(self)):
+            raise wrong(*found)
+        return self
+
+
+def _role_problems(shared: Shared) -> Iterator[Wrong]:
+    """Yield what is wrong with the list of roles beside the rest of a component."""
+    seen: set[str] = set()
+    for index, role in enumerate(shared.roles or ()):
+        if role.name in seen:
+            yield Wrong(f'the role "{role.name}" is listed twice', "Keep one of them.", ("roles", index, "name"))
+        elif role.provider_override and shared.multinode and getattr(shared.multinode, role.name) is not None:
+            hint = "Keep one of the two."
+            yield Wrong(f"the {role.name} is described in multinode and in roles", hint, ("roles", index, "name"))
+        seen.add(role.name)
+        nodes = shared.multinode.node_count if shared.multinode else 1
+        pods = 1 if role.name == "leader" else nodes - 1
+        if role.replicas not in (None, pods):
+            message = f"the {role.name} of {nodes} nodes has {pods} replicas, not {role.replicas}"
+            yield Wrong(message, "Remove the line: it follows from nodeCount.", ("roles", index, "replicas"))
+
+
+class Component(Shared):
+    """One component of v1beta1."""
+
+    name: pieces.ComponentName = Field(description="The component's name, unique in the graph whatever its case.")
+    type: Literal["frontend", "worker", "prefill", "decode", "planner", "epp"] | None = Field(
+        None, description="The component's role."
+    )
+    pod_template: pieces.PodTemplate | None = Field(
+        None, alias="podTemplate", description="The pods, with a container called main."
+    )
+    shared_memory_size: pieces.Amount | None = Field(
+        None, alias="sharedMemorySize", description="Size of /dev/shm; 8Gi if nothing is said, 0 for none."
+    )
+    frontend_sidecar: Any = Field(None, alias="frontendSidecar", description="A container that serves as frontend.")
+    dynamo_sidecar: Any = Field(None, alias="dynamoSidecar", description="An init container with the runtime.")
+    compilation_cache: Any = Field(None, alias="compilationCache", description="A volume for compiled code.")
+
+
+class Amounts(Spec):
+    """Requests or limits in v1alpha1."""
+
+    cpu: str | None = Field(None, description="Processors, such as 4 or 500m, in quotes.")
+    memory: str | None = Field(None, description="Memory, such as 16Gi.")
+    gpu: str | None = Field(None, description="How many GPUs, in quotes.")
+    gpu_type: str | None = Field(None, alias="gpuType", description="The GPU resource; nvidia.com/gpu if empty.")
+    custom: Texts | None = Field(None, description="Further resources by name.")
+
+
+class Resources(Spec):
+    """What a service of v1alpha1 asks for."""
+
+    requests: Amounts | None = Field(None, description="What each pod needs.")
+    limits: Amounts | None = Field(None, description="What each pod may use.")
+    claims: Many[dict[str, Any]] | None = Field(None, description="Claims on devices.")
+
+
+class VolumeMount(Spec):
+    """A volume of the graph in a service of v1alpha1."""
+
+    name: str = Field(description="The name of the PersistentVolumeClaim.")
+    mount_point: str | None = Field(None, alias="mountPoint", description="Where it is mounted.")
+    use_as_compilation_cache: bool = Field(
+        default=False, alias="useAsCompilationCache", description="Keeps compiled code."
+    )
+
+
+class SharedMemory(Spec):
+    """The size of /dev/shm in v1alpha1."""
+
+    disabled: bool = Field(default=False, description="Whether there is none.")
+    size: pieces.Amount | None = Field(None, description="Its size; 8Gi if nothing is said.")
+
+
+class ExtraPodSpec(pieces.PodSpec):
+    """A pod spec with the main container beside it."""
+
+    main_container: pieces.MainContainer | None = Field(
+        None, alias="mainContainer", description="What is set of the main container."
+    )
+
+
+class Service(Shared):
+    """One service of v1alpha1."""
+
+    component_type: str | None = Field(None, alias="componentType", description="The service's role.")
+    sub_component_type: str | None = Field(None, alias="subComponentType", description="prefill or decode.")
+    service_name: str | None = Field(None, alias="serviceName", description="The name once more.")
+    annotations: Texts | None = Field(None, description="Annotations of all that is generated.")
+    labels: Texts | None = Field(None, description="Labels of all that is generated.")
+    resources: Resources | None = Field(None, description="What each pod asks for.")
+    envs: Many[pieces.EnvVar] | None = Field(None, description="Environment variables.")
+    env_from_secret: str | None = Field(None, alias="envFromSecret", description="A Secret as environment.")
+    volume_mounts: Many[VolumeMount] | None = Field(None, alias="volumeMounts", description="Volumes of the graph.")
+    extra_pod_metadata: pieces.PodMetadata | None = Field(
+        None, alias="extraPodMetadata", description="Labels and annotations of the pods."
+    )
+    extra_pod_spec: ExtraPodSpec | None = Field(None, alias="extraPodSpec", description="A native pod spec.")
+    shared_memory: SharedMemory | None = Field(None, alias="sharedMemory", description="The size of /dev/shm.")
+    liveness_probe: dict[str, Any] | None = Field(None, alias="livenessProbe", description="Restarts the container.")
+    readiness_probe: dict[str, Any] | None = Field(None, alias="readinessProbe", description="Lets traffic in.")
+    dynamo_namespace: str | None = Field(None, alias="dynamoNamespace", description="Discovery scope, deprecated.")
+    autoscaling: Any = Field(None, description="Deprecated; Dynamo ignores it too.")
+    ingress: Any = Field(None, description="A way in from outside the cluster.")
+    checkpoint: Any = Field(None, description="Snapshots of containers.")
+    frontend_sidecar: Any = Field(None, alias="frontendSidecar", description="A frontend in each pod.")
+    gpu_memory_service: Any = Field(None, alias="gpuMemoryService", description="Sharing of GPU memory.")
+    failover: Any = Field(None, description="A standby engine beside each engine.")
+
+
+class GraphShared(Spec):
+    """What a graph has in both versions."""
+
+    annotations: Texts | None = Field(None, description="Annotations of all that is generated.")
+    labels: Texts | None = Field(None, description="Labels of all that is generated.")
+    backend_framework: pieces.Framework | None = Field(
+        None, alias="backendFramework", description="The engine in the images."
+    )
+    priority_class_name: str | None = Field(None, alias="priorityClassName", description="The PriorityClass.")
+    restart: Any = Field(None, description="A request to restart.")
+    provider_override: pieces.ProviderOverride | None = Field(
+        None, alias="providerOverride", description="A piece of Grove's API for the PodCliqueSet."
+    )
+    experimental: pieces.GraphExperimental | None = Field(None, description="Preview features.")
+
+
+class Constraint(Spec):
+    """The topology of a graph, and what the whole graph shares."""
+
+    cluster_topology_name: pieces.TopologyName = Field(
+        alias="clusterTopologyName", description="The ClusterTopology that defines the levels."
+    )
+    pack_domain: pieces.Domain | None = Field(
+        None, alias="packDomain", description="The level within which the whole graph is packed."
+    )
+
+
+class AlphaConstraint(Spec):
+    """The same in v1alpha1."""
+
+    topology_profile: pieces.TopologyName = Field(
+        alias="topologyProfile", description="The ClusterTopology that defines the levels."
+    )
+    pack_domain: pieces.Domain | None = Field(
+        None, alias="packDomain", description="The level within which the whole graph is packed."
+    )
+
+
+class BetaSpec(GraphShared):
+    """The spec of v1beta1."""
+
+    components: Many[Component] | None = Field(None, description="The components of the graph, at most 25.")
+    env: Many[pieces.EnvVar] | None = Field(None, description="Environment variables of every component.")
+    topology_constraint: Constraint | None = Field(
+        None, alias="topologyConstraint", description="The topology, and the level for the whole graph."
+    )
+
+
+class AlphaSpec(GraphShared):
+    """The spec of v1alpha1."""
+
+    services: dict[pieces.ComponentName, Service] | None = Field(
+        None, description="The services of the graph by name, at most 25."
+    )
+    envs: Many[pieces.EnvVar] | None = Field(None, description="Environment variables of every service.")
+    pvcs: Any = Field(None, description="Volumes for the services.")
+    topology_constraint: AlphaConstraint | None = Field(
+        None, alias="topologyConstraint", description="The topology, and the level for the whole graph."
+    )
+
+
+class BetaGraph(KubernetesObject):
+    """A DynamoGraphDeployment of v1beta1."""
+
+    metadata: pieces.ObjectMetadata = Field(description="Name, labels and annotations.")
+    spec: BetaSpec = Field(description="The graph.")
+
+
+class AlphaGraph(KubernetesObject):
+    """A DynamoGraphDeployment of v1alpha1."""
+
+    metadata: pieces.ObjectMetadata = Field(description="Name, labels and annotations.")
+    spec: AlphaSpec = Field(description="The graph.")

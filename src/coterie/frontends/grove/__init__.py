@@ -1,0 +1,1 @@
+"""Grove's objects: the topologies that an admin declares, and the sets of pods that are placed by them."""

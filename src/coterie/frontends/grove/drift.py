@@ -1,0 +1,241 @@
+"""Drift: does each scheduler's own topology resource say what the ClusterTopology says.
+
+A scheduler that the ClusterTopology refers to keeps its own resource: it is compared, by its labels and their order.
+For any other topology-aware scheduler the resource has the name of the ClusterTopology and belongs to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from coterie.errors import Notice
+from coterie.frontends.grove.topology import KAI, SCHEDULERS, TOPOLOGY_AWARE, ClusterTopology, kai_refuses
+from coterie.topology.check import Finding
+
+KAI_VERSION = "kai.scheduler/v1alpha1"
+CONDITION = "SchedulerTopologyDrift"
+
+Status = Literal["True", "False", "Unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The controller that an object belongs to."""
+
+    kind: str
+    name: str
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KaiTopology:
+    """What of a KAI Topology can be compared."""
+
+    name: str
+    keys: tuple[str, ...]
+    generation: int = 0
+    owner: Owner | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerStatus:
+    """How one scheduler's resource compares; `generation` is the resource's own, 0 where there is none.
+
+    `failed` tells that the scheduler's side did not take or show its resource, so that it has to be tried again.
+    """
+
+    scheduler: str
+    reference: str
+    in_sync: bool
+    generation: int = 0
+    message: str = ""
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The aggregate over all schedulers. True is bad."""
+
+    status: Status
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One entry per scheduler, and their aggregate: None where no scheduler has anything to say."""
+
+    entries: tuple[SchedulerStatus, ...]
+    condition: Condition | None
+
+
+def drift_of(
+    found: ClusterTopology, kai: Mapping[str, KaiTopology] | None, enabled: frozenset[str] = SCHEDULERS
+) -> Drift:
+    """Compare a ClusterTopology with the KAI Topologies there are; None means that KAI is not installed."""
+    entries = [_kai_entry(found, kai)] if KAI in enabled & TOPOLOGY_AWARE else []
+    lost = [_lost(each.scheduler, each.name, enabled) for each in found.references if _is_lost(each.scheduler, enabled)]
+    entries += sorted(lost, key=lambda entry: entry.scheduler)
+    return Drift(tuple(entries), _aggregate(entries, {entry.scheduler for entry in lost}))
+
+
+def event_of(before: Condition | None, after: Condition | None) -> tuple[str, str] | None:
+    """Return type and reason of the event that a change of the condition is worth; none where nothing changed."""
+    if after is None or (before is not None and before.status == after.status):
+        return None
+    return {"True": ("Warning", "TopologyDriftDetected"), "False": ("Normal", "TopologyInSync")}.get(after.status)
+
+
+def drift_status(found: ClusterTopology, drift: Drift, observed: int = 0) -> dict[str, Any]:
+    """Return the drift as the status of the object; times of transition are the writer's to add.
+
+    `observed` is the generation that the last status spoke of. It stays where a scheduler's side failed.
+    """
+    reference = "reference" if found.kind == "ClusterTopology" else "topologyReference"
+    condition = drift.condition
+    return {
+        "observedGeneration": observed if any(entry.failed for entry in drift.entries) else found.generation,
+        "conditions": [
+            {
+                "type": CONDITION,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
+                "observedGeneration": found.generation,
+            }
+        ]
+        if condition
+        else [],
+        "schedulerTopologyStatuses": [
+            {
+                "schedulerName": entry.scheduler,
+                reference: entry.reference,
+                "inSync": entry.in_sync,
+                "schedulerBackendTopologyObservedGeneration": entry.generation,
+                "message": entry.message,
+            }
+            for entry in drift.entries
+        ],
+    }
+
+
+def drift_findings(topologies: Mapping[str, ClusterTopology], kai: Mapping[str, KaiTopology]) -> Iterator[Finding]:
+    """Yield what a snapshot shows of drift; one without any KAI Topology shows nothing, for it may not have asked."""
+    if not kai:
+        return
+    for found in topologies.values():
+        for entry in drift_of(found, kai).entries:
+            if not entry.in_sync:
+                hint = "Correct the one that is wrong; workloads name levels of the ClusterTopology, KAI knows its own."
+                message = f'{found.kind} "{found.name}": {entry.message}'
+                yield Finding(CONDITION, "warning", "", message, hint=hint)
+
+
+def read_kai_topology(data: Mapping[str, Any]) -> KaiTopology:
+    """Read a KAI Topology that came from a cluster; raise ValueError, in words, for what is none."""
+    metadata, spec = data.get("metadata"), data.get("spec")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    levels = spec.get("levels") if isinstance(spec, dict) else None
+    if not isinstance(name, str) or not isinstance(metadata, dict):
+        raise ValueError("a KAI Topology has no name")  # noqa: TRY004 - what is wrong is the input, not the call
+    if not isinstance(levels, list):
+        raise ValueError(f'KAI Topology "{name}" has no list of levels')  # noqa: TRY004 - the same
+    keys = [level.get("nodeLabel") if isinstance(level, dict) else None for level in levels]
+    if not all(isinstance(key, str) for key in keys):
+        raise ValueError(f'KAI Topology "{name}" has a level without a nodeLabel')
+    generation = metadata.get("generation")
+    return KaiTopology(name, tuple(map(str, keys)), generation if isinstance(generation, int) else 0, _owner(metadata))
+
+
+def read_kai_topologies(objects: Sequence[Mapping[str, Any]]) -> tuple[dict[str, KaiTopology], list[Notice]]:
+    """Read the KAI Topologies among objects of a cluster, by name; a wrong one becomes a notice."""
+    found: dict[str, KaiTopology] = {}
+    notices: list[Notice] = []
+    for data in objects:
+        if data.get("apiVersion") != KAI_VERSION or data.get("kind") != "Topology":
+            continue
+        try:
+            topology = read_kai_topology(data)
+        except ValueError as error:
+            notices.append(Notice("TopologyWrong", f"{error}, and is ignored"))
+        else:
+            found[topology.name] = topology
+    return found, notices
+
+
+def _owner(metadata: Mapping[str, Any]) -> Owner | None:
+    owners = metadata.get("ownerReferences")
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, dict) and owner.get("controller") is True:
+            return Owner(str(owner.get("kind", "")), str(owner.get("name", "")), str(owner.get("uid", "")))
+    return None
+
+
+def _kai_entry(found: ClusterTopology, kai: Mapping[str, KaiTopology] | None) -> SchedulerStatus:
+    external = found.reference(KAI)
+    name = external or found.name
+    if kai is None:
+        message = f"the kind Topology of {KAI_VERSION} is not installed"
+        return SchedulerStatus(KAI, name, in_sync=False, message=message, failed=True)
+    there = kai.get(name)
+    if there is None:
+        message = f'there is no KAI Topology "{name}"'
+        if refused := kai_refuses(found.keys):
+            message += f", and {refused}"
+        return SchedulerStatus(KAI, name, in_sync=False, message=message, failed=not external and bool(refused))
+    if external is None and not _owns(found, there.owner):
+        holder = f'{there.owner.kind} "{there.owner.name}"' if there.owner else "nobody"
+        message = (
+            f'KAI Topology "{name}" exists and is controlled by {holder}, so it is not touched; '
+            f"refer to it, or rename one of the two"
+        )
+        return SchedulerStatus(KAI, name, in_sync=False, generation=there.generation, message=message, failed=True)
+    message = _difference(found.keys, there.keys)
+    return SchedulerStatus(
+        KAI, name, not message, there.generation, f'KAI Topology "{name}" {message}' if message else ""
+    )
+
+
+def _owns(found: ClusterTopology, owner: Owner | None) -> bool:
+    if owner is None or (owner.kind, owner.name) != (found.kind, found.name):
+        return False
+    # An owner of the same name may be one that was deleted since.
+    uid = found.resource.get("metadata", "uid")
+    return not uid or not owner.uid or uid == owner.uid
+
+
+def _difference(wanted: Sequence[str], there: Sequence[str]) -> str:
+    """Return how the labels of a scheduler's resource differ, or an empty string."""
+    if list(wanted) == list(there):
+        return ""
+    if sorted(wanted) == sorted(there):
+        return f"has the levels in another order: {', '.join(there)} instead of {', '.join(wanted)}"
+    missing = [key for key in wanted if key not in there]
+    more = [key for key in there if key not in wanted]
+    parts = [f"lacks {', '.join(missing)}"] if missing else []
+    parts += [f"has {', '.join(more)} besides"] if more else []
+    # What is left is a label that stands there twice.
+    return " and ".join(parts) or f"has the levels {', '.join(there)} instead of {', '.join(wanted)}"
+
+
+def _is_lost(scheduler: str, enabled: frozenset[str]) -> bool:
+    return scheduler not in enabled & TOPOLOGY_AWARE
+
+
+def _lost(scheduler: str, reference: str, enabled: frozenset[str]) -> SchedulerStatus:
+    why = "has no topology resource" if scheduler in enabled else "is not enabled"
+    return SchedulerStatus(scheduler, reference, in_sync=False, message=f'scheduler "{scheduler}" {why}')
+
+
+def _aggregate(entries: Sequence[SchedulerStatus], lost: set[str]) -> Condition | None:
+    if not entries:
+        return None
+    wrong = [entry for entry in entries if not entry.in_sync]
+    words = "; ".join(entry.message for entry in wrong)
+    if lost:
+        return Condition("Unknown", "TopologyNotFound", words)
+    if wrong:
+        return Condition("True", "Drift", words)
+    return Condition("False", "InSync", "the topology resource of every scheduler has these levels")

@@ -1,0 +1,212 @@
+"""The shape of a PodCliqueSet as users write it: names, types and what must be there. Rules live elsewhere.
+
+Everything optional may also be written as null, which means the same as leaving it out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from coterie.frontends.grove.podcliqueset.durations import nanoseconds
+from coterie.frontends.kubernetes import KubernetesObject
+from coterie.frontends.podspec_model import PodSpecModel
+from coterie.frontends.schema import Many, Spec, Words, Wrong, rule, said
+
+_LARGEST = (1 << 31) - 1
+_DOMAIN = re.compile(r"[a-z][a-z0-9-]{0,62}")
+
+
+def _int32(value: int) -> Iterator[Wrong]:
+    if not -_LARGEST - 1 <= value <= _LARGEST:
+        yield Wrong(f"{{field}} is out of range: {said(value)}", f"At most {_LARGEST} is allowed.")
+
+
+def _domain(value: str) -> Iterator[Wrong]:
+    if not _DOMAIN.fullmatch(value):
+        hint = 'Use 1 to 63 lower-case letters, digits and "-", beginning with a letter, such as rack.'
+        yield Wrong(f"{{field}} {said(value)} is not the name of a topology domain", hint)
+
+
+Int32 = Annotated[int, rule(_int32), Words("a whole number")]
+Domain = Annotated[str, rule(_domain), Words("the name of a topology domain, such as rack")]
+Span = Annotated[int, BeforeValidator(nanoseconds), Words("a time such as 4h or 1h30m")]
+Texts = dict[str, str]
+
+
+class PackModel(Spec):
+    """Where the pods of one instance go together."""
+
+    required: Domain | None = Field(None, description="The domain that all pods of one instance must share.")
+    preferred: Domain | None = Field(None, description="The domain that they share if there is room.")
+
+
+class ConstraintModel(Spec):
+    """Where the pods of each instance of a resource go together, in today's form and in the older one."""
+
+    topology_name: str | None = Field(None, alias="topologyName", description="The ClusterTopology that is meant.")
+    pack: PackModel | None = Field(None, description="What is required and what is preferred.")
+    pack_domain: Domain | None = Field(
+        None, alias="packDomain", description="The required domain, as older files write it."
+    )
+
+
+class ScaleModel(Spec):
+    """Bounds and metrics of an autoscaler; Coterie scales nothing."""
+
+    min_replicas: Int32 | None = Field(None, alias="minReplicas", description="The fewest replicas.")
+    max_replicas: Int32 = Field(alias="maxReplicas", description="The most replicas.")
+    metrics: Many[Any] | None = Field(None, description="What the autoscaler looks at.")
+
+
+class SharingModel(Spec):
+    """A device claim that pods share."""
+
+    name: str = Field(description="The claim template that is meant.")
+    namespace: str | None = Field(None, description="The namespace of a template outside this object.")
+    scope: str = Field(description="AllReplicas or PerReplica.")
+
+
+class GroupFilterModel(Spec):
+    """Which members of a scaling group share a claim."""
+
+    child_clique_names: Many[str] | None = Field(None, alias="childCliqueNames", description="Cliques that share it.")
+
+
+class SetFilterModel(GroupFilterModel):
+    """Which parts of a set share a claim."""
+
+    child_group_names: Many[str] | None = Field(
+        None, alias="childScalingGroupNames", description="Scaling groups that share it."
+    )
+
+
+class GroupSharingModel(SharingModel):
+    """A device claim that the cliques of a scaling group share."""
+
+    filter: GroupFilterModel | None = Field(None, description="Which cliques share it; without one, all.")
+
+
+class SetSharingModel(SharingModel):
+    """A device claim that the parts of a set share."""
+
+    filter: SetFilterModel | None = Field(None, description="Which parts share it; without one, all.")
+
+
+class ClaimTemplateModel(Spec):
+    """A template of device claims, kept as it is written."""
+
+    name: str = Field(description="The name by which resourceSharing means it.")
+    template_spec: dict[str, Any] = Field(alias="templateSpec", description="The claim itself.")
+
+
+class CliqueSpecModel(Spec):
+    """How many pods of which kind."""
+
+    role_name: str = Field(alias="roleName", description="What the pods do; unique in the set.")
+    pod_spec: PodSpecModel = Field(alias="podSpec", description="The pods, as Kubernetes writes them.")
+    replicas: Int32 | None = Field(None, description="The number of pods; 1 if not given.")
+    min_available: Int32 | None = Field(
+        None, alias="minAvailable", description="How many pods the gang needs to start; all of them if not given."
+    )
+    starts_after: Many[str] | None = Field(
+        None, alias="startsAfter", description="Cliques that start before, with an explicit start-up order."
+    )
+    scale: ScaleModel | None = Field(None, alias="autoScalingConfig", description="Bounds of an autoscaler.")
+
+
+class CliqueModel(Spec):
+    """A clique: pods of one kind."""
+
+    name: str = Field(description="The name of the clique, unique in the set.")
+    labels: Texts | None = Field(None, description="Labels of the clique's pods.")
+    annotations: Texts | None = Field(None, description="Annotations of the clique's pods.")
+    constraint: ConstraintModel | None = Field(
+        None, alias="topologyConstraint", description="Where all pods of the clique go together."
+    )
+    sharing: Many[SharingModel] | None = Field(None, alias="resourceSharing", description="Device claims they share.")
+    spec: CliqueSpecModel = Field(description="How many pods of which kind.")
+
+
+class GroupModel(Spec):
+    """A scaling group: cliques that are scaled together."""
+
+    name: str = Field(description="The name of the group, unique in the set.")
+    clique_names: Many[str] = Field(alias="cliqueNames", description="The cliques of the group.")
+    annotations: Texts | None = Field(None, description="Annotations of the group.")
+    replicas: Int32 | None = Field(None, description="How many times the group stands; 1 if not given.")
+    min_available: Int32 | None = Field(
+        None, alias="minAvailable", description="How many of them the gang needs to start; 1 if not given."
+    )
+    scale: ScaleModel | None = Field(None, alias="scaleConfig", description="Bounds of an autoscaler.")
+    sharing: Many[GroupSharingModel] | None = Field(
+        None, alias="resourceSharing", description="Device claims that the cliques share."
+    )
+    constraint: ConstraintModel | None = Field(
+        None, alias="topologyConstraint", description="Where the pods of each replica of the group go together."
+    )
+
+
+class HeadlessModel(Spec):
+    """The service that gives pods their addresses."""
+
+    publish_not_ready: bool | None = Field(
+        None, alias="publishNotReadyAddresses", description="Whether pods that are not ready have addresses."
+    )
+
+
+class TemplateModel(Spec):
+    """What every replica of the set is made of."""
+
+    cliques: Many[CliqueModel] = Field(description="The cliques of the set.")
+    startup: str | None = Field(None, alias="cliqueStartupType", description="In which order cliques start.")
+    priority_class: str | None = Field(None, alias="priorityClassName", description="The priority of the pods.")
+    headless: HeadlessModel | None = Field(None, alias="headlessServiceConfig", description="How pods have addresses.")
+    constraint: ConstraintModel | None = Field(
+        None, alias="topologyConstraint", description="Where the pods of each replica of the set go together."
+    )
+    termination_delay: Span | None = Field(
+        None, alias="terminationDelay", description="How long a gang may lack pods before it is ended; 4h."
+    )
+    claim_templates: Many[ClaimTemplateModel] | None = Field(
+        None, alias="resourceClaimTemplates", description="Templates of device claims."
+    )
+    sharing: Many[SetSharingModel] | None = Field(
+        None, alias="resourceSharing", description="Device claims that the parts of the set share."
+    )
+    groups: Many[GroupModel] | None = Field(
+        None, alias="podCliqueScalingGroups", description="Cliques that are scaled together."
+    )
+
+
+class UpdateModel(Spec):
+    """How changes reach running pods."""
+
+    type: str | None = Field(None, description="RollingRecreate or OnDelete.")
+
+
+class SetSpecModel(Spec):
+    """The set."""
+
+    replicas: Int32 | None = Field(None, description="How many times the whole stands, each a gang of its own; 0.")
+    update_strategy: UpdateModel | None = Field(None, alias="updateStrategy", description="How changes are made.")
+    template: TemplateModel = Field(description="What every replica is made of.")
+
+
+class MetadataModel(Spec):
+    """The metadata that Coterie looks at; everything else there is left to the API server."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+
+    labels: Texts | None = Field(None, description="Labels of the set.")
+    annotations: Texts | None = Field(None, description="Annotations of the set.")
+
+
+class Manifest(KubernetesObject):
+    """A whole PodCliqueSet."""
+
+    metadata: MetadataModel = Field(description="Name, labels and annotations.")
+    spec: SetSpecModel = Field(description="The set.")

@@ -1,0 +1,40 @@
+"""What the rules of PodCliqueSets depend on besides the objects themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+DEFAULT_SCHEDULER = "default-scheduler"
+KAI = "kai-scheduler"
+SCHEDULERS = frozenset({DEFAULT_SCHEDULER, KAI, "volcano", "lpx-scheduler"})
+# These take no topology constraint at all.
+WITHOUT_TOPOLOGY = frozenset({"volcano", "lpx-scheduler"})
+
+
+class Form(StrEnum):
+    """Which API a set is judged by.
+
+    EITHER takes the multiple-topology proposal's form (`topologyName` on the set, `packDomain` anywhere) as well as
+    today's (`pack.required`, `pack.preferred`, names at every level), and warns where a cluster of today would refuse.
+    GROVE_HEAD is today's API to the letter.
+    """
+
+    EITHER = "either"
+    GROVE_HEAD = "grove-head"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the cluster is configured, as far as rules depend on it."""
+
+    form: Form = Form.EITHER
+    topology_aware_scheduling: bool = True
+    auto_mnnvl: bool = True
+    default_scheduler: str = KAI
+    enabled_schedulers: frozenset[str] = SCHEDULERS
+
+    @property
+    def strict(self) -> bool:
+        """Whether what today's API refuses is refused, where Coterie itself would only warn."""
+        return self.form is Form.GROVE_HEAD

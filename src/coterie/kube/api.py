@@ -1,0 +1,240 @@
+"""One request to one cluster: lightkube builds it and signs it, this sends it and says what went wrong."""
+
+from __future__ import annotations
+
+import re
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from types import TracebackType
+from typing import Any, Self
+
+import httpx2
+from lightkube.config.client_adapter import ConnectionParams
+from lightkube.config.kubeconfig import SingleConfig
+from lightkube.core.exceptions import ConfigError
+from lightkube.core.generic_client import ALL_NS, BasicRequest, GenericSyncClient
+from lightkube.core.resource import Resource
+
+from coterie.errors import CoterieError, UsageError
+from coterie.kube.errors import Call, error_of, passing
+from coterie.kube.kinds import Kind
+from coterie.kube.kubeconfig import ServerEntry, choose
+from coterie.kube.retry import Patience, Transient, patiently
+from coterie.kube.transport import unanswered
+from coterie.kube.wire import read_status
+
+MANAGER = "coterie"
+DISCOVER = "discover"
+_WITHOUT_NAME = frozenset({"list", "watch", DISCOVER})
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]*[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long each part of a request may take, and an answer as a whole."""
+
+    connect_s: float = 5.0
+    read_s: float = 30.0
+    answer_s: float = 90.0
+
+
+class _Client(GenericSyncClient):
+    """lightkube's client with a name of its own, and with the certificates that kubectl accepts."""
+
+    @staticmethod
+    def AdapterClient(config: SingleConfig, params: ConnectionParams) -> httpx2.Client:  # noqa: N802 - lightkube's name
+        made = params.httpx_params(config)
+        # From Python 3.13 on the default refuses CAs without key identifiers, which clusters often have.
+        made["verify"].verify_flags &= ~ssl.VERIFY_X509_STRICT
+        agent = f"coterie/{version('coterie')}"
+        return httpx2.Client(**made, headers={"User-Agent": agent, "Accept": "application/json"})
+
+
+class Api:
+    """A connection to one cluster as one user; safe to use from several threads."""
+
+    def __init__(
+        self,
+        config: SingleConfig,
+        *,
+        transport: httpx2.BaseTransport | None = None,
+        timeouts: Timeouts | None = None,
+        patience: Patience | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.context = config.context_name
+        self.server = config.cluster.server
+        self.namespace = config.namespace
+        self.timeouts = timeouts or Timeouts()
+        self.patience = patience or Patience()
+        self._clock = clock
+        self._plugin = config.user.exec if config.user else None
+        self._extensions: dict[str, Any] = {}
+        cluster = config.cluster
+        proxy = None
+        if isinstance(cluster, ServerEntry):
+            proxy = cluster.proxy_url
+            if cluster.tls_server_name:
+                self._extensions["sni_hostname"] = cluster.tls_server_name
+        limits = httpx2.Timeout(self.timeouts.read_s, connect=self.timeouts.connect_s)
+        try:
+            self._client = _Client(
+                ConnectionParams(timeout=limits, transport=transport, proxy=proxy), config, field_manager=MANAGER
+            )
+        except (ConfigError, OSError, ValueError, TypeError, httpx2.InvalidURL) as error:
+            # ssl.SSLError is an OSError, binascii.Error a ValueError; a key without certificate is a TypeError.
+            raise UsageError(
+                f'the credentials of context "{self.context}" cannot be used: {_brief(error)}',
+                f"Compare: kubectl --context {self.context} cluster-info",
+            ) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._client.close()  # type: ignore[no-untyped-call]
+
+    def call_of(
+        self, verb: str, kind: Kind, name: str = "", namespace: str | None = None, subresource: str = ""
+    ) -> Call:
+        """Return the description of a call; without a namespace, lists are of all and the rest is in the context's."""
+        if (name or verb not in _WITHOUT_NAME) and not _NAME.fullmatch(name):
+            raise UsageError(f'"{name}" cannot be the name of a {kind.name}')
+        if namespace and not _NAME.fullmatch(namespace):
+            raise UsageError(f'"{namespace}" cannot be the name of a namespace')
+        anywhere = not kind.namespaced or (namespace is None and verb in {"list", "watch"})
+        inside = "" if anywhere else namespace or self.namespace
+        return Call(verb, kind, name, inside, self.context, self.server, subresource)
+
+    def send(self, call: Call, params: Mapping[str, str | None] | None = None, body: object = None) -> Answer:
+        """Return the answer to a call, trying again while that may help."""
+        return patiently(self.patience, lambda: self.attempt(call, params, body), self._clock)
+
+    def attempt(self, call: Call, params: Mapping[str, str | None] | None = None, body: object = None) -> Answer:
+        """Return the answer to a call tried once; raise Transient for what may pass, else the error it is."""
+        request = self._request(call, params, body)
+        end = self._clock() + self.timeouts.answer_s
+        with self._answering(call, request) as response:
+            chunks = []
+            for chunk in response.iter_bytes():
+                chunks.append(chunk)
+                if self._clock() > end:
+                    raise httpx2.ReadTimeout("the answer does not end", request=request)
+        return Answer(response.status_code, b"".join(chunks))
+
+    @contextmanager
+    def stream(self, call: Call, params: Mapping[str, str | None], quiet_s: float) -> Iterator[httpx2.Response]:
+        """Give the answer to a watch as it comes in; it may be silent for `quiet_s`. Raises as `attempt` does."""
+        request = self._request(call, params, None)
+        request.extensions["timeout"] = {**request.extensions["timeout"], "read": quiet_s}
+        with self._answering(call, request) as response:
+            yield response
+
+    @contextmanager
+    def _answering(self, call: Call, request: httpx2.Request) -> Iterator[httpx2.Response]:
+        """Give a successful answer; whatever fails, also while it is read, is raised as this package's errors."""
+        response: httpx2.Response | None = None
+        try:
+            response = self._start(call, request)
+            if not response.is_success:
+                raise failure_of(call, response.status_code, response.headers, response.read())
+            yield response
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
+            told = unanswered(call, error)
+            raise told if isinstance(told, UsageError) else Transient(told) from error
+        finally:
+            if response is not None:
+                response.close()
+
+    def _start(self, call: Call, request: httpx2.Request) -> httpx2.Response:
+        try:
+            response: httpx2.Response = self._client.send(request, stream=True)
+        except ConfigError as error:
+            raise self._no_credentials(error) from None
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            if self._plugin is None:
+                raise Transient(unanswered(call, error)) if isinstance(error, OSError) else error from None
+            raise self._no_credentials(error) from None
+        return response
+
+    def _no_credentials(self, error: Exception) -> CoterieError:
+        plugin = self._plugin
+        if plugin is None:
+            return UsageError(f'context "{self.context}" has no usable credentials: {_brief(error)}')
+        if isinstance(error, FileNotFoundError):
+            hint = plugin.installHint or f"Install {plugin.command}, or put it on the PATH."
+            return UsageError(f"the credential plugin {plugin.command} is not installed", " ".join(hint.split()))
+        problem = _brief(error) if isinstance(error, ConfigError | OSError) else "it printed no token"
+        return UsageError(f"the credential plugin {plugin.command} fails: {problem}", "Log in again, then try again.")
+
+    def _request(self, call: Call, params: Mapping[str, str | None] | None, body: object) -> httpx2.Request:
+        if call.verb == DISCOVER:
+            basic = BasicRequest("GET", f"apis/{call.kind.api_version}")
+        else:
+            basic = self._prepared(call, params, body)
+        request = self._client.build_adapter_request(basic)
+        request.extensions.update(self._extensions)
+        return request
+
+    def _prepared(self, call: Call, params: Mapping[str, str | None] | None, body: object) -> BasicRequest:
+        resource: type[Resource] = call.kind.resource
+        if call.subresource:
+            resource = getattr(resource, call.subresource.capitalize())
+        everywhere = call.kind.namespaced and not call.namespace
+        patch = {"Content-Type": "application/apply-patch+yaml"} if call.verb == "patch" else None
+        basic = self._client.prepare_request(
+            "list" if call.verb == "watch" else call.verb,
+            res=resource,
+            obj=body if call.verb == "patch" else None,
+            name=call.name or None,
+            namespace=ALL_NS if everywhere else call.namespace or None,
+            watch=call.verb == "watch",
+            params=dict(params or {}),
+            headers=patch,
+        )
+        basic.data = body
+        return basic
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A successful answer."""
+
+    code: int
+    body: bytes
+
+
+def connect(context: str = "", *, patience: Patience | None = None, timeouts: Timeouts | None = None) -> Api:
+    """Return a connection to the cluster of a kubeconfig context, of the current one when none is named."""
+    return Api(choose(context), patience=patience, timeouts=timeouts)
+
+
+def failure_of(call: Call, code: int, headers: Mapping[str, str], body: bytes) -> CoterieError | Transient:
+    """Return what an answer other than success is raised as."""
+    error = error_of(call, code, body)
+    return Transient(error, _asked_wait(headers, body)) if passing(code) else error
+
+
+def _asked_wait(headers: Mapping[str, str], body: bytes) -> float | None:
+    """Return how long the server asks to wait, if it does. A date is taken as no wish: clocks differ."""
+    written = headers.get("retry-after", "").strip()
+    if written.isascii() and written.isdigit():
+        return float(written)
+    status = read_status(body)
+    return float(status.about.retry_after_seconds) or None if status else None
+
+
+def _brief(error: Exception) -> str:
+    text = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    text = " ".join(text.split())
+    if isinstance(error, OSError) and error.filename:
+        text = f"{error.filename}: {text}"
+    return text[:200] or type(error).__name__

@@ -1,0 +1,92 @@
+"""Writing objects: server-side apply with one field manager, so that saying the same twice changes nothing.
+
+Fields that somebody else manages are left alone, and told of. Only on an object that carries Coterie's mark are they
+taken back, and only when the caller asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from coterie.errors import UsageError
+from coterie.kube.api import MANAGER, Api
+from coterie.kube.errors import Call, Conflict
+from coterie.kube.kinds import Kind, kind_of
+from coterie.kube.reads import decoded, find
+from coterie.kube.wire import Identified, Meta
+
+MARK = ("app.kubernetes.io/managed-by", "coterie")
+_DECODER = msgspec.json.Decoder(Identified)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """An object after it was applied."""
+
+    kind: Kind
+    meta: Meta
+    created: bool
+
+
+def apply(
+    api: Api,
+    manifest: Mapping[str, Any],
+    *,
+    reclaim: bool = False,
+    subresource: str = "",
+    namespace: str | None = None,
+    dry_run: bool = False,
+) -> Applied:
+    """Make an object be as the manifest says, as far as the manifest says anything.
+
+    Raises Conflict, naming the others, when a field is managed by somebody else. With `reclaim`, such fields are taken
+    over if the object in the cluster is Coterie's.
+    """
+    kind, call = _call(api, manifest, subresource, namespace)
+    try:
+        return _apply(api, kind, call, manifest, force=False, dry_run=dry_run)
+    except Conflict as conflict:
+        if not (reclaim and conflict.managers and _ours(api, kind, call)):
+            raise
+    return _apply(api, kind, call, manifest, force=True, dry_run=dry_run)
+
+
+def apply_all(
+    api: Api, manifests: Sequence[Mapping[str, Any]], *, reclaim: bool = False, namespace: str | None = None
+) -> Iterable[Applied]:
+    """Apply manifests in their order, yielding each as it is done; the first failure ends it.
+
+    Every manifest is looked at before the first is sent, so that a slip in the last one leaves no half behind.
+    """
+    for manifest in manifests:
+        _call(api, manifest, "", namespace)
+    for manifest in manifests:
+        yield apply(api, manifest, reclaim=reclaim, namespace=namespace)
+
+
+def _call(api: Api, manifest: Mapping[str, Any], subresource: str, namespace: str | None) -> tuple[Kind, Call]:
+    kind = kind_of(manifest)
+    meta = manifest.get("metadata")
+    name = meta.get("name") if isinstance(meta, Mapping) else None
+    if not isinstance(name, str) or not name:
+        raise UsageError(f"a {kind.name} without metadata.name cannot be applied")
+    inside = meta.get("namespace") if isinstance(meta, Mapping) else None
+    if inside and namespace and inside != namespace:
+        raise UsageError(f'{kind.name} "{name}" is of namespace "{inside}", not "{namespace}"')
+    return kind, api.call_of("patch", kind, name, inside or namespace, subresource)
+
+
+def _apply(api: Api, kind: Kind, call: Call, manifest: Mapping[str, Any], *, force: bool, dry_run: bool) -> Applied:
+    params = {"fieldManager": MANAGER, "force": str(force).lower(), "dryRun": "All" if dry_run else None}
+    answer = api.send(call, params, dict(manifest))
+    meta = decoded(call, answer.body, _DECODER).metadata
+    return Applied(kind, meta, created=answer.code == 201)
+
+
+def _ours(api: Api, kind: Kind, call: Call) -> bool:
+    found = find(api, kind, call.name, Identified, call.namespace or None)
+    return found is not None and (found.metadata.labels or {}).get(MARK[0]) == MARK[1]

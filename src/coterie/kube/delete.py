@@ -1,0 +1,56 @@
+"""Removing objects: exactly the one that was meant, and what hangs on it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from coterie.errors import NotFound
+from coterie.kube.api import Api
+from coterie.kube.errors import Conflict, MissingKind
+from coterie.kube.kinds import Kind
+
+
+class Dependents(StrEnum):
+    """What becomes of the objects that an object owns."""
+
+    BACKGROUND = "Background"
+    FOREGROUND = "Foreground"
+    ORPHAN = "Orphan"
+
+
+def delete(
+    api: Api,
+    kind: Kind,
+    name: str,
+    *,
+    namespace: str | None = None,
+    uid: str = "",
+    dependents: Dependents = Dependents.BACKGROUND,
+    grace_s: int | None = None,
+) -> bool:
+    """Ask for the deletion of an object; return False when it is gone already.
+
+    With a `uid`, an object of the same name that took its place is left alone. The object may stay for a while after
+    this returns: as long as its finalizers want.
+    """
+    call = api.call_of("delete", kind, name, namespace)
+    options: dict[str, object] = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": dependents.value,
+    }
+    if uid:
+        options["preconditions"] = {"uid": uid}
+    if grace_s is not None:
+        options["gracePeriodSeconds"] = grace_s
+    try:
+        api.send(call, None, options)
+    except MissingKind:
+        raise
+    except NotFound:
+        return False
+    except Conflict:
+        if not uid:
+            raise
+        return False
+    return True

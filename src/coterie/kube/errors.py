@@ -1,0 +1,230 @@
+"""What an answer of the API that is no success means: one error, one line, one hint.
+
+CoterieError
+├── Unauthorized       the API does not know who asks
+├── Forbidden          it knows, and says no
+├── Conflict           somebody else changed it, owns a field of it, or has taken its name
+├── Expired            a version or a page that the API no longer remembers
+├── NotFound
+│   └── MissingKind    the cluster does not have this kind of object
+├── SpecErrors         the API refuses the object; every field it complains of is a fault
+├── UsageError         the call, or what answers it, is not what it should be
+└── Unavailable        too many requests, or the server is in trouble: trying again helps
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from coterie.errors import CoterieError, Fault, FieldError, NotFound, SpecErrors, Unavailable, UsageError
+from coterie.kube.kinds import Kind
+from coterie.kube.wire import Status, read_status
+
+_USER = re.compile(r'User "([^"]*)"')
+_MANAGER = re.compile(r'conflict with "([^"]*)"')
+_WRITES = frozenset({"patch", "delete"})
+_BUSY = frozenset({408, 425, 429})
+_FIELD_ERRORS = {
+    "FieldValueInvalid": FieldError.INVALID,
+    "FieldValueTypeInvalid": FieldError.INVALID,
+    "FieldValueTooLong": FieldError.INVALID,
+    "FieldValueTooMany": FieldError.INVALID,
+    "FieldValueRequired": FieldError.REQUIRED,
+    "FieldValueForbidden": FieldError.FORBIDDEN,
+    "FieldValueNotFound": FieldError.NOT_FOUND,
+    "FieldValueDuplicate": FieldError.DUPLICATE,
+    "FieldValueNotSupported": FieldError.NOT_SUPPORTED,
+    "InternalError": FieldError.INTERNAL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What is asked of whom: enough to tell what failed."""
+
+    verb: str
+    kind: Kind
+    name: str = ""
+    namespace: str = ""
+    context: str = ""
+    server: str = ""
+    subresource: str = ""
+
+    def title(self) -> str:
+        """Return the object or objects as messages name them."""
+        if not self.name:
+            return f"{self.kind.plural}{self._inside()}"
+        return f'{self.kind.name} "{f"{self.namespace}/" if self.namespace else ""}{self.name}"'
+
+    def resource(self) -> str:
+        """Return what is asked for as rules of roles name it."""
+        return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
+
+    def _inside(self) -> str:
+        return f' in namespace "{self.namespace}"' if self.namespace else ""
+
+    def scope(self) -> str:
+        """Return where a permission would have to hold."""
+        return self._inside() or " in the whole cluster"
+
+
+class Unauthorized(CoterieError):  # noqa: N818 - the leaf says what happened
+    """Raised when the API does not accept the credentials."""
+
+
+class Forbidden(CoterieError):  # noqa: N818 - the leaf says what happened
+    """Raised when the user may not do what was asked."""
+
+    def __init__(self, message: str, hint: str, call: Call, user: str) -> None:
+        super().__init__(message, hint)
+        self.call = call
+        self.user = user
+
+
+class Conflict(CoterieError):  # noqa: N818 - the leaf says what happened
+    """Raised when the object is not what it was taken for; `managers` own the `fields` that were to be written."""
+
+    def __init__(self, message: str, hint: str, managers: tuple[str, ...] = (), fields: tuple[str, ...] = ()) -> None:
+        super().__init__(message, hint)
+        self.managers = managers
+        self.fields = fields
+
+
+class Expired(CoterieError):  # noqa: N818 - the leaf says what happened
+    """Raised when a version or a page of a list is no longer there; a fresh list helps."""
+
+
+class MissingKind(NotFound):
+    """Raised when the cluster does not have a kind of object."""
+
+    def __init__(self, message: str, hint: str, kind: Kind) -> None:
+        super().__init__(message, hint)
+        self.kind = kind
+
+
+def passing(code: int) -> bool:
+    """Tell whether an answer is one that trying again may change."""
+    return code in _BUSY or code >= 500
+
+
+def error_of(call: Call, code: int, body: bytes) -> CoterieError:
+    """Return the error that an answer stands for."""
+    status = read_status(body)
+    said = status or Status(message=_plain(body))
+    if code == 401:
+        return _unauthorized(call)
+    if code == 403:
+        return _forbidden(call, said)
+    if code == 404:
+        return _not_found(call, status)
+    if code == 409:
+        return _conflict(call, said)
+    if code == 410:
+        return Expired(f"{call.title()}: the version asked for is gone", "Read the list again.")
+    if code in {400, 422} and call.verb in _WRITES:
+        return SpecErrors(list(_faults(call, said)))
+    if passing(code):
+        return _unavailable(call, code, said)
+    if status is None:
+        return not_kubernetes(call, f"HTTP {code}")
+    return CoterieError(f"{call.server} refuses to {call.verb} {call.title()}: {_line(said.message)} ({code})")
+
+
+def not_kubernetes(call: Call, found: str) -> CoterieError:
+    """Return the error of an answer that no Kubernetes API gives."""
+    hint = "Check the server's address in the kubeconfig; a proxy or a login page may stand in between."
+    return UsageError(f"{call.server} does not answer as a Kubernetes API does: {found}", hint)
+
+
+def _unauthorized(call: Call) -> CoterieError:
+    message = f'{call.server} does not accept the credentials of context "{call.context}"'
+    hint = "A token may have expired: log in again, then try: kubectl --context {} auth whoami"
+    return Unauthorized(message, hint.format(call.context))
+
+
+def _forbidden(call: Call, said: Status) -> CoterieError:
+    found = _USER.search(said.message)
+    user = found[1] if found else ""
+    who = f'user "{user}"' if user else f'the user of context "{call.context}"'
+    if found is None and said.message:
+        # Not the authorizer: an admission plugin, a quota or a webhook says no, and says why.
+        return Forbidden(f"{call.title()} is refused: {_line(said.message)}", "", call, user)
+    role = "Role" if call.namespace else "ClusterRole"
+    rule = f'{{apiGroups: ["{call.kind.group}"], resources: ["{call.resource()}"], verbs: ["{call.verb}"]}}'
+    return Forbidden(
+        f"{who} may not {call.verb} {call.resource()}{call.scope()}",
+        f"Add this rule to a {role} that is bound to the user: {rule}",
+        call,
+        user,
+    )
+
+
+def _not_found(call: Call, status: Status | None) -> CoterieError:
+    details = status.about if status else None
+    if status and details and details.name and details.kind == "namespaces" and call.namespace == details.name:
+        hint = f"Create it: kubectl create namespace {details.name}"
+        return NotFound(f'there is no namespace "{details.name}" in the cluster', hint)
+    if call.name and details and details.name == call.name:
+        return NotFound(f"there is no {call.title()} in the cluster")
+    if status is None and not call.kind.install:
+        # Kubernetes' own kinds are everywhere; whoever lacks them is something else.
+        return not_kubernetes(call, "HTTP 404")
+    kind = call.kind
+    message = f"the cluster has no kind {kind.name} ({kind.api_version})"
+    hint = f"{kind.install} Its definition is {kind.crd}." if "." in kind.group else kind.install
+    return MissingKind(message, hint, kind)
+
+
+def _conflict(call: Call, said: Status) -> CoterieError:
+    causes = [cause for cause in said.about.causes or () if cause.reason == "FieldManagerConflict"]
+    if causes:
+        matches = [match[1] for cause in causes if (match := _MANAGER.search(cause.message))]
+        managers, fields = tuple(dict.fromkeys(matches)), tuple(cause.field for cause in causes)
+        owners = _listed(f'"{manager}"' for manager in managers) or "somebody else"
+        message = f"{call.title()} has fields that {owners} manages: {_listed(fields)}"
+        hint = "Change them there, or remove the object so that it can be made anew."
+        return Conflict(message, hint, managers, fields)
+    if said.reason == "AlreadyExists":
+        return Conflict(f"there is a {call.title()} already", "Choose another name, or remove it first.")
+    return Conflict(f"{call.title()} changed in the meantime: {_line(said.message)}", "Read it again, then try again.")
+
+
+def _faults(call: Call, said: Status) -> Iterable[Fault]:
+    """Yield what the API complains of, field by field as it names them."""
+    causes = said.about.causes or ()
+    for cause in causes:
+        field = cause.field if cause.field != "<nil>" else ""
+        about = f"{field}: " if field else ""
+        yield Fault(
+            f"{call.title()}: {about}{_line(cause.message)}",
+            type=_FIELD_ERRORS.get(cause.reason, FieldError.INVALID),
+            field=field,
+        )
+    if not causes:
+        yield Fault(f"{call.title()} is refused by the API: {_line(said.message)}")
+
+
+def _unavailable(call: Call, code: int, said: Status) -> CoterieError:
+    words = _line(said.message) or "no reason is given"
+    if code == 429:
+        return Unavailable(f"{call.server} is busy ({code}): {words}", "Try again in a moment.")
+    return Unavailable(f"{call.server} could not {call.verb} {call.title()} ({code}): {words}", "Try again later.")
+
+
+def _plain(body: bytes) -> str:
+    """Return the start of a body that is no Status, if it reads as a sentence."""
+    text = body[:200].decode(errors="replace").strip()
+    return "" if text.startswith(("<", "{", "[")) else text
+
+
+def _line(text: str, limit: int = 300) -> str:
+    joined = " ".join(text.split())
+    return joined if len(joined) <= limit else f"{joined[: limit - 1]}…"
+
+
+def _listed(words: Iterable[str], most: int = 4) -> str:
+    found = list(words)
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return ", ".join(found[:most]) + more

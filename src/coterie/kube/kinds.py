@@ -1,0 +1,110 @@
+"""The kinds of objects that Coterie reads and writes, and what brings them into a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lightkube.core.exceptions import LoadResourceError
+from lightkube.core.resource import ApiInfo, NamespacedResource, Resource
+from lightkube.core.resource_registry import resource_registry
+from lightkube.generic_resource import create_global_resource, create_namespaced_resource
+from lightkube.resources import core_v1, resource_v1
+
+from coterie.errors import UsageError, did_you_mean
+
+_KAI = "Install KAI Scheduler; its chart brings it."
+_NVIDIA = "Install NVIDIA's DRA driver for GPUs with ComputeDomains switched on; its chart brings it."
+_GROVE = "Install Grove; its operator's chart brings it."
+_DYNAMO = "Install the Dynamo operator; its chart brings it."
+_DRA = "Dynamic resource allocation needs Kubernetes 1.34 or newer."
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of object: lightkube's class for it, and how it gets into a cluster that lacks it."""
+
+    resource: type[Resource]
+    install: str = ""
+
+    @property
+    def _info(self) -> ApiInfo:
+        return self.resource._api_info  # noqa: SLF001 - lightkube has no public name for it
+
+    @property
+    def name(self) -> str:
+        """The name in manifests: `PodGroup`."""
+        return self._info.resource.kind
+
+    @property
+    def group(self) -> str:
+        """The API group, empty for Kubernetes' core."""
+        return self._info.resource.group
+
+    @property
+    def api_version(self) -> str:
+        """Group and version as manifests write them."""
+        return str(self._info.resource.api_version)
+
+    @property
+    def plural(self) -> str:
+        """The name in paths and in rules of roles: `podgroups`."""
+        return self._info.plural
+
+    @property
+    def namespaced(self) -> bool:
+        """Whether objects live in namespaces."""
+        return issubclass(self.resource, NamespacedResource)
+
+    @property
+    def crd(self) -> str:
+        """The name of the CustomResourceDefinition, for kinds that have one."""
+        return f"{self.plural}.{self.group}"
+
+
+def _cluster_wide(group: str, version: str, name: str, plural: str, install: str) -> Kind:
+    return Kind(create_global_resource(group, version, name, plural), install)
+
+
+def _namespaced(group: str, version: str, name: str, plural: str, install: str) -> Kind:
+    return Kind(create_namespaced_resource(group, version, name, plural), install)
+
+
+NODE = Kind(core_v1.Node)
+POD = Kind(core_v1.Pod)
+NAMESPACE = Kind(core_v1.Namespace)
+RESOURCE_CLAIM = Kind(resource_v1.ResourceClaim, _DRA)
+RESOURCE_CLAIM_TEMPLATE = Kind(resource_v1.ResourceClaimTemplate, _DRA)
+RESOURCE_SLICE = Kind(resource_v1.ResourceSlice, _DRA)
+TOPOLOGY = _cluster_wide("kai.scheduler", "v1alpha1", "Topology", "topologies", _KAI)
+QUEUE = _cluster_wide("scheduling.run.ai", "v2", "Queue", "queues", _KAI)
+POD_GROUP = _namespaced("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", _KAI)
+BIND_REQUEST = _namespaced("scheduling.run.ai", "v1alpha2", "BindRequest", "bindrequests", _KAI)
+COMPUTE_DOMAIN = _namespaced("resource.nvidia.com", "v1beta1", "ComputeDomain", "computedomains", _NVIDIA)
+CLUSTER_TOPOLOGY = _cluster_wide("grove.io", "v1alpha1", "ClusterTopology", "clustertopologies", _GROVE)
+CLUSTER_TOPOLOGY_BINDING = _cluster_wide(
+    "grove.io", "v1alpha1", "ClusterTopologyBinding", "clustertopologybindings", _GROVE
+)
+POD_CLIQUE_SET = _namespaced("grove.io", "v1alpha1", "PodCliqueSet", "podcliquesets", _GROVE)
+GRAPH_DEPLOYMENT = _namespaced("nvidia.com", "v1alpha1", "DynamoGraphDeployment", "dynamographdeployments", _DYNAMO)
+
+_ALL = (
+    *(NODE, POD, NAMESPACE, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, RESOURCE_SLICE),
+    *(TOPOLOGY, QUEUE, POD_GROUP, BIND_REQUEST, COMPUTE_DOMAIN),
+    *(CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, GRAPH_DEPLOYMENT),
+)
+_KNOWN = {(kind.api_version, kind.name): kind for kind in _ALL}
+
+
+def kind_of(manifest: Mapping[str, object]) -> Kind:
+    """Return the kind of a manifest: one of ours, or any of Kubernetes' own; raise UsageError for another."""
+    version, name = manifest.get("apiVersion"), manifest.get("kind")
+    if not isinstance(version, str) or not isinstance(name, str):
+        raise UsageError("a manifest needs apiVersion and kind")
+    if (known := _KNOWN.get((version, name))) is not None:
+        return known
+    try:
+        return Kind(resource_registry.load(version, name))
+    except (LoadResourceError, ValueError):
+        hint = did_you_mean(name, [kind for _, kind in _KNOWN]) or "Only Kubernetes' own kinds and KAI's are written."
+        raise UsageError(f"kind {name} of {version} is not known", hint) from None

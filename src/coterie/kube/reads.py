@@ -1,0 +1,124 @@
+"""Reading objects: one by name, or all of a kind in pages, decoded straight into the caller's own narrow structs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from coterie.errors import NotFound
+from coterie.kube.api import DISCOVER, Answer, Api
+from coterie.kube.errors import Call, Expired, Forbidden, MissingKind, not_kubernetes
+from coterie.kube.kinds import Kind
+from coterie.kube.wire import Group, Page
+from coterie.sources.jsonfaults import field_problem
+
+T = TypeVar("T")
+Send = Callable[[Call, Mapping[str, str | None]], Answer]
+
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which objects of a kind: of one namespace or all, and by selectors as kubectl writes them."""
+
+    kind: Kind
+    namespace: str | None = None
+    labels: str = ""
+    fields: str = ""
+
+    def params(self) -> dict[str, str | None]:
+        """Return the selectors as parameters of a request."""
+        return {"labelSelector": self.labels or None, "fieldSelector": self.fields or None}
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[T]):
+    """All objects at one version of the cluster."""
+
+    items: list[T]
+    version: str
+
+
+def get(api: Api, kind: Kind, name: str, shape: type[T], namespace: str | None = None) -> T:
+    """Return one object; raise NotFound when it is not there."""
+    call = api.call_of("get", kind, name, namespace)
+    return decoded(call, api.send(call).body, msgspec.json.Decoder(shape))
+
+
+def find(api: Api, kind: Kind, name: str, shape: type[T], namespace: str | None = None) -> T | None:
+    """Return one object, or None when it is not there; raise MissingKind when there can be none."""
+    try:
+        return get(api, kind, name, shape, namespace)
+    except MissingKind:
+        raise
+    except NotFound:
+        return None
+
+
+def list_all(api: Api, query: Query, shape: type[T], *, send: Send | None = None, page: int = PAGE) -> Listing[T]:
+    """Return all objects of a query, page by page.
+
+    A list that takes so long that the API forgets its version is begun anew; the second time it is asked for whole.
+    `send` is how each page is asked for: patiently, unless the caller has a patience of its own.
+    """
+    call = api.call_of("list", query.kind, namespace=query.namespace)
+    ask = send or api.send
+    for limit in (page, page, None):
+        try:
+            return _pages(call, ask, query, shape, limit)
+        except Expired:
+            if limit is None:
+                raise
+    raise AssertionError("the last way of asking returns or raises")
+
+
+def list_served(api: Api, query: Query, shape: type[T]) -> Listing[T] | None:
+    """Return all objects of a query, or None when the cluster does not have that kind."""
+    try:
+        return list_all(api, query, shape)
+    except MissingKind:
+        return None
+    except Forbidden:
+        # Permissions are looked at first: without them, a kind that is not there is forbidden all the same.
+        if not serves(api, query.kind):
+            return None
+        raise
+
+
+def serves(api: Api, kind: Kind) -> bool:
+    """Tell whether the cluster has a kind; anybody who can log in may ask that."""
+    call = api.call_of(DISCOVER, kind)
+    try:
+        group = decoded(call, api.send(call).body, msgspec.json.Decoder(Group))
+    except MissingKind:
+        return False
+    return any(found.name == kind.plural for found in group.resources)
+
+
+def _pages(call: Call, send: Send, query: Query, shape: type[T], limit: int | None) -> Listing[T]:
+    items: list[T] = []
+    decoder = _page_decoder(shape)
+    token: str | None = None
+    while True:
+        params = {**query.params(), "limit": str(limit) if limit else None, "continue": token}
+        found = decoded(call, send(call, params).body, decoder)
+        items.extend(found.items or ())
+        token = found.metadata.continue_ or None
+        if token is None:
+            return Listing(items, found.metadata.resource_version)
+
+
+def decoded(call: Call, body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """Return what an answer says; one that cannot be read is no answer of this API."""
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise not_kubernetes(call, f"{call.verb} {call.title()}: {field_problem(error)[1]}") from None
+
+
+def _page_decoder(shape: type[T]) -> msgspec.json.Decoder[Page[T]]:
+    return msgspec.json.Decoder(Page[shape])  # type: ignore[valid-type]

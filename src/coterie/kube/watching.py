@@ -1,0 +1,112 @@
+"""A watch in a thread of its own: what there is can be asked for at any time, and changes are told as they come."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+from coterie.errors import CoterieError, Unavailable
+from coterie.kube.api import Api
+from coterie.kube.cache import Change, Did, Entry, Key
+from coterie.kube.reads import Query
+from coterie.kube.watch import Batch, Follower, Pace
+
+T = TypeVar("T")
+
+
+class Watching(Generic[T]):
+    """Keeps the objects of a query up to date; use it with `with`.
+
+    `on_change` is called in the watching thread, one change at a time and in order, when `entries` has it already. If
+    it raises, the watch is over, and whoever asks next gets that error.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        query: Query,
+        shape: type[T],
+        *,
+        on_change: Callable[[Change[T]], None] | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        self._title = query.kind.plural
+        self._on_change = on_change or _nothing
+        self._entries: dict[Key, Entry[T]] = {}
+        self._lock = threading.Lock()
+        self._known = threading.Event()
+        self._failure: BaseException | None = None
+        self._trouble: CoterieError | None = None
+        self._follower = Follower(api, query, shape, pace=pace, on_trouble=self._troubled)
+        self._thread = threading.Thread(target=self._run, name=f"watch-{self._title}", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        """End the watch; return when its thread has ended, or after `timeout_s` if it is stuck in a connection."""
+        self._follower.stop()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join(timeout_s)
+
+    def wait_known(self, timeout_s: float) -> None:
+        """Return when everything there is has been read once; raise what prevents it, or Unavailable in the end."""
+        self._known.wait(timeout_s)
+        self._check()
+        if not self._known.is_set():
+            raise self._trouble or Unavailable(f"{self._title} were not read within {timeout_s:g} s")
+
+    @property
+    def trouble(self) -> CoterieError | None:
+        """What keeps the watch from being up to date at the moment, if anything does."""
+        return self._trouble
+
+    @property
+    def running(self) -> bool:
+        """Whether the watch goes on."""
+        return self._thread.is_alive()
+
+    def entries(self) -> dict[Key, Entry[T]]:
+        """Return the objects as they are known now; raise what ended the watch, if something did."""
+        self._check()
+        with self._lock:
+            return dict(self._entries)
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _troubled(self, error: CoterieError | None) -> None:
+        self._trouble = error
+
+    def _run(self) -> None:
+        try:
+            for batch in self._follower.batches():
+                self._take(batch)
+        except BaseException as failure:  # noqa: BLE001 - a thread has nobody to raise to; the next one who asks gets it
+            self._failure = failure
+        finally:
+            self._known.set()
+
+    def _take(self, batch: Batch[T]) -> None:
+        with self._lock:
+            for change in batch.changes:
+                if change.did is Did.DELETED:
+                    del self._entries[change.entry.key]
+                else:
+                    self._entries[change.entry.key] = change.entry
+        for change in batch.changes:
+            self._on_change(change)
+        if batch.whole:
+            self._trouble = None
+            self._known.set()
+
+
+def _nothing(_: object) -> None:
+    """Take no notice of a change."""
