@@ -1,0 +1,119 @@
+"""What KAI would not place although it fits, said before the gang is handed over, with changes that help.
+
+Every change that is offered has been put to the same rule, for every order in which KAI may take the pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+
+from coterie.backends.kai.folding import Part, fold
+from coterie.backends.kai.rule import Placed, Refused, Unknown, Why, kai_would_place
+from coterie.errors import Notice
+from coterie.gang import edits
+from coterie.gang.tree import Gang, Group, Task
+from coterie.placement.capacity import Capacity
+from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE
+
+# How many changes that help are named at most.
+_OFFERED = 2
+
+
+def kai_notices(gang: Gang, capacity: Capacity, running: Mapping[str, str] | None = None) -> list[Notice]:
+    """Warn when KAI would leave a gang pending for which the engine has found a place on this capacity.
+
+    `running` has the nodes of tasks that run already.
+    """
+
+    def answers(asked: Gang) -> Iterator[Placed | Refused | Unknown]:
+        for root in _orders(fold(asked, capacity.domains.topology)):
+            yield kai_would_place(root, capacity, running=running)
+
+    refused = next((answer for answer in answers(gang) if isinstance(answer, Refused)), None)
+    if refused is None:
+        return []
+    works = (
+        words
+        for words, changed in _changes(gang, refused.part, capacity)
+        if all(isinstance(answer, Placed) for answer in answers(changed))
+    )
+    helps = list(islice(works, _OFFERED))
+    advice = f"what helps: {', or '.join(helps)}" if helps else "it starts when more is free"
+    message = f'KAI would leave group "{gang.name}" pending although it fits: {_reason(refused)}; {advice}'
+    return [Notice("KaiWouldWait", message)]
+
+
+def _orders(root: Part) -> Iterator[Part]:
+    """Yield a PodGroup with its pods as listed, and with the largest first and last where sizes differ."""
+    yield _ordered(root, lambda task: (not task.needed,))
+    if any(_mixed(leaf) for leaf, _ in root.walk() if leaf.tasks):
+        yield _ordered(root, lambda task: (not task.needed, *(-amount for amount in _size(task))))
+        yield _ordered(root, lambda task: (not task.needed, *_size(task)))
+
+
+def _ordered(part: Part, key: Callable[[Task], tuple[int, ...]]) -> Part:
+    parts = tuple(_ordered(below, key) for below in part.parts)
+    return replace(part, parts=parts, tasks=tuple(sorted(part.tasks, key=key)))
+
+
+def _size(task: Task) -> tuple[int, ...]:
+    return tuple(task.shape.amount(name) for name in (GPU, CPU, MEMORY))
+
+
+def _mixed(part: Part) -> bool:
+    return len({task.shape.requests for task in part.all_tasks()}) > 1
+
+
+def _reason(refused: Refused) -> str:
+    part, level = refused.part, refused.part.constraint.required
+    who = f'{part.path[-1][0]} group "{part.path[-1][1]}"' if part.path else "the group"
+    where = f"one {level}" if level else "the cluster"
+    others = len(refused.before)
+    after = f" after {others} other {'part has' if others == 1 else 'parts have'} taken theirs" if others else ""
+    match refused.why:
+        case Why.COMMON_DOMAIN_TOO_FINE:
+            return f"all nodes for {who} share a domain below the {level}, and KAI looks no higher"
+        case Why.NO_NODE_FOR_A_POD:
+            return f"taking one pod after the other, it finds no node for one of {who}{after}"
+        case _ if refused.most is None:
+            return f"by its sums there is no room in {where} for {who}{after}"
+        case _:
+            count = f"{refused.wanted} pods of {who}" + (", each counted as the largest," * _mixed(part))
+            return f"of {count} it finds room for {refused.most} in {where}{after}"
+
+
+def _changes(gang: Gang, part: Part, capacity: Capacity) -> Iterator[tuple[str, Gang]]:
+    """Yield changes that may help, in words and carried out, the least first."""
+    tasks = list(part.all_tasks())
+    stored = {bool(task.shape.amount(STORAGE)) for task in tasks}
+    if _mixed(part) and stored == {False} and STORAGE in capacity.domains.cluster.resources:
+        # Where some ask for a resource and others do not, KAI compares sums and no longer counts the largest.
+        words = f'a small storage request in task "{tasks[0].name}" and no other of them, so that KAI compares sums'
+        yield words, _storing(gang, tasks[0].name)
+    topology = capacity.domains.topology
+    levels = {group.level for group in gang.walk() if group.required}
+    for level in sorted(levels, key=topology.index, reverse=True):
+        yield f"{level} as preferred", edits.prefer(gang, level)
+    for level in sorted(levels, key=topology.index, reverse=True):
+        coarser = edits.coarsen(gang, level, topology)
+        if coarser is not None:
+            yield f"{topology.names[topology.index(level) - 1]} instead of {level}", coarser
+
+
+def _storing(gang: Gang, name: str) -> Gang:
+    """Return the gang with one byte of storage asked for by one of its tasks."""
+
+    def asked(tasks: tuple[Task, ...]) -> tuple[Task, ...]:
+        return tuple(
+            replace(task, shape=replace(task.shape, requests=tuple(sorted((*task.shape.requests, (STORAGE, 1))))))
+            if task.name == name
+            else task
+            for task in tasks
+        )
+
+    def below(groups: tuple[Group, ...]) -> tuple[Group, ...]:
+        return tuple(replace(group, groups=below(group.groups), tasks=asked(group.tasks)) for group in groups)
+
+    return replace(gang, groups=below(gang.groups), tasks=asked(gang.tasks))

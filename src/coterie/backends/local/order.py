@@ -1,0 +1,151 @@
+"""What is to run, and what became of it."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from coterie.backends.kai.tokens import OUTPUT
+from coterie.errors import UsageError
+
+LEAST_LOG = 4096
+DEFAULT_LOG = 8 << 20
+DEFAULT_GRACE_S = 30.0
+
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """One attempt at one task; its parts are also the names of folders, and nothing that leads elsewhere is one."""
+
+    workflow: str
+    group: str
+    task: str
+    attempt: int = 1
+
+    def __post_init__(self) -> None:
+        for part in (self.workflow, self.group, self.task):
+            if not _PART.fullmatch(part):
+                hint = 'At most 200 letters, digits, "-", "_" and ".", beginning with a letter or digit.'
+                raise UsageError(f'"{part[:250]}" cannot be part of the name of a folder', hint)
+        if self.attempt < 0:
+            raise UsageError(f"attempt {self.attempt} is negative", "Attempts count up from 1.")
+
+    @property
+    def path(self) -> str:
+        """The folder of the attempt, below the root."""
+        return f"{self.workflow}/{self.group}/{self.task}/{self.attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One command to run, with all tokens replaced.
+
+    Paths are those of a container. `files` stand below the attempt's folder whatever their paths; `inputs` are the
+    outputs of other attempts, or empty folders where there is none; `mounts` are paths of this machine by another
+    name. Where such a path stands in the command, the environment or a text file, it is replaced by the true one.
+    """
+
+    key: Key
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[tuple[str, str | bytes], ...] = ()
+    inputs: Mapping[str, Key | None] = field(default_factory=dict)
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float | None = None
+    grace_s: float = DEFAULT_GRACE_S
+    log_bytes: int = DEFAULT_LOG
+    timestamps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Starting:
+    """Accepted; it waits for room, or its process is about to begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The command runs, since that time of the epoch."""
+
+    pid: int
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The command and all it started are gone.
+
+    `why` is exited, stopped, timeout, or withdrawn when it was stopped before it began. `note` says what else went
+    wrong, such as a log that could not be written.
+    """
+
+    exit_code: int
+    at: float
+    why: str = "exited"
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Nobody knows how it ended; nothing of it runs any more."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Never started, or forgotten."""
+
+
+Status = Starting | Running | Ended | Lost | Absent
+
+
+def order_faults(order: Order) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
+    """Yield what no process can be given: a message, a hint, and where in the task it stands."""
+    words: list[tuple[str, tuple[str | int, ...]]]
+    words = [(word, ("command", index)) for index, word in enumerate(order.command)]
+    words += [(value, ("environment", name)) for name, value in order.environment.items()]
+    for text, where in words:
+        if "\0" in text:
+            yield f"{where[0]} has a zero byte in it", "No program can be given one.", where
+    if not order.command:
+        yield "there is no command", "Name the program to run.", ("command",)
+    if order.log_bytes < LEAST_LOG:
+        yield f"a log of {order.log_bytes} bytes is too small", f"At least {LEAST_LOG} are allowed.", ("name",)
+    yield from _path_faults([path for path, _ in order.files], [OUTPUT, *order.inputs])
+    for path in order.inputs:
+        if not _straight(path):
+            yield (
+                f'the path "{path}" of an input does not lead straight to it',
+                "Example: /coterie/input/0",
+                ("inputs",),
+            )
+
+
+def _path_faults(files: list[str], folders: list[str]) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
+    taken: dict[str, str] = dict.fromkeys(folders, "a folder of the task")
+    parents = {above: path for path in files for above in _above(path)}
+    for index, path in enumerate(files):
+        where = ("files", index, "path")
+        if not _straight(path):
+            yield f'the path "{path}" of a file does not lead straight to it', "Example: /tmp/run.sh", where
+        elif any(len(part.encode("utf-8", "replace")) > 255 for part in path.split("/")):
+            yield f'the path "{path}" has a name of more than 255 bytes', "Choose a shorter one.", where
+        elif path in taken:
+            yield f'the path "{path}" is also that of {taken[path]}', "Choose another path for one of them.", where
+        elif path in parents:
+            hint = "Choose another path for one of them."
+            yield f'the path "{path}" is a file, and a folder of the file "{parents[path]}"', hint, where
+        taken.setdefault(path, "another file")
+
+
+def _straight(path: str) -> bool:
+    return path.startswith("/") and posixpath.normpath(path) == path and "\0" not in path and len(path) > 1
+
+
+def _above(path: str) -> Iterator[str]:
+    while (path := posixpath.dirname(path)) not in ("/", ""):
+        yield path

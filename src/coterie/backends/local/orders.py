@@ -1,0 +1,157 @@
+"""From a group of a workflow, and where its tasks go, to the orders that run it. Pure: nothing is started here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from coterie.backends.kai.files import contents_of
+from coterie.backends.kai.tokens import INPUT, Filling, Values, uuid_of
+from coterie.backends.local.order import DEFAULT_GRACE_S, DEFAULT_LOG, Key, Order, order_faults
+from coterie.errors import Fault, NotFound, Notice, SpecErrors
+from coterie.frontends.workflow.read import Workflow, located
+from coterie.frontends.workflow.rules import Member, Team
+from coterie.frontends.workflow.values import suggestion
+
+# All tasks are on this machine, whatever nodes they stand for.
+HOST = "127.0.0.1"
+DEVICES = "CUDA_VISIBLE_DEVICES"
+
+_OTHER = re.compile(r"[^A-Z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Where one task goes: a node, its domains by level, and which of its GPUs."""
+
+    node: str
+    domains: Mapping[str, str] = field(default_factory=dict)
+    gpus: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a workflow, as far as its groups have something in common.
+
+    `local` has the bytes of every `localpath`; `sources` has, for each task that others read from, the attempt whose
+    output they read; `attempts` has the number of each task's attempt where that is not 1.
+    """
+
+    workflow_id: str
+    local: Mapping[str, bytes] = field(default_factory=dict)
+    sources: Mapping[str, Key] = field(default_factory=dict)
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    exec_timeout_s: float | None = None
+    grace_s: float = DEFAULT_GRACE_S
+    log_bytes: int = DEFAULT_LOG
+    timestamps: bool = False
+
+
+def orders_for(workflow: Workflow, group: str, seats: Mapping[str, Seat], run: Run) -> tuple[Order, ...]:
+    """Return the orders of those tasks of a group that have a seat, or raise `SpecErrors` with every fault."""
+    team = next((team for team in workflow.teams if team.name == group), None)
+    if team is None:
+        raise NotFound(
+            f'the workflow has no group "{group}"', suggestion(group, [each.name for each in workflow.teams])
+        )
+    hosts = {member.name: run.hosts.get(member.name, HOST) for each in workflow.teams for member in each.members}
+    values = Values(run.workflow_id, uuid_of("local", run.workflow_id), hosts)
+    faults: list[Fault] = []
+    orders: list[Order] = []
+    for rank, member in enumerate(team.members):
+        if seat := seats.get(member.name):
+            filling = Filling(values, member)
+            orders.append(_order(filling, team, rank, seat, run))
+            faults += filling.faults
+            faults += [
+                Fault(f'task "{member.name}": {message}', path=(*member.path, *_written(where, member)), hint=hint)
+                for message, hint, where in order_faults(orders[-1])
+            ]
+    if faults:
+        raise SpecErrors(located(faults, workflow.document))
+    return tuple(orders)
+
+
+def _order(filling: Filling, team: Team, rank: int, seat: Seat, run: Run) -> Order:
+    member, spec = filling.member, filling.member.spec
+    command = [filling.fill(word, "command", index) for index, word in enumerate(spec.command)]
+    command += [filling.fill(word, "args", index) for index, word in enumerate(spec.args)]
+    environment = {name: filling.fill(value, "environment", name) for name, value in spec.environment.items()}
+    missing = {file.localpath for file in spec.files if file.localpath is not None and file.localpath not in run.local}
+    filling.faults.extend(
+        Fault(f"the file {path} was not sent along", path=(*member.path, "files"), hint="Submit the workflow again.")
+        for path in sorted(missing)
+    )
+    files = contents_of(spec.files, {**dict.fromkeys(missing, b""), **run.local}, filling)
+    return Order(
+        key=Key(run.workflow_id, team.name, member.name, run.attempts.get(member.name, 1)),
+        command=tuple(command),
+        environment={**environment, **identity(filling.values, team, rank, seat)},
+        files=tuple(files),
+        inputs={
+            f"{INPUT}/{number}": None if entry.task is None else run.sources.get(entry.task)
+            for number, entry in enumerate(spec.inputs)
+        },
+        mounts={to: from_ for from_, _, to in (mount.partition(":") for mount in spec.volume_mounts) if to},
+        timeout_s=run.exec_timeout_s,
+        grace_s=run.grace_s,
+        log_bytes=run.log_bytes,
+        timestamps=run.timestamps,
+    )
+
+
+def identity(values: Values, team: Team, rank: int, seat: Seat) -> dict[str, str]:
+    """Return the variables that tell a task who and where it is.
+
+    RANK, WORLD_SIZE and MASTER_ADDR are not among them: launchers count processes, of which a task with several GPUs
+    has several, and would take the numbers of tasks for theirs.
+    """
+    devices = ",".join(map(str, seat.gpus))
+    return {
+        "COTERIE_WORKFLOW": values.workflow_id,
+        "COTERIE_GROUP": team.name,
+        "COTERIE_TASK": team.members[rank].name,
+        "COTERIE_NODE": seat.node,
+        "COTERIE_RANK": str(rank),
+        "COTERIE_WORLD_SIZE": str(len(team.members)),
+        "COTERIE_HOSTS": ",".join(values.hosts[member.name] for member in team.members),
+        **{f"COTERIE_DOMAIN_{_OTHER.sub('_', level.upper())}": name for level, name in seat.domains.items()},
+        "COTERIE_GPUS": devices,
+        DEVICES: devices,
+    }
+
+
+def notices_for(workflow: Workflow) -> tuple[Notice, ...]:
+    """Return what running on this machine does differently from what the workflow says."""
+    members = [member for team in workflow.teams for member in team.members]
+    return tuple(_notices(workflow, members))
+
+
+def _notices(workflow: Workflow, members: Sequence[Member]) -> Iterator[Notice]:
+    path = (*members[0].path, "image")
+    message = "image is ignored: commands run on this machine, not in containers"
+    yield Notice("FieldIgnored", message, workflow.place(path, key=True), path)
+    for member in members:
+        for number, entry in enumerate(member.spec.inputs):
+            if entry.task is not None and entry.regex is not None:
+                path = (*member.path, "inputs", number, "regex")
+                message = "regex is ignored: the task sees all that the other has written"
+                yield Notice("FieldIgnored", message, workflow.place(path, key=True), path)
+    for member in members:
+        for name in member.spec.environment:
+            if name == DEVICES or name.startswith("COTERIE_"):
+                path = (*member.path, "environment", name)
+                message = f"{name} is ignored: the task is given the one that belongs to its place"
+                yield Notice("FieldIgnored", message, workflow.place(path, key=True), path)
+
+
+def _written(where: tuple[str | int, ...], member: Member) -> tuple[str | int, ...]:
+    """Return where a fault stands in the task as it was written, in which the command has its arguments apart."""
+    match where:
+        case ("command", int(index)) if index >= len(member.spec.command):
+            return ("args", index - len(member.spec.command))
+        case ("environment", str(name)) if name not in member.spec.environment:
+            return ("name",)
+    return where

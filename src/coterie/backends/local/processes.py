@@ -1,0 +1,109 @@
+"""Processes of this machine, by what the kernel says about them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+from coterie.backends.local.shim import claims
+
+MARK = "COTERIE_ATTEMPT"
+
+_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A process that cannot be mistaken for a later one with its number."""
+
+    pid: int
+    started: str
+    boot: str
+
+    @staticmethod
+    def of(words: Collection[str]) -> Identity | None:
+        """Read an identity back; nothing when the words are none."""
+        match list(words):
+            case [pid, started, boot, *_] if pid.isdigit():
+                return Identity(int(pid), started, boot)
+        return None
+
+    def this_boot(self) -> bool:
+        """Tell whether the machine has been up ever since."""
+        return self.boot == claims.boot()
+
+    def alive(self) -> bool:
+        """Tell whether the process still runs."""
+        return self.this_boot() and claims.started(self.pid) == self.started
+
+    def handle(self) -> int | None:
+        """Open the process, if it still runs; the handle is ready for reading when it ends."""
+        if not self.alive():
+            return None
+        try:
+            found = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return None
+        if self.alive():
+            return found
+        os.close(found)
+        return None
+
+
+def marks() -> Iterator[tuple[int, str]]:
+    """Yield each process that belongs to an attempt, and the attempt's mark, as far as this user may know."""
+    start = f"{MARK}=".encode()
+    for pid in _numbers():
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - thousands of times, so without a Path
+                entries = file.read().split(b"\0")
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.startswith(start):
+                yield pid, entry.removeprefix(start).decode("utf-8", "replace")
+                break
+
+
+def end(belongs: Callable[[str], bool], sessions: Collection[Identity] = ()) -> int:
+    """End every process whose mark says that it belongs, and those of these sessions; return how many would not go.
+
+    Nothing else is touched. More than one turn may be needed, since a process can start others until it ends.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
+    pause = 0.001
+    while True:
+        found = {pid for pid, mark in marks() if belongs(mark)}
+        found |= set(_of_sessions([each for each in sessions if each.this_boot()]))
+        found = {pid for pid in found if claims.started(pid) is not None}
+        if not found or time.monotonic() > deadline:
+            return len(found)
+        for pid in found:
+            _kill(pid)
+        time.sleep(pause)
+        pause = min(pause * 2, 0.1)
+
+
+def _of_sessions(leaders: Collection[Identity]) -> Iterator[int]:
+    # The number of a session is free for others only when all its processes are gone.
+    wanted = {each.pid for each in leaders if claims.started(each.pid) in (None, each.started)}
+    for pid in _numbers() if wanted else ():
+        if (found := claims.stat(pid)) and int(found[3]) in wanted:
+            yield pid
+
+
+def _numbers() -> Iterator[int]:
+    me = os.getpid()
+    names = os.listdir("/proc")  # noqa: PTH208 - names alone, of thousands
+    return (pid for name in names if name.isdigit() and (pid := int(name)) != me)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        # Ended meanwhile, or another user's by now; the next turn counts it if it is still there.
+        return

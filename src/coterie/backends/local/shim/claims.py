@@ -1,0 +1,92 @@
+# ruff: noqa: PTH104, PTH108 - a shim starts without pathlib, which takes longer than all the rest
+"""Who owns an attempt, and the files that say so. Processes are named so that none can be taken for another."""
+
+from __future__ import annotations
+
+import os
+import time
+
+EXIT_SIZE = 512
+WITHDRAWN = "withdrawn"
+CHUNK = 1 << 16
+
+
+def boot() -> str:
+    """Return what tells this start of the machine from every other."""
+    return read("/proc/sys/kernel/random/boot_id").decode().strip()
+
+
+def stat(pid: int) -> list[str] | None:
+    """Return what the kernel says about a process, from its state on; nothing when it is gone."""
+    try:
+        return read(f"/proc/{pid}/stat").rpartition(b")")[2].decode().split()
+    except OSError:
+        return None
+
+
+def started(pid: int) -> str | None:
+    """Return when a process started, in the kernel's ticks: with it, a number used again is not mistaken."""
+    found = stat(pid)
+    return None if found is None or found[0] in "ZX" else found[19]
+
+
+def identity(pid: int) -> str:
+    """Return the line that stands for a living process, now and after any restart."""
+    return f"{pid} {started(pid)} {boot()}"
+
+
+def claim(folder: str, holder: str) -> bool:
+    """Take an attempt, which must be in nobody's hands; tell whether that worked. The content is there at once."""
+    mine = f"{folder}/claim.{os.getpid()}"
+    write(mine, holder.encode())
+    try:
+        os.link(mine, f"{folder}/claim")
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(mine)
+    return True
+
+
+def write(path: str, data: bytes) -> None:
+    """Write a small file."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        write_all(handle, data)
+    finally:
+        os.close(handle)
+
+
+def write_exit(folder: str, code: int, why: str, note: str = "") -> None:
+    """Say how an attempt ended, for good: after this even a power cut does not undo it."""
+    line = f"{code} {time.time():.3f} {why}\n{note}\n".encode()[:EXIT_SIZE].ljust(EXIT_SIZE)
+    handle = os.open(f"{folder}/exit.new", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        write_all(handle, line)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    os.rename(f"{folder}/exit.new", f"{folder}/exit")
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read(path: str) -> bytes:
+    """Return all that a file holds."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(handle, CHUNK):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(handle)
+
+
+def write_all(handle: int, data: bytes) -> None:
+    """Write to a file until all is written."""
+    while data:
+        data = data[os.write(handle, data) :]

@@ -1,0 +1,61 @@
+"""What a command wrote, kept within a limit."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from .claims import CHUNK, write_all
+
+
+class Log:
+    """A file that grows and never beyond its limit: the beginning, a note where it was cut, and the last of it."""
+
+    def __init__(self, path: str, limit: int, *, stamps: bool) -> None:
+        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._limit = limit
+        self._tail_bytes = min(CHUNK, limit // 4)
+        self._room = limit - self._tail_bytes - 512
+        self._tail = b""
+        self._left_out = 0
+        self._stamps, self._fresh = stamps, True
+        self.trouble = ""
+
+    def write(self, data: bytes) -> None:
+        """Add what the command wrote."""
+        begun, self._fresh = self._fresh, data.endswith(b"\n")
+        data = self._stamped(data, begun=begun) if self._stamps else data
+        now, later = data[: self._room], data[self._room :]
+        self._room -= len(now)
+        self._put(now)
+        if later and not self._left_out:
+            self._put(
+                f"\n[coterie: the limit of {self._limit:,} bytes is reached; only the end will follow]\n".encode()
+            )
+        self._left_out += len(later)
+        self._tail = (self._tail + later)[-self._tail_bytes :]
+
+    def say(self, text: str) -> None:
+        """Add a line of Coterie's own."""
+        self.write(f"{'' if self._fresh else chr(10)}[coterie: {text}]\n".encode())
+
+    def close(self) -> None:
+        """Write the end of a log that was cut, with the number of bytes that are missing before it."""
+        if self._left_out:
+            missing = self._left_out - len(self._tail)
+            self._put(f"[coterie: {missing:,} bytes are left out here]\n".encode() + self._tail)
+        os.close(self._handle)
+
+    def _put(self, data: bytes) -> None:
+        # A full disk must not stop the command, which may write nothing of worth here.
+        if not self.trouble:
+            try:
+                write_all(self._handle, data)
+            except OSError as error:
+                self.trouble = f"the log is incomplete: {error.strerror}"
+
+    def _stamped(self, data: bytes, *, begun: bool) -> bytes:
+        now = time.time()
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)).encode() + b".%03dZ " % (now % 1 * 1000)
+        body = data[:-1] if self._fresh else data
+        return (stamp if begun else b"") + body.replace(b"\n", b"\n" + stamp) + (b"\n" if self._fresh else b"")

@@ -1,0 +1,263 @@
+"""Runs orders as processes, a bounded number at a time, and always knows what became of them.
+
+All that matters is on the disk (`folder`), and every task has a process that watches it (`shim`), so this process may
+end at any moment, by `kill -9` too: the next supervisor of the same root goes on where it was. What waited still waits
+in its turn, what runs is found again, what ended meanwhile has left its exit code. An attempt is lost only when its
+shim itself is killed, or the machine goes down; then nothing of it is left running.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from coterie.backends.local import folder as folders
+from coterie.backends.local import processes
+from coterie.backends.local.order import Absent, Key, Lost, Order, Status, order_faults
+from coterie.backends.local.roster import Attempt, Roster
+from coterie.backends.local.turns import Turns
+from coterie.errors import Unavailable, UsageError
+
+_POLL_S = 0.05
+_LONGEST_S = 3600.0
+_INHERITED = ("PATH", "HOME", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL", "LD_LIBRARY_PATH")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many commands run at a time, and which variables of this process they see (and those named `LC_…`)."""
+
+    processes: int = field(default_factory=lambda: max(8, 4 * (os.cpu_count() or 1)))
+    inherited: tuple[str, ...] = _INHERITED
+
+
+class Supervisor:
+    """Starts, watches and stops the attempts below one root. Its methods may be called from any thread."""
+
+    def __init__(self, root: Path, limits: Limits | None = None) -> None:
+        if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
+            raise Unavailable("tasks can run as processes only on Linux", "Choose a pool with another back end.")
+        self._root = root.resolve()
+        if shlex.quote(str(self._root)) != str(self._root):
+            hint = 'Choose one of letters, digits, "-", "_" and "." alone: it becomes part of commands.'
+            raise UsageError(f'the folder "{self._root}" cannot be used for running tasks', hint)
+        self._limits = limits or Limits()
+        self._lock = threading.RLock()
+        self._turns = Turns()
+        self._changed = False
+        with self._words("open the folder of tasks"):
+            self._root.mkdir(parents=True, exist_ok=True)
+            self._roster = Roster(self._root, folders.mark_of(self._root))
+            self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            self._roster.epoll.register(self._bell, select.EPOLLIN)
+            self._turn = self._read()
+
+    def start(self, orders: Sequence[Order]) -> None:
+        """Accept orders, which then start together or not at all. What was accepted before is left as it is.
+
+        They begin when there is room for all of them, in the order of the calls. Orders that are more than may run at
+        a time begin when nothing else runs. When this returns, they are on the disk and survive this process.
+        """
+        faults = [(order.key, *fault) for order in orders for fault in order_faults(order)]
+        if faults:
+            key, message, hint, _ = faults[0]
+            raise UsageError(f'task "{key.task}": {message}', hint)
+        names = ", ".join(f'"{order.key.task}"' for order in orders[:3])
+        with self._lock, self._words(f"start {names}"):
+            self._turn += 1
+            record = folders.Record(tuple(dict.fromkeys(order.key for order in orders)), self._turn)
+            try:
+                for order in orders:
+                    self._accept(order, record)
+            except OSError:
+                # Those that this call has accepted go again: nobody starts alone.
+                self._forget([key for key, found in self._roster.attempts.items() if found.record is record])
+                raise
+            self._advance()
+
+    def status(self, key: Key) -> Status:
+        """Return what became of an attempt."""
+        with self._lock, self._words("look after tasks"):
+            self._advance()
+            found = self._roster.attempts.get(key)
+            return found.status if found else Absent()
+
+    def statuses(self) -> dict[Key, Status]:
+        """Return what became of every attempt that is not forgotten."""
+        with self._lock, self._words("look after tasks"):
+            self._advance()
+            return {key: found.status for key, found in self._roster.attempts.items()}
+
+    def wait(self, timeout_s: float) -> bool:
+        """Sleep until a status is another than when this was called last; tell whether that was in time.
+
+        One thread waits, and what others find out wakes it. Nothing begins while nobody calls any method.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            with self._lock, self._words("look after tasks"):
+                self._advance()
+                if self._changed:
+                    self._changed = False
+                    return True
+                soon = bool(self._roster.beginning)
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self._roster.epoll.poll(min(left, _POLL_S if soon else _LONGEST_S))
+            with contextlib.suppress(BlockingIOError):
+                os.eventfd_read(self._bell)
+
+    def stop(self, key: Key, grace_s: float | None = None) -> None:
+        """Ask an attempt to end, and end it when it has not after the grace; return at once.
+
+        One that has not begun never will, nor will those that were to start with it and have not begun either.
+        """
+        with self._lock, self._words(f'stop task "{key.task}"'):
+            self._advance()
+            if found := self._roster.attempts.get(key):
+                self._stop(found, grace_s)
+                self._advance()
+
+    def kill(self, key: Key) -> None:
+        """End an attempt without grace; return at once."""
+        self.stop(key, 0.0)
+
+    def log(self, key: Key, offset: int = 0, limit: int = 1 << 16) -> bytes:
+        """Return a piece of what an attempt has written so far; nothing when there is no more yet."""
+        with self._words(f'read the log of task "{key.task}"'):
+            try:
+                handle = os.open(self._root / key.path / "log", os.O_RDONLY | os.O_NOFOLLOW)
+            except FileNotFoundError:
+                return b""
+            try:
+                return os.pread(handle, max(limit, 0), max(offset, 0))
+            finally:
+                os.close(handle)
+
+    def output(self, key: Key) -> Path:
+        """Return the folder into which an attempt writes what others read."""
+        return self._root / key.path / "output"
+
+    def forget(self, key: Key) -> None:
+        """End an attempt, if it still runs, and remove all trace of it."""
+        with self._lock, self._words(f'forget task "{key.task}"'):
+            self._forget([key])
+            self._advance()
+
+    def sweep(self, keep: Collection[Key]) -> None:
+        """Forget every attempt but these, and end processes of attempts whose folder is gone."""
+        wanted = set(keep)
+        marks = {self._roster.mark(key) for key in wanted}
+        prefix = self._roster.mark(Key("w", "g", "t")).partition("/")[0] + "/"
+        with self._lock, self._words("clean up"):
+            known = {key for key, _ in folders.folders(self._root)} | set(self._roster.attempts)
+            left = self._forget(sorted(known - wanted))
+            processes.end(lambda mark: mark.startswith(prefix) and mark not in marks)
+            self._advance()
+            if left:
+                raise left[0]
+
+    def close(self) -> None:
+        """Let go of everything; what runs goes on, and is found again by the next supervisor of the root.
+
+        No thread may be in another method, and none is called after this.
+        """
+        with self._lock:
+            self._roster.close()
+            os.close(self._bell)
+
+    def _read(self) -> int:
+        """Take in what is below the root; return the last turn that was given."""
+        found = [(key, path, folders.record_of(path)) for key, path in folders.folders(self._root)]
+        for key, path, record in sorted(found, key=lambda each: each[2].turn if each[2] else 0):
+            attempt = Attempt(key, path, record or folders.Record((key,), 0))
+            if record is None:
+                attempt.status = folders.end_of(path) or Lost("its folder is damaged")
+            self._roster.add(attempt, new=False)
+        self._advance()
+        return max((record.turn for _, _, record in found if record), default=0)
+
+    def _accept(self, order: Order, record: folders.Record) -> None:
+        key = order.key
+        if key in self._roster.attempts:
+            return
+        path = self._root / key.path
+        new = folders.make(self._root, order, record, self._surroundings(key, path))
+        attempt = Attempt(key, path, record if new else folders.record_of(path) or record)
+        # Where the folder was there, another supervisor of this root was first.
+        self._roster.add(attempt, new=new)
+        if attempt.waiting:
+            self._turns.add(key, attempt.record.together)
+
+    def _surroundings(self, key: Key, path: Path) -> folders.Surroundings:
+        inherited = self._limits.inherited
+        common = {name: value for name, value in os.environ.items() if name in inherited or name.startswith("LC_")}
+        fixed = {
+            processes.MARK: self._roster.mark(key),
+            "COTERIE_OUTPUT": str(path / "output"),
+            "COTERIE_FILES": str(path / "files"),
+        }
+        return folders.Surroundings({**common, "TMPDIR": str(path / "tmp")}, fixed)
+
+    def _advance(self) -> None:
+        """Take note of what has happened, and begin what there is room for."""
+        for each in self._roster.note():
+            self._changed = True
+            if each.waiting:
+                self._withdraw_or_wait(each)
+        self._begin()
+        if self._changed:
+            os.eventfd_write(self._bell, 1)
+
+    def _begin(self) -> None:
+        roster, most = self._roster, self._limits.processes
+        while ready := self._turns.next(roster.running, most, roster.attempts.__contains__):
+            for attempt in map(roster.attempts.__getitem__, ready):
+                if not roster.launch(attempt):
+                    return
+                self._turns.drop(attempt.key, attempt.record.together)
+                self._changed |= attempt.over
+
+    def _withdraw_or_wait(self, attempt: Attempt) -> None:
+        """Let an attempt that nobody has begun wait, unless one that it was to start with was withdrawn."""
+        together = attempt.record.together
+        if any(folders.holder_of(self._root / key.path) == folders.WITHDRAWN for key in together):
+            self._roster.stop(attempt, None)
+        elif attempt.tries:
+            self._turns.again(attempt.key, together)
+        else:
+            self._turns.add(attempt.key, together)
+
+    def _stop(self, attempt: Attempt, grace_s: float | None) -> None:
+        known = self._roster.attempts
+        company = [known[key] for key in attempt.record.together if key in known] if attempt.waiting else []
+        for each in [attempt, *(other for other in company if other.waiting)]:
+            self._roster.stop(each, grace_s)
+            self._turns.drop(each.key, each.record.together)
+            self._changed |= each.over
+
+    def _forget(self, keys: Sequence[Key]) -> list[OSError]:
+        found = [self._roster.attempts[key] for key in keys if key in self._roster.attempts]
+        for each in found:
+            self._stop(each, 0.0)
+        self._roster.discard(found)
+        marks = {self._roster.mark(key) for key in keys}
+        processes.end(marks.__contains__)
+        return folders.remove(self._root, [self._root / key.path for key in keys])
+
+    @contextlib.contextmanager
+    def _words(self, action: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            hint = f'Look at the folder "{self._root}": it needs room, and must belong to the user who runs Coterie.'
+            raise Unavailable(f"cannot {action}: {error.strerror or error}", hint) from error

@@ -1,0 +1,91 @@
+"""Orders for tests, and waiting for what becomes of them."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from coterie.backends.local import processes
+from coterie.backends.local.order import Ended, Key, Lost, Order, Running, Status
+from coterie.backends.local.supervisor import Limits, Supervisor
+
+PATIENCE_S = 60.0
+
+
+@contextlib.contextmanager
+def supervising(root: Path, **limits: Any) -> Iterator[Supervisor]:
+    """Open a supervisor, and leave nothing running."""
+    supervisor = Supervisor(root, Limits(**limits))
+    try:
+        yield supervisor
+    finally:
+        supervisor.sweep([])
+        supervisor.close()
+
+
+def key(task: str = "t", attempt: int = 1, group: str = "g") -> Key:
+    return Key("w-1", group, task, attempt)
+
+
+def order(*command: str, task: str = "t", attempt: int = 1, **more: Any) -> Order:
+    return Order(key(task, attempt), command, **more)
+
+
+def shell(script: str, task: str = "t", **more: Any) -> Order:
+    return order("sh", "-c", script, task=task, **more)
+
+
+def reached(supervisor: Supervisor, which: Key, kinds: type[Status] | tuple[type[Status], ...]) -> Status:
+    """Wait until a task is in one of these states, or over."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not isinstance(found := supervisor.status(which), (kinds, Ended, Lost)):
+        assert time.monotonic() < deadline, f"{which.task} is still {found}"
+        supervisor.wait(1.0)
+    return found
+
+
+def ended(supervisor: Supervisor, *orders: Order) -> list[Ended]:
+    """Start orders together, wait for their ends, and return them."""
+    supervisor.start(orders)
+    found = [reached(supervisor, each.key, Ended) for each in orders]
+    assert all(isinstance(each, Ended) for each in found), found
+    return [each for each in found if isinstance(each, Ended)]
+
+
+def running(supervisor: Supervisor, one: Order) -> int:
+    """Start an order, wait until it runs, and return its process."""
+    supervisor.start([one])
+    found = reached(supervisor, one.key, Running)
+    assert isinstance(found, Running), found
+    return found.pid
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Wait for a condition that nothing announces."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+def log(supervisor: Supervisor, task: str = "t") -> str:
+    return supervisor.log(key(task), limit=1 << 24).decode(errors="replace")
+
+
+def asleep(span: str) -> list[int]:
+    """Return the processes that sleep for a span that nobody else sleeps for, whatever their environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes() == f"sleep\0{span}\0".encode():
+                found.append(int(path.parent.name))
+    return found
+
+
+def left(root: Path) -> list[int]:
+    """Return the processes that belong to a root."""
+    mark = (root / ".mark").read_text()
+    return [pid for pid, found in processes.marks() if found.startswith(f"{mark}/")]

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coterie.backends.local.supervisor import Supervisor
+from tests.backends.local.building import supervising
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
+    with supervising(tmp_path / "root") as found:
+        yield found

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from coterie.backends.local.order import Ended
+from tests.backends.local.building import order, reached, supervising
+
+# A thousand take half a minute on two processors, so they are for whoever asks.
+TASKS = int(os.environ.get("COTERIE_SHORT_TASKS", "200"))
+
+
+def test_many_short_tasks_end_and_asking_about_them_is_cheap(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = [order("true", task=f"t{number}") for number in range(TASKS)]
+    with supervising(tmp_path / "root", processes=8) as supervisor:
+        begun = time.perf_counter()
+        for each in wanted:
+            supervisor.start([each])
+        accepted = time.perf_counter() - begun
+        for each in wanted:
+            reached(supervisor, each.key, Ended)
+        took = time.perf_counter() - begun
+        begun = time.perf_counter()
+        found = supervisor.statuses()
+        asked = time.perf_counter() - begun
+        with capsys.disabled():
+            print(f"\n{TASKS} tasks: {took / TASKS * 1e3:.1f} ms each, accepted in {accepted / TASKS * 1e3:.2f} ms,")  # noqa: T201 - a measurement is meant to be seen
+            print(f"asked about all of them in {asked * 1e3:.2f} ms")  # noqa: T201 - the same
+        assert all(isinstance(status, Ended) and status.exit_code == 0 for status in found.values())
+        assert len(found) == TASKS
+        assert asked < 0.25
