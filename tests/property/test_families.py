@@ -82,7 +82,7 @@ def _family(rng: Random, world: World) -> list[Gang]:
     gangs = []
     for number, share in enumerate(shares):
         part = edits._filter(world.gang, lambda task, share=share: task in share)  # type: ignore[misc]
-        part = edits._map_tasks(part, marked)
+        part = edits.mapped(part, marked)
         gangs.append(replace(part, name=f"gang-{number}", follows="gang-0" if number else ""))
     return gangs
 

@@ -1,4 +1,5 @@
-"""Back ends: a checked workload in, the manifests of a scheduler out, by pure functions.
+"""Back ends: a checked workload in, what a scheduler needs out.
 
-Nothing here talks to a cluster, reads a file or knows the time, so the same workload always gives the same manifests.
+`kai` and `grove` write manifests by pure functions: they talk to no cluster, read no file and do not know the time, so
+the same workload always gives the same manifests. `local` runs tasks as processes on this machine.
 """

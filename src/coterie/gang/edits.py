@@ -77,7 +77,7 @@ def joined(gangs: Sequence[Gang]) -> Gang:
     ranked: list[Gang] = []
     start = 0
     for gang in gangs:
-        ranked.append(_map_tasks(gang, lambda task, start=start: replace(task, rank=start + task.rank)))  # type: ignore[misc]
+        ranked.append(mapped(gang, lambda task, start=start: replace(task, rank=start + task.rank)))  # type: ignore[misc]
         start += len(gang.all_tasks())
     tasks = tuple(task for gang in ranked for task in gang.tasks)
     return Gang(gangs[0].name, _united(group for gang in ranked for group in gang.groups), tasks)
@@ -85,7 +85,7 @@ def joined(gangs: Sequence[Gang]) -> Gang:
 
 def without_exclusions(gang: Gang) -> Gang:
     """Return the gang with no node excluded by the user."""
-    return _map_tasks(gang, lambda task: replace(task, shape=replace(task.shape, excluded=frozenset())))
+    return mapped(gang, lambda task: replace(task, shape=replace(task.shape, excluded=frozenset())))
 
 
 def _united(groups: Iterable[Group]) -> tuple[Group, ...]:
@@ -116,7 +116,8 @@ def _map(gang: Gang, change: Callable[[Group], Group]) -> Gang:
     return replace(gang, groups=tuple(map(descend, gang.groups)))
 
 
-def _map_tasks(gang: Gang, change: Callable[[Task], Task]) -> Gang:
+def mapped(gang: Gang, change: Callable[[Task], Task]) -> Gang:
+    """Return the gang with every task changed."""
     changed = _map(gang, lambda group: replace(group, tasks=tuple(map(change, group.tasks))))
     return replace(changed, tasks=tuple(map(change, gang.tasks)))
 

@@ -10,13 +10,13 @@ Leaving tasks out never makes the rest harder to place, so how far the list can 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from coterie.errors import Reason
 from coterie.gang import edits
-from coterie.gang.tree import Gang, Group, Path, Task
+from coterie.gang.likeness import kind_of
+from coterie.gang.tree import Gang
 from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, place
@@ -105,7 +105,7 @@ class _Family:
             if number:
                 needed = edits.chosen(gang, self._anchors)
                 names = frozenset(task.name for task in needed.all_tasks())
-                kind = (_kind(needed, shared), *(name for name in names if name in self._anchors))
+                kind = (kind_of(needed, shared), *(name for name in names if name in self._anchors))
                 yield _Unit(number, names, kind, follower=True)
             paths = {task.name: group.path for group in gang.walk() for task in group.tasks}
             for task in gang.all_tasks():
@@ -202,16 +202,3 @@ class _Family:
 
 def _names(units: Sequence[_Unit]) -> frozenset[str]:
     return frozenset().union(*(unit.tasks for unit in units))
-
-
-def _kind(gang: Gang, shared: Container[Path]) -> object:
-    """Return what decides whether a follower fits: its tree and shapes, and which groups it has with the leader."""
-
-    def shapes(tasks: Sequence[Task]) -> object:
-        return tuple(sorted(Counter(repr(task.shape) for task in tasks).items()))
-
-    def tree(group: Group) -> object:
-        step = group.path if group.path in shared else group.level
-        return step, group.required, tuple(sorted(map(repr, map(tree, group.groups)))), shapes(group.tasks)
-
-    return tuple(sorted(repr(tree(group)) for group in gang.groups)), shapes(gang.tasks)
