@@ -1,0 +1,12 @@
+"""A real Kubernetes with KAI, KWOK and NVIDIA's ComputeDomain controller, as plain processes.
+
+The project's test bed, and a cluster that anybody can start on a laptop: no container, no GPU, no rights.
+"""
+
+from __future__ import annotations
+
+from lab.cluster import Lab
+from lab.errors import GoMissingError, LabError, TimeoutExpiredError
+from lab.kwok import EXIT_CODE, RUNS_FOR
+
+__all__ = ["EXIT_CODE", "RUNS_FOR", "GoMissingError", "Lab", "LabError", "TimeoutExpiredError"]

@@ -1,0 +1,233 @@
+"""A lab: a Kubernetes control plane with KAI, KWOK and NVIDIA's ComputeDomain controller, as plain processes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from lab import components, folders, kai, resetting, starting, watching
+from lab.api import Api, ApiError, Object
+from lab.build import build
+from lab.computedomain import compute_domain, prerequisites
+from lab.control_plane import control_plane
+from lab.errors import LabError
+from lab.kubeconfig import write_kubeconfig
+from lab.kwok import kwok
+from lab.ports import Ports
+from lab.process import Program
+
+T = TypeVar("T")
+
+
+class Lab:
+    """One cluster of its own, from `start` to `stop`, or for the length of a `with` block.
+
+    Everything it writes is in its folder. The folder goes when the lab stops; after a failure the logs stay, and
+    `kept_logs` says where. With `tied` its programs end with this process, whatever happens to it.
+    """
+
+    def __init__(
+        self,
+        *,
+        kai: bool = True,
+        compute_domain: bool = True,
+        kai_actions: str = "allocate",
+        folder: Path | None = None,
+        tied: bool = True,
+        on_start: Callable[[Program], None] = lambda _: None,
+    ) -> None:
+        self._with_kai, self._with_compute_domain = kai, compute_domain
+        self._actions = kai_actions
+        self._given = folder
+        self._tied = tied
+        self._on_start = on_start
+        self._ports = Ports()
+        self._api: Api | None = None
+        self._folder: Path | None = None
+        self._baseline: Mapping[str, frozenset[tuple[str, str]]] = {}
+        self.programs: dict[str, Program] = {}
+        self.keep_logs = False
+        self.kept_logs: Path | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.keep_logs |= kind is not None
+        self.stop()
+        if value is not None and self.kept_logs:
+            value.add_note(f"logs of the lab: {self.kept_logs}")
+
+    @property
+    def folder(self) -> Path:
+        """Where the lab keeps all its files."""
+        if self._folder is None:
+            raise LabError("the lab has not been started", "Call start() first, or use it in a with block.")
+        return self._folder
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The kubeconfig of a user who may do anything."""
+        return self.folder / "kubeconfig"
+
+    @property
+    def logs(self) -> Path:
+        """The folder with one log for each program."""
+        return self.folder / "logs"
+
+    @property
+    def api(self) -> Api:
+        """A client of the API server that may do anything."""
+        if self._api is None:
+            raise LabError("the lab does not run", "Call start() first, or use it in a with block.")
+        return self._api
+
+    def start(self) -> None:
+        """Build what is missing, start everything and return when it works; clean up and raise when it does not."""
+        wanted = [components.KUBERNETES, components.KWOK]
+        wanted += [components.KAI] if self._with_kai else []
+        wanted += [components.COMPUTE_DOMAIN] if self._with_compute_domain else []
+        built = build(wanted)
+        self._folder = self._given or folders.new_folder()
+        try:
+            self.logs.mkdir(parents=True)
+            self._start(built)
+        except BaseException as error:
+            self.keep_logs = True
+            self.stop()
+            if isinstance(error, LabError) and self.kept_logs:
+                error.hint = f"{error.hint} The logs are in {self.kept_logs}.".strip()
+            raise
+
+    def stop(self) -> None:
+        """End all programs and remove the folder; a lab that does not run is left as it is."""
+        if self._api is not None:
+            self._api.close()
+            self._api = None
+        for program in reversed(self.programs.values()):
+            program.stop()
+        self._ports.release()
+        if self._folder is not None:
+            if self.keep_logs and self.logs.is_dir():
+                self.kept_logs = folders.keep_logs(self.logs)
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> str:  # noqa: A002 - as subprocess calls it
+        """Run kubectl as the user who may do anything, and return what it prints; raise `LabError` when it fails."""
+        command = [
+            str(self.binary("kubectl")),
+            f"--kubeconfig={self.kubeconfig}",
+            # Its usual cache is by address, and an address may be that of an older lab.
+            f"--cache-dir={self.folder / 'kubectl-cache'}",
+            *arguments,
+        ]
+        # S603: the lab's own program.
+        done = subprocess.run(command, input=input, capture_output=True, text=True, check=False)  # noqa: S603
+        if check and done.returncode:
+            raise LabError(f"kubectl {' '.join(arguments[:3])} failed: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
+
+    def binary(self, name: str) -> Path:
+        """Return the path of one of the lab's programs."""
+        for component in components.ALL:
+            if name in component.binaries:
+                return self._built[component.name] / name
+        raise LabError(f'the lab has no program "{name}"')
+
+    def apply(self, manifests: str | Object | Sequence[Object]) -> None:
+        """Apply manifests: YAML or JSON text, an object, or several."""
+        if not isinstance(manifests, str):
+            items = [manifests] if isinstance(manifests, dict) else list(manifests)
+            manifests = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+        self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=manifests)
+
+    def get(self, kind: str, name: str, namespace: str = "default") -> Object | None:
+        """Return an object, or None when it is not there."""
+        return self.api.get(kind, name, namespace)
+
+    def objects(self, kind: str, namespace: str = "", selector: str = "") -> list[Object]:
+        """Return the objects of a kind: in one namespace or, without one, in all."""
+        return self.api.objects(kind, namespace, selector)
+
+    def queue(self, name: str = "default", gpus: int = -1) -> str:
+        """Create a queue with a parent of its own, and return its name for PodGroups and pods."""
+        parent = f"{name}-parent"
+        self.apply([kai.queue(parent), kai.queue(name, parent, gpus)])
+        return name
+
+    def wait(self, predicate: Callable[[], T], timeout: float = 20.0, what: str = "") -> T:
+        """Return what `predicate` returns as soon as that is true.
+
+        Raises `TimeoutExpiredError` with pod events and the scheduler's last words when the time is over, and
+        `LabError` at once when a program of the lab has ended.
+        """
+        return watching.wait(self, predicate, timeout, what)
+
+    def reset(self, timeout: float = 30.0) -> None:
+        """Bring the cluster back to how it was when it started: no node, no pod, nothing that a test made.
+
+        Namespaces and the definitions of kinds stay.
+        """
+        resetting.reset(self.api, self._baseline, timeout)
+
+    def define_grove(self) -> None:
+        """Install the definitions of Grove's kinds, which are large and stay; its operator is not part of the lab."""
+        if not any(resource.group == "grove.io" for resource in self.api.resources()):
+            starting.define(self.api, build([components.GROVE]).values())
+
+    def kubeconfig_for(self, account: str, namespace: str = "default") -> Path:
+        """Return a kubeconfig for a service account, which is made if need be: it may do what RBAC says it may."""
+        path = self.folder / f"kubeconfig-{namespace}-{account}"
+        authority = self.folder / "certificates" / "apiserver.crt"
+        write_kubeconfig(path, self._url, self.token_for(account, namespace), authority, namespace=namespace)
+        return path
+
+    def token_for(self, account: str, namespace: str = "default") -> str:
+        """Return a token of a service account, which is made if need be."""
+        metadata = {"name": account, "namespace": namespace}
+        with suppress(ApiError):
+            self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        with suppress(ApiError):
+            self.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}}
+        return str(self.api.request("POST", path, body)["status"]["token"])
+
+    def _start(self, built: Mapping[str, Path]) -> None:
+        self._built = built
+        plane = control_plane(built["kubernetes"], self.folder, self._ports, tied=self._tied)
+        self._url = plane.url
+        self._run(plane.etcd)
+        self._run(plane.api_server)
+        self._api = starting.answering(plane)
+        write_kubeconfig(plane.kubeconfig, plane.url, plane.token, plane.authority)
+        self._run(plane.controller_manager)
+        self._run(kwok(built["kwok"], self.folder, plane.kubeconfig, tied=self._tied))
+        starting.define(self._api, built.values())
+        if self._with_kai:
+            made = kai.kai(
+                built["kai"], self.folder, plane.kubeconfig, self._ports, actions=self._actions, tied=self._tied
+            )
+            self._run(made.scheduler)
+            self._run(made.binder)
+        if self._with_compute_domain:
+            self._api.each(self._api.create, prerequisites())
+            self._run(compute_domain(built["computedomain"], self.folder, plane.kubeconfig, tied=self._tied))
+        if self._with_kai:
+            self.wait(lambda: watching.listens(made.port), 20, "KAI's scheduler runs")
+        self._baseline = resetting.baseline(self._api)
+
+    def _run(self, program: Program) -> None:
+        self.programs[program.name] = program
+        program.start()
+        self._on_start(program)

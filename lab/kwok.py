@@ -1,0 +1,29 @@
+"""KWOK plays the kubelets: pods that are bound run, and end when they are told to or deleted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lab.process import Program
+
+STAGES = Path(__file__).parent / "stages"
+
+RUNS_FOR = "coterie.dev/lab-runs-for"
+EXIT_CODE = "coterie.dev/lab-exit-code"
+
+
+def kwok(built: Path, folder: Path, kubeconfig: Path, *, tied: bool) -> Program:
+    """Prepare KWOK for all nodes; a node stays as ready as it was created."""
+    stages = [*sorted((built / "stages").glob("*.yaml")), *sorted(STAGES.glob("*.yaml"))]
+    configuration = folder / "kwok.yaml"
+    configuration.write_text("\n---\n".join(path.read_text(encoding="utf-8") for path in stages), encoding="utf-8")
+    command = [
+        str(built / "kwok"),
+        f"--kubeconfig={kubeconfig}",
+        f"--config={configuration}",
+        "--manage-all-nodes=true",
+        "--node-lease-duration-seconds=0",
+        # Its port is for logs and exec; two labs would want the same.
+        "--node-port=0",
+    ]
+    return Program("kwok", command, folder / "logs" / "kwok.log", tied=tied)

@@ -1,0 +1,97 @@
+"""Fixtures for tests that need a real cluster.
+
+`lab` is one lab for all tests of a run, emptied before each; tests that use it are one group for pytest-xdist, so that
+with `--dist loadgroup` one worker starts one lab. `make_lab` starts labs of a test's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.build import build
+from lab.cluster import Lab
+from lab.errors import GoMissingError
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests that share the lab on one worker."""
+    for item in items:
+        if "lab" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("lab"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep the logs of a lab in which a test failed."""
+    report = yield
+    if report.failed:
+        for value in getattr(item, "funcargs", {}).values():
+            if isinstance(value, Lab):
+                value.keep_logs = True
+    return report
+
+
+@pytest.fixture(scope="session")
+def lab_programs(request: pytest.FixtureRequest) -> Mapping[str, Path]:
+    """Give the folders of the lab's programs, which are built if need be; skip the test where there is no Go."""
+    return _build(request.config)
+
+
+@pytest.fixture(scope="session")
+def shared_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """Give the lab that the tests of one worker share, as the last test left it."""
+    _build(request.config)
+    lab = Lab()
+    lab.start()
+    yield lab
+    _stop(lab, request.config)
+
+
+@pytest.fixture
+def lab(shared_lab: Lab) -> Lab:
+    """Give the shared lab, empty: no nodes, no pods, nothing that an earlier test made."""
+    shared_lab.reset()
+    return shared_lab
+
+
+@pytest.fixture
+def make_lab(request: pytest.FixtureRequest) -> Iterator[Callable[..., Lab]]:
+    """Give a function that starts a lab with the options of `Lab`; it stops with the test."""
+    _build(request.config)
+    with ExitStack() as stack:
+
+        def make(**options: Any) -> Lab:  # noqa: ANN401 - the options of Lab
+            lab = Lab(**options)
+            lab.start()
+            stack.callback(_stop, lab, request.config)
+            return lab
+
+        yield make
+
+
+def _build(config: pytest.Config) -> Mapping[str, Path]:
+    # A first build takes many minutes, and must be seen while it lasts.
+    try:
+        with _uncaptured(config):
+            return build()
+    except GoMissingError as error:
+        pytest.skip(f"NO CLUSTER: {error}. {error.hint}")
+
+
+def _stop(lab: Lab, config: pytest.Config) -> None:
+    lab.stop()
+    if lab.kept_logs:
+        with _uncaptured(config):
+            print(f"\nlogs of the lab: {lab.kept_logs}")  # noqa: T201 - where they are must be seen
+
+
+@contextmanager
+def _uncaptured(config: pytest.Config) -> Iterator[None]:
+    capture = config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        yield
