@@ -1,0 +1,85 @@
+"""The life of a workflow as one pure state machine, the same for every back end.
+
+A service keeps a `State` per workflow. For each thing that happens it calls `step`, saves the new state, and then
+performs the actions. After a crash it performs what is `outstanding`.
+"""
+
+from coterie.lifecycle.actions import Action, Create, Delete, Enqueue, Go, Record, Release, Stop
+from coterie.lifecycle.clock import deadline
+from coterie.lifecycle.codec import VERSION, from_json, to_json
+from coterie.lifecycle.observations import (
+    CancelAsked,
+    Created,
+    Ended,
+    Gone,
+    Lost,
+    Observation,
+    Placed,
+    Refused,
+    Released,
+    RetryAsked,
+    Running,
+    Scheduled,
+    Stopped,
+    Submitted,
+    Tick,
+    Up,
+)
+from coterie.lifecycle.outstanding import outstanding
+from coterie.lifecycle.spec import ExitAction, GroupRules, Priority, Spec, TaskRules
+from coterie.lifecycle.state import Cancel, GroupState, Holding, Past, State, TaskState, Waiting, holdings, initial
+from coterie.lifecycle.status import Cause, Presence, Status
+from coterie.lifecycle.step import advance, step
+from coterie.lifecycle.users import retry_fault
+
+__all__ = [
+    "VERSION",
+    "Action",
+    "Cancel",
+    "CancelAsked",
+    "Cause",
+    "Create",
+    "Created",
+    "Delete",
+    "Ended",
+    "Enqueue",
+    "ExitAction",
+    "Go",
+    "Gone",
+    "GroupRules",
+    "GroupState",
+    "Holding",
+    "Lost",
+    "Observation",
+    "Past",
+    "Placed",
+    "Presence",
+    "Priority",
+    "Record",
+    "Refused",
+    "Release",
+    "Released",
+    "RetryAsked",
+    "Running",
+    "Scheduled",
+    "Spec",
+    "State",
+    "Status",
+    "Stop",
+    "Stopped",
+    "Submitted",
+    "TaskRules",
+    "TaskState",
+    "Tick",
+    "Up",
+    "Waiting",
+    "advance",
+    "deadline",
+    "from_json",
+    "holdings",
+    "initial",
+    "outstanding",
+    "retry_fault",
+    "step",
+    "to_json",
+]

@@ -1,0 +1,50 @@
+"""Time limits: which apply to a group now, and what happens when one has passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coterie.lifecycle.groups import finish
+from coterie.lifecycle.spec import GroupRules, Spec
+from coterie.lifecycle.state import GroupState, State
+from coterie.lifecycle.status import Status
+from coterie.lifecycle.turn import Turn
+
+_WAITS = (Status.PROCESSING, Status.SCHEDULING, Status.RESCHEDULED)
+
+
+def deadline(spec: Spec, state: State) -> float | None:
+    """Return when the next time limit passes, if there is one: the time to send a `Tick`."""
+    return min(
+        (at for rules, group in zip(spec.groups, state.groups, strict=True) for at, _, _ in _limits(rules, group)),
+        default=None,
+    )
+
+
+def tick(turn: Turn) -> None:
+    """End the groups whose time is over."""
+    for index, group in enumerate(turn.groups):
+        passed = [limit for limit in _limits(turn.rules(index), group) if limit[0] <= turn.now]
+        if passed:
+            _, status, message = min(passed)
+            finish(turn, index, status, message)
+
+
+def _limits(rules: GroupRules, group: GroupState) -> Iterator[tuple[float, Status, str]]:
+    """Yield when each limit passes, how the group then ends, and why."""
+    if group.status.final:
+        return
+    if rules.queue_timeout_s is not None:
+        since = [task.queued for task in group.tasks if task.status in _WAITS and task.queued is not None]
+        if since:
+            why = f": {group.waiting.reason}: {group.waiting.message}" if group.waiting else ""
+            message = f"no place within {rules.queue_timeout_s:g} s{why}"
+            yield min(since) + rules.queue_timeout_s, Status.FAILED_QUEUE_TIMEOUT, message
+    if rules.start_timeout_s is not None:
+        since = [task.placed for task in group.tasks if task.status is Status.INITIALIZING and task.placed is not None]
+        if since:
+            message = f"not started within {rules.start_timeout_s:g} s"
+            yield min(since) + rules.start_timeout_s, Status.FAILED_START_TIMEOUT, message
+    if rules.exec_timeout_s is not None and group.started is not None:
+        message = f"not done within {rules.exec_timeout_s:g} s"
+        yield group.started + rules.exec_timeout_s, Status.FAILED_EXEC_TIMEOUT, message

@@ -1,0 +1,156 @@
+"""What a workflow can be told, by the queue, a back end, a user or the clock.
+
+Every observation may come twice, late, or in any order: what is old or known already changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coterie.lifecycle.status import Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The workflow was accepted and stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The queue holds capacity for what was asked under this number.
+
+    `nodes` are pairs of task and node; tasks whose node another scheduler chooses later are left out.
+    """
+
+    group: str
+    attempt: int
+    nodes: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """There is no place now. `reason` and `message` are shown as why the group waits."""
+
+    group: str
+    attempt: int
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The queue has forgotten these tasks of this placement: they are neither in it nor do they hold capacity."""
+
+    group: str
+    attempt: int
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """All objects of a placement exist, or did: creating them again is not needed."""
+
+    group: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A task that was placed without a node has one now."""
+
+    task: str
+    attempt: int
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """A task is ready to start its command and waits for a word, because its group has a barrier."""
+
+    task: str
+    attempt: int
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A task's command runs."""
+
+    task: str
+    attempt: int
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A task's command ended by itself, with an exit code (128 + n for signal n)."""
+
+    task: str
+    attempt: int
+    exit_code: int
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A task is gone, or can never start, and has no exit code of its own."""
+
+    task: str
+    attempt: int
+    cause: Cause
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Nothing of this attempt of the task runs or exists any more."""
+
+    task: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Nothing of the group runs or exists any more; `attempt` is the one that was asked to be deleted."""
+
+    group: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancelAsked:
+    """A user wants the workflow to end; `force` gives its tasks no time to do so by themselves."""
+
+    message: str = ""
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAsked:
+    """A user wants a workflow that ended to go on: a task's group with what hangs on it, or all that failed."""
+
+    task: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time passed. Only this makes time limits count, so it must come when `deadline` says so."""
+
+
+Observation = (
+    Submitted
+    | Placed
+    | Refused
+    | Released
+    | Created
+    | Scheduled
+    | Up
+    | Running
+    | Ended
+    | Lost
+    | Stopped
+    | Gone
+    | CancelAsked
+    | RetryAsked
+    | Tick
+)

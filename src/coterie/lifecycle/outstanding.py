@@ -1,0 +1,63 @@
+"""What is still to be done, read off the state alone, so that a service knows it after a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coterie.lifecycle.actions import Action, Create, Delete, Enqueue, Go, Release, Stop
+from coterie.lifecycle.spec import GroupRules, Spec
+from coterie.lifecycle.state import GroupState, State, TaskState
+from coterie.lifecycle.status import Presence, Status
+
+
+def outstanding(spec: Spec, state: State) -> tuple[Action, ...]:
+    """Return every action whose effect is not confirmed yet, in an order in which they can be done."""
+    grace_s = grace(spec, state)
+    return tuple(
+        action
+        for rules, group in zip(spec.groups, state.groups, strict=True)
+        for action in group_outstanding(rules, group, grace_s)
+    )
+
+
+def grace(spec: Spec, state: State) -> float:
+    """Return how long tasks may take to end by themselves: no time at all once a user forces it."""
+    return 0.0 if state.cancel is not None and state.cancel.force else spec.grace_s
+
+
+def group_outstanding(rules: GroupRules, group: GroupState, grace_s: float) -> Iterator[Action]:
+    """Yield the same for one group; what frees capacity comes first."""
+    found: dict[Presence, dict[int, list[TaskState]]] = {}
+    for task in group.tasks:
+        if task.presence is not Presence.ABSENT:
+            found.setdefault(task.presence, {}).setdefault(task.attempt, []).append(task)
+    if Presence.DELETING in found:
+        yield Delete(group.name, group.base, group.attempt, grace_s)
+    for attempt, tasks in found.get(Presence.STOPPING, {}).items():
+        yield from (Stop(task.name, attempt, grace_s) for task in tasks)
+    for attempt, tasks in found.get(Presence.RETURNING, {}).items():
+        yield Release(group.name, attempt, tuple(task.name for task in tasks))
+    for attempt, tasks in found.get(Presence.QUEUED, {}).items():
+        names = tuple(task.name for task in tasks)
+        yield Enqueue(group.name, attempt, group.base, names, group.excluded, tuple(anchors(group)))
+    for attempt, tasks in found.get(Presence.PLACED, {}).items():
+        yield Create(group.name, attempt, group.base, rules.held, tuple((task.name, task.node) for task in tasks))
+    waiting = [task for task in group.tasks if _waits(task)]
+    if waiting and rules.held and all(_passed(task) for task in group.tasks):
+        yield from (Go(task.name, task.attempt) for task in waiting)
+
+
+def anchors(group: GroupState) -> Iterator[tuple[str, str]]:
+    """Yield the tasks that stay where they are, with their nodes."""
+    for task in group.tasks:
+        if task.present and not task.status.final and task.node:
+            yield task.name, task.node
+
+
+def _waits(task: TaskState) -> bool:
+    return task.up and task.present
+
+
+def _passed(task: TaskState) -> bool:
+    """Tell whether a task no longer keeps the others of its group from starting."""
+    return task.status is Status.RUNNING or task.status.final or _waits(task)

@@ -1,0 +1,107 @@
+"""What a workflow's life depends on and what never changes during it: groups, order, leads, exit codes, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+
+class Priority(StrEnum):
+    """How a workflow's groups are ordered in the queue, before age."""
+
+    HIGH = "HIGH"
+    NORMAL = "NORMAL"
+    LOW = "LOW"
+
+
+class ExitAction(StrEnum):
+    """What an exit code means."""
+
+    COMPLETE = "COMPLETE"
+    FAIL = "FAIL"
+    RESCHEDULE = "RESCHEDULE"
+
+
+@dataclass(frozen=True)
+class TaskRules:
+    """One task: whether it leads its group, and the exit codes that the user gave a meaning."""
+
+    name: str
+    lead: bool = False
+    exits: tuple[tuple[int, ExitAction], ...] = ()
+
+    def meaning(self, exit_code: int) -> ExitAction:
+        """Return what an exit code means; without a word from the user, 0 is success and all else is failure."""
+        usual = ExitAction.COMPLETE if exit_code == 0 else ExitAction.FAIL
+        return next((action for code, action in self.exits if code == exit_code), usual)
+
+
+@dataclass(frozen=True)
+class GroupRules:
+    """One group: its tasks, the groups it waits for, and its time limits in seconds (None is no limit).
+
+    The queue limit covers all waiting from the moment a group could run until it has nodes; the start limit from there
+    until its tasks run; the execution limit from the first task that runs.
+    """
+
+    name: str
+    tasks: tuple[TaskRules, ...]
+    needs: tuple[str, ...] = ()
+    barrier: bool = True
+    ignore_nonlead_status: bool = True
+    queue_timeout_s: float | None = None
+    start_timeout_s: float | None = None
+    exec_timeout_s: float | None = None
+
+    @cached_property
+    def lead(self) -> int:
+        """The position of the task that decides when the group is done: the one marked, else the first."""
+        return next((index for index, task in enumerate(self.tasks) if task.lead), 0)
+
+    @property
+    def held(self) -> bool:
+        """Whether tasks that are up wait for a word before their commands start."""
+        return self.barrier and len(self.tasks) > 1
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A workflow as its life sees it. Groups are in an order in which they can run; task names are unique.
+
+    `max_reschedules` is how often one task may ask to run again by its exit code. `max_infrastructure_retries` is how
+    often one task is run again after it was lost, which is not charged to the user. `grace_s` is how long a task has
+    between being told to end and being made to.
+    """
+
+    groups: tuple[GroupRules, ...]
+    priority: Priority = Priority.NORMAL
+    max_reschedules: int = 3
+    max_infrastructure_retries: int = 5
+    grace_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for group in self.groups:
+            if not group.tasks:
+                raise ValueError(f'group "{group.name}" has no tasks')
+            if group.name in seen or not seen.issuperset(group.needs):
+                raise ValueError(f'group "{group.name}" comes twice, or before one that it needs')
+            seen.add(group.name)
+        if len(self.places) < sum(len(group.tasks) for group in self.groups):
+            raise ValueError("two tasks have the same name")
+
+    @cached_property
+    def order(self) -> Mapping[str, int]:
+        """The position of each group."""
+        return {group.name: index for index, group in enumerate(self.groups)}
+
+    @cached_property
+    def places(self) -> Mapping[str, tuple[int, int]]:
+        """The group and the position in it of each task."""
+        return {
+            task.name: (index, place)
+            for index, group in enumerate(self.groups)
+            for place, task in enumerate(group.tasks)
+        }

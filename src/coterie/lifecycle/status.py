@@ -1,0 +1,103 @@
+"""The words of a workflow's life: statuses as users of OSMO know them, where a task's traces are, why one was lost."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Status(StrEnum):
+    """What a workflow, a group or a task is doing, or how it ended.
+
+    PENDING is a workflow's alone; SUBMITTING, PROCESSING, SCHEDULING, INITIALIZING, RESCHEDULED and FAILED_UPSTREAM are
+    for groups and tasks. FAILED_SUBMISSION and FAILED_SERVER_ERROR are the service's to give; no step leads there.
+    """
+
+    PENDING = "PENDING"
+    SUBMITTING = "SUBMITTING"
+    WAITING = "WAITING"
+    PROCESSING = "PROCESSING"
+    SCHEDULING = "SCHEDULING"
+    INITIALIZING = "INITIALIZING"
+    RUNNING = "RUNNING"
+    RESCHEDULED = "RESCHEDULED"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    FAILED_SUBMISSION = "FAILED_SUBMISSION"
+    FAILED_SERVER_ERROR = "FAILED_SERVER_ERROR"
+    FAILED_EXEC_TIMEOUT = "FAILED_EXEC_TIMEOUT"
+    FAILED_QUEUE_TIMEOUT = "FAILED_QUEUE_TIMEOUT"
+    FAILED_CANCELED = "FAILED_CANCELED"
+    FAILED_BACKEND_ERROR = "FAILED_BACKEND_ERROR"
+    FAILED_IMAGE_PULL = "FAILED_IMAGE_PULL"
+    FAILED_EVICTED = "FAILED_EVICTED"
+    FAILED_START_ERROR = "FAILED_START_ERROR"
+    FAILED_START_TIMEOUT = "FAILED_START_TIMEOUT"
+    FAILED_PREEMPTED = "FAILED_PREEMPTED"
+    FAILED_UPSTREAM = "FAILED_UPSTREAM"
+
+    @property
+    def final(self) -> bool:
+        """Whether the result is known; only a retry that a user asks for leads on from here."""
+        return self in _FINAL
+
+    @property
+    def failed(self) -> bool:
+        """Whether the result is known and not the one that was wanted."""
+        return self in _FAILED
+
+
+_FAILED = frozenset(status for status in Status if status.value.startswith("FAILED"))
+_FINAL = _FAILED | {Status.COMPLETED}
+
+
+class Presence(StrEnum):
+    """Where traces of a task's latest attempt may be, in the order in which they come and go.
+
+    A new attempt begins only from ABSENT, so two attempts of one task are never alive at the same time.
+    """
+
+    ABSENT = "absent"
+    QUEUED = "queued"  # in the queue, which may have found a place that nobody here knows of yet
+    PLACED = "placed"  # capacity is held; objects may exist
+    CREATED = "created"  # capacity is held; objects exist
+    STOPPING = "stopping"  # the task alone is being removed; its group stays
+    DELETING = "deleting"  # everything of the group is being removed
+    RETURNING = "returning"  # no objects are left; the queue may still hold capacity, or the request itself
+
+
+class Fate(NamedTuple):
+    """What follows from a loss: how the task ends, whether it is tried again first, and whether its node is avoided."""
+
+    status: Status
+    retried: bool
+    avoids_node: bool
+
+
+class Cause(StrEnum):
+    """Why a task was lost without an exit code of its own."""
+
+    NODE_FAILED = "NodeFailed"
+    PROCESS_LOST = "ProcessLost"
+    EVICTED = "Evicted"
+    PREEMPTED = "Preempted"
+    IMAGE_PULL = "ImagePull"
+    START_ERROR = "StartError"
+    BACKEND_ERROR = "BackendError"
+
+    @property
+    def fate(self) -> Fate:
+        """What follows from it."""
+        return _FATES[self]
+
+
+# An image or a command that cannot start is the user's to change, and what a back end refuses it refuses again.
+_FATES = {
+    Cause.NODE_FAILED: Fate(Status.FAILED_BACKEND_ERROR, retried=True, avoids_node=True),
+    Cause.PROCESS_LOST: Fate(Status.FAILED_BACKEND_ERROR, retried=True, avoids_node=False),
+    Cause.EVICTED: Fate(Status.FAILED_EVICTED, retried=True, avoids_node=False),
+    Cause.PREEMPTED: Fate(Status.FAILED_PREEMPTED, retried=True, avoids_node=False),
+    Cause.IMAGE_PULL: Fate(Status.FAILED_IMAGE_PULL, retried=False, avoids_node=False),
+    Cause.START_ERROR: Fate(Status.FAILED_START_ERROR, retried=False, avoids_node=False),
+    Cause.BACKEND_ERROR: Fate(Status.FAILED_BACKEND_ERROR, retried=False, avoids_node=False),
+}

@@ -1,0 +1,148 @@
+"""The life of a workflow: from a state and what was observed to the next state and what is to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from coterie.lifecycle import tasks
+from coterie.lifecycle.actions import Action
+from coterie.lifecycle.clock import tick
+from coterie.lifecycle.groups import settle
+from coterie.lifecycle.observations import (
+    CancelAsked,
+    Created,
+    Ended,
+    Gone,
+    Lost,
+    Observation,
+    Placed,
+    Refused,
+    Released,
+    RetryAsked,
+    Running,
+    Scheduled,
+    Stopped,
+    Submitted,
+    Tick,
+    Up,
+)
+from coterie.lifecycle.outstanding import grace, group_outstanding
+from coterie.lifecycle.spec import Spec
+from coterie.lifecycle.state import GroupState, State
+from coterie.lifecycle.status import Status
+from coterie.lifecycle.turn import Turn
+from coterie.lifecycle.users import cancel, retry, submit
+
+
+def step(spec: Spec, state: State, observation: Observation, now: float) -> tuple[State, tuple[Action, ...]]:
+    """Return the state after an observation, and the actions that are new.
+
+    The same arguments always give the same result. An observation about a group, task or attempt that is not, or is no
+    longer, of interest leaves the state as it is.
+    """
+    return advance(spec, state, (observation,), now)
+
+
+def advance(
+    spec: Spec, state: State, observations: Sequence[Observation], now: float
+) -> tuple[State, tuple[Action, ...]]:
+    """Return the same for several observations made at one time, in their order.
+
+    The outcome is that of the steps one after the other, but for what would have been asked and taken back between.
+    """
+    current, records = state, list[Action]()
+    for observation in observations:
+        turn = Turn(spec, current, now)
+        _observe(turn, observation)
+        settle(turn)
+        current = _state_after(turn)
+        records.extend(turn.records)
+    return current, (*records, *_new_actions(spec, state, current))
+
+
+def _observe(turn: Turn, told: Observation) -> None:
+    match told:
+        case Submitted():
+            submit(turn)
+        case CancelAsked():
+            cancel(turn, told)
+        case RetryAsked():
+            retry(turn, told.task)
+        case Tick():
+            tick(turn)
+        case Placed() | Refused() | Released() | Created() | Gone():
+            if (index := turn.spec.order.get(told.group)) is not None:
+                _observe_group(turn, index, told)
+        case Scheduled() | Up() | Running() | Ended() | Lost() | Stopped():
+            index, place = turn.spec.places.get(told.task, (-1, -1))
+            if index >= 0 and turn.groups[index].tasks[place].attempt == told.attempt:
+                _observe_task(turn, index, place, told)
+
+
+def _observe_group(turn: Turn, index: int, told: Placed | Refused | Released | Created | Gone) -> None:
+    match told:
+        case Placed():
+            tasks.placed(turn, index, told)
+        case Refused():
+            tasks.refused(turn, index, told)
+        case Released():
+            tasks.released(turn, index, told.attempt, told.tasks)
+        case Created():
+            tasks.created(turn, index, told.attempt)
+        case Gone():
+            tasks.gone(turn, index, told.attempt)
+
+
+def _observe_task(turn: Turn, index: int, place: int, told: Scheduled | Up | Running | Ended | Lost | Stopped) -> None:
+    match told:
+        case Ended():
+            tasks.ended(turn, index, place, told)
+        case Lost():
+            tasks.lost(turn, index, place, told)
+        case Stopped():
+            tasks.stopped(turn, index, place)
+        case _:
+            tasks.seen(turn, index, place, told)
+
+
+def _state_after(turn: Turn) -> State:
+    before, groups = turn.before, tuple(turn.groups)
+    status, message = _status(groups, begun=turn.started is not None, cancelled=turn.cancel is not None)
+    ended = (before.ended if before.status.final else turn.now) if status.final else None
+    after = State(
+        groups=groups,
+        status=status,
+        message=message,
+        cancel=turn.cancel,
+        submitted=turn.submitted,
+        started=turn.started,
+        ended=ended,
+        events=before.events + len(turn.records),
+    )
+    return before if after == before else after
+
+
+def _status(groups: Sequence[GroupState], *, begun: bool, cancelled: bool) -> tuple[Status, str]:
+    """Derive what a workflow is doing, or how it ended and why, from its groups."""
+    if all(group.status.final for group in groups):
+        failed = [group for group in groups if group.status.failed]
+        if not failed:
+            return Status.COMPLETED, ""
+        own = [group for group in failed if group.status is not Status.FAILED_UPSTREAM]
+        if cancelled:
+            own = [group for group in own if group.status is Status.FAILED_CANCELED] or own
+        first = min(own, key=lambda group: group.ended or 0.0)
+        return first.status, first.message
+    if any(group.status is Status.RUNNING for group in groups):
+        return Status.RUNNING, ""
+    return (Status.WAITING if begun else Status.PENDING), ""
+
+
+def _new_actions(spec: Spec, before: State, after: State) -> Iterator[Action]:
+    """Yield what is outstanding now and was not before; a group that did not change has nothing new."""
+    was, now = grace(spec, before), grace(spec, after)
+    for rules, old, new in zip(spec.groups, before.groups, after.groups, strict=True):
+        if old is new and was == now:
+            continue
+        known = set(group_outstanding(rules, old, was))
+        yield from (action for action in group_outstanding(rules, new, now) if action not in known)
