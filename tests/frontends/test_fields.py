@@ -32,6 +32,17 @@ def test_every_field_is_described_in_one_sentence(path: str) -> None:
         ("pools", "pools", "a mapping by name"),
         ("environment", "workflow.tasks.environment", "a mapping of names to values"),
         ("resources", "resources", "a mapping by name"),
+        ("PodCliqueSet", "PodCliqueSet", "an object of grove.io/v1alpha1"),
+        ("clustertopology.spec.levels", "ClusterTopology.spec.levels", "a list"),
+        ("topologyName", "PodCliqueSet.spec.template.topologyConstraint.topologyName", "text"),
+        ("packDomain", "DynamoGraphDeployment.spec.topologyConstraint.packDomain", "a level such as rack"),
+        ("nodeCount", "DynamoGraphDeployment.spec.components.multinode.nodeCount", "a whole number, at least 2"),
+        ("DynamoGraphDeployment", "DynamoGraphDeployment", "an object of nvidia.com/v1beta1"),
+        (
+            "DynamoGraphDeployment.spec.services",
+            "DynamoGraphDeployment/v1alpha1.spec.services",
+            "a mapping by name",
+        ),
     ],
 )
 def test_fields_are_found_by_whole_path_or_ending(asked: str, path: str, kind: str) -> None:
@@ -47,6 +58,25 @@ def test_a_field_says_what_stands_below_and_where_else_its_name_is_used() -> Non
     assert [child.required for child in doc.children] == [True, False, False]
     assert [child.default for child in doc.children] == ["", "default", "required"]
     assert "pools.topology" in doc.also
+
+
+def test_fields_that_two_versions_have_in_the_same_place_are_named_once() -> None:
+    doc = describe_field("packDomain")
+    assert doc is not None
+    assert "DynamoGraphDeployment/v1alpha1.spec.topologyConstraint.packDomain" not in doc.also
+    assert "DynamoGraphDeployment/v1alpha1.spec.services.topologyConstraint.packDomain" in doc.also
+
+
+def test_of_a_name_that_is_everywhere_some_places_are_named() -> None:
+    doc = describe_field("name")
+    assert doc is not None
+    assert len(doc.also) == 12
+    assert doc.also[-1].startswith("and ")
+
+
+def test_what_belongs_to_kubernetes_is_not_described() -> None:
+    assert describe_field("nodeSelectorTerms") is None
+    assert all("podSpec." not in path for path in all_fields())
 
 
 @pytest.mark.parametrize("asked", ["", ".", "nothing.like.this", "workflow..name", "tasks.pool"])

@@ -1,4 +1,7 @@
-"""What every field of a workflow or configuration file means, taken from the models themselves."""
+"""What every field of a file means, taken from the models themselves: workflows, configurations, Kubernetes objects.
+
+Paths in an object begin with its kind. Of a pod spec only what Dynamo adds to it is described; the rest is Kubernetes'.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,31 @@ from functools import cache
 from pydantic.fields import FieldInfo
 
 from coterie.frontends.config_model import ConfigModel
+from coterie.frontends.dynamo.versions import AlphaGraph, BetaGraph
+from coterie.frontends.grove.podcliqueset.manifest import Manifest
+from coterie.frontends.grove.topology_model import ClusterTopologyBindingModel, ClusterTopologyModel
 from coterie.frontends.schema import Spec, Words, keyed, model_of, named_fields
 from coterie.frontends.workflow.model import WorkflowFile
+
+_OBJECTS: tuple[tuple[str, str, type[Spec], str], ...] = (
+    ("PodCliqueSet", "grove.io/v1alpha1", Manifest, "Grove: cliques of pods that start and scale together."),
+    ("ClusterTopology", "grove.io/v1alpha1", ClusterTopologyModel, "Grove: the levels of a cluster, under a name."),
+    (
+        "ClusterTopologyBinding",
+        "grove.io/v1alpha1",
+        ClusterTopologyBindingModel,
+        "Grove: a ClusterTopology under its later name.",
+    ),
+    ("DynamoGraphDeployment", "nvidia.com/v1beta1", BetaGraph, "Dynamo: the components of an inference service."),
+    (
+        "DynamoGraphDeployment/v1alpha1",
+        "nvidia.com/v1alpha1",
+        AlphaGraph,
+        "Dynamo: the same in the older version of its API.",
+    ),
+)
+# A name that stands in every kind is best asked for by more of its path; a screen full of others helps nobody.
+_MOST_OTHERS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +62,17 @@ def describe_field(dotted: str) -> FieldDoc | None:
         return None
     # A whole path beats an ending; and most questions are about what stands under workflow.
     best = min(matches, key=lambda path: (len(path) != len(wanted), path[0] != "workflow", len(path)))
-    others = tuple(".".join(path) for path in matches if path != best)
-    return _doc(best, _catalogue()[best], others)
+    return _doc(best, _catalogue()[best], _others(best, matches))
+
+
+def _others(best: tuple[str, ...], matches: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return further fields of a name, without those that another version of the same kind has in the same place."""
+    found = {(_kind_of(path), *path[1:]): path for path in reversed(matches)}
+    found.pop((_kind_of(best), *best[1:]), None)
+    names = [".".join(path) for path in matches if path in found.values()]
+    if len(names) > _MOST_OTHERS:
+        names[_MOST_OTHERS - 1 :] = [f"and {len(names) - _MOST_OTHERS + 1} more"]
+    return tuple(names)
 
 
 def similar_fields(dotted: str) -> list[str]:
@@ -54,24 +89,47 @@ def all_fields() -> list[str]:
 
 @cache
 def _catalogue() -> dict[tuple[str, ...], FieldInfo]:
-    return {path: info for root in (WorkflowFile, ConfigModel) for path, info in _walk(root, ())}
+    found = {path: info for root in (WorkflowFile, ConfigModel) for path, info in _walk(root, ())}
+    for name, version, model, description in _OBJECTS:
+        found[name,] = _object(model, version, description)
+        found.update(_walk(model, (name,)))
+    return found
+
+
+def _object(model: type[Spec], version: str, description: str) -> FieldInfo:
+    info = FieldInfo(annotation=model, default=None, description=description)
+    info.metadata.append(Words(f"an object of {version}"))
+    return info
 
 
 def _walk(model: type[Spec], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
-    for name, info in named_fields(model).items():
+    for name, info in _described(model).items():
         yield (*above, name), info
         below = model_of(info.annotation)
         if below is not None:
             yield from _walk(below, (*above, name))
 
 
+def _described(model: type[Spec]) -> dict[str, FieldInfo]:
+    """Return the fields that mean something of Coterie's own; models that are read in part are Kubernetes'."""
+    if model.model_config.get("extra") == "ignore":
+        return {}
+    return {name: info for name, info in named_fields(model).items() if info.description}
+
+
 def _ends_with(path: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    return tuple(step.casefold() for step in path[-len(wanted) :]) == wanted
+    end = tuple(step.casefold() for step in path[-len(wanted) :])
+    return wanted in (end, (_kind_of(end), *end[1:]))
+
+
+def _kind_of(path: tuple[str, ...]) -> str:
+    """Return the first step of a path without a version."""
+    return path[0].partition("/")[0]
 
 
 def _doc(path: tuple[str, ...], info: FieldInfo, also: tuple[str, ...] = ()) -> FieldDoc:
     below = model_of(info.annotation)
-    children = tuple(_leaf((*path, name), child) for name, child in named_fields(below).items()) if below else ()
+    children = tuple(_leaf((*path, name), child) for name, child in _described(below).items()) if below else ()
     leaf = _leaf(path, info)
     return FieldDoc(leaf.path, leaf.kind, leaf.required, leaf.default, leaf.description, children, also)
 

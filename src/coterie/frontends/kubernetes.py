@@ -168,14 +168,38 @@ def _documents(data: bytes, file: str) -> list[Document]:
     try:
         return documents(text, file)
     except SpecErrors:
-        # Some JSON is no YAML, such as text with escaped surrogates. It has no places, but it is right.
+        # Some JSON is no YAML, such as text with tabs or escaped surrogates. It has no places, but it is right.
         if not text.lstrip().startswith(("{", "[")):
             raise
         try:
-            return [_unwritten(json.loads(text), file)]
+            return [_unwritten(_json(text), file)]
         except (ValueError, RecursionError):
             pass
         raise
+
+
+def _json(text: str) -> Any:  # noqa: ANN401 - what it is, is yet to be seen
+    """Read JSON under the same rules as YAML; raise ValueError for a key that stands twice, and for deep nesting."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a key stands twice")
+        return found
+
+    data = json.loads(text, object_pairs_hook=unique)
+    front, depth = [data], 0
+    while front:
+        front = [
+            below
+            for each in front
+            if isinstance(each, dict | list)
+            for below in (each.values() if isinstance(each, dict) else each)
+        ]
+        depth += 1
+        if depth > LIMITS.depth:
+            raise ValueError("nested too deeply")
+    return data
 
 
 def _unwritten(data: Any, file: str) -> Document:  # noqa: ANN401 - what it is, is yet to be seen

@@ -94,7 +94,7 @@ def _named(pcs: PodCliqueSet) -> str:
 
 
 def _resolved(name: str, known: Known, pool: Pool) -> tuple[Known, tuple[Notice, ...]]:
-    if not name or name in known or not pool.topology.levels:
+    if not name or known or not pool.topology.levels:
         return known, ()
     levels = ", ".join(pool.topology.names)
     message = f'the ClusterTopology "{name}" was not given; the levels of the call are taken for it: {levels}'

@@ -1,0 +1,329 @@
+"""Files of any kind judged by the rules alone: what `coterie validate` and admission webhooks ask.
+
+Texts and what is known go in, a `Validation` comes out: one judgement per object, faults and warnings apart. Objects of
+`old` texts are the forms before; an object that both have is judged as an update, by kind, namespace and name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from coterie.errors import Fault, FieldError, NotFound, Notice, Place, SpecErrors, field_path
+from coterie.frontends.config import Config, choose_pool
+from coterie.frontends.grove.podcliqueset.read import DEFAULT_NAMESPACE
+from coterie.frontends.grove.topology import KINDS as TOPOLOGY_KINDS
+from coterie.frontends.grove.topology import read_cluster_topology
+from coterie.frontends.grove.topology_set import Topologies, topologies_of
+from coterie.frontends.kubernetes import Resource, is_kubernetes, read_resources
+from coterie.frontends.workflow.lower import lower
+from coterie.frontends.workflow.read import Workflow, read_workflow
+from coterie.planning.documents import POD_CLIQUE_SET, WORKFLOW
+from coterie.planning.inputs import Chart, all_topologies, pool_for
+from coterie.planning.judging import Knowledge, Said, Site, judge_graph, judge_set, judge_topology, judged, removed
+from coterie.sources import Snapshot
+from coterie.topology.levels import Topology
+
+VERSION = 1
+
+Json = dict[str, Any]
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A file that was read."""
+
+    file: str
+    data: bytes
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing stands in it."""
+        return not self.data.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """What files are judged against; all of it may be missing, and then less is judged and a warning says so."""
+
+    site: Site = field(default_factory=Site)
+    config: Config | None = None
+    pool: str | None = None
+    levels: Topology | Chart | None = None
+    snapshot: Snapshot | None = None
+    sets: tuple[str, ...] = ()
+    set_strings: tuple[str, ...] = ()
+
+
+class Change(StrEnum):
+    """What would happen to an object."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    REMOVED = "removed"
+    NONE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What is said of one object; `kind` and `name` are empty where a file as a whole is meant."""
+
+    file: str
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+    change: Change = Change.NONE
+    faults: tuple[Fault, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """What is said of all files, in their order."""
+
+    judgements: tuple[Judgement, ...]
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Every fault."""
+        return tuple(fault for each in self.judgements for fault in each.faults)
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """Every warning."""
+        return tuple(notice for each in self.judgements for notice in each.notices)
+
+    @property
+    def valid(self) -> bool:
+        """Whether nothing is refused; warnings refuse nothing."""
+        return not self.faults
+
+
+def validate(texts: Sequence[Text], against: Against, old: Sequence[Text] | None = None) -> Validation:
+    """Judge files by the rules for new objects, and with `old` by those for updates of what stood there."""
+    files = [_read(text) for text in texts]
+    before = [_read_old(text) for text in old or ()]
+    judge = _Judge(files, before, against)
+    judgements = [judgement for file in files for judgement in judge.file(file)]
+    judgements += (file.whole for file in before if file.whole.faults or file.text.blank)
+    judgements += judge.gone()
+    return Validation(tuple(judgements))
+
+
+def validation_json(found: Validation) -> Json:
+    """Return the object that `coterie validate -o json` prints."""
+    return {
+        "version": VERSION,
+        "valid": found.valid,
+        "files": [
+            {
+                "file": each.file,
+                "kind": each.kind or None,
+                "name": each.name or None,
+                "namespace": each.namespace or None,
+                "change": each.change.value or None,
+                "errors": [_fault(fault) for fault in each.faults],
+                "warnings": [_notice(notice, each.file) for notice in each.notices],
+            }
+            for each in found.judgements
+        ],
+        "errors": [_fault(fault) for fault in found.faults],
+        "warnings": [_notice(notice, each.file) for each in found.judgements for notice in each.notices],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A text: its objects, or its bytes where it is a workflow, and what is said of it as a whole."""
+
+    text: Text
+    resources: tuple[Resource, ...] = ()
+    whole: Judgement = field(default_factory=lambda: Judgement(""))
+    workflow: bool = False
+
+
+def _read(text: Text) -> _File:
+    if not is_kubernetes(text.data):
+        return _File(text, workflow=True)
+    try:
+        bundle = read_resources(text.data, text.file)
+    except SpecErrors as error:
+        return _File(text, whole=Judgement(text.file, faults=error.faults))
+    notices = bundle.notices
+    if not bundle.resources and not bundle.others:
+        notices = (Notice("NothingToJudge", "there is no object in it", Place(text.file)),)
+    return _File(text, bundle.resources, Judgement(text.file, notices=notices))
+
+
+def _read_old(text: Text) -> _File:
+    """Read what stood there before; nothing at all is nothing, and a workflow has no rules for updates."""
+    if text.blank:
+        notice = Notice("NothingBefore", "the old file is empty, so every object counts as new", Place(text.file))
+        return _File(text, whole=Judgement(text.file, notices=(notice,)))
+    file = _read(text)
+    if file.workflow and b"workflow:" not in text.data:
+        hint = "The old file holds the same kinds of objects as the new ones."
+        fault = Fault("there are no objects in it", hint=hint, place=Place(text.file))
+        return _File(text, whole=Judgement(text.file, faults=(fault,)))
+    return file
+
+
+class _Judge:
+    """The objects of all files, and what is known of topologies."""
+
+    def __init__(self, files: Sequence[_File], before: Sequence[_File], against: Against) -> None:
+        self.against = against
+        self.site = against.site
+        self.before: dict[Key, Resource] = {}
+        for file in before:
+            self.before |= {_key(resource): resource for resource in file.resources}
+        self.now = {_key(resource) for file in files for resource in file.resources}
+        self.updating = bool(before)
+        self.beside = {file.text.file: self._topologies(file) for file in files}
+        self.all = Topologies()
+        for found in self.beside.values():
+            self.all |= found
+
+    def file(self, file: _File) -> Iterator[Judgement]:
+        """Yield what is said of a file as a whole, and of each of its objects."""
+        if file.workflow:
+            yield self._workflow(file.text)
+            return
+        if file.whole.faults or file.whole.notices:
+            yield file.whole
+        knowledge = self._knowledge(self.beside[file.text.file] | self.all)
+        for resource in file.resources:
+            old = self.before.get(_key(resource))
+            said = judged(lambda resource=resource, old=old: self._object(resource, old, knowledge))  # type: ignore[misc]
+            if resource.kind in TOPOLOGY_KINDS and not said.faults:
+                said = self._alone(resource, file, said)
+            change = Change.UPDATED if old else Change.CREATED if self.updating else Change.NONE
+            yield _judgement(file.text.file, resource, change, said)
+
+    def gone(self) -> Iterator[Judgement]:
+        """Yield the objects that only the old files have."""
+        for key, resource in self.before.items():
+            if key not in self.now:
+                said = Said((), (removed(resource),))
+                yield _judgement(resource.document.page.file, resource, Change.REMOVED, said)
+
+    def _object(self, resource: Resource, old: Resource | None, knowledge: Knowledge) -> Said:
+        if resource.kind in TOPOLOGY_KINDS:
+            return judge_topology(resource, old, self.site)
+        judge = judge_set if resource.kind == POD_CLIQUE_SET else judge_graph
+        return judge(resource, old, knowledge, self.site)
+
+    def _topologies(self, file: _File) -> Topologies:
+        """Return the topologies of a file; of two that differ under one name, the first."""
+        known = Topologies()
+        for resource in file.resources:
+            if resource.kind in TOPOLOGY_KINDS:
+                try:
+                    known |= Topologies({resource.name: read_cluster_topology(resource, self.site.schedulers)})
+                except SpecErrors as error:
+                    known |= Topologies(wrong={resource.name: error.faults})
+        return known
+
+    def _alone(self, resource: Resource, file: _File, said: Said) -> Said:
+        """Add that another topology has the same name: a fault in the same file, a warning in another."""
+        own = self.beside[file.text.file].found.get(resource.name)
+        if own is not None and own.resource is not resource:
+            twins = judged(lambda: Said((), topologies_of((own.resource, resource), self.site.schedulers).notices))
+            return replace(said, faults=twins.faults)
+        first = self.all.found.get(resource.name)
+        if own is not None and first is not None and first != own:
+            place = first.resource.document.page.file
+            message = f"{resource} differs from the one in {place}; each file is judged by its own"
+            path = ("metadata", "name")
+            notice = Notice("TopologyDiffers", message, resource.document.place(path), path)
+            return replace(said, notices=(*said.notices, notice))
+        return said
+
+    def _knowledge(self, beside: Topologies) -> Knowledge:
+        levels, snapshot = self.against.levels, self.against.snapshot
+        charted = levels.topologies.wrong if isinstance(levels, Chart) else {}
+        wrong = {*beside.wrong, *charted, *(snapshot.wrong_topologies if snapshot else ())}
+        found = all_topologies(levels, snapshot, beside)
+        before = any(resource.kind in TOPOLOGY_KINDS for resource in self.before.values())
+        return Knowledge(found, frozenset(wrong), bool(found or wrong or before), self._stand_in(beside))
+
+    def _stand_in(self, beside: Topologies) -> Topology:
+        """Return the levels that stand for a topology where none is given: those of the call, its pool or cluster."""
+        config, levels, snapshot = self.against.config, self.against.levels, self.against.snapshot
+        if isinstance(levels, Topology):
+            return levels
+        if self.against.pool is not None or (config is not None and len(config.pools) == 1):
+            given = levels.topologies | beside if isinstance(levels, Chart) else beside
+            return pool_for(config, self.against.pool, None, None, snapshot, given).topology
+        return (snapshot.topology if snapshot else None) or Topology()
+
+    def _workflow(self, text: Text) -> Judgement:
+        against = self.against
+        try:
+            workflow = read_workflow(text.data, text.file, sets=against.sets, set_strings=against.set_strings)
+        except SpecErrors as error:
+            return Judgement(text.file, WORKFLOW, faults=error.faults)
+        said = judged(lambda: self._in_pool(workflow))
+        return Judgement(text.file, WORKFLOW, workflow.name, "", Change.NONE, said.faults, said.notices)
+
+    def _in_pool(self, workflow: Workflow) -> Said:
+        """Judge a workflow against its pool; without any levels only what needs no pool is judged."""
+        against = self.against
+        if against.config is not None and against.pool is None and workflow.pool is not None:
+            try:
+                choose_pool(against.config, None, workflow.pool)
+            except NotFound as error:
+                path = ("workflow", "pool")
+                return Said((Fault(str(error), hint=error.hint, path=path, place=workflow.place(path)),))
+        pool = pool_for(against.config, against.pool, workflow.pool, against.levels, against.snapshot, self.all)
+        if against.config is None and not pool.topology.levels:
+            return Said((), (*workflow.notices, *_unchecked(workflow)))
+        return Said((), lower(workflow, pool).notices)
+
+
+def _unchecked(workflow: Workflow) -> Iterator[Notice]:
+    for resource in workflow.resources.values():
+        if resource.spec.topology:
+            path = (*resource.path, "topology")
+            message = "no levels are known here, so topology was not checked; pass --levels, --topology or --config"
+            yield Notice("LevelsNotChecked", message, workflow.place(path, key=True), path)
+            return
+
+
+def _key(resource: Resource) -> Key:
+    """Return what identifies an object; the two kinds of topology are one, and have no namespace."""
+    if resource.kind in TOPOLOGY_KINDS:
+        return TOPOLOGY_KINDS[0], "", resource.name
+    return resource.kind, resource.namespace or DEFAULT_NAMESPACE, resource.name
+
+
+def _judgement(file: str, resource: Resource, change: Change, said: Said) -> Judgement:
+    faults = tuple(fault if fault.place else fault.at(Place(file)) for fault in said.faults)
+    return Judgement(file, resource.kind, resource.name, resource.namespace, change, faults, said.notices)
+
+
+def _fault(fault: Fault) -> Json:
+    place = fault.place
+    return {
+        "code": fault.code.value,
+        "type": fault.type.value if fault.type else FieldError.INVALID.value,
+        "field": fault.field or field_path(fault.path),
+        "message": fault.message,
+        "file": place.file if place else None,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+        "hint": fault.hint,
+    }
+
+
+def _notice(notice: Notice, file: str) -> Json:
+    place = notice.place
+    return {
+        "code": notice.code,
+        "message": notice.message,
+        "file": place.file if place else file,
+        "line": place.line if place else None,
+    }
