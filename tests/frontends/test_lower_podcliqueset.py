@@ -151,3 +151,8 @@ def test_a_set_without_replicas_has_no_gangs_and_says_so() -> None:
 def test_more_pods_than_anybody_means_are_refused_before_they_are_made() -> None:
     with pytest.raises(SpecErrors, match="the set has 2,000,000,000 pods"):
         lowered([clique("a", 1_000_000, 1)], replicas=2_000)
+
+
+def test_two_cliques_that_would_get_one_name_are_refused() -> None:
+    with pytest.raises(SpecErrors, match='the PodClique "chat-0-g-0-a" would be made twice'):
+        lowered([clique("g-0-a"), clique("a")], [group("g", ["a"])])

@@ -69,6 +69,13 @@ def lower(pcs: PodCliqueSet, shapes: Mapping[str, Shape], topology: Topology) ->
         raise SpecErrors(pcs.resource.located([fault]) if pcs.resource else [fault])
     lowering = _Lowering(pcs, shapes, topology)
     gangs = [gang for replica in range(pcs.replicas) for gang in lowering.gangs(replica)]
+    if lowering.clashes:
+        hint = "A clique of a scaling group is called SET-REPLICA-GROUP-REPLICA-CLIQUE; give one of them another name."
+        faults = [
+            field_fault(FieldError.INVALID, (*clique.path, "name"), f'the PodClique "{name}" would be made twice', hint)
+            for name, clique in lowering.clashes.items()
+        ]
+        raise SpecErrors(pcs.resource.located(faults) if pcs.resource else faults)
     return Lowered(tuple(gangs), lowering.seats, tuple(lowering.notices()))
 
 
@@ -88,6 +95,7 @@ class _Lowering:
     shapes: Mapping[str, Shape]
     topology: Topology
     seats: dict[str, Seat] = field(default_factory=dict)
+    clashes: dict[str, Clique] = field(default_factory=dict)
     _read_coarser: dict[str, str] = field(default_factory=dict)
 
     def gangs(self, replica: int) -> Iterator[Gang]:
@@ -128,7 +136,9 @@ class _Lowering:
     def _clique(self, clique: Clique, owner: str, seat: Seat) -> _Instance:
         name = f"{owner}-{clique.name}"
         shape = self.shapes[clique.name]
-        tasks = []
+        tasks: list[Task] = []
+        if f"{name}-0" in self.seats:
+            self.clashes.setdefault(name, clique)
         for index in range(clique.replicas):
             tasks.append(Task(f"{name}-{index}", shape, needed=index < clique.min_available, clique=name))
             self.seats[tasks[-1].name] = replace(seat, index=index)
