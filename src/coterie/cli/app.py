@@ -21,6 +21,8 @@ from coterie.cli.options import (
 )
 from coterie.cli.output import Output
 from coterie.cli.simulate_command import simulate
+from coterie.cli.validate_command import HELP as _VALIDATE_HELP
+from coterie.cli.validate_command import validate
 
 _LOOK_HELP = (
     "Exit codes: 0 done, 1 unexpected error, 2 wrong usage, 3 invalid input, 4 not found, 75 try again later, "
@@ -29,6 +31,11 @@ _LOOK_HELP = (
 _CHECK_HELP = (
     "Exit codes: 0 nothing odd or remarks only, 1 unexpected error, 2 wrong usage, 3 invalid input, 4 not found, "
     "6 warnings, 7 errors, 75 try again later, 130 interrupted."
+)
+_AUDIT_HELP = (
+    "Exit codes: 0 everything that runs is as required, preferences missed or not, 1 unexpected error, 2 wrong usage, "
+    "3 invalid input, 4 not found, 6 a gang is incomplete or a running task cannot be judged, 7 something is VIOLATED, "
+    "75 try again later, 130 interrupted."
 )
 
 app = typer.Typer(
@@ -131,6 +138,9 @@ def plan(
         )
 
 
+app.command(epilog=_VALIDATE_HELP)(validate)
+
+
 @app.command(epilog=_LOOK_HELP)
 def explain(
     topic: Annotated[
@@ -154,8 +164,17 @@ def explain(
 
 @app.command(epilog=_LOOK_HELP)
 def render(
-    file: Annotated[str, typer.Argument(help="A workflow file; - reads standard input.", metavar="FILE")],
-    backend: Annotated[Literal["kai"], typer.Option("--backend", "-b", help="Whose manifests to write.")] = "kai",
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="A file with a workflow, or with PodCliqueSets and graph deployments; - reads standard input.",
+            metavar="FILE",
+        ),
+    ],
+    backend: Annotated[
+        Literal["kai", "grove"],
+        typer.Option("--backend", "-b", help="Whose manifests to write; grove takes no workflows."),
+    ] = "kai",
     config: ConfigOption = None,
     pool: PoolOption = None,
     levels: LevelsOption = None,
@@ -166,7 +185,7 @@ def render(
             "--cluster",
             "-c",
             metavar="SRC",
-            help="A snapshot or cluster file: tells how large nodes are, and levels if nothing else does.",
+            help="Snapshot, cluster file or context:NAME: tells where pods run, how large nodes are, and levels.",
         ),
     ] = None,
     sets: SetOption = None,
@@ -177,23 +196,26 @@ def render(
             "--namespace",
             "-n",
             metavar="NS",
-            help="Namespace of the objects. Default: that of the backend, or default.",
+            help="Namespace of the objects. Default: that of the file, of the backend, or default.",
         ),
     ] = None,
     groups: Annotated[
         list[str] | None,
-        typer.Option("--group", "-g", metavar="NAME", help="Render this group only; may be repeated."),
+        typer.Option("--group", "-g", metavar="NAME", help="Render this group or gang only; may be repeated."),
     ] = None,
     output: Annotated[
         Literal["yaml", "json", "name"], typer.Option("--output", "-o", help="How to print the manifests.")
     ] = "yaml",
     debug: DebugOption = False,
 ) -> None:
-    """Write the manifests of a workflow, ready for kubectl apply; talks to no cluster.
+    """Write the manifests of a workload, ready for kubectl apply; changes nothing.
 
     \b
     Examples:
       coterie render train.yaml --config coterie.yaml --pool gb200 | kubectl apply -f -
+      # the PodCliqueSet of a graph deployment, and what Grove would make of it
+      coterie render serve.yaml --backend grove
+      coterie render serve.yaml --topology topology.yaml --cluster context:prod
       # without a configuration
       coterie render train.yaml --levels zone=topology.kubernetes.io/zone,rack=topology.kubernetes.io/rack
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
@@ -246,6 +268,33 @@ def check(
 
     with reporting(output, debug=debug):
         run(Source(source, config, pool, levels, topology), output)
+
+
+@app.command(epilog=_AUDIT_HELP)
+def audit(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SRC",
+            help="JSON of `kubectl get nodes,pods,podgroups.scheduling.run.ai,topologies.kai.scheduler -A -o json`, "
+            "- for standard input, or context:NAME for a live cluster.",
+        ),
+    ],
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print the findings.")] = Output.TABLE,
+    debug: DebugOption = False,
+) -> None:
+    """Hold where the tasks of each gang really run against what was asked: held, missed, VIOLATED, unobservable.
+
+    \b
+    Examples:
+      coterie audit context:prod
+      kubectl get nodes,pods,podgroups.scheduling.run.ai,topologies.kai.scheduler -A -o json | coterie audit -
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.audit import run
+    from coterie.cli.report import reporting
+
+    with reporting(output, debug=debug):
+        run(source, output)
 
 
 @app.command("map", epilog=_LOOK_HELP)

@@ -1,4 +1,4 @@
-"""`coterie render`: read the workflow, ask the back end, print the manifests."""
+"""`coterie render`: read the file, ask the back end, print the manifests."""
 
 from __future__ import annotations
 
@@ -15,16 +15,21 @@ from coterie.backends.kai.render import Ask as Wanted
 from coterie.backends.kai.render import Rendered
 from coterie.backends.kai.render import render as render_kai
 from coterie.backends.writing import Manifest, to_json, to_yaml
-from coterie.cli.source import Source, collect, read_input, read_pools, shown, warn
+from coterie.cli import render_sets
+from coterie.cli.source import Source, collect, read_input, read_pools, read_source, shown, warn
 from coterie.errors import CoterieError, Fault, SpecErrors, UsageError
 from coterie.frontends.config import Config, Pool
 from coterie.frontends.workflow.lower import lower
-from coterie.frontends.workflow.read import Workflow, located, read_workflow
-from coterie.planning.inputs import Chart, pool_for, read_snapshot, topology_notices
+from coterie.frontends.workflow.read import Workflow, located
+from coterie.planning.documents import WORKFLOW, Documents, Written, prepare, read_documents
+from coterie.planning.inputs import Chart, all_topologies, pool_for, topology_notices
 from coterie.sources import Snapshot
 from coterie.sources.limits import read_bytes
+from coterie.topology.cluster import Cluster
 from coterie.topology.levels import Topology
 
+# Kinds that several sets share, in the order in which they are needed.
+_FIRST = {"Queue": 0, "Topology": 1}
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -47,11 +52,13 @@ class Ask:
 
 
 def run(ask: Ask) -> None:
-    """Render the workflow of a call and print its manifests."""
+    """Render the file of a call and print its manifests."""
     source = Source(ask.cluster, ask.config, ask.pool, ask.levels, ask.topology)
     if (ask.file, *source.files).count("-") > 1:
         hint = "Use - for one of FILE, --cluster, --config and --topology."
         raise UsageError("standard input can be read once only", hint)
+    if ask.namespace is not None and not _NAMESPACE.fullmatch(ask.namespace):
+        raise _no_namespace(ask.namespace)
     rendered = _rendered(ask, source)
     if ask.output == "name":
         for manifest in rendered.manifests:
@@ -61,43 +68,137 @@ def run(ask: Ask) -> None:
     warn(rendered.notices)
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """All that a call names, read."""
+
+    ask: Ask
+    config: Config | None
+    levels: Topology | Chart | None
+    snapshot: Snapshot | None
+    documents: Documents
+
+    @property
+    def cluster(self) -> Cluster | None:
+        return self.snapshot.cluster if self.snapshot else None
+
+    @property
+    def known(self) -> Mapping[str, Topology]:
+        """Every ClusterTopology of the call."""
+        return all_topologies(self.levels, self.snapshot, self.documents.topologies)
+
+    def pool(self, written: Written) -> Pool:
+        """Return the pool of a workload; one that nobody configured is of the scheduler that manifests are for."""
+        beside = self.documents.topologies
+        pool = pool_for(self.config, self.ask.pool, written.pool, self.levels, self.snapshot, beside)
+        return replace(pool, scheduler=self.ask.backend) if self.config is None else pool
+
+    def namespace(self, pool: Pool, own: str = "") -> str:
+        """Return the namespace of a workload's objects; `own` is the one that it names itself."""
+        _check_agreement(self.ask, own)
+        backend = self.config.backends[pool.backend].namespace if self.config else None
+        found = own or self.ask.namespace or backend or "default"
+        if not _NAMESPACE.fullmatch(found):
+            raise _no_namespace(found)
+        return found
+
+
 def _rendered(ask: Ask, source: Source) -> Rendered:
-    """Read everything the call names; the faults of all files are reported together."""
+    """Read everything the call names and render it; the faults of all files are reported together."""
     faults: list[Fault] = []
     levels, config = read_pools(faults, source)
     name = ask.cluster
-    snapshot = None if name is None else collect(faults, lambda: read_snapshot(read_input(name), shown(name)))
-    workflow = collect(faults, lambda: _workflow(ask))
-    if faults or workflow is None:
+    snapshot = None if name is None else collect(faults, lambda: read_source(name))
+    documents = collect(faults, lambda: _documents(ask))
+    if faults or documents is None:
         raise SpecErrors(faults)
-    pool = _pool(ask, config, workflow, levels, snapshot)
-    namespace = _namespace(ask, config, pool)
-    wanted = Wanted(namespace, snapshot.cluster if snapshot else None, _local_files(ask, workflow), ask.groups)
-    rendered = render_kai(workflow, lower(workflow, pool), pool, wanted)
-    before = (*(snapshot.notices if snapshot else ()), *topology_notices(config, levels, snapshot, pool))
+    call = _Call(ask, config, levels, snapshot, documents)
+    before = (*(snapshot.notices if snapshot else ()), *documents.notices)
+    if ask.backend == "grove":
+        rendered = _for_grove(call)
+    elif not documents.workloads:
+        hint = "Name a file with a workflow, a PodCliqueSet or a DynamoGraphDeployment."
+        raise UsageError("there are only topologies in the file, and nothing to render", hint)
+    else:
+        rendered = _workflow(call) if documents.workloads[0].kind == WORKFLOW else _sets(call)
     return replace(rendered, notices=(*before, *rendered.notices))
 
 
-def _workflow(ask: Ask) -> Workflow:
-    return read_workflow(read_input(ask.file), shown(ask.file), sets=ask.sets, set_strings=ask.set_strings)
+def _documents(ask: Ask) -> Documents:
+    return read_documents(read_input(ask.file), shown(ask.file), sets=ask.sets, set_strings=ask.set_strings)
 
 
-def _pool(
-    ask: Ask, config: Config | None, workflow: Workflow, levels: Topology | Chart | None, snapshot: Snapshot | None
-) -> Pool:
-    pool = pool_for(config, ask.pool, workflow.pool, levels, snapshot)
-    # A pool that nobody configured is one of the scheduler that the manifests are for.
-    return replace(pool, scheduler=ask.backend) if config is None else pool
+def _workflow(call: _Call) -> Rendered:
+    """Render a workflow, which is always the only document of its file."""
+    (written,) = call.documents.workloads
+    workflow = written.content
+    if not isinstance(workflow, Workflow):
+        raise TypeError(written.kind)
+    ask, pool = call.ask, call.pool(written)
+    namespace = call.namespace(pool)
+    wanted = Wanted(namespace, call.cluster, _local_files(ask, workflow), ask.groups)
+    rendered = render_kai(workflow, lower(workflow, pool), pool, wanted)
+    notices = topology_notices(call.config, call.levels, call.snapshot, pool)
+    return replace(rendered, notices=(*notices, *rendered.notices))
 
 
-def _namespace(ask: Ask, config: Config | None, pool: Pool) -> str:
-    found = ask.namespace or (config.backends[pool.backend].namespace if config else None) or "default"
-    if not _NAMESPACE.fullmatch(found):
-        raise UsageError(
-            f'"{found}" cannot be the name of a namespace',
-            'Use 1 to 63 lower-case letters, digits and "-", beginning and ending with a letter or digit.',
-        )
-    return found
+def _sets(call: _Call) -> Rendered:
+    """Render all sets and graph deployments of a file; what several of them need is written once, and first."""
+    faults: list[Fault] = []
+    ready = [
+        one
+        for written in call.documents.workloads
+        if (one := collect(faults, lambda written=written: _ready(call, written)))  # type: ignore[misc]
+    ]
+    if not faults:
+        render_sets.check_groups(call.ask.groups, ready)
+    groups = call.ask.groups
+    chosen = [one for one in ready if not groups or set(groups) & set(one.gangs)]
+    rendered = [
+        found
+        for one in chosen
+        if (found := collect(faults, lambda one=one: render_sets.for_kai(one, call.cluster, groups)))  # type: ignore[misc]
+    ]
+    if faults:
+        raise SpecErrors(faults)
+    manifests: dict[tuple[str, str, str], Manifest] = {}
+    for manifest in (manifest for found in rendered for manifest in found.manifests):
+        metadata = manifest["metadata"]
+        manifests.setdefault((manifest["kind"], metadata.get("namespace", ""), metadata["name"]), manifest)
+    ordered = sorted(manifests.values(), key=lambda manifest: _FIRST.get(manifest["kind"], len(_FIRST)))
+    notices = dict.fromkeys(notice for found in rendered for notice in found.notices)
+    taken = topology_notices(call.config, call.levels, call.snapshot, chosen[0].prepared.pool) if chosen else ()
+    return Rendered(tuple(ordered), (*taken, *notices))
+
+
+def _ready(call: _Call, written: Written) -> render_sets.Ready:
+    pool = call.pool(written)
+    namespace = call.namespace(pool, render_sets.own_namespace(written))
+    prepared = prepare(written, pool, call.known, configured=call.config is not None)
+    return render_sets.Ready(written, prepared, namespace)
+
+
+def _for_grove(call: _Call) -> Rendered:
+    ask = call.ask
+    if ask.groups:
+        raise UsageError("--group is for KAI: Grove makes the gangs of a set itself", "Leave out --group.")
+    for written in call.documents.workloads:
+        _check_agreement(ask, render_sets.own_namespace(written))
+    return render_sets.for_grove(call.documents, call.known, ask.namespace)
+
+
+def _check_agreement(ask: Ask, own: str) -> None:
+    """Refuse a namespace that is not the one a document names, as kubectl does."""
+    if own and ask.namespace not in (None, own):
+        message = f'the file names the namespace "{own}", and the call "{ask.namespace}"'
+        raise UsageError(message, "Leave out --namespace, or remove metadata.namespace from the file.")
+
+
+def _no_namespace(name: str) -> UsageError:
+    return UsageError(
+        f'"{name}" cannot be the name of a namespace',
+        'Use 1 to 63 lower-case letters, digits and "-", beginning and ending with a letter or digit.',
+    )
 
 
 def _local_files(ask: Ask, workflow: Workflow) -> Mapping[str, bytes]:

@@ -48,25 +48,25 @@ def nearest(
 
 
 def holders(
-    level: str | None, best: tuple[Nearest, ...], now: Capacity, anchors: Mapping[str, str]
+    level: str | None, best: tuple[Nearest, ...], now: Capacity, anchors: Mapping[str, str], lacking: str = GPU
 ) -> tuple[Holder, ...]:
-    """Return who holds GPUs in the best domains, those of the best domain first, the largest first.
+    """Return who holds what is lacking in the best domains, those of the best domain first, most GPUs first.
 
     The gang's own running tasks, given by `anchors`, hold nothing against it.
     """
     domains = now.domains
     held: Counter[tuple[str, tuple[str, ...]]] = Counter()
-    gpu = domains.cluster.resource(GPU)
+    gpu, row = domains.cluster.resource(GPU), domains.cluster.resource(lacking)
     rank = {near.domain: place for place, near in enumerate(best)}
     own = {pod.owner for pod in domains.cluster.pods if pod.member and anchors.get(pod.member.task) == pod.node}
     for index, pod in enumerate(domains.cluster.pods):
-        if pod.daemon or pod.owner in own:
+        if pod.daemon or pod.owner in own or not domains.cluster.pod_requests[row, index]:
             continue
         domain = _domain(domains, level, domains.position[pod.node])
         if domain in rank:
             held[pod.owner or pod.name, domain] += int(domains.cluster.pod_requests[gpu, index])
     ordered = sorted(held.items(), key=lambda pair: (rank[pair[0][1]], -pair[1], pair[0][0]))
-    return tuple(Holder(owner, gpus, domain) for (owner, domain), gpus in ordered if gpus)[:SHOWN_HOLDERS]
+    return tuple(Holder(owner, gpus, domain) for (owner, domain), gpus in ordered)[:SHOWN_HOLDERS]
 
 
 def _domain(domains: Domains, level: str | None, position: int) -> tuple[str, ...] | None:

@@ -18,9 +18,11 @@ from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
 from coterie.placement.evidence import holders, nearest
-from coterie.placement.obstacles import obstacles
+from coterie.placement.obstacles import NO_CHANNEL, obstacles
 from coterie.placement.refusal import Decision, Nearest, Refusal, Verdict
 from coterie.placement.remedies import Remedies
+from coterie.topology.channels import CHANNEL
+from coterie.topology.cluster import GPU
 
 # Questions asked for an explanation are cut shorter than the main one: an unanswered one is merely not offered.
 SIDE_BUDGET = DEFAULT_BUDGET // 10
@@ -48,6 +50,12 @@ def decide(
     # Tasks that run where they should not do so only until they end or their nodes are labelled again.
     final = never and refusal.reason is not Reason.LEVEL_LOST
     return Decision(Verdict.IMPOSSIBLE if final else Verdict.WAITING, refusal=refusal)
+
+
+def without_channel(task: Task) -> Task:
+    """Return a task that does without the NVLink channel of a node."""
+    requests = tuple(asked for asked in task.shape.requests if asked[0] != CHANNEL)
+    return replace(task, shape=replace(task.shape, requests=requests))
 
 
 def _with_survivors(gang: Gang, empty: Capacity, anchors: Mapping[str, str]) -> Capacity:
@@ -103,6 +111,9 @@ class _Case:
         excluded = tuple(sorted({name for task in self.gang.all_tasks() for name in task.shape.excluded}))
         if excluded and self._fits(edits.without_exclusions(self.gang)):
             return self._told(Reason.NODES_EXCLUDED, self._binding(), excluded=excluded)
+        if self._only_channels_lack():
+            reason = Reason.NEVER_FITS if never else Reason.COMPUTE_DOMAIN_BLOCKED
+            return replace(self._told(reason, self._binding()), channels=True)
         if self._fails(edits.unconstrained(self.gang)):
             return self._told(Reason.NEVER_FITS if never else Reason.NO_CAPACITY, _Binding())
         binding = self._binding()
@@ -125,7 +136,9 @@ class _Case:
         best: tuple[Nearest, ...] = ()
         if missing and reason is not Reason.LEVEL_LOST:
             best = nearest(missing, level, self.capacity, short=binding.rivals, only=home)
-        held = holders(level, best, self.now, self.anchors) if self.capacity is self.now else ()
+        blocked = reason is Reason.COMPUTE_DOMAIN_BLOCKED
+        lacking = CHANNEL if blocked else GPU
+        held = holders(level, best, self.now, self.anchors, lacking) if self.capacity is self.now else ()
         search = Remedies(self.gang, self.now, self.capacity, self.anchors, SIDE_BUDGET)
         return Refusal(
             reason=reason,
@@ -138,7 +151,7 @@ class _Case:
             ways_out=search.find(binding.path, level, [near.domain for near in best], held),
             together=tuple(one.path for one in binding.groups) if binding.rivals else (),
             beside=binding.beside,
-            obstacles=self._obstacles(missing, best),
+            obstacles=self._channels(missing) if blocked else self._obstacles(missing, best),
             home=home or (),
             excluded=excluded,
             unlabelled=unlabelled,
@@ -149,6 +162,17 @@ class _Case:
         if not missing or any(near.fits for near in best):
             return ()
         return obstacles(missing[0].shape, self.capacity)
+
+    def _only_channels_lack(self) -> bool:
+        """Tell whether the gang would fit if nodes had channels for all its tasks."""
+        if not any(task.shape.amount(CHANNEL) for task in self.gang.all_tasks()):
+            return False
+        return self._fits(edits.mapped(self.gang, without_channel))
+
+    def _channels(self, missing: Sequence[Task]) -> tuple[tuple[str, int], ...]:
+        """Say of how many nodes, which would otherwise do, others have the channel."""
+        shape = next(task.shape for task in missing if task.shape.amount(CHANNEL))
+        return tuple(pair for pair in obstacles(shape, self.capacity) if pair[0] == NO_CHANNEL)
 
     def _home(self, group: Group) -> tuple[str, ...] | None:
         """Return the domain in which a required group already runs, if it does, in one."""

@@ -10,13 +10,18 @@ import numpy as np
 from coterie.gang.tree import Shape
 from coterie.placement.capacity import Capacity
 from coterie.placement.eligibility import eligible
+from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import PODS, Bools
+
+# How a node without a free NVLink channel is counted.
+NO_CHANNEL = f"too little {CHANNEL}"
 
 
 def obstacles(shape: Shape, capacity: Capacity) -> tuple[tuple[str, int], ...]:
     """Return what keeps one task of a shape off each node that cannot take it, most frequent first.
 
-    Each node is counted once, for the first of: taint, selector, exclusion, out of service, then resources by name.
+    Each node is counted once, for the first of: taint, selector, exclusion, out of service, then resources by name,
+    the NVLink channel last: a node that lacks more than that is not counted for it.
     """
     domains = capacity.domains
     cluster = domains.cluster
@@ -39,7 +44,7 @@ def obstacles(shape: Shape, capacity: Capacity) -> tuple[tuple[str, int], ...]:
     count("not selected", ~eligible(wanted, cluster, lift_transient=False)[domains.order])
     count("excluded", ~eligible(shape, cluster, lift_transient=False)[domains.order])
     count("out of service", ~capacity.usable)
-    for name, need in (*shape.requests, (PODS, 1)):
+    for name, need in sorted((*shape.requests, (PODS, 1)), key=lambda asked: asked[0] == CHANNEL):
         row = cluster.resource(name)
         short = capacity.free[row] < need if row >= 0 else np.ones(len(domains), dtype=bool)
         count(f"too little {name}", short)

@@ -66,6 +66,7 @@ class Refusal:
     obstacles: tuple[tuple[str, int], ...] = ()  # where not one task fits: what keeps it off how many nodes
     quota: tuple[int, int] = (0, 0)  # GPUs in use beside this gang, and the pool's limit
     leader: str = ""  # the gang that must be placed first
+    channels: bool = False  # it would fit if a node had more than one NVLink channel
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from coterie.backends.kai.traps import cluster_notices
 from coterie.errors import Notice
 from coterie.gang.tree import Gang
 from coterie.placement.capacity import Capacity
@@ -66,6 +67,7 @@ def _hidden(workload: Workload, domains: Domains) -> Iterator[Notice]:
             "HiddenFromScheduler",
             f"KAI does not see nodes that lack a level's label, so they were not used: {fold(hidden)}",
         )
+    yield from cluster_notices(domains.cluster, domains.topology)
 
 
 def _not_tiling(gang: Gang, empty: Capacity) -> Iterator[Notice]:

@@ -6,17 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from coterie.backends.kai import nvlink
 from coterie.errors import Fault, Notice, Place, SpecErrors
 from coterie.frontends.config import Pool
 from coterie.frontends.dynamo.model import GraphDeployment
 from coterie.frontends.dynamo.read import read_graph
 from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
+from coterie.frontends.grove.podcliqueset.nvlink import enrolled
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.topology import KINDS as TOPOLOGY_KINDS
 from coterie.frontends.grove.topology_set import Topologies, topologies_of
 from coterie.frontends.kubernetes import is_kubernetes, read_resources
 from coterie.frontends.workflow.lower import lower
-from coterie.frontends.workflow.read import Workflow, read_workflow
+from coterie.frontends.workflow.read import Workflow, located, read_workflow
 from coterie.planning.sets import PreparedSet, prepare_graph, prepare_set
 from coterie.planning.workload import Workload
 from coterie.topology.levels import Topology
@@ -92,9 +94,15 @@ def workload_for(written: Written, pool: Pool, known: Mapping[str, Topology], *,
     """Lower a workload of any kind for a pool; raise `SpecErrors` with every fault."""
     if isinstance(written.content, Workflow):
         lowered = lower(written.content, pool)
-        return Workload(written.name, written.kind, pool, lowered.gangs, lowered.needs, lowered.notices)
+        if faults := nvlink.label_faults(written.content, nvlink=pool.nvlink, pool=pool.name):
+            raise SpecErrors(located(faults, written.content.document))
+        wish = written.content.spec.labels.get(nvlink.LABEL)
+        return Workload(written.name, written.kind, pool, lowered.gangs, lowered.needs, lowered.notices, nvlink=wish)
     prepared = prepare(written, pool, known, configured=configured)
-    return Workload(written.name, written.kind, prepared.pool, prepared.lowered.gangs, {}, prepared.notices)
+    gangs, links = prepared.lowered.gangs, enrolled(prepared.pcs)
+    seats = ((task.clique, prepared.lowered.seats[task.name]) for gang in gangs for task in gang.all_tasks())
+    claiming = {clique: seat.clique.name for clique, seat in seats if seat.clique.name in links}
+    return Workload(written.name, written.kind, prepared.pool, gangs, {}, prepared.notices, claiming=claiming)
 
 
 def _collect(faults: list[Fault], read: Callable[[], T]) -> T | None:

@@ -17,7 +17,10 @@ from coterie.placement.refusal import Decision, Verdict
 from coterie.placement.whatif import Change, changed_capacity, changed_gang
 from coterie.planning.advice import notices_for
 from coterie.planning.concurrency import ancestors, peak
+from coterie.planning.foresight import Foresight
+from coterie.planning.nvlink import with_claims
 from coterie.planning.workload import Workload
+from coterie.topology.channels import with_channels
 from coterie.topology.cluster import GPU, PODS, Cluster, Ints
 from coterie.topology.domains import Domains
 
@@ -74,8 +77,13 @@ class Planner:
     _taken: Ints | None = field(default=None, init=False)
     _pools: Counter[str] = field(default_factory=Counter, init=False)  # GPUs taken so far, by pool
 
+    def __post_init__(self) -> None:
+        self.cluster = with_channels(self.cluster)
+
     def plan(self, workload: Workload, *, remember: bool = True) -> Plan:
         """Plan one workload; unless told otherwise, what it takes is gone for those planned after it."""
+        workload = with_claims(workload, self.cluster)
+        foresight = Foresight() if workload.pool.scheduler == "kai" else None
         domains = Domains.of(self.cluster, workload.pool.topology)
         before = ancestors(workload.needs)
         held: dict[str, Ints] = {}
@@ -84,7 +92,7 @@ class Planner:
             family = [self._changed(original, domains) for original in originals]
             done = before.get(family[0].name, frozenset())
             beside = {name: amounts for name, amounts in held.items() if name not in done}
-            for plan in self._plan_family(family, workload, domains, peak(beside, before)):
+            for plan in self._plan_family(family, workload, domains, peak(beside, before), foresight):
                 plans[plan.gang.name] = plan
                 if plan.decision.found:
                     held[plan.gang.name] = self._amounts(plan.gang, plan.decision.found, plan.survivors)
@@ -95,11 +103,17 @@ class Planner:
             self._pools[workload.pool.name] += _gpus(most, self.cluster)
         placed = [plan.gang for plan in ordered if plan.decision.found]
         survivors = sum(len(plan.survivors) for plan in ordered)
-        notices = (*workload.notices, *notices_for(workload, domains, placed, survivors))
+        foretold = foresight.notices() if foresight else ()
+        notices = (*workload.notices, *notices_for(workload, domains, placed, survivors), *foretold)
         return Plan(workload, domains, ordered, notices)
 
     def _plan_family(
-        self, family: Sequence[Gang], workload: Workload, domains: Domains, beside: Ints | None
+        self,
+        family: Sequence[Gang],
+        workload: Workload,
+        domains: Domains,
+        beside: Ints | None,
+        foresight: Foresight | None,
     ) -> Iterator[GangPlan]:
         survivors = {gang.name: self._survivors(workload.name, gang) for gang in family}
         now, empty = Capacity.now(domains), Capacity.empty(domains)
@@ -125,6 +139,9 @@ class Planner:
         }
         leader = family[0]
         for gang, decision in zip(family, decisions, strict=True):
+            if foresight and decision.found:
+                foresight.look(gang, now, survivors[gang.name])
+                now.give(-self._amounts(gang, decision.found, survivors[gang.name])[:, domains.order])
             outcomes = _outcomes(gang, positions if decision.found else {}, domains, leader)
             yield GangPlan(gang, decision, outcomes, survivors[gang.name])
 

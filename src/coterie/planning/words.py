@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from coterie.errors import Reason, did_you_mean
 from coterie.gang.tree import Gang, Path, Shape
+from coterie.placement.obstacles import NO_CHANNEL
 from coterie.placement.refusal import Nearest, Refusal, WayOut
 from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Uncordon
 from coterie.topology.cluster import CPU, GPU, MEMORY, Cluster
@@ -19,7 +20,9 @@ _OBSTACLES = {
     "too little nvidia.com/gpu": "too few GPUs",
     "too little cpu": "too little CPU",
     "too little pods": "no room for another pod",
+    NO_CHANNEL: "NVLink channel taken",
 }
+_WITH_OBSTACLES = {Reason.NO_CAPACITY, Reason.NEVER_FITS, Reason.COMPUTE_DOMAIN_BLOCKED}
 
 
 def count(number: int, word: str) -> str:
@@ -62,7 +65,9 @@ def group_name(path: Path) -> str:
 def message(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) -> str:
     """Return one sentence that says why a gang is not placed, with what keeps it off the nodes if none takes any."""
     said = _sentence(refusal, gang, topology, cluster)
-    if not refusal.obstacles or refusal.reason not in {Reason.NO_CAPACITY, Reason.NEVER_FITS}:
+    if refusal.channels and refusal.reason is Reason.NEVER_FITS:
+        said += "; each task with a claim to a ComputeDomain needs the NVLink channel of a node"
+    if not refusal.obstacles or refusal.reason not in _WITH_OBSTACLES:
         return said
     counted = (f"{count(number, 'node')}: {_OBSTACLES.get(what, what)}" for what, number in refusal.obstacles)
     return f"{said} ({'; '.join(counted)})"
@@ -94,6 +99,10 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
             return "its task fits on no node, not even on an empty one"
         case Reason.NEVER_FITS:
             return f"the empty cluster holds only {best.fits if best else 0} of {refusal.wanted} tasks"
+        case Reason.COMPUTE_DOMAIN_BLOCKED:
+            where = f"in one {level}" if level and not refusal.together else "now"
+            fits = f", and only {best.fits} of {refusal.wanted} find one {where}" if best else ""
+            return f"each task with a claim to a ComputeDomain needs the NVLink channel of a node{fits}"
         case Reason.GROUPS_CONFLICT:
             return f"{_groups(refusal)} fit alone, but not together"
         case Reason.NODES_UNLABELLED:

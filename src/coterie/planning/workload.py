@@ -12,7 +12,11 @@ from coterie.gang.tree import Gang
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Gangs of one document, in an order in which they can run, with what each waits for."""
+    """Gangs of one document, in an order in which they can run, with what each waits for.
+
+    `nvlink` is what a workflow itself says about NVLink. `claiming` are the cliques of tasks that have claims to a
+    ComputeDomain, with the names that the user gave them.
+    """
 
     name: str
     kind: str
@@ -20,3 +24,5 @@ class Workload:
     gangs: tuple[Gang, ...]
     needs: Mapping[str, frozenset[str]] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
+    nvlink: str | None = None
+    claiming: Mapping[str, str] = field(default_factory=dict)

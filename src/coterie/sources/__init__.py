@@ -11,8 +11,23 @@ from types import MappingProxyType
 from typing import Any
 
 from coterie.errors import Fault, Notice
-from coterie.topology.cluster import Cluster
+from coterie.topology.cluster import Cluster, Member
 from coterie.topology.levels import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class GangPod:
+    """A pod that names a PodGroup, on whatever node and in whatever phase; empty where it says nothing."""
+
+    namespace: str
+    name: str
+    pod_group: str
+    subgroup: str = ""
+    member: Member | None = None
+    attempt: str = ""
+    node: str = ""
+    phase: str = ""
+    terminating: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +36,8 @@ class Snapshot:
 
     `objects` are those in it that declare levels, as they stand there; `topologies` are the levels of those among them
     that are ClusterTopologies and right, by name, and `wrong_topologies` are the faults of the others.
+    `pod_groups` are KAI's PodGroups as they stand there, None where the source has none to give, and `gang_pods` are
+    all pods that name one.
     """
 
     cluster: Cluster
@@ -29,3 +46,5 @@ class Snapshot:
     objects: tuple[Mapping[str, Any], ...] = ()
     topologies: Mapping[str, Topology] = field(default_factory=lambda: MappingProxyType({}))
     wrong_topologies: Mapping[str, tuple[Fault, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    pod_groups: tuple[Mapping[str, Any], ...] | None = None
+    gang_pods: tuple[GangPod, ...] = ()

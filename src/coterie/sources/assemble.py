@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from coterie.errors import Fault, Notice, Place, SpecErrors
+from coterie.topology.channels import CHANNEL, with_channels
 from coterie.topology.cluster import Cluster, Member, Node, Pod
 from coterie.topology.quantity import LARGEST
 from coterie.topology.ranges import fold
@@ -67,6 +68,8 @@ def assemble(nodes: Sequence[Node], pods: Sequence[Pod], where: Place) -> Assemb
         notices.append(Notice("AmountLowered", f"absurdly large amounts of {', '.join(lowered)} were lowered", where))
 
     cluster = Cluster.of(nodes, placed)
+    if CHANNEL in cluster.resources:
+        cluster = with_channels(cluster)
     refuse(fault.at(where) for fault in _values(cluster))
     return Assembly(cluster, (*notices, *_overfull(cluster, where)))
 

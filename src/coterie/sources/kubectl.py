@@ -1,8 +1,8 @@
-"""The JSON of `kubectl get nodes,pods -A -o json`, with or without `clustertopologies`.
+"""The JSON of `kubectl get nodes,pods -A -o json`, with or without `clustertopologies`, `podgroups` and the like.
 
 Read are a v1 List with nodes and pods in any mixture, NodeList and PodList as the API itself answers them, and a single
 Node. Only the fields that placement needs are decoded; the rest of the bytes is skipped, not built. Objects that
-declare levels are kept as they are.
+declare levels, and KAI's PodGroups, are kept as they are; claims and slices say which NVLink channels are taken.
 
 A list of nothing but these is decoded in one pass. When that fails, because other kinds are in between or
 because something is wrong, a second and slower pass takes item by item and can say what and where.
@@ -17,20 +17,25 @@ from typing import Any
 import msgspec
 
 from coterie.errors import Fault, Notice, Place, SpecErrors
-from coterie.sources import Snapshot
+from coterie.sources import GangPod, Snapshot
 from coterie.sources.assemble import assemble, refuse, shortened
+from coterie.sources.claims import BareClaim, BareSlice, ClaimItem, SliceItem, with_claims
 from coterie.sources.jsonfaults import COMMAND, HINT, field_problem, not_a_list, not_json, utf8
 from coterie.sources.kubeobjects import (
     TOPOLOGIES,
     BareNode,
     BarePod,
+    BarePodGroup,
     BareTopology,
     ClusterTopologyBindingItem,
     ClusterTopologyItem,
     NodeItem,
+    PodGroupItem,
     PodItem,
     TopologyItem,
+    gang_pod_of,
     node_of,
+    pod_group_object,
     pod_of,
     topology_object,
 )
@@ -38,18 +43,27 @@ from coterie.topology.cluster import Node, Pod
 
 # Kinds that live beside nodes and pods in clusters such as these; leaving them out needs no word.
 _QUIET = frozenset(
-    {"PodGroup", "Queue", "BindRequest", "ComputeDomain", "ComputeDomainClique"}
-    | {"ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass"}
+    {"Queue", "BindRequest", "ComputeDomain", "ComputeDomainClique", "ResourceClaimTemplate", "DeviceClass"}
     | {"PodCliqueSet", "PodCliqueScalingGroup", "PodClique", "PodGang", "DynamoGraphDeployment"}
 )
 # What the items of a list are when they do not say it themselves.
 _LISTS = {"List": "", "NodeList": "Node", "PodList": "Pod"}
 
-_Item = BareNode | BarePod | BareTopology
+_Item = BareNode | BarePod | BareTopology | BarePodGroup | BareClaim | BareSlice
+_Tagged = (
+    NodeItem
+    | PodItem
+    | ClusterTopologyItem
+    | ClusterTopologyBindingItem
+    | TopologyItem
+    | PodGroupItem
+    | ClaimItem
+    | SliceItem
+)
 
 
 class _Mixture(msgspec.Struct, gc=False):
-    items: list[NodeItem | PodItem | ClusterTopologyItem | ClusterTopologyBindingItem | TopologyItem]
+    items: list[_Tagged]
     kind: str = ""
 
 
@@ -78,6 +92,11 @@ _KIND = msgspec.json.Decoder(_Kind)
 _NAMED = msgspec.json.Decoder(_Named)
 _NODE = msgspec.json.Decoder(BareNode)
 _POD = msgspec.json.Decoder(BarePod)
+_OTHERS: dict[str, msgspec.json.Decoder[BarePodGroup | BareClaim | BareSlice]] = {
+    "PodGroup": msgspec.json.Decoder(BarePodGroup),
+    "ResourceClaim": msgspec.json.Decoder(BareClaim),
+    "ResourceSlice": msgspec.json.Decoder(BareSlice),
+}
 _TOPOLOGIES = {kind: msgspec.json.Decoder(item) for kind, item in TOPOLOGIES.items()}
 
 
@@ -88,11 +107,25 @@ def read_kubectl(data: bytes, file: str) -> Snapshot:
     nodes: list[Node] = []
     pods: list[Pod] = []
     objects: list[dict[str, Any]] = []
+    groups: list[dict[str, Any]] = []
+    gang_pods: list[GangPod] = []
+    claims: list[BareClaim] = []
+    slices: list[BareSlice] = []
     pods_seen = 0
     faults: list[Fault] = []
     for item in items:
         if isinstance(item, BareTopology):
             objects.append(topology_object(item))
+            continue
+        if isinstance(item, BarePodGroup):
+            if (group := pod_group_object(item)) is not None:
+                groups.append(group)
+            continue
+        if isinstance(item, BareClaim):
+            claims.append(item)
+            continue
+        if isinstance(item, BareSlice):
+            slices.append(item)
             continue
         try:
             if isinstance(item, BareNode):
@@ -101,17 +134,26 @@ def read_kubectl(data: bytes, file: str) -> Snapshot:
                 pods_seen += 1
                 if (pod := pod_of(item)) is not None:
                     pods.append(pod)
+                if (member := gang_pod_of(item)) is not None:
+                    gang_pods.append(member)
         except ValueError as error:
             faults.append(Fault(f"{_title(item)}: {error}", place=where))
     refuse(faults)
     if not nodes:
         found = "only pods" if pods_seen else "neither nodes nor pods"
         raise SpecErrors([Fault(f"there are {found} in it, and a cluster needs nodes", hint=HINT, place=where)])
-    assembly = assemble(nodes, pods, where)
+    assembly = assemble(*with_claims(nodes, pods, claims, slices), where)
     if not pods_seen:
         lone = f"the snapshot has no pods, so every node counts as empty; with pods: {COMMAND}"
         notices = [*notices, Notice("NoPods", lone, where)]
-    return Snapshot(assembly.cluster, None, (*notices, *assembly.notices), tuple(objects))
+    return Snapshot(
+        assembly.cluster,
+        None,
+        (*notices, *assembly.notices),
+        tuple(objects),
+        pod_groups=tuple(groups),
+        gang_pods=tuple(gang_pods),
+    )
 
 
 def _items(data: bytes, where: Place) -> tuple[Sequence[_Item], list[Notice]]:
@@ -136,6 +178,8 @@ def _one_by_one(data: bytes, where: Place) -> tuple[list[_Item], list[Notice]]:
                 items.append(_NODE.decode(raw) if own == "Node" else _POD.decode(raw))
             elif own in _TOPOLOGIES:
                 items.append(_TOPOLOGIES[own].decode(raw))
+            elif own in _OTHERS:
+                items.append(_OTHERS[own].decode(raw))
             else:
                 ignored[own] += 1
         except (msgspec.ValidationError, UnicodeDecodeError) as error:

@@ -7,13 +7,17 @@ from typing import Any
 
 import msgspec
 
+from coterie.sources import GangPod
 from coterie.sources.assemble import GROUP_LABEL, TASK_LABEL, WORKFLOW_LABEL
+from coterie.sources.claims import PodClaim, names_channel
+from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import PODS, Member, Node, Pod, Taint
 from coterie.topology.podrequests import asked, pod_requests
 from coterie.topology.quantity import amount
 
 _CORDON = "node.kubernetes.io/unschedulable"
 _FINISHED = frozenset({"Succeeded", "Failed"})
+_KAI_GROUP = "scheduling.run.ai/"
 
 Quantities = dict[str, str | int | float]
 Amounts = dict[str, int]
@@ -74,6 +78,8 @@ class PodLabels(msgspec.Struct, gc=False):
     gang: str | None = msgspec.field(default=None, name="grove.io/podgang")
     clique: str | None = msgspec.field(default=None, name="grove.io/podclique")
     index: str | None = msgspec.field(default=None, name="grove.io/podclique-pod-index")
+    attempt: str | None = msgspec.field(default=None, name="coterie.dev/attempt")
+    subgroup: str | None = msgspec.field(default=None, name="kai.scheduler/subgroup-name")
 
     @property
     def member(self) -> Member | None:
@@ -86,9 +92,10 @@ class PodLabels(msgspec.Struct, gc=False):
 
 
 class PodAnnotations(msgspec.Struct, gc=False):
-    """The annotation by which the API shows a static pod."""
+    """The annotations by which the API shows a static pod, and KAI knows its gang."""
 
     mirror: str | None = msgspec.field(default=None, name="kubernetes.io/config.mirror")
+    pod_group: str | None = msgspec.field(default=None, name="pod-group-name")
 
 
 class OwnerReference(msgspec.Struct, gc=False):
@@ -132,6 +139,7 @@ class PodSpec(msgspec.Struct, gc=False, rename="camel"):
     init_containers: list[Container] | None = None
     overhead: Quantities | None = None
     resources: Resources | None = None
+    resource_claims: list[PodClaim] | None = None
 
 
 class PodStatus(msgspec.Struct, gc=False):
@@ -176,6 +184,18 @@ class TopologyItem(BareTopology, gc=False, tag_field="kind", tag="Topology"):
     """The levels that a scheduler knows. Several schedulers call theirs so."""
 
 
+class BarePodGroup(msgspec.Struct, gc=False, rename="camel"):
+    """A gang as its scheduler knows it. Several schedulers call theirs so; what KAI's says is read by who asks."""
+
+    api_version: msgspec.Raw = msgspec.Raw()
+    metadata: msgspec.Raw = msgspec.Raw()
+    spec: msgspec.Raw = msgspec.Raw()
+
+
+class PodGroupItem(BarePodGroup, gc=False, tag_field="kind", tag="PodGroup"):
+    """A PodGroup that says so itself."""
+
+
 TOPOLOGIES: Mapping[str, type[BareTopology]] = {
     "ClusterTopology": ClusterTopologyItem,
     "ClusterTopologyBinding": ClusterTopologyBindingItem,
@@ -185,12 +205,37 @@ TOPOLOGIES: Mapping[str, type[BareTopology]] = {
 
 def topology_object(item: BareTopology) -> dict[str, Any]:
     """Return an object that declares levels as plain data; bytes that are no text become replacement characters."""
-    parts = (("apiVersion", item.api_version), ("metadata", item.metadata), ("spec", item.spec))
     kind = next(kind for kind, found in TOPOLOGIES.items() if isinstance(item, found))
-    return {
-        "kind": kind,
-        **{name: msgspec.json.decode(bytes(raw).decode(errors="replace")) for name, raw in parts if raw},
-    }
+    return {"kind": kind, **_plain(item)}
+
+
+def pod_group_object(item: BarePodGroup) -> dict[str, Any] | None:
+    """Return a PodGroup of KAI's as plain data, None for those of others."""
+    found = {"kind": "PodGroup", **_plain(item)}
+    return found if str(found.get("apiVersion")).startswith(_KAI_GROUP) else None
+
+
+def gang_pod_of(item: BarePod) -> GangPod | None:
+    """Return a pod that names a PodGroup, finished or not; None for one that names none."""
+    meta, spec, labels = item.metadata, item.spec, item.metadata.labels or PodLabels()
+    if meta.annotations is None or not meta.annotations.pod_group:
+        return None
+    return GangPod(
+        namespace=meta.namespace,
+        name=meta.name,
+        pod_group=meta.annotations.pod_group,
+        subgroup=labels.subgroup or "",
+        member=labels.member,
+        attempt=labels.attempt or "",
+        node=(spec.node_name if spec else None) or "",
+        phase=(item.status.phase if item.status else None) or "",
+        terminating=meta.deletion_timestamp is not None,
+    )
+
+
+def _plain(item: BareTopology | BarePodGroup) -> dict[str, Any]:
+    parts = (("apiVersion", item.api_version), ("metadata", item.metadata), ("spec", item.spec))
+    return {name: msgspec.json.decode(bytes(raw).decode(errors="replace")) for name, raw in parts if raw}
 
 
 def node_of(item: BareNode) -> Node:
@@ -241,10 +286,11 @@ def pod_of(item: BarePod) -> Pod | None:
 
 
 def requests_of(spec: PodSpec) -> Amounts:
-    """Return what a pod holds, by Kubernetes' own rule."""
+    """Return what a pod holds, by Kubernetes' own rule, and the channel of its node if it has a claim to one."""
     resources = spec.resources
+    claimed = {CHANNEL: 1} if spec.resource_claims and names_channel(spec.resource_claims) else {}
     try:
-        return pod_requests(
+        return claimed | pod_requests(
             (_asked(container) for container in spec.containers or ()),
             ((_asked(container), container.restart_policy == "Always") for container in spec.init_containers or ()),
             (resources.requests, resources.limits) if resources else (None, None),

@@ -1,21 +1,22 @@
 """What KAI would not place although it fits, said before the gang is handed over, with changes that help.
 
-Every change that is offered has been put to the same rule, for every order in which KAI may take the pods.
+Every change that is offered has been put to the same rule. Pods are taken in the order that their labels say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
 from coterie.backends.kai.folding import Part, fold
+from coterie.backends.kai.mixing import turn
 from coterie.backends.kai.rule import Placed, Refused, Unknown, Why, kai_would_place
 from coterie.errors import Notice
 from coterie.gang import edits
 from coterie.gang.tree import Gang, Group, Task
 from coterie.placement.capacity import Capacity
-from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE
+from coterie.topology.cluster import STORAGE
 
 # How many changes that help are named at most.
 _OFFERED = 2
@@ -27,17 +28,14 @@ def kai_notices(gang: Gang, capacity: Capacity, running: Mapping[str, str] | Non
     `running` has the nodes of tasks that run already.
     """
 
-    def answers(asked: Gang) -> Iterator[Placed | Refused | Unknown]:
-        for root in _orders(fold(asked, capacity.domains.topology)):
-            yield kai_would_place(root, capacity, running=running)
+    def answer(asked: Gang) -> Placed | Refused | Unknown:
+        return kai_would_place(_ordered(fold(asked, capacity.domains.topology)), capacity, running=running)
 
-    refused = next((answer for answer in answers(gang) if isinstance(answer, Refused)), None)
-    if refused is None:
+    refused = answer(gang)
+    if not isinstance(refused, Refused):
         return []
     works = (
-        words
-        for words, changed in _changes(gang, refused.part, capacity)
-        if all(isinstance(answer, Placed) for answer in answers(changed))
+        words for words, changed in _changes(gang, refused.part, capacity) if isinstance(answer(changed), Placed)
     )
     helps = list(islice(works, _OFFERED))
     advice = f"what helps: {', or '.join(helps)}" if helps else "it starts when more is free"
@@ -45,21 +43,9 @@ def kai_notices(gang: Gang, capacity: Capacity, running: Mapping[str, str] | Non
     return [Notice("KaiWouldWait", message)]
 
 
-def _orders(root: Part) -> Iterator[Part]:
-    """Yield a PodGroup with its pods as listed, and with the largest first and last where sizes differ."""
-    yield _ordered(root, lambda task: (not task.needed,))
-    if any(_mixed(leaf) for leaf, _ in root.walk() if leaf.tasks):
-        yield _ordered(root, lambda task: (not task.needed, *(-amount for amount in _size(task))))
-        yield _ordered(root, lambda task: (not task.needed, *_size(task)))
-
-
-def _ordered(part: Part, key: Callable[[Task], tuple[int, ...]]) -> Part:
-    parts = tuple(_ordered(below, key) for below in part.parts)
-    return replace(part, parts=parts, tasks=tuple(sorted(part.tasks, key=key)))
-
-
-def _size(task: Task) -> tuple[int, ...]:
-    return tuple(task.shape.amount(name) for name in (GPU, CPU, MEMORY))
+def _ordered(part: Part) -> Part:
+    parts = tuple(map(_ordered, part.parts))
+    return replace(part, parts=parts, tasks=tuple(sorted(part.tasks, key=turn)))
 
 
 def _mixed(part: Part) -> bool:

@@ -8,22 +8,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from coterie.backends.kai.record import ANNOTATION
 from coterie.backends.writing import Manifest
 from coterie.errors import Fault, Notice
-from coterie.frontends.workflow.rules import Team
+from coterie.frontends.text import Path
 
 # All annotations of an object together. `kubectl apply` keeps a copy of the object in one, unless the server applies.
 MOST_ANNOTATED = 256 << 10
 
 
-def limit_faults(manifests: Sequence[Manifest], teams: Mapping[str, Team]) -> Iterator[Fault]:
-    """Yield the groups whose constraint tree is too large to be kept with them."""
+def limit_faults(manifests: Sequence[Manifest], owners: Mapping[str, tuple[str, Path]]) -> Iterator[Fault]:
+    """Yield the groups whose constraint tree is too large to be kept with them.
+
+    `owners` has the name of each PodGroup's group, and the path to where it is written.
+    """
     for manifest in manifests:
         if manifest["kind"] == "PodGroup":
             size = len(manifest["metadata"]["annotations"][ANNOTATION])
             if size > MOST_ANNOTATED:
-                team = teams[manifest["metadata"]["name"]]
-                message = f'group "{team.name}" is too large: the record of its constraints has {size:,} bytes'
+                name, path = owners[manifest["metadata"]["name"]]
+                message = f'group "{name}" is too large: the record of its constraints has {size:,} bytes'
                 hint = f"At most {MOST_ANNOTATED:,} are allowed; shorter task names help, or several groups."
-                yield Fault(message, path=(*team.path, "name"), hint=hint)
+                yield Fault(message, path=path, hint=hint)
 
 
 def limit_notices(manifests: Sequence[Manifest]) -> Iterator[Notice]:

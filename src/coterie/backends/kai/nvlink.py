@@ -7,6 +7,7 @@ overrules that, "true" for all groups with GPUs, "false" for none.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from coterie.errors import Fault, Notice
@@ -64,6 +65,17 @@ def decide(gang: Gang, wish: str | None, cluster: Cluster | None) -> Decision:
             )
             return Decision(wanted=False, notice=Notice("NoComputeDomain", message))
     return Decision(wanted=True)
+
+
+def claim_notices(shapes: Mapping[str, Shape], cluster: Cluster) -> Iterator[Notice]:
+    """Warn of cliques, by name, whose pods have claims though several of them would fit on a node."""
+    for clique, shape in shapes.items():
+        if (larger := _larger(shape, cluster)) is not None:
+            message = (
+                f'each pod of clique "{clique}" takes a node for itself, because it has a claim to a ComputeDomain: it '
+                f"asks for {shape.amount(GPU)} GPUs and nodes such as {larger[0]} have {larger[1]}"
+            )
+            yield Notice("NodesNotShared", message)
 
 
 def _larger(shape: Shape, cluster: Cluster) -> tuple[str, int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from coterie.backends.kai.folding import Constraint, Part, needed
 from coterie.backends.kai.metadata import MANAGED, Scene
@@ -70,11 +70,16 @@ def pod_group(scene: Scene, gang: Gang, root: Part) -> Manifest:
 
 def compute_domain(scene: Scene, group: str) -> Manifest:
     """Return the ComputeDomain of a group; its driver makes the claim template that the pods name."""
+    return channel(scene.metadata(scene.gang(group), group), claim_template(scene, group))
+
+
+def channel(metadata: Manifest, template: str) -> Manifest:
+    """Return a ComputeDomain that grows with its pods, and the name of the claim template its driver is to make."""
     return {
         "apiVersion": "resource.nvidia.com/v1beta1",
         "kind": "ComputeDomain",
-        "metadata": scene.metadata(scene.gang(group), group),
-        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": claim_template(scene, group)}}},
+        "metadata": metadata,
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": template}}},
     }
 
 
@@ -86,15 +91,17 @@ def claim_template(scene: Scene, group: str) -> str:
 def service(scene: Scene, group: str) -> Manifest:
     """Return the headless Service through which tasks find the hosts of a group, also before they are ready."""
     own = scene.labels(group)
+    selector = {key: own[key] for key in own if key.startswith("coterie.dev/")}
+    return headless(scene.metadata(scene.gang(group), group), selector)
+
+
+def headless(metadata: Manifest, selector: Mapping[str, str], *, publish: bool = True) -> Manifest:
+    """Return a Service that gives pods names, before they are ready too if that is to be published."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": scene.metadata(scene.gang(group), group),
-        "spec": {
-            "clusterIP": "None",
-            "publishNotReadyAddresses": True,
-            "selector": {key: own[key] for key in own if key.startswith("coterie.dev/")},
-        },
+        "metadata": metadata,
+        "spec": {"clusterIP": "None", "publishNotReadyAddresses": publish, "selector": dict(selector)},
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from coterie.backends.kai.metadata import ATTEMPT, TASK, Scene
+from coterie.backends.kai.mixing import PRIORITY
 from coterie.backends.kai.objects import CLAIM, claim_template
 from coterie.backends.names import label_value
 from coterie.backends.writing import Manifest
@@ -32,7 +33,10 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Where in its gang a pod belongs; `subgroup` is empty when the PodGroup has none."""
+    """Where in its gang a pod belongs; `subgroup` is empty when the PodGroup has none.
+
+    Pods of the highest `priority` are placed first; without one KAI takes them in any order.
+    """
 
     group: str
     subgroup: str
@@ -40,10 +44,11 @@ class Seat:
     found_by_name: bool
     attempt: int
     exec_timeout: int | None
+    priority: int | None = None
 
-    def within(self, subgroup: str) -> Seat:
-        """Return the seat in a subgroup of the gang."""
-        return replace(self, subgroup=subgroup)
+    def within(self, subgroup: str, priority: int | None = None) -> Seat:
+        """Return a seat in a subgroup of the gang."""
+        return replace(self, subgroup=subgroup, priority=priority)
 
 
 def hostname(task: str) -> str:
@@ -59,6 +64,7 @@ def pod(scene: Scene, task: Task, seat: Seat, work: Work) -> Manifest:
         ATTEMPT: str(seat.attempt),
         **scene.queue_labels(),
         **({"kai.scheduler/subgroup-name": seat.subgroup} if seat.subgroup else {}),
+        **({PRIORITY: str(seat.priority)} if seat.priority is not None else {}),
     }
     return {
         "apiVersion": "v1",
@@ -81,7 +87,7 @@ def _spec(scene: Scene, task: Task, seat: Seat, work: Work) -> Manifest:
         "activeDeadlineSeconds": seat.exec_timeout,
         "nodeSelector": dict(shape.selector),
         "affinity": _affinity(shape),
-        "tolerations": [_toleration(found) for found in shape.tolerations],
+        "tolerations": [toleration(found) for found in shape.tolerations],
         "resourceClaims": [{"name": CLAIM, "resourceClaimTemplateName": claim_template(scene, seat.group)}] * claims,
     }
     return {
@@ -172,7 +178,8 @@ def _affinity(shape: Shape) -> Manifest:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
 
-def _toleration(found: Toleration) -> Manifest:
+def toleration(found: Toleration) -> Manifest:
+    """Return a toleration as pods have it."""
     return {
         **({"key": found.key} if found.key else {}),
         "operator": found.operator,

@@ -11,8 +11,9 @@ from coterie.backends.kai.files import Shelf, contents_of
 from coterie.backends.kai.folding import Part, fold
 from coterie.backends.kai.limits import limit_faults, limit_notices
 from coterie.backends.kai.metadata import Scene
+from coterie.backends.kai.mixing import mix, priorities
 from coterie.backends.kai.tokens import Filling, Values, uuid_of
-from coterie.backends.kai.traps import cluster_notices, gang_notices
+from coterie.backends.kai.traps import cluster_notices, gang_notices, merge_faults
 from coterie.backends.writing import Manifest
 from coterie.errors import Fault, NotFound, Notice, SpecErrors
 from coterie.frontends.config import Pool
@@ -80,11 +81,16 @@ def render(workflow: Workflow, lowered: Lowered, pool: Pool, ask: Ask) -> Render
             linked = nvlink.decide(gang, wish, ask.cluster) if pool.nvlink else nvlink.Decision(wanted=False)
             named = any(member.name in called for member in team.members)
             seat = pods.Seat(gang.name, "", linked.wanted, named, ask.attempt, lowered.exec_timeout)
-            root = fold(gang, pool.topology)
-            manifests += _gang(scene, gang, root, seat, prepared[team.name])
-            warnings = [*([linked.notice] if linked.notice else []), *gang_notices(gang, root)]
+            mixed = mix(gang, pool.topology, ask.cluster)
+            root = fold(mixed.gang, pool.topology)
+            manifests += _gang(scene, mixed.gang, root, seat, prepared[team.name])
+            warnings = [notice for notice in (linked.notice, mixed.notice) if notice]
+            warnings += gang_notices(mixed.gang, root)
             notices += [notice.at(lowered.group_places[team.name]) for notice in warnings]
-    faults.extend(limit_faults(manifests, {scene.gang(team.name): team for team in workflow.teams}))
+            if ask.cluster is not None:
+                faults.extend(merge_faults(gang.name, root, ask.cluster, pool.topology, (*team.path, "name")))
+    owners = {scene.gang(team.name): (team.name, (*team.path, "name")) for team in workflow.teams}
+    faults.extend(limit_faults(manifests, owners))
     if faults:
         raise SpecErrors(located(faults, workflow.document))
     return Rendered(tuple(manifests), (*notices, *limit_notices(manifests)))
@@ -98,8 +104,10 @@ def _gang(scene: Scene, gang: Gang, root: Part, seat: pods.Seat, prepared: _Prep
         yield objects.service(scene, gang.name)
     yield from prepared.shelf.manifests.values()
     homes = {task.name: part.name for part, _ in root.walk() for task in part.tasks}
+    order = priorities(gang.all_tasks())
     for task in gang.all_tasks():
-        yield pods.pod(scene, task, seat.within(homes[task.name]), prepared.works[task.name])
+        own = seat.within(homes[task.name], order.get(task.name))
+        yield pods.pod(scene, task, own, prepared.works[task.name])
 
 
 def _chosen(workflow: Workflow, groups: Sequence[str]) -> set[str]:

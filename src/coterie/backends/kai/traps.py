@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from coterie.backends.kai.folding import Part, is_bound, size
-from coterie.errors import Notice
+from coterie.backends.kai.mixing import counted_by_largest
+from coterie.errors import Fault, Notice
+from coterie.frontends.text import Path
 from coterie.gang.tree import Gang
-from coterie.topology.cluster import CPU, GPU, MEMORY, Cluster
+from coterie.topology.cluster import GPU, Cluster
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
 
 
 def gang_notices(gang: Gang, root: Part) -> Iterator[Notice]:
     """Yield what may keep a gang pending although it fits."""
-    mixed = next((part for part, _ in root.walk() if part.constraint and _mixed(part)), None)
+    mixed = next((part for part, _ in root.walk() if part.constraint and counted_by_largest(part)), None)
     if mixed is not None:
         amounts = sorted({task.shape.amount(GPU) for task in mixed.all_tasks()}, reverse=True)
         sizes = f" ({', '.join(map(str, amounts))} GPUs)" if len(amounts) > 1 else ""
@@ -36,24 +39,46 @@ def gang_notices(gang: Gang, root: Part) -> Iterator[Notice]:
 
 def cluster_notices(cluster: Cluster, topology: Topology) -> Iterator[Notice]:
     """Yield domains of a cluster that KAI takes for one, because it joins label values with dots."""
+    for merged in _merged(cluster, topology):
+        yield Notice("DomainsMerged", f"{merged}; choose values without them")
+
+
+def merge_faults(gang: str, root: Part, cluster: Cluster, topology: Topology, path: Path) -> Iterator[Fault]:
+    """Yield why a gang cannot be handed to KAI: what is required would not hold where it takes two domains for one."""
+    looked_at = set()
+    for part, _ in root.walk():
+        if part.constraint.required is not None:
+            first = topology.index(part.constraint.required)
+            last = topology.index(part.constraint.preferred or part.constraint.required)
+            looked_at |= set(topology.names[first : last + 1])
+    for merged in _merged(cluster, topology):
+        if merged.level in looked_at:
+            message = f'what group "{gang}" requires might not hold: {merged}'
+            yield Fault(message, path=path, hint="Label the nodes with values without dots, or prefer the level.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """Two domains that KAI takes for one."""
+
+    level: str
+    one: tuple[str, ...]
+    other: tuple[str, ...]
+
+    def __str__(self) -> str:
+        names = f"the {self.level} {'/'.join(self.one)} and the {self.level} {'/'.join(self.other)}"
+        return f"KAI takes {names} for one: it joins label values with dots"
+
+
+def _merged(cluster: Cluster, topology: Topology) -> Iterator[_Merged]:
+    """Yield the first two such domains of each level."""
     for level, tier in zip(topology.levels, Domains.of(cluster, topology).tiers, strict=True):
         seen: dict[str, tuple[str, ...]] = {}
         for values in tier.values:
             other = seen.setdefault(".".join(values), values)
             if other != values:
-                yield Notice(
-                    "DomainsMerged",
-                    f"KAI takes the {level.name} {'/'.join(other)} and the {level.name} {'/'.join(values)} for one: it "
-                    "joins label values with dots; choose values without them",
-                )
+                yield _Merged(level.name, other, values)
                 break
-
-
-def _mixed(part: Part) -> bool:
-    """Tell whether tasks differ that KAI counts by the largest: those that all use GPUs and the like, or none does."""
-    requests = {task.shape.requests for task in part.all_tasks()}
-    kinds = {frozenset(name for name, _ in found) - {CPU, MEMORY} for found in requests}
-    return len(requests) > 1 and len(kinds) == 1
 
 
 def _where(gang: Gang, part: Part) -> str:

@@ -10,7 +10,7 @@ The rule is greedy and looks at sums before it looks at nodes, so it can leave a
 4. Pods above a leaf's minimum come one by one when all minima are met; the first that finds no room ends it.
 
 `kai_would_place` says how that ends for one PodGroup in an idle queue. It leaves out fractions of GPUs, MIG slices,
-device claims, host ports and volumes, and takes what terminating pods hold for used.
+claims to devices other than NVLink channels, host ports and volumes, and takes what terminating pods hold for used.
 """
 
 from coterie.backends.kai.rule.answers import Placed, Refused, Unknown, Why

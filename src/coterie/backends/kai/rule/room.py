@@ -11,6 +11,7 @@ from coterie.backends.kai.rule.tree import Nodes
 from coterie.gang.tree import Shape, Task
 from coterie.placement.capacity import Capacity
 from coterie.placement.eligibility import eligible
+from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import CPU, GPU, MEMORY, PODS, STORAGE, Bools, Ints
 
 Floats = npt.NDArray[np.float64]
@@ -24,7 +25,10 @@ _NO_GPUS = 10.0
 
 
 class Room:
-    """Free amounts as [resource, node], changed by `take` and put back by `give`."""
+    """Free amounts as [resource, node], changed by `take` and put back by `give`.
+
+    The NVLink channel that a claim takes counts on nodes only: KAI does not look at claims when it looks at domains.
+    """
 
     def __init__(self, capacity: Capacity, tasks: Iterable[Task]) -> None:
         cluster, order = capacity.domains.cluster, capacity.domains.order
@@ -67,7 +71,7 @@ class Room:
         Processors and memory do not matter here. Where some ask for a resource and some do not, only sums are compared.
         """
         needs = np.array([self.need(task) for task in tasks]) > 0
-        kinds = [row for name, row in self._row.items() if name not in (CPU, MEMORY)]
+        kinds = [row for name, row in self._row.items() if name not in (CPU, MEMORY, CHANNEL)]
         return bool((needs[:, kinds] == needs[0, kinds]).all())
 
     def pods_per_node(self, tasks: Sequence[Task]) -> Ints:
@@ -78,7 +82,7 @@ class Room:
         matter yet: a cordoned or tainted one counts too.
         """
         largest = np.max([self.need(task) for task in tasks], axis=0)
-        rows = np.flatnonzero(largest)
+        rows = np.array([row for row in np.flatnonzero(largest) if self.resources[row] != CHANNEL])
         if rows.tolist() == [self._row[PODS]]:
             return np.full(len(self.names), len(tasks), dtype=np.int64)
         counts: Ints = (self.free[rows] // largest[rows, None]).min(axis=0)
@@ -99,7 +103,7 @@ class Room:
         shares = np.zeros(count)
         for row in np.flatnonzero(wanted).tolist():
             name = self.resources[row]
-            if name == PODS:
+            if name in (PODS, CHANNEL):
                 continue
             unit = 1000 if name in (CPU, STORAGE) else 1
             free = np.bincount(domains, weights=self.free[row, nodes], minlength=count)

@@ -1,0 +1,134 @@
+"""Claims to NVLink channels: which pods have one, and which nodes have one to give.
+
+Where a snapshot has the ResourceClaims and ResourceSlices of NVIDIA's driver, they say it. Otherwise a pod's claims are
+known by their names: Coterie's, Grove's, and those of the driver's own examples.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from coterie.topology.channels import CHANNEL, DRIVER
+from coterie.topology.cluster import Node, Pod
+
+_NAMES = frozenset({"compute-domain", "mnnvl-claim"})
+_TEMPLATES = re.compile(r"(.*-)?channel(-\d+)?")
+_DEVICE = "channel"
+
+
+class PodClaim(msgspec.Struct, gc=False, rename="camel"):
+    """A claim that a pod names."""
+
+    name: str = ""
+    resource_claim_template_name: str | None = None
+
+
+class _Meta(msgspec.Struct, gc=False):
+    namespace: str = "default"
+
+
+class _Result(msgspec.Struct, gc=False):
+    driver: str = ""
+    device: str = ""
+
+
+class _Devices(msgspec.Struct, gc=False):
+    results: list[_Result] | None = None
+
+
+class _Allocation(msgspec.Struct, gc=False):
+    devices: _Devices | None = None
+
+
+class _Consumer(msgspec.Struct, gc=False):
+    resource: str = ""
+    name: str = ""
+
+
+class _Status(msgspec.Struct, gc=False, rename="camel"):
+    allocation: _Allocation | None = None
+    reserved_for: list[_Consumer] | None = None
+
+
+class BareClaim(msgspec.Struct, gc=False):
+    """A claim, what it was given, and who uses it."""
+
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    status: _Status | None = None
+
+
+class _Device(msgspec.Struct, gc=False):
+    name: str = ""
+
+
+class _SliceSpec(msgspec.Struct, gc=False, rename="camel"):
+    driver: str = ""
+    node_name: str = ""
+    devices: list[_Device] | None = None
+
+
+class BareSlice(msgspec.Struct, gc=False):
+    """Devices that a driver has on a node."""
+
+    spec: _SliceSpec | None = None
+
+
+class ClaimItem(BareClaim, gc=False, tag_field="kind", tag="ResourceClaim"):
+    """A claim that says so itself."""
+
+
+class SliceItem(BareSlice, gc=False, tag_field="kind", tag="ResourceSlice"):
+    """A slice that says so itself."""
+
+
+def names_channel(claims: Iterable[PodClaim] | None) -> bool:
+    """Tell whether one of a pod's claims is, by its name, one to a channel."""
+    return any(
+        claim.name in _NAMES or _TEMPLATES.fullmatch(claim.resource_claim_template_name or "") for claim in claims or ()
+    )
+
+
+def channel_users(claims: Iterable[BareClaim]) -> frozenset[str]:
+    """Return the pods for which a channel is reserved, as `namespace/name`."""
+    return frozenset(
+        f"{claim.metadata.namespace}/{user.name}"
+        for claim in claims
+        if claim.status and _is_channel(claim.status)
+        for user in claim.status.reserved_for or ()
+        if user.resource == "pods"
+    )
+
+
+def channel_nodes(slices: Iterable[BareSlice]) -> frozenset[str]:
+    """Return the nodes that have a channel to give."""
+    return frozenset(
+        found.spec.node_name
+        for found in slices
+        if found.spec
+        and found.spec.driver == DRIVER
+        and any(device.name.startswith(_DEVICE) for device in found.spec.devices or ())
+    )
+
+
+def with_claims(
+    nodes: Sequence[Node], pods: Sequence[Pod], claims: Iterable[BareClaim], slices: Iterable[BareSlice]
+) -> tuple[list[Node], list[Pod]]:
+    """Return nodes and pods with the channels that they have to give, and hold."""
+    giving, users = channel_nodes(slices), channel_users(claims)
+    return (
+        [
+            replace(node, allocatable={**node.allocatable, CHANNEL: 1}) if node.name in giving else node
+            for node in nodes
+        ],
+        [replace(pod, requests={**pod.requests, CHANNEL: 1}) if pod.name in users else pod for pod in pods],
+    )
+
+
+def _is_channel(status: _Status) -> bool:
+    devices = status.allocation.devices if status.allocation else None
+    results = (devices.results if devices else None) or ()
+    return any(result.driver == DRIVER and result.device.startswith(_DEVICE) for result in results)
