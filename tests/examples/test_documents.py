@@ -12,6 +12,9 @@ from coterie.cli.app import app
 from coterie.cli.codes import Exit
 from coterie.errors import Reason
 from coterie.frontends import config_model
+from coterie.frontends.dynamo import versions
+from coterie.frontends.grove import topology_model
+from coterie.frontends.grove.podcliqueset import manifest
 from coterie.frontends.schema import Spec, named_fields
 from coterie.frontends.workflow import model
 from coterie.sources import clusterfile, inuse
@@ -52,6 +55,20 @@ _CONFIG_SECTIONS: dict[str, type[Spec]] = {
     "GPU quotas": config_model.GpuQuotaModel,
     "Tolerations": config_model.TolerationModel,
     "Platforms": config_model.PlatformModel,
+}
+_TOPOLOGY_SECTIONS: dict[str, type[Spec]] = {
+    "ClusterTopology": topology_model.TopologySpec,
+    "ClusterTopologyBinding": topology_model.BindingSpec,
+    "Levels": topology_model.LevelModel,
+    "References": topology_model.ReferenceModel,
+}
+_SET_SECTIONS: dict[str, type[Spec]] = {
+    "Topology constraints": manifest.ConstraintModel,
+    "Spec": manifest.SetSpecModel,
+    "Template": manifest.TemplateModel,
+    "Cliques": manifest.CliqueModel,
+    "Clique spec": manifest.CliqueSpecModel,
+    "Scaling groups": manifest.GroupModel,
 }
 
 
@@ -136,12 +153,25 @@ def test_the_index_of_reasons_links_every_page() -> None:
     [
         *(("workflow-spec.md", title, spec) for title, spec in _WORKFLOW_SECTIONS.items()),
         *(("pool-configuration.md", title, spec) for title, spec in _CONFIG_SECTIONS.items()),
+        *(("cluster-topology.md", title, spec) for title, spec in _TOPOLOGY_SECTIONS.items()),
+        *(("podcliqueset.md", title, spec) for title, spec in _SET_SECTIONS.items()),
+        ("graph-deployment.md", "Components", versions.Component),
     ],
 )
 def test_a_section_lists_the_fields_of_its_model_and_no_others(document: str, title: str, spec: type[Spec]) -> None:
     text = (ROOT / "docs" / document).read_text(encoding="utf-8")
 
     assert _rows(_section(text, title)) == set(named_fields(spec))
+
+
+def test_the_fields_of_both_versions_of_a_graph_deployment_are_documented() -> None:
+    text = (ROOT / "docs/graph-deployment.md").read_text(encoding="utf-8")
+    graph = {**named_fields(versions.BetaSpec), **named_fields(versions.AlphaSpec)}
+    service, shared = set(named_fields(versions.Service)), set(named_fields(versions.Shared))
+
+    assert _rows(_section(text, "The graph")) == set(graph)
+    assert _rows(_section(text, "Services")) == service - shared
+    assert all(f"`{field}`" in _section(text, "Services") for field in shared)
 
 
 def test_every_model_has_a_section() -> None:
@@ -156,11 +186,21 @@ def test_every_model_has_a_section() -> None:
     assert documented == there
 
 
-@pytest.mark.parametrize("command", ["plan", "explain", "check", "map", "fit", "render"])
+def _commands() -> dict[str, typer.core.TyperCommand]:
+    found: dict[str, typer.core.TyperCommand] = getattr(typer.main.get_command(app), "commands")  # noqa: B009 - typer hides the type of its groups
+    return found
+
+
+def test_the_reference_has_the_help_of_every_command() -> None:
+    text = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
+
+    assert set(re.findall(r"^\$ coterie (\w+) --help$", text, re.MULTILINE)) == set(_commands())
+
+
+@pytest.mark.parametrize("command", ["plan", "validate", "explain", "check", "map", "fit", "render"])
 def test_the_options_of_a_command_are_documented_and_those_documented_exist(command: str) -> None:
     section = _section((ROOT / "docs/cli.md").read_text(encoding="utf-8"), f"coterie {command}")
-    commands = getattr(typer.main.get_command(app), "commands")  # noqa: B009 - typer hides the type of its groups
-    real = {option for parameter in commands[command].params for option in parameter.opts if option.startswith("--")}
+    real = {option for parameter in _commands()[command].params for option in parameter.opts if option.startswith("--")}
 
     assert set(_OPTION.findall(section)) == real
 

@@ -31,6 +31,18 @@ workflow:
   - name: training
     tasks: [{name: worker, image: i, command: [train], inputs: [{task: fetch}]}]
 """
+SERVE = """
+apiVersion: grove.io/v1alpha1
+kind: PodCliqueSet
+metadata: {name: serve, labels: {kai.scheduler/queue: inference}}
+spec:
+  replicas: 1
+  template:
+    topologyConstraint: {topologyName: hall-a, pack: {required: rack}}
+    cliques:
+    - name: worker
+      spec: {roleName: worker, replicas: 1, podSpec: {containers: [{name: engine, image: "example.com/engine:2.3.0"}]}}
+"""
 KUBECTL = '#!/bin/sh\ncase "$1" in get) cat "$SNAPSHOT" ;; apply) cat > /dev/null ;; esac\n'
 
 
@@ -42,7 +54,13 @@ def snapshot() -> str:
         "metadata": {"name": "n1", "labels": labels},
         "status": {"allocatable": {"nvidia.com/gpu": "8", "cpu": "64", "memory": "1Ti", "pods": "110"}},
     }
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [node]})
+    topology = {
+        "kind": "ClusterTopology",
+        "apiVersion": "grove.io/v1alpha1",
+        "metadata": {"name": "hall-a"},
+        "spec": {"levels": [{"domain": key.rpartition("/")[2], "key": key} for key in labels]},
+    }
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [node, topology]})
 
 
 def program(file: Path, text: str) -> None:
@@ -60,6 +78,7 @@ def test_a_shell_block_runs(block: str, tmp_path: Path) -> None:
     program(tmp_path / "bin" / "kubectl", KUBECTL)
     program(tmp_path / "bin" / "coterie", f'#!/bin/sh\nexec "{sys.executable}" -m coterie "$@"\n')
     (tmp_path / "train.yaml").write_text(TRAIN, encoding="utf-8")
+    (tmp_path / "serve.yaml").write_text(SERVE, encoding="utf-8")
     (tmp_path / "snapshot.json").write_text(snapshot(), encoding="utf-8")
     (tmp_path / "coterie.yaml").write_text((ROOT / "examples" / "coterie.yaml").read_text("utf-8"), encoding="utf-8")
     answers = tmp_path / "answers.json"

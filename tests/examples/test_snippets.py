@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from coterie.frontends.config import read_config
-from coterie.frontends.text import load
+from coterie.frontends.kubernetes import is_kubernetes, read_resources
+from coterie.frontends.text import documents
 from coterie.frontends.workflow.read import read_workflow
+from coterie.planning.documents import read_documents
 from coterie.planning.inputs import read_snapshot
 
 ROOT = Path(__file__).parents[2]
@@ -31,8 +33,14 @@ def test_a_snippet_is_accepted_by_the_reader_it_is_for(text: str) -> None:
         assert "workflow:" in text
         read_workflow(text.encode(), "snippet.yaml")
         return
-    data = load(text, "snippet.yaml").data
-    assert data
+    if is_kubernetes(text.encode()):
+        if read_resources(text.encode(), "snippet.yaml").resources:
+            read_documents(text.encode(), "snippet.yaml")
+        return
+    parts = [document.data for document in documents(text, "snippet.yaml")]
+    assert parts
+    assert all(parts)
+    data = parts[0]
     keys = set(data) if isinstance(data, dict) else set()
     if "workflow" in keys and {"tasks", "groups"} & set(data["workflow"]):
         assert read_workflow(text.encode(), "snippet.yaml").teams

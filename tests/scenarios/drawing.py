@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import CPU, GPU, PODS, Cluster, Node, Pod, Taint
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
@@ -31,7 +32,7 @@ LABELS = {
 }
 _CELL = re.compile(r"(?:(\d+)x)?(\d+|\.)(?::([^!*]+))?([!*]*)")
 _TOKEN = re.compile(r"\[[^\]]*\]|[^\s\[\]]+")
-_UNITS = {"gpu": (GPU, 1), "cpu": (CPU, 1000), "pods": (PODS, 1)}
+UNITS = {"gpu": (GPU, 1), "cpu": (CPU, 1000), "pods": (PODS, 1), "channel": (CHANNEL, 1)}
 _CPUS = 64_000
 _LONG_RUN = 5
 
@@ -150,7 +151,7 @@ def _described(node: Node, words: Sequence[str]) -> Node:
             name, _, effect = value.partition(":")
             taints.append(Taint(name, "", effect or "NoSchedule"))
         else:
-            resource, unit = _UNITS[key]
+            resource, unit = UNITS[key]
             allocatable[resource] = int(value) * unit
     return replace(node, allocatable=allocatable, taints=tuple(taints))
 
@@ -160,7 +161,7 @@ def _pod(words: Sequence[str]) -> Pod:
     requests = {}
     for word in rest:
         if "=" in word:
-            resource, unit = _UNITS[word.partition("=")[0]]
+            resource, unit = UNITS[word.partition("=")[0]]
             requests[resource] = int(word.partition("=")[2]) * unit
     return Pod(f"{owner}@{node}", node, requests, owner, daemon="daemon" in rest, terminating="terminating" in rest)
 

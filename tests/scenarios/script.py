@@ -11,25 +11,30 @@ question, a line `----` and the answer. `#` begins a comment.
     commit NAME: …                the same, and it runs there from now on
     empty NAME: …                 the same as `place`, on the empty cluster
     replace NAME                  what was committed, with its surviving tasks where they are
+
+`beside NAME: …` below the lines of a gang is another one that follows it; the two are one question.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from coterie.gang import edits
+from coterie.gang.tree import Gang
 from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found
-from coterie.placement.explain import decide
+from coterie.placement.family import decide_family
 from coterie.placement.refusal import Decision, Refusal
 from coterie.planning import words
 from coterie.topology.cluster import Member, Pod
 from coterie.topology.domains import Domains
 from tests.placement.twin import Room, home, verify
 from tests.planning.applied import Case, failings
-from tests.scenarios.asking import Question, ask
+from tests.scenarios.asking import Question, ask_family
 from tests.scenarios.drawing import Drawing, draw
 
 RULE = "----"
@@ -40,7 +45,7 @@ class Stage:
     """What a scenario has built up so far."""
 
     drawing: Drawing | None = None
-    running: dict[str, Question] = field(default_factory=dict)
+    running: dict[str, list[Question]] = field(default_factory=dict)
 
     def answer(self, lines: Sequence[str]) -> list[str]:
         """Carry out the lines of a paragraph; return the answer to its question."""
@@ -57,44 +62,71 @@ class Stage:
         return []
 
     def _asked(self, drawing: Drawing, verb: str, lines: Sequence[str]) -> Iterator[str]:
-        question = self.running[lines[0]] if verb == "replace" else ask(lines, drawing.topology)
-        name = question.gang.name
+        family = self.running[lines[0]] if verb == "replace" else ask_family(lines, drawing.topology)
+        name = family[0].gang.name
         anchors = {}
         if verb == "replace":
             anchors = {pod.member.task: pod.node for pod in drawing.pods if pod.member and pod.member.workload == name}
         room = Room.EMPTY if verb == "empty" else Room.NOW
-        decision = _decision(question, drawing.domains(), anchors, room)
-        assert decision == _decision(question, drawing.domains(reverse=True), anchors, room), "the order matters"
-        if decision.found:
-            yield from _placed(decision.found, question, drawing, anchors, room)
-        elif decision.refusal:
-            yield from _refused(decision, decision.refusal, question, drawing, anchors, room)
-        if verb in {"commit", "replace"} and decision.found:
-            self.running[name] = question
-            _run(drawing, question, decision.found, anchors)
+        decisions = _decisions(family, drawing.domains(), anchors, room)
+        assert decisions == _decisions(family, drawing.domains(reverse=True), anchors, room), "the order matters"
+        _check(family, decisions, drawing.domains(), anchors, room)
+        for number, (question, decision) in enumerate(zip(family, decisions, strict=True)):
+            start = f"beside {question.gang.name}: " if number else ""
+            if decision.found:
+                first, *rest = _placed(decision.found, question, drawing)
+            elif decision.refusal:
+                before = [one.gang for one, found in zip(family[:number], decisions, strict=False) if found.found]
+                whole = _whole([*before, question.gang], decisions)
+                first, *rest = _refused(decision, decision.refusal, question, whole, drawing, anchors, room)
+            yield from (start + first, *rest)
+        if verb in {"commit", "replace"} and decisions[0].found:
+            self.running[name] = family
+            for question, decision in zip(family, decisions, strict=True):
+                if decision.found:
+                    _run(drawing, name, question, decision.found, anchors)
 
 
-def _decision(question: Question, domains: Domains, anchors: Mapping[str, str], room: Room) -> Decision:
+def _decisions(family: Sequence[Question], domains: Domains, anchors: Mapping[str, str], room: Room) -> list[Decision]:
     empty = Capacity.empty(domains)
     now = Capacity.now(domains) if room is Room.NOW else empty
-    budget = DEFAULT_BUDGET if question.budget is None else question.budget
-    return decide(question.gang, now, empty, anchors=anchors, budget=budget)
+    budget = DEFAULT_BUDGET if family[0].budget is None else family[0].budget
+    return decide_family([one.gang for one in family], now, empty, anchors=anchors, budget=budget)
 
 
-def _run(drawing: Drawing, question: Question, found: Found, anchors: Mapping[str, str]) -> None:
-    name = question.gang.name
+def _whole(gangs: Sequence[Gang], decisions: Sequence[Decision]) -> Gang:
+    """Return gangs as one: all that is needed, and what was placed of the rest."""
+    placed = {task for decision in decisions if decision.found for task in decision.found.nodes}
+    return edits.joined([edits.chosen(gang, placed) for gang in gangs])
+
+
+def _check(
+    family: Sequence[Question],
+    decisions: Sequence[Decision],
+    domains: Domains,
+    anchors: Mapping[str, str],
+    room: Room,
+) -> None:
+    """Assert that all that was placed keeps the rules, also together."""
+    placed = [(one.gang, each.found) for one, each in zip(family, decisions, strict=True) if each.found]
+    if not placed:
+        return
+    nodes = {task: node for _, found in placed for task, node in found.nodes.items()}
+    whole = _whole([gang for gang, _ in placed], decisions)
+    assert verify(whole, domains, dataclasses.replace(placed[0][1], nodes=nodes), anchors, room) == []
+
+
+def _run(drawing: Drawing, workload: str, question: Question, found: Found, anchors: Mapping[str, str]) -> None:
     for task in question.gang.all_tasks():
-        if task.name not in anchors:
-            member = Member(name, name, task.name)
+        if task.name in found.nodes and task.name not in anchors:
+            member = Member(workload, question.gang.name, task.name)
             requests = dict(task.shape.requests)
-            drawing.pods.append(Pod(f"{name}/{task.name}", found.nodes[task.name], requests, name, member=member))
+            node = found.nodes[task.name]
+            drawing.pods.append(Pod(f"{workload}/{task.name}", node, requests, workload, member=member))
 
 
-def _placed(
-    found: Found, question: Question, drawing: Drawing, anchors: Mapping[str, str], room: Room
-) -> Iterator[str]:
+def _placed(found: Found, question: Question, drawing: Drawing) -> Iterator[str]:
     domains = drawing.domains()
-    assert verify(question.gang, domains, found, anchors, room) == []
     missed = [f"{level} +{cost}" for level, cost in found.extra.items() if cost]
     yield ", ".join(["placed", *missed, *([] if found.optimal else ["not proved best"])])
     groups = {group.path: group for group in question.gang.walk()}
@@ -102,22 +134,29 @@ def _placed(
     for part in question.parts:
         met = []
         for path in part.constraints:
-            nodes = [found.nodes[task.name] for task in groups[path].all_tasks()]
+            nodes = [found.nodes[task.name] for task in groups[path].all_tasks() if task.name in found.nodes]
             homes = [home(domains, domains.cluster.position[node], path[-1][0]) for node in nodes]
             shown = ", ".join(dict.fromkeys("/".join(one) if one else "none" for one in homes))
             alone = len(set(homes)) == 1 and None not in homes
             met.append(f"{path[-1][0]} {shown}" if alone else f"{path[-1][0]} {shown}: MISSED")
-        rows.append((part.name, "; ".join(met), drawing.picture([found.nodes[task] for task in part.tasks])))
+        rows.append((part.name, "; ".join(met), drawing.picture(_nodes(found, part.tasks))))
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
         yield f"  {'  '.join(cell for cell, width in zip(cells, [*widths, 1], strict=True) if width)}".rstrip()
+    if found.left_out:
+        yield f"  left out {', '.join(found.left_out)}"
+
+
+def _nodes(found: Found, tasks: Sequence[str]) -> list[str]:
+    return [found.nodes[task] for task in tasks if task in found.nodes]
 
 
 def _refused(
     decision: Decision,
     refusal: Refusal,
     question: Question,
+    whole: Gang,
     drawing: Drawing,
     anchors: Mapping[str, str],
     room: Room,
@@ -133,7 +172,7 @@ def _refused(
     if refusal.holders:
         held = (f"{holder.owner} {holder.gpus} in {'/'.join(holder.domain) or 'all'}" for holder in refusal.holders)
         yield f"  held by  {', '.join(held)}"
-    case = Case(gang, drawing.topology, list(drawing.nodes.values()), drawing.pods, anchors, room)
+    case = Case(whole, drawing.topology, list(drawing.nodes.values()), drawing.pods, anchors, room)
     for way in refusal.ways_out:
         assert failings(way, case) == []
         yield f"  way out  {words.way_out(way)}"

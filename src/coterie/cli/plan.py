@@ -18,7 +18,7 @@ from coterie.errors import Fault, Notice, SpecErrors, UsageError
 from coterie.frontends.config import Config
 from coterie.frontends.grove.topology_set import Topologies
 from coterie.placement.refusal import Verdict
-from coterie.planning.documents import Documents, Written, read_documents, workload_for
+from coterie.planning.documents import Documents, Written, levels_for, read_documents, workload_for
 from coterie.planning.inputs import NO_TOPOLOGIES, Chart, all_topologies, pool_for, topology_notices
 from coterie.planning.labels import guess_levels
 from coterie.planning.plan import Plan, Planner
@@ -184,7 +184,7 @@ def _lowered(
             faults,
             lambda one=one: workload_for(  # type: ignore[misc]
                 one,
-                pool_for(config, ask.pool, one.pool, levels, snapshot, beside),
+                pool_for(config, ask.pool, one.pool, levels_for(one, levels, known), snapshot, beside),
                 known,
                 configured=config is not None,
             ),

@@ -21,7 +21,7 @@ from coterie.errors import CoterieError, Fault, SpecErrors, UsageError
 from coterie.frontends.config import Config, Pool
 from coterie.frontends.workflow.lower import lower
 from coterie.frontends.workflow.read import Workflow, located
-from coterie.planning.documents import WORKFLOW, Documents, Written, prepare, read_documents
+from coterie.planning.documents import WORKFLOW, Documents, Written, levels_for, prepare, read_documents
 from coterie.planning.inputs import Chart, all_topologies, pool_for, topology_notices
 from coterie.sources import Snapshot
 from coterie.sources.limits import read_bytes
@@ -90,7 +90,8 @@ class _Call:
     def pool(self, written: Written) -> Pool:
         """Return the pool of a workload; one that nobody configured is of the scheduler that manifests are for."""
         beside = self.documents.topologies
-        pool = pool_for(self.config, self.ask.pool, written.pool, self.levels, self.snapshot, beside)
+        levels = levels_for(written, self.levels, self.known)
+        pool = pool_for(self.config, self.ask.pool, written.pool, levels, self.snapshot, beside)
         return replace(pool, scheduler=self.ask.backend) if self.config is None else pool
 
     def namespace(self, pool: Pool, own: str = "") -> str:

@@ -177,7 +177,7 @@ class _Family:
             return Decision(Verdict.UNDECIDED, refusal=refusal)
         # A number of tasks of the joined gang means nothing for the follower by itself.
         ways = tuple(way for way in decision.refusal.ways_out if not isinstance(way.change, Keep))
-        return replace(decision, refusal=replace(decision.refusal, ways_out=ways))
+        return replace(decision, refusal=replace(decision.refusal, ways_out=ways, leader=self._gangs[0].name))
 
     def _waiting(self) -> Decision:
         return Decision(Verdict.WAITING, refusal=Refusal(Reason.GANG_INCOMPLETE, leader=self._gangs[0].name))

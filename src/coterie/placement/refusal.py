@@ -65,7 +65,7 @@ class Refusal:
     unlabelled: int = 0  # eligible nodes without the level's label
     obstacles: tuple[tuple[str, int], ...] = ()  # where not one task fits: what keeps it off how many nodes
     quota: tuple[int, int] = (0, 0)  # GPUs in use beside this gang, and the pool's limit
-    leader: str = ""  # the gang that must be placed first
+    leader: str = ""  # the gang that this one follows, whose tasks are counted as well
     channels: bool = False  # it would fit if a node had more than one NVLink channel
 
 

@@ -10,8 +10,11 @@ from coterie.backends.kai.traps import cluster_notices
 from coterie.errors import Notice
 from coterie.gang.tree import Gang
 from coterie.placement.capacity import Capacity
+from coterie.placement.eligibility import eligible
+from coterie.planning.labels import part_of
 from coterie.planning.workload import Workload
 from coterie.topology.check import check
+from coterie.topology.cluster import Bools
 from coterie.topology.domains import Domains
 from coterie.topology.ranges import fold
 
@@ -28,14 +31,24 @@ def notices_for(workload: Workload, domains: Domains, placed: Sequence[Gang], su
     if survivors:
         who = "1 task runs already and stays" if survivors == 1 else f"{survivors} tasks run already and stay"
         yield Notice("AlreadyRunning", f"{who} in place; --fresh plans {workload.name} as a new submission")
+    concerned = _concerned(workload, domains)
     if levels:
-        for finding in check(domains.cluster, domains.topology):
+        for finding in check(part_of(domains.cluster, concerned), domains.topology):
             if finding.severity != "info" and (finding.level in levels or not finding.level):
                 yield Notice(finding.code, f"{finding.message}. {finding.hint}".removesuffix(" ").replace("..", "."))
         yield from _merged(domains)
-    yield from _hidden(workload, domains)
+    yield from _hidden(workload, domains, concerned)
     empty = Capacity.empty(domains)
     yield from dict.fromkeys(notice for gang in placed for notice in _not_tiling(gang, empty))
+
+
+def _concerned(workload: Workload, domains: Domains) -> Bools:
+    """Return the nodes that a task with constraints may use: what is odd about others is none of its business."""
+    cluster = domains.cluster
+    shapes = {task.shape for gang in workload.gangs for group in gang.groups for task in group.all_tasks()}
+    masks = [eligible(shape, cluster, lift_transient=True) for shape in shapes]
+    mask: Bools = np.logical_or.reduce(masks) if masks else np.ones(len(cluster), dtype=bool)
+    return mask if mask.any() else np.ones(len(cluster), dtype=bool)
 
 
 def _merged(domains: Domains) -> Iterator[Notice]:
@@ -57,11 +70,11 @@ def _merged(domains: Domains) -> Iterator[Notice]:
                 return
 
 
-def _hidden(workload: Workload, domains: Domains) -> Iterator[Notice]:
+def _hidden(workload: Workload, domains: Domains, concerned: Bools) -> Iterator[Notice]:
     constrained = any(gang.groups for gang in workload.gangs)
     if workload.pool.scheduler != "kai" or not constrained or not domains.tiers:
         return
-    hidden = [domains.name(position) for position in range(len(domains)) if domains.tiers[-1].of[position] < 0]
+    hidden = [domains.name(int(at)) for at in np.flatnonzero((domains.tiers[-1].of < 0) & concerned[domains.order])]
     if hidden:
         yield Notice(
             "HiddenFromScheduler",
@@ -75,7 +88,7 @@ def _not_tiling(gang: Gang, empty: Capacity) -> Iterator[Notice]:
         shapes = {task.shape for task in group.all_tasks()}
         if not group.required or len(shapes) != 1:
             continue
-        size = sum(1 for _ in group.all_tasks())
+        size = sum(task.needed for task in group.all_tasks())
         sums = empty.fit(shapes.pop()).sums[empty.domains.topology.index(group.level)]
         largest = int(sums.max(initial=0))
         if size > 1 and size < largest < size * _FINE_GRAINED and largest % size:

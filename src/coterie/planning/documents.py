@@ -19,7 +19,8 @@ from coterie.frontends.grove.topology_set import Topologies, topologies_of
 from coterie.frontends.kubernetes import is_kubernetes, read_resources
 from coterie.frontends.workflow.lower import lower
 from coterie.frontends.workflow.read import Workflow, located, read_workflow
-from coterie.planning.sets import PreparedSet, prepare_graph, prepare_set
+from coterie.planning.inputs import Chart
+from coterie.planning.sets import PreparedSet, named_topology, prepare_graph, prepare_set
 from coterie.planning.workload import Workload
 from coterie.topology.levels import Topology
 
@@ -79,6 +80,16 @@ def read_documents(data: bytes, file: str, *, sets: Sequence[str] = (), set_stri
 def documents_of(workflow: Workflow) -> Documents:
     """Return a workflow as the only document of its file."""
     return Documents((Written(WORKFLOW, workflow.name, workflow, workflow.pool),))
+
+
+def levels_for(
+    written: Written, levels: Topology | Chart | None, known: Mapping[str, Topology]
+) -> Topology | Chart | None:
+    """Return the levels of a call as they concern a workload: one that names a known topology needs none chosen."""
+    content = written.content
+    if isinstance(content, Workflow) or not isinstance(levels, Chart) or levels.name is not None:
+        return levels
+    return None if named_topology(content) in known else levels
 
 
 def prepare(written: Written, pool: Pool, known: Mapping[str, Topology], *, configured: bool) -> PreparedSet:

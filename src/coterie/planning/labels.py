@@ -66,7 +66,7 @@ def guessed_message(topology: Topology) -> str:
 def pool_nodes(cluster: Cluster, pool: Pool) -> Cluster:
     """Return the part of a cluster that a pool's node selector leaves."""
     mask = _selected(cluster, pool.node_selector)
-    return cluster if mask.all() else _part(cluster, mask)
+    return part_of(cluster, mask)
 
 
 def check_pool(cluster: Cluster, pool: Pool, config: Config | None, *, guessed: bool) -> tuple[Finding, ...]:
@@ -115,8 +115,10 @@ def _selected(cluster: Cluster, selector: Selector) -> Bools:
     return mask
 
 
-def _part(cluster: Cluster, mask: Bools) -> Cluster:
+def part_of(cluster: Cluster, mask: Bools) -> Cluster:
     """Return the cluster that consists of some of the nodes."""
+    if mask.all():
+        return cluster
     columns = {
         key: Column(column.values, column.codes[mask])
         for key, column in cluster.columns.items()

@@ -41,7 +41,7 @@ def prepare_set(pcs: PodCliqueSet, pool: Pool, known: Known, *, configured: bool
     A set says itself which topology it means; where nobody knows that one, the pool's levels stand in for it. Unless
     the pool was `configured`, it is one of the scheduler that the set's pods name.
     """
-    name = _named(pcs)
+    name = named_topology(pcs)
     known, assumed = _resolved(name, known, pool)
     reading = placeable(pcs)
     faults = [*set_rules.create_faults(pcs, known), *reading.faults]
@@ -59,7 +59,7 @@ def prepare_set(pcs: PodCliqueSet, pool: Pool, known: Known, *, configured: bool
 
 def prepare_graph(graph: GraphDeployment, pool: Pool, known: Known, *, configured: bool) -> PreparedSet:
     """Check a graph deployment and lower it through its PodCliqueSet; faults point into the user's own file."""
-    name = graph.constraint.topology if graph.constraint else ""
+    name = named_topology(graph)
     known, assumed = _resolved(name, known, pool)
     if faults := graph_rules.create_faults(graph, known):
         raise SpecErrors(faults)
@@ -87,10 +87,12 @@ def _in_file(
     return notice.at(graph.resource.document.place(written(notice.path))) if notice.path else notice
 
 
-def _named(pcs: PodCliqueSet) -> str:
-    """Return the topology that a set names; the rules see to it that there is just one."""
-    owners = (None, *pcs.groups, *pcs.cliques)
-    return next((found.topology for owner in owners if (found := pcs.effective(owner)) and found.topology), "")
+def named_topology(content: PodCliqueSet | GraphDeployment) -> str:
+    """Return the topology that a workload names, empty for none; the rules see to it that there is just one."""
+    if isinstance(content, GraphDeployment):
+        return content.constraint.topology if content.constraint else ""
+    owners = (None, *content.groups, *content.cliques)
+    return next((found.topology for owner in owners if (found := content.effective(owner)) and found.topology), "")
 
 
 def _resolved(name: str, known: Known, pool: Pool) -> tuple[Known, tuple[Notice, ...]]:

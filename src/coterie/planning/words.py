@@ -65,8 +65,11 @@ def group_name(path: Path) -> str:
 def message(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) -> str:
     """Return one sentence that says why a gang is not placed, with what keeps it off the nodes if none takes any."""
     said = _sentence(refusal, gang, topology, cluster)
+    if refusal.leader and refusal.reason is not Reason.GANG_INCOMPLETE:
+        own = sum(task.needed for task in gang.all_tasks())
+        said += f"; its own are {own}, the others belong to {refusal.leader} and what already follows it"
     if refusal.channels and refusal.reason is Reason.NEVER_FITS:
-        said += "; each task with a claim to a ComputeDomain needs the NVLink channel of a node"
+        said += "; of tasks with a claim to a ComputeDomain, a node takes only one"
     if not refusal.obstacles or refusal.reason not in _WITH_OBSTACLES:
         return said
     counted = (f"{count(number, 'node')}: {_OBSTACLES.get(what, what)}" for what, number in refusal.obstacles)
@@ -100,9 +103,9 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
         case Reason.NEVER_FITS:
             return f"the empty cluster holds only {best.fits if best else 0} of {refusal.wanted} tasks"
         case Reason.COMPUTE_DOMAIN_BLOCKED:
-            where = f"in one {level}" if level and not refusal.together else "now"
-            fits = f", and only {best.fits} of {refusal.wanted} find one {where}" if best else ""
-            return f"each task with a claim to a ComputeDomain needs the NVLink channel of a node{fits}"
+            found = f"only {best.fits} of {refusal.wanted} find" if best and best.fits else "none of them finds"
+            where = f" in one {level}" if level and not refusal.together else ""
+            return f"tasks with a claim to a ComputeDomain need the NVLink channel of a node, and {found} one{where} now"
         case Reason.GROUPS_CONFLICT:
             return f"{_groups(refusal)} fit alone, but not together"
         case Reason.NODES_UNLABELLED:

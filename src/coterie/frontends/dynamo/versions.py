@@ -129,7 +129,7 @@ class Service(Shared):
     """One service of v1alpha1."""
 
     component_type: str | None = Field(None, alias="componentType", description="The service's role.")
-    sub_component_type: str | None = Field(None, alias="subComponentType", description="prefill or decode.")
+    sub_component_type: str | None = Field(None, alias="subComponentType", description="Prefill or decode.")
     service_name: str | None = Field(None, alias="serviceName", description="The name once more.")
     annotations: Texts | None = Field(None, description="Annotations of all that is generated.")
     labels: Texts | None = Field(None, description="Labels of all that is generated.")
