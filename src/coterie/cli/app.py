@@ -20,6 +20,7 @@ from coterie.cli.options import (
     TopologyOption,
 )
 from coterie.cli.output import Output
+from coterie.cli.service.commands import register
 from coterie.cli.simulate_command import simulate
 from coterie.cli.validate_command import HELP as _VALIDATE_HELP
 from coterie.cli.validate_command import validate
@@ -370,3 +371,4 @@ def fit(
 
 
 app.command(epilog=_LOOK_HELP)(simulate)
+register(app)

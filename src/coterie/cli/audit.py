@@ -9,12 +9,11 @@ import typer
 from coterie.cli.codes import Exit
 from coterie.cli.output import Output
 from coterie.cli.screen import screen, show, show_data
-from coterie.cli.source import LIVE, read_input, shown, warn
+from coterie.cli.source import LIVE, read_source, shown, warn
 from coterie.errors import Fault, Notice, Place, SpecErrors
 from coterie.planning import words
 from coterie.planning.audit import Audit, AuditedGang, Finding, Outcome, Seat, State, audit
 from coterie.planning.audit_report import audit_json
-from coterie.planning.inputs import read_snapshot, with_topologies
 from coterie.rendering.text import Ink, Style, count, cut, paint, table, visible
 from coterie.sources import Snapshot
 
@@ -43,14 +42,9 @@ def run(source: str, output: Output) -> None:
 
 def _read(source: str) -> Snapshot:
     """Read a snapshot with its gangs; raise SpecErrors for one that has none although it should."""
+    snapshot = read_source(source, gangs=True)
     if source.startswith(LIVE):
-        from stamina.instrumentation import set_on_retry_hooks
-
-        from coterie.kube.live import read_live
-
-        set_on_retry_hooks(())  # its own words about a retry would go to standard output, among the results
-        return with_topologies(read_live(source, gangs=True), source)
-    snapshot = read_snapshot(read_input(source), shown(source))
+        return snapshot
     if snapshot.pod_groups is None:
         message = "a cluster file says nothing of gangs; an audit needs the objects of a cluster"
         raise SpecErrors([Fault(message, hint=_HINT, place=Place(shown(source)))])

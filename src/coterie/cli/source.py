@@ -137,7 +137,7 @@ def read_cluster(faults: list[Fault], source: Source, config: Config | None, wis
     return collect(faults, lambda: read_source(name))
 
 
-def read_source(name: str) -> Snapshot:
+def read_source(name: str, *, gangs: bool = False) -> Snapshot:
     """Read the cluster that SRC names: a file, standard input for `-`, or a live one for `context:NAME`."""
     if not name.startswith(LIVE):
         return read_snapshot(read_input(name), shown(name))
@@ -146,7 +146,7 @@ def read_source(name: str) -> Snapshot:
     from coterie.kube.live import read_live
 
     set_on_retry_hooks(())  # its own words about a retry would go to standard output, among the results
-    return with_topologies(read_live(name), name)
+    return with_topologies(read_live(name, gangs=gangs), name)
 
 
 def backend_cluster(source: Source, config: Config, wished: str | None) -> str:
