@@ -105,7 +105,8 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
         case Reason.COMPUTE_DOMAIN_BLOCKED:
             found = f"only {best.fits} of {refusal.wanted} find" if best and best.fits else "none of them finds"
             where = f" in one {level}" if level and not refusal.together else ""
-            return f"tasks with a claim to a ComputeDomain need the NVLink channel of a node, and {found} one{where} now"
+            need = "tasks with a claim to a ComputeDomain need the NVLink channel of a node"
+            return f"{need}, and {found} one{where} now"
         case Reason.GROUPS_CONFLICT:
             return f"{_groups(refusal)} fit alone, but not together"
         case Reason.NODES_UNLABELLED:

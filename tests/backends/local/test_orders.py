@@ -45,6 +45,7 @@ def test_a_task_is_told_who_and_where_it_is() -> None:
         "COTERIE_WORKFLOW": "w-1",
         "COTERIE_GROUP": "g",
         "COTERIE_TASK": "a",
+        "COTERIE_ATTEMPT": "1",
         "COTERIE_NODE": "n7",
         "COTERIE_RANK": "0",
         "COTERIE_WORLD_SIZE": "2",

@@ -65,7 +65,7 @@ def test_a_task_sees_its_own_environment_and_little_of_ours(
 
 
 def test_a_task_cannot_take_off_its_mark(supervisor: Supervisor) -> None:
-    ended(supervisor, order("env", environment={"COTERIE_ATTEMPT": "nobody"}))
+    ended(supervisor, order("env", environment={"COTERIE_MARK": "nobody"}))
     assert "nobody" not in log(supervisor)
 
 

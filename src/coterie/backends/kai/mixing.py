@@ -57,7 +57,7 @@ def mix(gang: Gang, topology: Topology, cluster: Cluster | None) -> Mixed:
     for part, _ in reversed(list(fold(gang, topology).walk())):
         if part.constraint and counted_by_largest(part) and not any(task.name in chosen for task in part.all_tasks()):
             first = min(part.all_tasks(), key=turn)
-            if _stored_everywhere(first.shape, cluster):
+            if not first.shape.amount(STORAGE) and _stored_everywhere(first.shape, cluster):
                 chosen[first.name] = None
     if not chosen:
         return Mixed(gang)

@@ -85,10 +85,15 @@ def _order(filling: Filling, team: Team, rank: int, seat: Seat, run: Run) -> Ord
         for path in sorted(missing)
     )
     files = contents_of(spec.files, {**dict.fromkeys(missing, b""), **run.local}, filling)
+    attempt = run.attempts.get(member.name, 1)
     return Order(
-        key=Key(run.workflow_id, team.name, member.name, run.attempts.get(member.name, 1)),
+        key=Key(run.workflow_id, team.name, member.name, attempt),
         command=tuple(command),
-        environment={**environment, **identity(filling.values, team, rank, seat)},
+        environment={
+            **environment,
+            **identity(filling.values, team, rank, seat),
+            "COTERIE_ATTEMPT": str(attempt),
+        },
         files=tuple(files),
         inputs={
             f"{INPUT}/{number}": None if entry.task is None else run.sources.get(entry.task)

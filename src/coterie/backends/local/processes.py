@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from coterie.backends.local.shim import claims
 
-MARK = "COTERIE_ATTEMPT"
+MARK = "COTERIE_MARK"
 
 _PATIENCE_S = 5.0
 

@@ -1,0 +1,44 @@
+"""Files that stand beside a workflow file and are sent along with it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from coterie.errors import CoterieError, Fault, SpecErrors, UsageError
+from coterie.frontends.workflow.read import Workflow, located
+from coterie.sources.limits import read_bytes
+
+MOST_BYTES = 10 << 20
+
+
+def local_files(file: str, workflow: Workflow) -> dict[str, bytes]:
+    """Read every `localpath` of a workflow; all that cannot be read are reported together."""
+    folder = Path.cwd() if file == "-" else Path(file).parent
+    found: dict[str, bytes] = {}
+    faults: dict[str, Fault] = {}
+    for member in (member for team in workflow.teams for member in team.members):
+        for number, each in enumerate(member.spec.files):
+            name = each.localpath
+            if name is None or name in found or name in faults:
+                continue
+            try:
+                found[name] = _inside(folder, name)
+            except CoterieError as error:
+                path = (*member.path, "files", number, "localpath")
+                faults[name] = Fault(f"localpath: {error}", path=path, hint=error.hint)
+    if faults:
+        raise SpecErrors(located(list(faults.values()), workflow.document))
+    return found
+
+
+def _inside(folder: Path, name: str) -> bytes:
+    """Read a file below a folder; a link that leads out of it is refused, for the workflow may be a stranger's."""
+    target = folder / name
+    try:
+        outside = not target.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):
+        outside = False  # reading it says what is wrong
+    if outside:
+        raise UsageError(f"{name} leads out of the folder of the workflow file", "Copy the file into the folder.")
+    return read_bytes(str(target), sys.stdin.buffer, limit=MOST_BYTES)

@@ -1,0 +1,292 @@
+"""The API as its callers see it: methods that return JSON, and raise what the service would raise here."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx2
+
+from coterie.cli.service.answers import raise_for
+from coterie.cli.service.place import known_url
+from coterie.errors import Unavailable, UsageError
+from coterie.service.security import is_loopback
+from coterie.service.settings import Submission
+
+Json = dict[str, Any]
+Params = Mapping[str, Any]
+
+_TIMEOUT = httpx2.Timeout(60.0, connect=5.0)
+# A stream that is quiet for longer than the service's sign of life has lost its service.
+_STREAM_TIMEOUT = httpx2.Timeout(45.0, connect=5.0)
+# A task may be silent for as long as it likes.
+_LOG_TIMEOUT = httpx2.Timeout(None, connect=5.0)
+# How long a follower waits for a service that went away, and how often it looks.
+_PATIENCE_S = 60.0
+_PAUSE_S = 1.0
+
+
+class Client:
+    """Calls one service. Every method may raise `CoterieError`s: what the service said, or that it does not answer."""
+
+    def __init__(self, server: str | None = None, token: str | None = None, *, transport: Any = None) -> None:  # noqa: ANN401 - httpx2 has several
+        self.url = (server or os.environ.get("COTERIE_SERVER") or known_url()).rstrip("/")
+        try:
+            url = httpx2.URL(self.url)
+        except httpx2.InvalidURL as error:
+            raise UsageError(f'"{self.url}" is no URL: {error}', "Write it like http://127.0.0.1:8720.") from None
+        if url.scheme not in {"http", "https"} or not url.host:
+            raise UsageError(f'"{self.url}" is no URL of a service', "Write it like http://127.0.0.1:8720.")
+        headers = {"Authorization": f"Bearer {_plain(token)}"} if token else {}
+        self._http = httpx2.Client(
+            base_url=f"{self.url}/api/v1",
+            headers=headers,
+            timeout=_TIMEOUT,
+            transport=transport,
+            # A proxy of the environment is for what lies outside.
+            trust_env=not is_loopback(url.host),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def submit(self, submission: Submission) -> Json:
+        """Submit a workflow. The key makes it safe to ask again where the answer was lost."""
+        key = submission.client_key or str(uuid.uuid4())
+        body, headers = _body(submission), {"Idempotency-Key": key}
+        try:
+            return self._json("POST", "/workflows", body=body, headers=headers, source=submission.source)
+        except Unavailable:
+            time.sleep(_PAUSE_S)
+            return self._json("POST", "/workflows", body=body, headers=headers, source=submission.source)
+
+    def plan(self, submission: Submission) -> Json:
+        """Ask where a workflow would go now."""
+        return self._json("POST", "/plan", body=_body(submission), source=submission.source)
+
+    def workflows(self, params: Params) -> Json:
+        """Return a page of workflows."""
+        return self._json("GET", "/workflows", params=params)
+
+    def workflow(self, ident: str) -> Json:
+        """Return a workflow."""
+        return self._json("GET", _path("workflows", ident))
+
+    def patiently(self, ident: str) -> Json:
+        """Return a workflow; a service that restarts is waited for."""
+        until = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                return self.workflow(ident)
+            except Unavailable:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_PAUSE_S)
+
+    def why(self, ident: str, group: str | None) -> Json:
+        """Return why groups wait."""
+        return self._json("GET", _path("workflows", ident, "why"), params={"group": group} if group else {})
+
+    def placement(self, ident: str) -> Json:
+        """Return where tasks run, against what was asked."""
+        return self._json("GET", _path("workflows", ident, "placement"))
+
+    def spec(self, ident: str) -> Json:
+        """Return a workflow as it was submitted."""
+        return self._json("GET", _path("workflows", ident, "spec"))
+
+    def cancel(self, ident: str, message: str, *, force: bool) -> Json:
+        """Ask a workflow to stop."""
+        return self._json("POST", _path("workflows", ident, "cancel"), body={"message": message, "force": force})
+
+    def retry(self, ident: str, task: str | None) -> Json:
+        """Ask a workflow that failed to go on."""
+        return self._json("POST", _path("workflows", ident, "retry"), body={"task": task})
+
+    def delete(self, ident: str) -> None:
+        """Delete a workflow that has ended."""
+        self._json("DELETE", _path("workflows", ident))
+
+    def log(self, ident: str, task: str, attempt: int | None, *, follow: bool) -> Iterator[bytes]:
+        """Yield what a task has written, and with `follow` what it goes on to write."""
+        path = _path("workflows", ident, "logs")
+        params: dict[str, Any] = {"task": task, **({} if attempt is None else {"attempt": attempt})}
+        offset = 0
+        while True:
+            found = b""
+            with self._stream(path, {**params, "offset": offset, "follow": follow}, _LOG_TIMEOUT) as answer:
+                for piece in answer.iter_bytes():
+                    offset += len(piece)
+                    found = piece or found
+                    yield piece
+            if follow or not found:
+                return
+
+    def events(self, after: int, ident: str | None) -> list[Json]:
+        """Return what has happened after an event."""
+        found: list[Json] = []
+        while page := self._json("GET", _events(ident), params={"after": after, "limit": 1000})["items"]:
+            found += page
+            after = page[-1]["seq"]
+            if len(page) < 1000:
+                break
+        return found
+
+    def stream(self, after: int, ident: str | None) -> Iterator[Json]:
+        """Yield events as they happen; for one workflow, until it is finished. A service that restarts is awaited."""
+        gone: float | None = None
+        while True:
+            try:
+                for name, data in self._sent(after, ident):
+                    gone = None
+                    if name == "end":
+                        return
+                    after = data["seq"]
+                    yield data
+            except Unavailable:
+                now = time.monotonic()
+                gone = gone or now
+                if now - gone > _PATIENCE_S:
+                    raise
+            time.sleep(_PAUSE_S)
+
+    def news(self, ident: str) -> Iterator[list[Json]]:
+        """Yield the events of a workflow one by one, from the first on."""
+        seen = self.events(0, ident)
+        yield seen
+        for one in self.stream(seen[-1]["seq"] if seen else 0, ident):
+            yield [one]
+
+    def pools(self) -> list[Json]:
+        """Return all pools."""
+        found: list[Json] = self._json("GET", "/pools")["items"]
+        return found
+
+    def pool(self, name: str) -> Json:
+        """Return a pool."""
+        return self._json("GET", _path("pools", name))
+
+    def apply_pool(self, name: str, document: Json, *, dry_run: bool, source: bytes = b"") -> Json:
+        """Make or change a pool."""
+        return self._json("PUT", _path("pools", name), body=document, params={"dry_run": dry_run}, source=source)
+
+    def delete_pool(self, name: str) -> None:
+        """Delete a pool."""
+        self._json("DELETE", _path("pools", name))
+
+    def topologies(self) -> list[Json]:
+        """Return the levels of all pools."""
+        found: list[Json] = self._json("GET", "/topologies")["items"]
+        return found
+
+    def topology(self, pool: str) -> Json:
+        """Return the levels of a pool."""
+        return self._json("GET", _path("topologies", pool))
+
+    def _sent(self, after: int, ident: str | None) -> Iterator[tuple[str, Json]]:
+        headers = {"Accept": "text/event-stream"}
+        with self._stream(_events(ident), {"after": after}, _STREAM_TIMEOUT, headers) as answer:
+            name, data = "", ""
+            for line in answer.iter_lines():
+                field, _, value = line.partition(": ")
+                if field == "event":
+                    name = value
+                elif field == "data":
+                    data = value
+                elif not line and data:
+                    found = json.loads(data)
+                    if name == "error":
+                        raise Unavailable(str(found.get("message")))
+                    yield name, found
+                    name, data = "", ""
+
+    def _json(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        body: Json | None = None,
+        headers: Mapping[str, str] | None = None,
+        source: bytes = b"",
+    ) -> Json:
+        with self._reaching():
+            answer = self._http.request(method, path, params=_given(params), json=body, headers=headers)
+        raise_for(answer, self.url, source)
+        if not answer.content:
+            return {}
+        found: Json = answer.json()
+        return found
+
+    @contextmanager
+    def _stream(
+        self, path: str, params: Params, timeout: httpx2.Timeout, headers: Mapping[str, str] | None = None
+    ) -> Iterator[httpx2.Response]:
+        with (
+            self._reaching(),
+            self._http.stream("GET", path, params=_given(params), headers=headers, timeout=timeout) as answer,
+        ):
+            if answer.status_code >= 400:
+                answer.read()
+                raise_for(answer, self.url)
+            yield answer
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        try:
+            yield
+        except httpx2.ConnectError:
+            hint = "Start one with `coterie serve`, or name another with --server or $COTERIE_SERVER."
+            raise Unavailable(f"no service answers at {self.url}", hint) from None
+        except httpx2.TimeoutException:
+            raise Unavailable(f"the service at {self.url} takes too long to answer", "Try again later.") from None
+        except httpx2.TransportError as error:
+            raise Unavailable(f"the connection to {self.url} broke: {error}", "Try again.") from None
+
+
+def _path(*parts: str) -> str:
+    return "".join(f"/{quote(part, safe='')}" for part in parts)
+
+
+def _events(ident: str | None) -> str:
+    return "/events" if ident is None else _path("workflows", ident, "events")
+
+
+def _given(params: Params | None) -> dict[str, Any]:
+    return {key: value for key, value in (params or {}).items() if value is not None}
+
+
+def _plain(token: str) -> str:
+    if not token.isascii() or not token.isprintable():
+        raise UsageError("the token has characters that no token has", "Copy it again; it is one line of plain text.")
+    return token
+
+
+def _body(submission: Submission) -> Json:
+    try:
+        source = submission.source.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{submission.file} is not UTF-8 text", "Save the file as UTF-8.") from None
+    return {
+        "source": source,
+        "file": submission.file,
+        "pool": submission.pool,
+        "set": list(submission.sets),
+        "set_string": list(submission.set_strings),
+        "priority": submission.priority,
+        "labels": dict(submission.labels),
+        "files": {path: base64.b64encode(data).decode() for path, data in submission.local_files.items()},
+    }

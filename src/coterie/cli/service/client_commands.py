@@ -1,0 +1,305 @@
+"""The options of the commands that ask a service about workflows. Light: imported whenever any command runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from coterie.cli.options import DebugOption, SetOption, SetStringOption
+from coterie.cli.output import Output
+from coterie.cli.service.options import OutputOption, ServerOption, TokenOption, WatchOption, WorkflowArgument
+
+PoolNameOption = Annotated[str | None, typer.Option("--pool", "-p", metavar="NAME", help="Pool of the service.")]
+LabelOption = Annotated[
+    list[str] | None, typer.Option("--label", metavar="KEY=VALUE", help="A label of the workflow. May be repeated.")
+]
+FollowOption = Annotated[bool, typer.Option("--follow", "-f", help="Go on until the end.")]
+TaskArgument = Annotated[str, typer.Argument(metavar="ID[/TASK]", help="The workflow, and one task of it.")]
+WorkflowsArgument = Annotated[list[str], typer.Argument(metavar="ID...", help="Workflows, such as train-7.")]
+
+
+def submit(
+    file: Annotated[str, typer.Argument(help="A workflow file; - reads standard input.", metavar="FILE")],
+    pool: PoolNameOption = None,
+    sets: SetOption = None,
+    set_strings: SetStringOption = None,
+    priority: Annotated[
+        Literal["HIGH", "NORMAL", "LOW"],
+        typer.Option("--priority", case_sensitive=False, help="Whose turn comes first in the queue."),
+    ] = "NORMAL",
+    labels: LabelOption = None,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", metavar="TEXT", help="Your own name for this call: it never makes a second workflow."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan it on what is free now; submit nothing.")] = False,
+    follow: FollowOption = False,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
+    debug: DebugOption = False,
+) -> None:
+    """Hand a workflow to the service and print its id.
+
+    \b
+    Examples:
+      coterie submit train.yaml --pool gb200 --set steps=1000
+      # stay until it ends, and end as it does
+      coterie submit train.yaml --follow
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.service.ending import answering
+
+    with answering(output, debug=debug):
+        from coterie.cli.service.client import Client
+        from coterie.cli.service.setting import Call
+        from coterie.cli.service.submit import Ask, run
+        from coterie.cli.source import Source
+
+        none = Source(None, None, None, None)
+        call = Call(file, none, tuple(sets or ()), tuple(set_strings or ()), priority)
+        with Client(server, token) as client:
+            run(client, Ask(call, pool, tuple(labels or ()), key, dry_run, follow, output))
+
+
+def list_(
+    statuses: Annotated[
+        list[str] | None,
+        typer.Option("--status", metavar="STATUS", help="Only these, such as RUNNING. May be repeated."),
+    ] = None,
+    pool: PoolNameOption = None,
+    owner: Annotated[str | None, typer.Option("--owner", metavar="NAME", help="Only those of one user.")] = None,
+    name: Annotated[str, typer.Option("--name", metavar="PREFIX", help="Only names that begin like this.")] = "",
+    labels: LabelOption = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Only those submitted within this time, such as 2h.")
+    ] = None,
+    active: Annotated[bool, typer.Option("--active", help="Only those that have not finished.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, metavar="N", help="At most so many.")] = 50,
+    watch: WatchOption = False,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
+    debug: DebugOption = False,
+) -> None:
+    """List workflows, the newest first; for one that waits, why.
+
+    \b
+    Examples:
+      coterie list --active --watch
+      coterie list --pool gb200 --status FAILED --since 24h -o json
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.service.ending import answering
+
+    with answering(output, debug=debug):
+        from coterie.cli.service.client import Client
+        from coterie.cli.service.looking import Filter, list_workflows
+
+        wanted = Filter(tuple(statuses or ()), pool, owner, name, tuple(labels or ()), since, active, limit)
+        with Client(server, token) as client:
+            list_workflows(client, wanted, output, watch=watch)
+
+
+def show(
+    workflow: WorkflowArgument,
+    watch: WatchOption = False,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
+    debug: DebugOption = False,
+) -> None:
+    """Show a workflow: its groups, where its tasks are, and whether that is what was asked for.
+
+    \b
+    Examples:
+      coterie show train-7
+      coterie show train-7 --watch
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.service.ending import answering
+
+    with answering(output, debug=debug):
+        from coterie.cli.service.client import Client
+        from coterie.cli.service.looking import show_workflow
+
+        with Client(server, token) as client:
+            show_workflow(client, workflow, output, watch=watch)
+
+
+def why(
+    target: Annotated[str, typer.Argument(metavar="ID[/GROUP]", help="The workflow, and one group of it.")],
+    server: ServerOption = None,
+    token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
+    debug: DebugOption = False,
+) -> None:
+    """Say why a workflow waits: the reason, the best domains, who is in the way, and what would help.
+
+    \b
+    Examples:
+      coterie why train-7
+      coterie why train-7/eval -o json
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.service.ending import answering
+
+    with answering(output, debug=debug):
+        from coterie.cli.service.client import Client
+        from coterie.cli.service.looking import why as ask
+
+        with Client(server, token) as client:
+            ask(client, target, output)
+
+
+def logs(
+    target: TaskArgument,
+    follow: FollowOption = False,
+    attempt: Annotated[
+        int | None, typer.Option("--attempt", min=1, metavar="N", help="An earlier attempt. Default: the latest.")
+    ] = None,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Print what a task has written.
+
+    \b
+    Examples:
+      coterie logs train-7/worker-0 --follow
+      coterie logs train-7/worker-0 --attempt 1 > first.log
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.service.ending import answering
+
+    with answering(Output.TABLE, debug=debug):
+        from coterie.cli.service.client import Client
+        from coterie.cli.service.looking import logs as read
+
+        with Client(server, token) as client:
+            read(client, target, attempt, follow_on=follow)
+
+
+def events(
+    workflow: Annotated[str | None, typer.Argument(metavar="[ID]", help="Only those of this workflow.")] = None,
+    follow: FollowOption = False,
+    after: Annotated[int, typer.Option("--after", min=0, metavar="N", help="Only those after this number.")] = 0,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
+    debug: DebugOption = False,
+) -> None:
+    """Print what happened, in order; with --follow and JSON, one object for each line.
+
+    \b
+    Examples:
+      coterie events train-7
+      coterie events --follow -o json
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.service.ending import answering
+
+    with answering(output, debug=debug):
+        from coterie.cli.service.client import Client
+        from coterie.cli.service.looking import events as read
+
+        with Client(server, token) as client:
+            read(client, workflow, output, follow_on=follow, after=after)
+
+
+def wait(
+    workflow: WorkflowArgument,
+    wanted: Annotated[
+        str, typer.Option("--for", metavar="WORD", help="finished, placed, running, completed, or another status.")
+    ] = "finished",
+    timeout: Annotated[
+        str | None, typer.Option("--timeout", metavar="TIME", help="At most so long, such as 10m. Default: for ever.")
+    ] = None,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
+    debug: DebugOption = False,
+) -> None:
+    """Wait until a workflow is placed, runs, or has finished.
+
+    \b
+    Examples:
+      coterie wait train-7
+      coterie wait train-7 --for=placed --timeout=10m
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.service.ending import answering
+
+    with answering(output, debug=debug):
+        from coterie.cli.service.client import Client
+        from coterie.cli.service.waiting import wait as stay
+
+        with Client(server, token) as client:
+            stay(client, workflow, wanted, timeout, output)
+
+
+def cancel(
+    workflows: WorkflowsArgument,
+    message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, for whoever asks later.")] = "",
+    force: Annotated[
+        bool, typer.Option("--force", help="Kill its tasks at once instead of asking them to stop.")
+    ] = False,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Stop workflows.
+
+    \b
+    Examples:
+      coterie cancel train-7 -m "wrong learning rate"
+      coterie list --active --owner ana -o name | xargs coterie cancel
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.service.ending import answering
+
+    with answering(Output.TABLE, debug=debug):
+        from coterie.cli.service.client import Client
+        from coterie.cli.service.looking import cancel as stop
+
+        with Client(server, token) as client:
+            stop(client, workflows, message, force=force)
+
+
+def retry(
+    target: TaskArgument,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Run again what failed: all of a workflow that did, or one task of it.
+
+    \b
+    Examples:
+      coterie retry train-7
+      coterie retry train-7/worker-3
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.service.ending import answering
+
+    with answering(Output.TABLE, debug=debug):
+        from coterie.cli.service.client import Client
+        from coterie.cli.service.looking import retry as again
+
+        with Client(server, token) as client:
+            again(client, target)
+
+
+def delete(
+    workflows: WorkflowsArgument,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Forget workflows that have ended, with their logs.
+
+    \b
+    Examples:
+      coterie delete train-7
+      coterie list --status COMPLETED -o name | xargs coterie delete
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.service.ending import answering
+
+    with answering(Output.TABLE, debug=debug):
+        from coterie.cli.service.client import Client
+        from coterie.cli.service.looking import delete as forget
+
+        with Client(server, token) as client:
+            forget(client, workflows)

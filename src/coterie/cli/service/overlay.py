@@ -1,0 +1,40 @@
+"""A map with what a workflow had, after it has given it back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from coterie.rendering.scene import Area, Scene, Spot, ranked
+
+Json = dict[str, Any]
+
+
+def where_it_ran(scene: Scene, placement: Json) -> Scene:
+    """Return the scene with the GPUs that the tasks of a placement had, whether they still hold them or not.
+
+    Groups that ran one after the other may have had the same GPUs; each counts once.
+    """
+    devices: dict[str, set[int]] = {}
+    for group in placement["groups"]:
+        for task in group["tasks"]:
+            devices.setdefault(task["node"], set()).update(task["gpus"])
+    had = {node: len(found) for node, found in devices.items() if found}
+    return replace(scene, root=_area(scene.root, placement["id"], had))
+
+
+def _area(area: Area, owner: str, had: Mapping[str, int]) -> Area:
+    return Area(
+        area.path,
+        tuple(_area(below, owner, had) for below in area.areas),
+        tuple(_spot(spot, owner, had.get(spot.name, 0)) for spot in area.spots),
+    )
+
+
+def _spot(spot: Spot, owner: str, gpus: int) -> Spot:
+    if not gpus:
+        return spot
+    holders = ranked(Counter({**dict(spot.holders), owner: gpus}))
+    return replace(spot, holders=holders, gpus=max(spot.gpus, sum(amount for _, amount in holders)))

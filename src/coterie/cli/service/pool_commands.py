@@ -1,0 +1,166 @@
+"""The options of `coterie pool` and `coterie topology`. Light: imported whenever any command runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from coterie.cli.options import DebugOption
+from coterie.cli.output import Output
+from coterie.cli.service.options import CLIENT_HELP, OutputOption, ServerOption, TokenOption
+
+PoolArgument = Annotated[str, typer.Argument(metavar="NAME", help="The pool.")]
+
+pool = typer.Typer(help="List, show, apply and delete the pools of a service.", no_args_is_help=True)
+topology = typer.Typer(help="List and show the levels of pools, with their domains.", no_args_is_help=True)
+
+
+@pool.command("list", epilog=CLIENT_HELP)
+def pool_list(
+    server: ServerOption = None,
+    token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
+    debug: DebugOption = False,
+) -> None:
+    """List pools with their GPUs and levels.
+
+    \b
+    Examples:
+      coterie pool list
+      coterie pool list -o wide
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.service.ending import answering
+
+    with answering(output, debug=debug):
+        from coterie.cli.service.client import Client
+        from coterie.cli.service.pools import list_pools
+
+        with Client(server, token) as client:
+            list_pools(client, output)
+
+
+@pool.command("show", epilog=CLIENT_HELP)
+def pool_show(
+    name: PoolArgument,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
+    debug: DebugOption = False,
+) -> None:
+    """Show a pool: its quota, its levels with their labels, and how many domains there are.
+
+    \b
+    Examples:
+      coterie pool show gb200
+      coterie pool show gb200 -o yaml
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.service.ending import answering
+
+    with answering(output, debug=debug):
+        from coterie.cli.service.client import Client
+        from coterie.cli.service.pools import show_pool
+
+        with Client(server, token) as client:
+            show_pool(client, name, output)
+
+
+@pool.command("apply", epilog=CLIENT_HELP)
+def pool_apply(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="One pool, or `pools:` with several; - reads standard input.")
+    ],
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="The pool, where the file does not name it.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would do; change nothing.")] = False,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
+    debug: DebugOption = False,
+) -> None:
+    """Make or change pools, and name the workflows that lose a level by it.
+
+    \b
+    Examples:
+      coterie pool apply pools.yaml --dry-run
+      coterie pool show gb200 -o json | jq .document | coterie pool apply - --name gb200-copy
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.service.ending import answering
+
+    with answering(output, debug=debug):
+        from coterie.cli.service.client import Client
+        from coterie.cli.service.pools import apply
+
+        with Client(server, token) as client:
+            apply(client, file, name, output, dry_run=dry_run)
+
+
+@pool.command("delete", epilog=CLIENT_HELP)
+def pool_delete(
+    name: PoolArgument, server: ServerOption = None, token: TokenOption = None, debug: DebugOption = False
+) -> None:
+    """Delete a pool that no workflow uses.
+
+    \b
+    Examples:
+      coterie pool delete old
+      coterie pool delete old --server http://127.0.0.1:8720
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.service.ending import answering
+
+    with answering(Output.TABLE, debug=debug):
+        from coterie.cli.service.client import Client
+        from coterie.cli.service.pools import delete
+
+        with Client(server, token) as client:
+            delete(client, name)
+
+
+@topology.command("list", epilog=CLIENT_HELP)
+def topology_list(
+    server: ServerOption = None,
+    token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
+    debug: DebugOption = False,
+) -> None:
+    """List the levels of every pool, with the labels that say where a node is.
+
+    \b
+    Examples:
+      coterie topology list
+      coterie topology list -o json
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.service.ending import answering
+
+    with answering(output, debug=debug):
+        from coterie.cli.service.client import Client
+        from coterie.cli.service.pools import list_topologies
+
+        with Client(server, token) as client:
+            list_topologies(client, output)
+
+
+@topology.command("show", epilog=CLIENT_HELP)
+def topology_show(
+    name: PoolArgument,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
+    debug: DebugOption = False,
+) -> None:
+    """Show the levels of a pool and every domain, with its nodes and GPUs.
+
+    \b
+    Examples:
+      coterie topology show gb200
+      coterie topology show gb200 -o name
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.service.ending import answering
+
+    with answering(output, debug=debug):
+        from coterie.cli.service.client import Client
+        from coterie.cli.service.pools import show_topology
+
+        with Client(server, token) as client:
+            show_topology(client, name, output)

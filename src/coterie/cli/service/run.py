@@ -1,0 +1,171 @@
+"""`coterie run`: a service in this process, for one workflow, from its submission to its end."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from coterie.cli.codes import Exit
+from coterie.cli.output import Output, safe
+from coterie.cli.report import fail
+from coterie.cli.screen import screen, show, show_data
+from coterie.cli.service.ending import result_of
+from coterie.cli.service.overlay import where_it_ran
+from coterie.cli.service.refusals import why_lines
+from coterie.cli.service.setting import Call, prepare
+from coterie.cli.service.tails import Printer, print_tails
+from coterie.cli.service.times import between
+from coterie.cli.service.views import audit_lines, warnings
+from coterie.cli.service.vigil import End, Vigil
+from coterie.cli.source import Source
+from coterie.errors import CoterieError, Unavailable
+from coterie.rendering.terminal import map_lines
+from coterie.service.service import Service
+from coterie.service.settings import Settings, Submission
+
+Json = dict[str, Any]
+
+# How long tasks that were told to stop at once are waited for, when nothing else is left to do.
+_LAST_WAIT_S = 10.0
+_TICK_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A call of `coterie run` as it was written. Without `state` nothing is kept."""
+
+    call: Call
+    state: str | None = None
+    logs: bool = False
+    quiet: bool = False
+    output: Output = Output.TABLE
+
+
+def run(ask: Ask) -> None:
+    """Run a workflow to its end, print where it ran, and exit with its result."""
+    prepared = prepare(ask.call)
+    with _interruptible(), _folder(ask.state) as folder:
+        settings = Settings(str(folder / "coterie.db"), folder, prepared.config, prepared.given)
+        with Service(settings) as service:
+            _lead(service, folder)
+            code = _submitted(ask, service, prepared.submission)
+    raise typer.Exit(code)
+
+
+def _submitted(ask: Ask, service: Service, submission: Submission) -> int:
+    view = service.submit(submission)
+    for line in () if ask.quiet else warnings(view):
+        typer.echo(safe(line), err=True)
+    with ExitStack() as stack:
+        if ask.state is None:
+            stack.callback(_nothing_left, service, view["id"])
+        printer = Printer(service, view["id"]) if ask.logs else None
+        resume = _resume(ask.call.source, ask.state) if ask.state else None
+        alone = ask.state is None
+        end = Vigil(service, view["id"], printer, alone=alone, resume=resume, quiet=ask.quiet).keep()
+        if printer:
+            printer.print_new()
+        return _finish(ask, service, end) if end.view["finished"] else Exit.INTERRUPTED
+
+
+def _resume(source: Source, state: str) -> str | None:
+    """Return the call of a service that goes on with what this one leaves; None where it would not know the nodes."""
+    if source.cluster or source.levels or source.topology:
+        return None
+    return shlex.join(["coterie", "serve", "--state", state, *(("--config", source.config) if source.config else ())])
+
+
+def _finish(ask: Ask, service: Service, end: End) -> int:
+    """Print what became of a workflow, and return the exit code."""
+    view = end.view
+    _print_result(ask, service, view)
+    if end.stuck is not None:
+        return _say_stuck(end.stuck)
+    took = between(view["submitted"], view["ended"], time.time())
+    result = result_of(view)
+    if result:
+        print_tails(service, view)
+        why = f": {view['message']}" if view["message"] else ""
+        fail(f"{view['id']} ended as {view['status']} after {took}{why}")
+    elif not ask.quiet:
+        typer.echo(safe(f"{view['id']} {view['status']} after {took}"), err=True)
+    return Exit.INTERRUPTED if end.interrupted else result
+
+
+def _say_stuck(why: Json) -> int:
+    groups = [{**group, "waiting": None} for group in why["groups"]]
+    typer.echo("\n".join(why_lines({**why, "groups": groups}, screen(), time.time())), err=True)
+    never = any(group["verdict"] == "impossible" for group in groups)
+    hint = "Take one of the ways out, or run it on another cluster." if never else "Try it when there is room."
+    fail(f"{why['id']} would wait for ever: nobody else here can make room for it", hint)
+    return Exit.NEVER_FITS if never else Exit.MUST_WAIT
+
+
+def _print_result(ask: Ask, service: Service, view: Json) -> None:
+    placement = service.placement(view["id"])
+    match ask.output:
+        case Output.JSON | Output.YAML:
+            show_data({"version": 1, "workflow": view, "placement": placement}, ask.output)
+        case Output.NAME:
+            show([safe(view["id"])])
+        case _ if any(group["tasks"] for group in placement["groups"]):
+            style = screen()
+            scene = where_it_ran(service.scene(view["pool"]), placement)
+            show(map_lines(scene, style, every=ask.output is Output.WIDE))
+            show(["", *audit_lines(placement, style)])
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let a request to terminate end a run in the same order as Ctrl-C: whoever sends it wants nothing left behind."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _folder(state: str | None) -> Iterator[Path]:
+    """Yield the folder of the service: the one that was named, or one that is gone afterwards."""
+    if state is not None:
+        folder = Path(state)
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder.resolve()
+        return
+    made = Path(tempfile.mkdtemp(prefix="coterie-run-"))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _lead(service: Service, folder: Path) -> None:
+    """Wait until this process drives the workflows of its folder; another one that does keeps its right to."""
+    until = time.monotonic() + service.settings.lease_s + 5
+    while not service.health()["leader"]:
+        if time.monotonic() > until:
+            hint = "Hand the workflow to that service with `coterie submit`, or choose another --state."
+            raise Unavailable(f"another service works in {folder}", hint)
+        time.sleep(_TICK_S)
+
+
+def _nothing_left(service: Service, ident: str) -> None:
+    """Make sure that no task outlives the folder it runs in, whatever ended the run."""
+    try:
+        if service.workflow(ident)["finished"]:
+            return
+        service.cancel(ident, "its run ended", force=True)
+        service.wait(ident, timeout_s=_LAST_WAIT_S)
+    except CoterieError as error:
+        fail(f"tasks of {ident} may still run: {error}", error.hint)

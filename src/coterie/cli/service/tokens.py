@@ -1,0 +1,88 @@
+"""`coterie token`: who may come in, written to the store of a service directly."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from coterie.cli.output import Output
+from coterie.cli.screen import show, show_data
+from coterie.cli.service.place import state_folder
+from coterie.cli.service.serve import store_of
+from coterie.cli.service.times import parse_span
+from coterie.errors import NotFound, did_you_mean
+from coterie.rendering.text import table, visible
+from coterie.service.security import new_token
+from coterie.service.store import Store, Token
+
+Where = tuple[str | None, str | None]
+
+
+def create(name: str, role: str, expires: str | None, where: Where, output: Output) -> None:
+    """Make a token and print it."""
+    now = time.time()
+    until = None if expires is None else now + parse_span(expires, "--expires")
+    with _store(where) as store:
+        text = new_token(store, name, role, now=now, expires=until)
+    if output in {Output.JSON, Output.YAML}:
+        show_data({"name": name, "role": role, "token": text, "expires": _when(until)}, output)
+    else:
+        show([text])
+
+
+def list_all(where: Where, output: Output) -> None:
+    """Print all tokens but their secrets."""
+    with _store(where) as store:
+        found = store.tokens()
+    match output:
+        case Output.JSON | Output.YAML:
+            show_data([_json(one) for one in found], output)
+        case Output.NAME:
+            show(visible(one.name) for one in found)
+        case _ if not found:
+            show(["There are no tokens: whoever reaches this machine's loopback address may do everything."])
+        case _:
+            rows = [("NAME", "ROLE", "CREATED", "EXPIRES")]
+            rows += [
+                (visible(one.name), one.role, _when(one.created_at) or "", _when(one.expires_at) or "never")
+                for one in found
+            ]
+            show(table(rows))
+
+
+def delete(name: str, where: Where) -> None:
+    """Delete a token by its name or id."""
+    with _store(where) as store:
+        known = {one.name: one.id for one in store.tokens()}
+        ident = known.get(name, name)
+        if ident not in known.values():
+            raise NotFound(f'there is no token "{name}"', did_you_mean(name, known) or "See `coterie token list`.")
+        store.delete_token(ident)
+    show([f"deleted {visible(name)}"])
+
+
+@contextmanager
+def _store(where: Where) -> Iterator[Store]:
+    state, store = where
+    folder = state_folder(state)
+    if store is None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with Store.open(store_of(store, folder)) as opened:
+        yield opened
+
+
+def _json(one: Token) -> dict[str, str | None]:
+    return {
+        "id": one.id,
+        "name": one.name,
+        "role": one.role,
+        "owner": one.owner,
+        "created": _when(one.created_at),
+        "expires": _when(one.expires_at),
+    }
+
+
+def _when(at: float | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,176 @@
+"""Workflows as lines of text: lists, one in full, and where its tasks landed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from coterie.cli.service.times import between
+from coterie.planning import words
+from coterie.rendering.text import Ink, Style, columns, count, cut, pad, paint, visible
+from coterie.topology.ranges import fold
+
+Json = dict[str, Any]
+
+_MARKS = {"held": ("+", "green"), "missed": ("~", "yellow"), "violated": ("x", "red"), "unobservable": ("?", "yellow")}
+_SHOUTED = {"violated": "VIOLATED"}
+
+
+def status_colour(status: str) -> str:
+    """Return the colour of a status."""
+    if status.startswith("FAILED"):
+        return "red"
+    return {"COMPLETED": "green", "RUNNING": "cyan"}.get(status, "yellow")
+
+
+def painted(rows: Sequence[Sequence[Ink]], style: Style, *, indent: str = "", whole: bool = False) -> Iterator[str]:
+    """Yield rows with their cells in columns; the last one is cut where the screen ends, unless it is wanted whole."""
+    widths = [max(columns(row[at].text) for row in rows) for at in range(len(rows[0]))] if rows else []
+    for row in rows:
+        room = style.width - len(indent) - sum(widths[:-1]) - 2 * (len(widths) - 1)
+        last = row[-1] if whole else Ink(cut(row[-1].text, max(room, 8), style.symbols.more), row[-1].colour)
+        cells = [Ink(pad(ink.text, width), ink.colour) for ink, width in zip(row[:-1], widths, strict=False)]
+        gaps = [piece for cell in cells for piece in (cell, Ink("  "))]
+        yield (indent + paint([*gaps, last], style)).rstrip()
+
+
+def list_lines(rows: Sequence[Json], style: Style, now: float, *, wide: bool) -> Iterator[str]:
+    """Yield a list of workflows: where they stand, and for those that wait, the reason in one word."""
+    if not rows:
+        yield "There are no such workflows."
+        return
+    names = ["ID", "STATUS", "POOL", "TASKS", "GPUS", "AGE", "RAN"]
+    more = ["PRIORITY", "OWNER", "LABELS"] if wide else []
+    table = [[Ink(name) for name in (*names, *more, "WHY")]]
+    for row in rows:
+        tasks = row["tasks"]
+        cells = [
+            Ink(visible(row["id"])),
+            Ink(row["status"], status_colour(row["status"])),
+            Ink(visible(row["pool"])),
+            Ink(f"{tasks['completed']}/{tasks['total']}"),
+            Ink(str(row["gpus"])),
+            Ink(between(row["submitted"], None, now)),
+            Ink(between(row["started"], row["ended"], now)),
+        ]
+        if wide:
+            labels = ",".join(f"{key}={value}" for key, value in row["labels"].items())
+            cells += [Ink(row["priority"]), Ink(visible(row["owner"])), Ink(visible(labels) or "-")]
+        table.append([*cells, Ink(visible(_why(row, wide=wide)))])
+    yield from painted(table, style, whole=wide)
+
+
+def _why(row: Json, *, wide: bool) -> str:
+    waiting = row["waiting"]
+    if waiting:
+        return f"{waiting['reason']}: {waiting['message']}" if wide else str(waiting["reason"])
+    return str(row["message"] or ("cleaning up" if row["cleaning"] else ""))
+
+
+def workflow_lines(
+    view: Json, style: Style, now: float, *, wide: bool = False, most: int | None = None
+) -> Iterator[str]:
+    """Yield a workflow with its groups and tasks. Where that takes more than `most` lines, tasks are only counted."""
+    tasks = [task for group in view["groups"] for task in group["tasks"]]
+    yield _title(view, style, now)
+    if view["message"]:
+        yield cut(f"  {visible(view['message'])}", style.width if not wide else 1 << 16, style.symbols.more)
+    folded = most is not None and len(tasks) + len(view["groups"]) + 4 > most
+    rows = [[Ink(name) for name in ("NAME", "STATUS", "NODE", "DOMAIN", "GPUS", "EXIT", "RAN", "")]]
+    for group in view["groups"]:
+        rows.append(_group_row(group, now, folded=folded))
+        rows += [] if folded else [_task_row(task, now) for task in group["tasks"]]
+    yield from painted(rows, style, indent="  ", whole=wide)
+    if wide:
+        yield from _past(view)
+
+
+def _title(view: Json, style: Style, now: float) -> str:
+    tasks, gpus = view["tasks"]["total"], view["gpus"]
+    asked = count(tasks, "task") + (f", {count(gpus, 'GPU')}" if gpus else "")
+    tail = f"pool {view['pool']}   {asked}   {between(view['submitted'], view['ended'], now)}"
+    tail += "   cleaning up" if view["cleaning"] and view["ended"] else ""
+    head = Ink(visible(f"{view['id']}   "))
+    return paint([head, Ink(view["status"], status_colour(view["status"])), Ink(visible(f"   {tail}"))], style)
+
+
+def _group_row(group: Json, now: float, *, folded: bool) -> list[Ink]:
+    counted = Counter(task["status"] for task in group["tasks"])
+    said = ", ".join(f"{number} {status}" for status, number in counted.items()) if folded else ""
+    if group["waiting"]:
+        said = f"{group['waiting']['reason']}: {group['waiting']['message']}"
+    elif group["message"]:
+        said = group["message"]
+    elif not group["started"] and group["needs"] and not group["ended"]:
+        said = f"after {', '.join(group['needs'])}"
+    nodes = fold({task["node"] for task in group["tasks"] if task["node"]}) if folded else ""
+    return [
+        Ink(visible(group["name"])),
+        Ink(group["status"], status_colour(group["status"])),
+        Ink(cut(visible(nodes), 40)),
+        Ink(""),
+        Ink(""),
+        Ink(""),
+        Ink(between(group["started"], group["ended"], now)),
+        Ink(visible(said)),
+    ]
+
+
+def _task_row(task: Json, now: float) -> list[Ink]:
+    again = f"attempt {task['attempt']}" if task["attempt"] > 1 else ""
+    said = "; ".join(filter(None, (again, task["message"])))
+    return [
+        Ink(f"  {visible(task['name'])}{' *' if task['lead'] else ''}"),
+        Ink(task["status"], status_colour(task["status"])),
+        Ink(visible(task["node"] or "-")),
+        Ink(visible("/".join(task["domains"].values()) or "-")),
+        Ink(fold(map(str, task["gpus"])).strip("[]") or "-"),
+        Ink("-" if task["exit_code"] is None else str(task["exit_code"])),
+        Ink(between(task["started"], task["ended"], now)),
+        Ink(visible(said)),
+    ]
+
+
+def _past(view: Json) -> Iterator[str]:
+    for group in view["groups"]:
+        for task in group["tasks"]:
+            for old in task["past"]:
+                code = "" if old["exit_code"] is None else f", exit code {old['exit_code']}"
+                where = f" on {old['node']}" if old["node"] else ""
+                said = f": {old['message']}" if old["message"] else ""
+                yield visible(f"  earlier: {task['name']} attempt {old['attempt']} {old['status']}{where}{code}{said}")
+
+
+def audit_lines(placement: Json, style: Style) -> Iterator[str]:
+    """Yield what was asked of each group and what became of it, and a total."""
+    for group in placement["groups"]:
+        yield visible(f"{group['name']}   {fold({task['node'] for task in group['tasks']}) or 'not placed'}")
+        rows = [_constraint(one) for one in group["constraints"]]
+        yield from painted(rows, style, indent="  ")
+    summary = placement["summary"]
+    total = count(sum(summary.values()), "constraint")
+    yield f"{total}: " + ", ".join(f"{number} {_SHOUTED.get(word, word)}" for word, number in summary.items()) + "."
+
+
+def _constraint(one: Json) -> list[Ink]:
+    outcome = str(one["outcome"])
+    mark, colour = _MARKS[outcome]
+    level, name = one["path"][-1]
+    depth = "  " * (len(one["path"]) - 1)
+    domains = ", ".join(words.domain(domain) for domain in one["domains"])
+    said = domains if outcome == "held" else f"{domains} ({one['why']})" if domains else one["why"]
+    return [
+        Ink(mark, colour),
+        Ink(visible(depth + (level if name == "default" else f'{level} group "{name}"'))),
+        Ink(one["type"]),
+        Ink(_SHOUTED.get(outcome, outcome)),
+        Ink(visible(said)),
+    ]
+
+
+def warnings(view: Json) -> Iterable[str]:
+    """Yield the warnings of a workflow or a pool as they are said on standard error."""
+    for one in view["warnings"]:
+        line = f" (line {one['line']})" if one.get("line") else ""
+        yield f"warning[{one['code']}]: {one['message']}{line}"

@@ -1,0 +1,112 @@
+"""`coterie wait`, and staying with a workflow that a service runs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from coterie.cli.codes import Exit
+from coterie.cli.output import Output, safe
+from coterie.cli.report import fail
+from coterie.cli.screen import screen, show, show_data
+from coterie.cli.service.client import Client
+from coterie.cli.service.ending import Ending, result_of
+from coterie.cli.service.follow import follow
+from coterie.cli.service.times import between, parse_span
+from coterie.cli.service.views import audit_lines
+from coterie.errors import UsageError, did_you_mean
+from coterie.lifecycle import Status
+from coterie.service.errors import Conflict
+
+Json = dict[str, Any]
+
+# Longer pauses would make short workflows wait for their follower.
+_PAUSES_S = (0.1, 0.2, 0.5, 1.0)
+
+
+def wait(client: Client, ident: str, wanted: str, timeout: str | None, output: Output) -> None:
+    """Wait until a workflow is as wanted; exit 124 when time is up, and by its result when it ended otherwise."""
+    met = condition(wanted)
+    until = None if timeout is None else time.monotonic() + parse_span(timeout, "--timeout")
+    tries = 0
+    view = client.workflow(ident)
+    while not met(view) and not view["finished"]:
+        if until is not None and time.monotonic() >= until:
+            fail(f"{ident} is {view['status']}, and not {wanted}, after {timeout}", f"Ask why: coterie why {ident}")
+            raise typer.Exit(Ending.TIMED_OUT)
+        pause = _PAUSES_S[min(tries, len(_PAUSES_S) - 1)]
+        time.sleep(pause if until is None else max(0.0, min(pause, until - time.monotonic())))
+        tries += 1
+        view = client.patiently(ident)
+    _say(view, output)
+    if met(view):
+        raise typer.Exit(result_of(view) if wanted == "finished" else Exit.DONE)
+    fail(f"{ident} ended as {view['status']}, and never was {wanted}")
+    raise typer.Exit(result_of(view) or Exit.FAILED)
+
+
+def condition(wanted: str) -> Callable[[Json], bool]:
+    """Return the test for a word of `--for`: placed, running, completed, finished, or a status."""
+    word = wanted.lower()
+    if word == "finished":
+        return lambda view: bool(view["finished"])
+    if word == "placed":
+        return lambda view: all(task["node"] for group in view["groups"] for task in group["tasks"])
+    if wanted.upper() in list(Status):
+        return lambda view: view["status"] == wanted.upper()
+    known = ["finished", "placed", *(status.value.lower() for status in Status)]
+    hint = f"{did_you_mean(word, known)} Use finished, placed, running, completed, or another status.".strip()
+    raise UsageError(f'--for "{wanted}" is nothing to wait for', hint)
+
+
+def _say(view: Json, output: Output) -> None:
+    match output:
+        case Output.JSON | Output.YAML:
+            show_data(view, output)
+        case Output.NAME:
+            show([safe(view["id"])])
+        case _:
+            took = between(view["submitted"], view["ended"], time.time())
+            show([safe(f"{view['id']} {view['status']} after {took}")])
+
+
+def follow_to_end(client: Client, ident: str, output: Output) -> None:
+    """Show what happens to a workflow, then where it ran; exit with its result. Ctrl-C asks whether to stop it."""
+    interrupted = False
+    while True:
+        try:
+            view = follow(client, ident)
+            break
+        except KeyboardInterrupt:
+            interrupted = True
+            _leave_or_stop(client, ident)
+    placement = client.placement(ident)
+    if output in {Output.JSON, Output.YAML}:
+        show_data({"version": 1, "workflow": view, "placement": placement}, output)
+    elif output is not Output.NAME and any(group["tasks"] for group in placement["groups"]):
+        show(audit_lines(placement, screen()))
+    took = between(view["submitted"], view["ended"], time.time())
+    if result := result_of(view):
+        fail(f"{ident} ended as {view['status']} after {took}: {view['message']}", f"Its output: coterie logs {ident}")
+    else:
+        typer.echo(safe(f"{ident} {view['status']} after {took}"), err=True)
+    raise typer.Exit(Exit.INTERRUPTED if interrupted else result)
+
+
+def _leave_or_stop(client: Client, ident: str) -> None:
+    """Leave a workflow to its service, unless somebody at the terminal wants it stopped."""
+    answer = ""
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        typer.echo(safe(f"\n{ident}: [d]etach, or [s]top it? "), err=True, nl=False)
+        answer = sys.stdin.readline().strip().lower()[:1]
+    if answer != "s":
+        typer.echo(safe(f"{ident} goes on; follow it again: coterie show {ident} --watch"), err=True)
+        raise typer.Exit(Exit.INTERRUPTED)
+    try:
+        client.cancel(ident, "interrupted", force=False)
+    except Conflict:
+        typer.echo(safe(f"{ident} has ended already"), err=True)

@@ -1,0 +1,1 @@
+"""The service: pools, workflows and their whole life, behind a REST API."""

@@ -1,0 +1,1 @@
+"""The REST API: FastAPI routes over the service's façade."""

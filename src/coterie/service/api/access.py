@@ -1,0 +1,180 @@
+"""What routes take from a request: the service, who asks, and bodies that need reading."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Annotated, Any, cast
+
+from fastapi import Depends, Query, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+from starlette.exceptions import HTTPException
+
+from coterie.errors import UsageError
+from coterie.service.api.following import Followers
+from coterie.service.api.models.base import Short
+from coterie.service.api.models.requests import Priority, Submit
+from coterie.service.security import Caller, caller_of
+from coterie.service.service import Service
+from coterie.service.settings import Submission
+
+JSON = "application/json"
+YAML = ("application/yaml", "application/x-yaml", "text/yaml")
+
+_ANY: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+
+
+def service_of(request: Request) -> Service:
+    """Return the service behind the application."""
+    # Dependencies run once the route is known, which is what metrics count by.
+    request.state.route = getattr(request.scope.get("route"), "path", "none")
+    return cast("Service", request.app.state.service)
+
+
+Behind = Annotated[Service, Depends(service_of)]
+
+
+def followers_of(request: Request) -> Followers:
+    """Return those who wait for news."""
+    return cast("Followers", request.app.state.followers)
+
+
+Following = Annotated[Followers, Depends(followers_of)]
+
+
+def who(request: Request, service: Behind) -> Caller:
+    """Return who asks, or raise `Unauthorized`."""
+    caller = caller_of(
+        service.store,
+        request.headers.get("authorization"),
+        open_to_all=bool(request.app.state.open_to_all),
+        now=service.settings.now(),
+    )
+    request.state.caller = caller.name
+    return caller
+
+
+Who = Annotated[Caller, Depends(who)]
+
+
+async def raw(request: Request, _caller: Who) -> bytes:
+    """Return the body as it was sent; it is not read for somebody who is not known."""
+    return await request.body()
+
+
+Raw = Annotated[bytes, Depends(raw)]
+
+
+def submit_of(
+    request: Request,
+    body: Raw,
+    file: Annotated[Short, Query(description="For a YAML body: the name of the file.")] = "workflow.yaml",
+    pool: Annotated[Short | None, Query(description="For a YAML body: the pool.")] = None,
+    set_: Annotated[list[str] | None, Query(alias="set", description="For a YAML body: KEY=VALUE.")] = None,
+    set_string: Annotated[list[str] | None, Query(description="For a YAML body: KEY=VALUE, always as text.")] = None,
+    priority: Annotated[Priority, Query(description="For a YAML body.")] = "NORMAL",
+    label: Annotated[list[str] | None, Query(description="For a YAML body: KEY=VALUE.")] = None,
+) -> Submit:
+    """Return what is submitted: the fields of a JSON object, or the workflow as it is with the rest in the query."""
+    if content_type(request) != JSON:
+        return Submit(
+            source=_text(body),
+            file=file,
+            pool=pool,
+            set=set_ or [],
+            set_string=set_string or [],
+            priority=priority,
+            labels=pairs(label or ()),
+        )
+    if beside := sorted(set(request.query_params) & {"file", "pool", "set", "set_string", "priority", "label"}):
+        raise UsageError(
+            f"with a JSON body, {' and '.join(beside)} in the query would say it twice", "Put it into the body."
+        )
+    try:
+        return Submit.model_validate_json(body)
+    except ValidationError as error:
+        raise _invalid(error) from None
+
+
+Sent = Annotated[Submit, Depends(submit_of)]
+
+
+def document_of(request: Request, body: Raw) -> bytes | dict[str, Any]:
+    """Return a document: YAML as it is, so that faults have places in it, or the object of a JSON body."""
+    if content_type(request) != JSON:
+        return body
+    try:
+        return _ANY.validate_python(from_json(body, allow_inf_nan=False))
+    except ValidationError as error:
+        raise _invalid(error) from None
+    except ValueError as error:
+        raise UsageError(f"the body is not JSON: {error}", "Send an object.") from None
+
+
+Document = Annotated[bytes | dict[str, Any], Depends(document_of)]
+
+
+def content_type(request: Request) -> str:
+    """Return the type of a body that may be JSON or YAML; raise for any other."""
+    found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if found not in (JSON, *YAML):
+        raise HTTPException(415, f"a body is {JSON} or {YAML[0]}, not {found[:80] or 'of no type'}")
+    return found
+
+
+def bodies(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return what the published schema says of a body that is JSON or YAML."""
+    content = {JSON: {"schema": schema}, YAML[0]: {"schema": {"type": "string"}}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def submission(body: Submit, caller: Caller, key: str | None) -> Submission:
+    """Return what a request submits, in the caller's name."""
+    return Submission(
+        source=body.source.encode(),
+        file=body.file,
+        pool=body.pool,
+        sets=tuple(body.set),
+        set_strings=tuple(body.set_string),
+        priority=body.priority,
+        labels=body.labels,
+        local_files=_files(body.files),
+        client_key=key,
+        owner=caller.name,
+    )
+
+
+def pairs(texts: list[str] | tuple[str, ...]) -> dict[str, str]:
+    """Return labels that are written KEY=VALUE."""
+    found: dict[str, str] = {}
+    for text in texts:
+        key, sign, value = text.partition("=")
+        if not sign or not key:
+            raise UsageError(f'"{text[:80]}" is no label', "Write KEY=VALUE.")
+        found[key] = value
+    return found
+
+
+def _files(encoded: Mapping[str, str]) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for path, text in encoded.items():
+        try:
+            found[path] = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            raise UsageError(f'the file "{path[:120]}" is not base64', "Encode its bytes with base64.") from None
+    return found
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the body is not UTF-8 text: byte {error.start} has no meaning there") from None
+
+
+def _invalid(error: ValidationError) -> RequestValidationError:
+    listed = error.errors(include_url=False, include_context=False, include_input=False)
+    return RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in listed])

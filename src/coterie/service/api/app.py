@@ -1,0 +1,104 @@
+"""The application: all routes over one service, behind the guard."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+import anyio.to_thread
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from coterie.service.api import errors, events, logs, osmo, pools, state, workflows
+from coterie.service.api.following import Followers
+from coterie.service.api.guard import Guard
+from coterie.service.api.metering import Meter, Metrics
+from coterie.service.api.models.base import Error
+from coterie.service.service import Service
+
+MOST_BYTES = 10 << 20
+# Requests that are worked on at a time; others wait for their turn.
+THREADS = 64
+
+_REFUSALS = {
+    400: "The request makes no sense.",
+    401: "A token is needed.",
+    403: "The role does not allow it.",
+    404: "There is no such thing.",
+    409: "It cannot be done as things are.",
+    413: "The request is too large.",
+    415: "The body is neither JSON nor YAML.",
+    421: "The service has another name.",
+    422: "What was sent is not valid; every fault is listed.",
+    503: "Try again later.",
+}
+
+
+def create_app(
+    service: Service,
+    *,
+    open_to_all: bool,
+    hosts: Collection[str] | None = None,
+    most_bytes: int = MOST_BYTES,
+    started: Callable[[], None] | None = None,
+) -> FastAPI:
+    """Return the application for a service.
+
+    `open_to_all` lets callers without a token do everything, for as long as the store has no tokens. `hosts` are the
+    names under which it is reached; None lets any pass. `started` is called when it begins to answer.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+        if started is not None:
+            started()
+        yield
+        followers.close()
+
+    app = _App(
+        title="Coterie",
+        version=version("coterie"),
+        summary="Topology-aware gang placement: submit, watch, ask why.",
+        openapi_url=errors.SCHEMA,
+        # A page of documentation would load scripts from elsewhere, and give them the run of the service.
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        generate_unique_id_function=_operation,
+        responses={code: {"model": Error, "description": words} for code, words in _REFUSALS.items()},
+    )
+    followers = Followers(service)
+    metrics = Metrics(followers)
+    app.state.service = service
+    app.state.open_to_all = open_to_all
+    app.state.followers = followers
+    app.state.metrics = metrics
+    errors.install(app)
+    for part in (workflows, logs, events, pools, state, osmo):
+        app.include_router(part.router)
+    app.add_middleware(Guard, hosts=hosts, most_bytes=most_bytes)
+    app.add_middleware(Meter, metrics=metrics)
+    return app
+
+
+class _App(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        """Return the schema; an error is JSON also where the answer is text."""
+        if self.openapi_schema is None:
+            for methods in super().openapi()["paths"].values():
+                for operation in methods.values():
+                    for code in _REFUSALS:
+                        content = operation["responses"][str(code)]["content"]
+                        operation["responses"][str(code)]["content"] = {
+                            "application/json": next(iter(content.values()))
+                        }
+        return super().openapi()
+
+
+def _operation(route: APIRoute) -> str:
+    """Return the name of an operation for generated clients: `workflows_submit`."""
+    tag = str(route.tags[0]) if route.tags else "coterie"
+    return route.name if route.name.startswith(tag) else f"{tag}_{route.name}"

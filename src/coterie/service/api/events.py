@@ -1,0 +1,138 @@
+"""Events: as a list, or as server-sent events that go on where a client left off."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.sse import EventSourceResponse, format_sse_event
+
+from coterie.errors import NotFound, Unavailable, UsageError
+from coterie.service.api.access import Behind, Following, Who
+from coterie.service.api.following import Followers
+from coterie.service.api.models import state as models
+from coterie.service.service import Service
+
+# A comment now and then keeps proxies from closing a quiet stream, and finds out that a client is gone.
+KEEP_ALIVE_S = 15.0
+# A follower looks at least this often, in case that news got lost.
+LOOK_S = 1.0
+RETRY_MS = 1000
+PAGE = 500
+
+router = APIRouter(prefix="/api/v1", tags=["events"])
+
+After = Annotated[int, Query(ge=0, lt=2**62, description="The number of the last event that is known already.")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="Of a list; a stream has no limit.")]
+Follow = Annotated[
+    bool | None, Query(description="A stream, or a list; without it, a stream for `Accept: text/event-stream`.")
+]
+LastEvent = Annotated[
+    str | None, Header(alias="Last-Event-ID", max_length=32, description="Like `after`; the larger of them counts.")
+]
+_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "A list, or a stream whose `data` are events as in the list. A stream ends with `event: end`.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    },
+}
+_DONE: dict[int | str, dict[str, Any]] = {204: {"description": "All was seen, and nothing more will happen."}}
+
+
+@router.get("/events", response_model=models.Events, responses=_RESPONSES)
+def events(
+    request: Request,
+    service: Behind,
+    followers: Following,
+    _caller: Who,
+    after: After = 0,
+    limit: Limit = 1000,
+    follow: Follow = None,
+    last: LastEvent = None,
+) -> Any:  # noqa: ANN401 - a list, or a stream of the same
+    """Return what happened after an event; or follow it, as server-sent events, as it happens."""
+    since = _since(after, last)
+    if _streams(request, follow=follow):
+        return _stream(service, followers, None, since)
+    return _list(service, None, since, limit)
+
+
+@router.get("/workflows/{workflow}/events", response_model=models.Events, responses={**_RESPONSES, **_DONE})
+def workflow_events(
+    workflow: str,
+    request: Request,
+    service: Behind,
+    followers: Following,
+    _caller: Who,
+    after: After = 0,
+    limit: Limit = 1000,
+    follow: Follow = None,
+    last: LastEvent = None,
+) -> Any:  # noqa: ANN401 - a list, or a stream of the same
+    """Return what happened to one workflow; a stream ends when it has ended and is cleaned up."""
+    since = _since(after, last)
+    if not _streams(request, follow=follow):
+        return _list(service, workflow, since, limit)
+    found, done = _look(service, workflow, since)
+    if done and not found and last is not None:
+        return Response(status_code=204)  # which tells a browser not to come back
+    return _stream(service, followers, workflow, since)
+
+
+def _since(after: int, last: str | None) -> int:
+    if not last:
+        return after
+    if not (last.isascii() and last.isdecimal() and len(last) < 19):
+        raise UsageError("the Last-Event-ID header is not the number of an event", "Send the id of the last event.")
+    return max(after, int(last))
+
+
+def _streams(request: Request, *, follow: bool | None) -> bool:
+    return "text/event-stream" in request.headers.get("accept", "") if follow is None else follow
+
+
+def _list(service: Service, workflow: str | None, after: int, limit: int) -> dict[str, Any]:
+    newest = service.last_event()
+    return {"items": service.events(after, workflow, limit), "last": newest}
+
+
+def _stream(service: Service, followers: Followers, workflow: str | None, after: int) -> EventSourceResponse:
+    headers = {"X-Accel-Buffering": "no"}
+    return EventSourceResponse(_followed(service, followers, workflow, after), headers=headers)
+
+
+def _look(service: Service, workflow: str | None, after: int) -> tuple[list[dict[str, Any]], bool]:
+    """Return events, and whether nothing more will happen. Asked in this order: the last event is never missed."""
+    done = workflow is not None and service.store.summary(workflow).finished
+    found = service.events(after, workflow, PAGE)
+    return found, done
+
+
+async def _followed(service: Service, followers: Followers, workflow: str | None, after: int) -> AsyncIterator[bytes]:
+    """Yield events until the workflow is done or the service ends. No thread is held while nothing happens."""
+    with followers.joined() as ear:
+        yield format_sse_event(retry=RETRY_MS)
+        spoke = time.monotonic()
+        while not followers.closed:
+            try:
+                found, done = await run_in_threadpool(_look, service, workflow, after)
+            except Unavailable:
+                found, done = [], False
+            except NotFound:
+                yield format_sse_event(event="end", data_str=json.dumps({"reason": "deleted"}))
+                return
+            for one in found:
+                after = one["seq"]
+                yield format_sse_event(data_str=json.dumps(one), id=str(after))
+            if found:
+                spoke = time.monotonic()
+            elif done:
+                yield format_sse_event(event="end", data_str=json.dumps({"reason": "finished"}))
+                return
+            elif not await ear.news(LOOK_S) and time.monotonic() - spoke >= KEEP_ALIVE_S:
+                yield format_sse_event(comment="still here")
+                spoke = time.monotonic()

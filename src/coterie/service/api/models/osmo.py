@@ -1,0 +1,123 @@
+"""Bodies in OSMO's shapes."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from coterie.lifecycle import Status
+from coterie.service.api.models.base import Answer
+from coterie.service.api.models.pools import Level
+
+
+class TemplateSpec(BaseModel):
+    """A workflow as OSMO's client sends it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    file: str = Field(description="The workflow file as text.")
+    set_variables: list[str] = Field(default_factory=list, description="KEY=VALUE.")
+    set_string_variables: list[str] = Field(default_factory=list, description="The same, always as text.")
+
+
+class Submitted(Answer):
+    """What a submission answers."""
+
+    name: str
+    overview: str
+    logs: str
+    spec: str
+    dashboard_url: str
+    warnings: list[str]
+
+
+class Row(Answer):
+    """A workflow in a list."""
+
+    user: str
+    name: str
+    status: Status
+    pool: str
+    priority: str
+    submit_time: str | None
+    start_time: str | None
+    end_time: str | None
+
+
+class Rows(Answer):
+    """A page of workflows."""
+
+    workflows: list[Row]
+    more_entries: bool
+
+
+class Task(Answer):
+    """A task."""
+
+    name: str
+    status: Status
+    lead: bool
+    retry_id: int
+    node_name: str | None
+    exit_code: int | None
+    failure_message: str | None
+    start_time: str | None
+    end_time: str | None
+
+
+class Group(Answer):
+    """A group of tasks."""
+
+    name: str
+    status: Status
+    start_time: str | None
+    end_time: str | None
+    failure_message: str | None
+    tasks: list[Task]
+
+
+class Workflow(Row):
+    """A workflow with its groups."""
+
+    groups: list[Group]
+
+
+class Cancelled(Answer):
+    """A workflow that was asked to stop."""
+
+    name: str
+    status: Status
+
+
+class Usage(Answer):
+    """GPUs of a pool; numbers are text there."""
+
+    quota_used: str
+    quota_limit: str
+    quota_free: str
+    total_usage: str
+    total_capacity: str
+    total_free: str
+
+
+class Pool(Answer):
+    """A pool."""
+
+    name: str
+    description: str
+    status: str
+    backend: str
+    topology_keys: list[Level]
+    resource_usage: Usage
+
+
+class NodeSet(Answer):
+    """Pools that share nodes."""
+
+    pools: list[Pool]
+
+
+class Pools(Answer):
+    """All pools."""
+
+    node_sets: list[NodeSet]
+    resource_sum: Usage

@@ -1,0 +1,106 @@
+"""Plans and refusals: the object that `coterie plan -o json` prints."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from coterie.errors import Reason
+from coterie.placement.refusal import Verdict
+from coterie.service.api.models.base import Answer
+
+__all__ = ["Plan", "Refusal", "Verdict", "Warned"]
+
+
+class Warned(Answer):
+    """Something to know that stops nothing."""
+
+    code: str
+    message: str
+    line: int | None
+
+
+class Near(Answer):
+    """A domain in which it nearly fits."""
+
+    domain: list[str]
+    fits: int
+    wanted: int
+
+
+class Holder(Answer):
+    """Who holds what is missing."""
+
+    owner: str
+    gpus: int
+    domain: list[str]
+
+
+class WayOut(Answer):
+    """A change with which it fits, checked by the engine."""
+
+    change: str
+    command: str
+
+
+class Refusal(Answer):
+    """Why there is no place."""
+
+    reason: Reason
+    message: str
+    path: list[list[str]]
+    level: str | None
+    best: list[Near]
+    holders: list[Holder]
+    ways_out: list[WayOut]
+
+
+class Assignment(Answer):
+    """Where a task would go."""
+
+    task: str
+    node: str
+    domains: dict[str, str]
+
+
+class Constraint(Answer):
+    """What becomes of a constraint."""
+
+    path: list[list[str]] = Field(description="Pairs of level and group, from the coarsest down.")
+    level: str
+    type: Literal["required", "preferred"]
+    satisfied: bool
+    domains: list[list[str]]
+
+
+class GangPlan(Answer):
+    """What becomes of a group."""
+
+    name: str
+    verdict: Verdict
+    optimal: bool
+    assignments: list[Assignment]
+    constraints: list[Constraint]
+    refusal: Refusal | None
+
+
+class Stats(Answer):
+    """What was looked at, and how long it took."""
+
+    nodes: int
+    pods: int
+    elapsed_ms: float
+
+
+class Plan(Answer):
+    """Where a workflow would run now, or why not."""
+
+    version: int
+    workload: str
+    kind: str
+    pool: str
+    verdict: Verdict
+    groups: list[GangPlan]
+    warnings: list[Warned]
+    stats: Stats

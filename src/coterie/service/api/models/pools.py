@@ -1,0 +1,190 @@
+"""Pools, their levels and their map as answers show them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from coterie.service.api.models.base import Answer
+
+
+class Level(Answer):
+    """A level of a pool."""
+
+    key: str
+    label: str
+
+
+class Quota(Answer):
+    """GPUs of a pool: what it may use, and what there is."""
+
+    guarantee: int | None
+    limit: int | None = Field(description="Null is no limit.")
+    weight: int
+    used: int
+    total: int
+    free: int
+
+
+class Busy(Answer):
+    """How many workflows of a pool run and wait."""
+
+    running: int
+    waiting: int
+
+
+class PoolWarning(Answer):
+    """Something odd about a pool or the labels of its nodes."""
+
+    code: str
+    severity: str
+    level: str | None
+    message: str
+    hint: str
+
+
+class Pool(Answer):
+    """A pool with its levels and what it holds."""
+
+    name: str
+    description: str
+    backend: str
+    scheduler: str
+    managed: bool = Field(description="It stands in the configuration file, which alone changes it.")
+    version: int
+    default: bool = Field(description="It is the only one.")
+    nvlink: bool
+    node_selector: dict[str, str]
+    topology_keys: list[Level] = Field(description="The coarsest first.")
+    topology: str | None = Field(description="The ClusterTopology that its levels come from.")
+    gpus: Quota
+    nodes: int
+    max_exec_timeout: int | None = Field(description="Seconds.")
+    max_queue_timeout: int | None = Field(description="Seconds.")
+    workflows: Busy
+    document: dict[str, Any] = Field(description="The pool as it stands in a configuration.")
+    warnings: list[PoolWarning]
+
+
+class Pools(Answer):
+    """All pools."""
+
+    items: list[Pool]
+
+
+class Affected(Answer):
+    """A group that requires a level which the pool lost."""
+
+    workflow: str
+    group: str
+    level: str
+    waits: bool = Field(description="It has no place yet, and gets none as things are.")
+
+
+class Applied(Answer):
+    """What became of a pool that was applied."""
+
+    pool: Pool
+    changed: bool
+    created: bool
+    dry_run: bool
+    lost_levels: list[str]
+    affected: list[Affected]
+
+
+class LevelCount(Level):
+    """A level, and what nodes there are in it."""
+
+    domains: int
+    nodes: int
+    unlabelled: int
+
+
+class Gpus(Answer):
+    """GPUs of a domain."""
+
+    total: int
+    used: int
+    free: int
+
+
+class Domain(Answer):
+    """A domain; its name is the path from the coarsest level down."""
+
+    path: list[str]
+    level: str
+    nodes: int
+    gpus: Gpus
+
+
+class Topology(Answer):
+    """The levels of a pool, with their domains."""
+
+    pool: str
+    name: str | None = Field(description="The ClusterTopology that they come from.")
+    levels: list[LevelCount]
+    domains: list[Domain]
+
+
+class Topologies(Answer):
+    """The levels of all pools."""
+
+    items: list[Topology]
+
+
+class MapGpus(Gpus):
+    """GPUs of a place on the map."""
+
+    out_of_service: int
+
+
+class MapHolder(Answer):
+    """Who holds GPUs."""
+
+    owner: str
+    gpus: int
+
+
+class MapNode(Answer):
+    """A node on the map."""
+
+    name: str
+    gpus: MapGpus
+    holders: list[MapHolder]
+    cordoned: bool
+    ready: bool
+
+
+class MapArea(Answer):
+    """What a place on the map holds: domains within it, and nodes that are in none of these."""
+
+    node_count: int
+    gpus: MapGpus
+    holders: list[MapHolder]
+    domains: list[MapDomain]
+    nodes: list[MapNode]
+
+
+class MapDomain(MapArea):
+    """A domain on the map."""
+
+    level: str
+    value: str
+    path: list[str]
+
+
+class MapLevel(Answer):
+    """A level of the map."""
+
+    name: str
+    label: str
+
+
+class Map(MapArea):
+    """All nodes of a pool by domain, with who is where."""
+
+    version: int
+    pool: str
+    levels: list[MapLevel]
+    guessed: bool

@@ -1,0 +1,71 @@
+"""Events, and how the service is."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from coterie.service.api.models.base import Answer
+from coterie.service.security import Role
+
+
+class Event(Answer):
+    """Something that happened."""
+
+    seq: int = Field(description="Grows; a reader that goes on from the last one misses nothing.")
+    at: str | None
+    workflow: str
+    pool: str
+    kind: str
+    message: str
+    group: str
+    task: str
+    attempt: int
+    data: dict[str, Any]
+
+
+class Events(Answer):
+    """Events in their order."""
+
+    items: list[Event]
+    last: int = Field(description="The newest event of all; a stream `after` it shows what happens from now on.")
+
+
+class Identity(Answer):
+    """Who asks."""
+
+    name: str
+    role: Role
+
+
+class Alive(Answer):
+    """The process answers."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class Ready(Answer):
+    """Whether work can be done."""
+
+    ready: bool
+    leader: bool
+
+
+class Problem(Answer):
+    """Something that keeps the service from its work."""
+
+    since: str | None
+    what: str
+    message: str
+
+
+class Health(Ready):
+    """How the service is."""
+
+    holder: str = Field(description="The replica that leads; empty where none does.")
+    store: str = Field(description="`ok`, or what is wrong with it.")
+    problems: list[Problem]
+    running: int = Field(description="Tasks that run.")
+    waiting: int = Field(description="Groups that wait for a place.")

@@ -1,0 +1,193 @@
+"""Workflows as answers show them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from coterie.lifecycle import Status
+from coterie.service.api.models.base import Answer
+from coterie.service.api.models.plans import Refusal, Verdict, Warned
+from coterie.service.api.models.requests import Priority
+
+# ISO 8601 in UTC, as in 2026-01-31T12:00:00.123Z.
+Time = str
+
+
+class Waiting(Answer):
+    """Why a group has no place yet."""
+
+    reason: str
+    message: str
+    since: Time | None
+
+
+class FirstWaiting(Waiting):
+    """Why the first group that waits has no place yet."""
+
+    group: str
+
+
+class Tally(Answer):
+    """How many tasks there are, and how they are."""
+
+    total: int
+    running: int
+    completed: int
+    failed: int
+
+
+class Row(Answer):
+    """A workflow in a list."""
+
+    id: str
+    number: int = Field(description="Grows with each submission; pages are cut by it.")
+    name: str
+    pool: str
+    owner: str
+    priority: Priority
+    labels: dict[str, str]
+    status: Status
+    submitted: Time | None
+    started: Time | None
+    ended: Time | None
+    message: str
+    finished: bool = Field(description="It has ended, and all that it left is cleaned up.")
+    cleaning: bool
+    waiting: FirstWaiting | None
+    tasks: Tally
+    gpus: int = Field(description="What all its tasks ask for.")
+
+
+class Rows(Answer):
+    """A page of workflows, the newest first."""
+
+    items: list[Row]
+    next: int | None = Field(description="What to pass as `after` for the next page; null on the last.")
+
+
+class Past(Answer):
+    """An earlier attempt of a task."""
+
+    attempt: int
+    status: Status
+    node: str | None
+    exit_code: int | None
+    message: str
+    started: Time | None
+    ended: Time | None
+
+
+class Task(Past):
+    """A task, as its latest attempt is."""
+
+    name: str
+    lead: bool
+    domains: dict[str, str] = Field(description="The domain of its node at each level.")
+    gpus: list[int] = Field(description="The devices of the node that it has.")
+    past: list[Past]
+
+
+class Group(Answer):
+    """A gang of tasks."""
+
+    name: str
+    status: Status
+    attempt: int
+    message: str
+    waiting: Waiting | None
+    needs: list[str] = Field(description="The groups that come before it.")
+    queued: Time | None
+    started: Time | None
+    ended: Time | None
+    cleaning: bool
+    tasks: list[Task]
+
+
+class Workflow(Row):
+    """A workflow with its groups and tasks."""
+
+    created_from: str = Field(description="The name of its file.")
+    groups: list[Group]
+    warnings: list[Warned]
+
+
+class Submitted(Workflow):
+    """A workflow that was submitted."""
+
+    created: bool = Field(description="False where the same request was made before.")
+
+
+class WhyGroup(Answer):
+    """Why a group waits."""
+
+    name: str
+    verdict: Verdict = Field(description="What the engine says now; placed: its turn comes.")
+    waiting: Waiting | None
+    refusal: Refusal | None
+
+
+class Why(Answer):
+    """Why groups of a workflow wait."""
+
+    id: str
+    status: Status
+    groups: list[WhyGroup] = Field(description="Those that wait for a place, or the one that was asked for.")
+
+
+class Audited(Answer):
+    """What became of a constraint."""
+
+    path: list[list[str]] = Field(description="Pairs of level and group, from the coarsest down.")
+    level: str
+    type: Literal["required", "preferred"]
+    outcome: Literal["held", "missed", "violated", "unobservable"]
+    domains: list[list[str | None]]
+    why: str
+
+
+class Seat(Answer):
+    """Where a task runs, or ran last."""
+
+    task: str
+    node: str
+    domains: dict[str, str]
+    gpus: list[int]
+
+
+class PlacementGroup(Answer):
+    """A group, held against what it asked for."""
+
+    name: str
+    status: Status
+    constraints: list[Audited]
+    tasks: list[Seat]
+
+
+class Outcomes(Answer):
+    """How many constraints came out how."""
+
+    held: int
+    missed: int
+    violated: int
+    unobservable: int
+
+
+class Placement(Answer):
+    """Where tasks run, held against what was asked."""
+
+    id: str
+    pool: str
+    groups: list[PlacementGroup]
+    summary: Outcomes
+
+
+class Source(Answer):
+    """A workflow as it was submitted."""
+
+    source: str
+    file: str
+    sets: list[str]
+    set_strings: list[str]
+    files: dict[str, int] = Field(description="The sizes of its local files, by path.")

@@ -1,0 +1,130 @@
+"""Workflows: submit, look, ask why, cancel, retry, delete."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Response
+from fastapi.responses import JSONResponse
+
+from coterie.service.api.access import Behind, Sent, Who, bodies, pairs, submission
+from coterie.service.api.models import plans, requests
+from coterie.service.api.models import workflows as models
+from coterie.service.api.models.base import Short
+from coterie.service.api.times import seconds
+from coterie.service.security import Role
+
+Json = dict[str, Any]
+
+router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"])
+
+SUBMIT = bodies(requests.Submit.model_json_schema())
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=models.Submitted,
+    responses={
+        200: {"model": models.Submitted | plans.Plan, "description": "It was there already; or the plan."},
+    },
+    openapi_extra=SUBMIT,
+)
+def submit(
+    body: Sent,
+    service: Behind,
+    caller: Who,
+    response: Response,
+    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
+    dry_run: Annotated[bool, Query(description="Answer with the plan (200), and change nothing.")] = False,  # noqa: FBT002 - a parameter of the query
+) -> Any:  # noqa: ANN401 - a workflow, or a plan
+    """Submit a workflow.
+
+    The same Idempotency-Key with the same content gives the same workflow again (200), with other content 409.
+    """
+    wanted = submission(body, caller, idempotency_key)
+    if dry_run:
+        return JSONResponse(service.plan(wanted))
+    caller.need(Role.USER)
+    view = service.submit(wanted)
+    if not view["created"]:
+        response.status_code = 200
+    response.headers["Location"] = f"/api/v1/workflows/{view['id']}"
+    return view
+
+
+@router.get("", response_model=models.Rows)
+def workflows(
+    service: Behind,
+    _caller: Who,
+    status: Annotated[list[str] | None, Query(description="Any of these.")] = None,
+    pool: Short | None = None,
+    owner: Short | None = None,
+    name: Annotated[Short, Query(description="The beginning of the name.")] = "",
+    label: Annotated[list[str] | None, Query(description="KEY=VALUE; all must be there.")] = None,
+    submitted_after: Annotated[datetime | None, Query(description="ISO 8601, or seconds since 1970.")] = None,
+    submitted_before: Annotated[datetime | None, Query(description="ISO 8601, or seconds since 1970.")] = None,
+    finished: bool | None = None,  # noqa: FBT001 - a parameter of the query
+    after: Annotated[int | None, Query(ge=0, lt=2**62, description="The `next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Json:
+    """List workflows, the newest first."""
+    return service.workflows(
+        statuses=tuple(status or ()),
+        pool=pool,
+        owner=owner,
+        name_prefix=name,
+        labels=pairs(label or ()),
+        submitted_after=seconds(submitted_after),
+        submitted_before=seconds(submitted_before),
+        finished=finished,
+        after=after,
+        limit=limit,
+    )
+
+
+@router.get("/{workflow}", response_model=models.Workflow)
+def workflow(workflow: str, service: Behind, _caller: Who) -> Json:
+    """Show a workflow with its groups and tasks."""
+    return service.workflow(workflow)
+
+
+@router.get("/{workflow}/why", response_model=models.Why)
+def why(workflow: str, service: Behind, _caller: Who, group: Short | None = None) -> Json:
+    """Say why groups wait: the reason, the best domains, who is in the way, and checked ways out."""
+    return service.why(workflow, group)
+
+
+@router.get("/{workflow}/placement", response_model=models.Placement)
+def placement(workflow: str, service: Behind, _caller: Who) -> Json:
+    """Hold where tasks run against what was asked: held, missed, violated."""
+    return service.placement(workflow)
+
+
+@router.get("/{workflow}/spec", response_model=models.Source)
+def spec(workflow: str, service: Behind, _caller: Who) -> Json:
+    """Return the workflow as it was submitted."""
+    return service.spec(workflow)
+
+
+@router.post("/{workflow}/cancel", status_code=202, response_model=models.Workflow)
+def cancel(workflow: str, service: Behind, caller: Who, body: requests.Cancel | None = None) -> Json:
+    """Ask a workflow to stop; it ends as FAILED_CANCELED. The answer may not show it yet."""
+    caller.need_own(service.owner_of(workflow))
+    wish = body or requests.Cancel()
+    return service.cancel(workflow, wish.message, force=wish.force)
+
+
+@router.post("/{workflow}/retry", status_code=202, response_model=models.Workflow)
+def retry(workflow: str, service: Behind, caller: Who, body: requests.Retry | None = None) -> Json:
+    """Run what failed again: one task, or all. The answer may not show it yet."""
+    caller.need_own(service.owner_of(workflow))
+    return service.retry(workflow, body.task if body else None)
+
+
+@router.delete("/{workflow}", status_code=204)
+def delete(workflow: str, service: Behind, caller: Who) -> None:
+    """Forget a workflow that has ended, with its logs."""
+    caller.need_own(service.owner_of(workflow))
+    service.delete(workflow)

@@ -1,0 +1,94 @@
+"""Why groups wait, and how the placements of those that run came out; asked of the store by any replica."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coterie.errors import NotFound, Reason, SpecErrors, did_you_mean
+from coterie.frontends.config import Pool
+from coterie.gang.tree import Gang
+from coterie.lifecycle import GroupState, Presence, State, from_json
+from coterie.planning.report import plan_json
+from coterie.planning.workload import Workload
+from coterie.service import views
+from coterie.service.life import Texts, levels_of, lost_levels, without_wishes
+from coterie.service.live import Live
+from coterie.service.pools import find
+from coterie.service.queue import only_tasks, without_nodes
+from coterie.service.store import Store, Workflow
+from coterie.topology.domains import Domains
+
+Json = dict[str, Any]
+
+
+def why_of(store: Store, live: Live, ident: str, group: str | None) -> Json:
+    """Explain why groups of a workflow wait for a place: those that do, or the one that is named."""
+    stored = store.workflow(ident)
+    state = from_json(State, stored.state)
+    names = [each.name for each in state.groups]
+    if group is not None and group not in names:
+        hint = f"Groups are: {', '.join(names)}. {did_you_mean(group, names)}".strip()
+        raise NotFound(f'workflow "{ident}" has no group "{group[:80]}"', hint)
+    asked = [each for each in state.groups if (each.name == group if group else views.waits(each))]
+    texts = Texts(store)
+    return {
+        "id": ident,
+        "status": stored.status,
+        "groups": [_why(each, stored, live, texts) if views.waits(each) else _not_waiting(each) for each in asked],
+    }
+
+
+def placement_of(store: Store, live: Live, ident: str) -> Json:
+    """Audit the placement of a workflow."""
+    stored = store.workflow(ident)
+    pool = find(live.catalog, stored.pool).pool
+    built = Texts(store).built(ident, pool, levels_of(stored.digest))
+    domains = Domains.of(live.catalog.cluster(pool), pool.topology)
+    gangs = {gang.name: gang for gang in built.lowered.gangs}
+    found = views.audit(from_json(State, stored.state), gangs, store.placements(ident), domains)
+    return {"id": ident, "pool": stored.pool, **found}
+
+
+def _why(group: GroupState, stored: Workflow, live: Live, texts: Texts) -> Json:
+    told = views.waiting_of(group)
+    shown = {"name": group.name, "verdict": "waiting", "waiting": told, "refusal": None}
+    known = live.catalog.pools.get(stored.pool)
+    if known is None or known.pool.backend not in live.catalog.clusters:
+        message = f'pool "{stored.pool}" has no nodes that this service knows'
+        return {**shown, "refusal": _refusal(Reason.SCHEDULER_REFUSED, message)}
+    pool = known.pool
+    try:
+        gang = texts.built(stored.id, pool, levels_of(stored.digest)).gang(group.name)
+    except SpecErrors as error:
+        return {**shown, "refusal": _refusal(Reason.INVALID_SPEC, str(error))}
+    if lost := lost_levels(gang, pool.topology):
+        message = f'pool "{pool.name}" no longer has level {", ".join(lost)}, which the group requires'
+        return {**shown, "refusal": {**_refusal(Reason.LEVEL_LOST, message), "level": lost[0]}}
+    wanted = {task.name for task in group.tasks if task.presence is Presence.QUEUED or task.present}
+    gang = without_nodes(only_tasks(without_wishes(gang, pool.topology), wanted), group.excluded)
+    plan = _plan(stored, pool, gang, live)
+    return {**shown, "verdict": plan["verdict"], "refusal": plan["refusal"]}
+
+
+def _plan(stored: Workflow, pool: Pool, gang: Gang, live: Live) -> Json:
+    workload = Workload(stored.id, "Workflow", pool, (gang,))
+    plan = live.planner(pool, fresh=False).plan(workload)
+    command = ["coterie", "plan", str(stored.digest.get("file", "")), "--pool", pool.name]
+    found: Json = plan_json(plan, command=command, elapsed_ms=0.0)["groups"][0]
+    return found
+
+
+def _not_waiting(group: GroupState) -> Json:
+    return {"name": group.name, "verdict": "placed" if group.attempt else "waiting", "waiting": None, "refusal": None}
+
+
+def _refusal(reason: Reason, message: str) -> Json:
+    return {
+        "reason": reason.value,
+        "message": message,
+        "path": [],
+        "level": None,
+        "best": [],
+        "holders": [],
+        "ways_out": [],
+    }

@@ -1,0 +1,93 @@
+"""What is in use now, read from the store alone, so that every replica can say it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from coterie.frontends.config import Pool
+from coterie.planning.plan import Planner
+from coterie.service.catalog import Catalog
+from coterie.service.life import shape_in
+from coterie.service.store import Query, Store, Summary
+from coterie.topology.cluster import GPU, PODS, Cluster, Member, Pod
+
+_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The pools and nodes of one moment, with what workflows hold on them."""
+
+    catalog: Catalog
+    pods: Mapping[str, tuple[Pod, ...]]  # by backend
+    gpus: Mapping[str, int]  # by pool
+
+    @staticmethod
+    def read(store: Store, catalog: Catalog) -> Live:
+        """Read what is held now."""
+        held = store.held()
+        pods: dict[str, list[Pod]] = {}
+        gpus: Counter[str] = Counter()
+        for summary in unfinished(store) if held else ():
+            known = catalog.pools.get(summary.pool)
+            for row in held.get(summary.id, ()):
+                requests = dict(shape_in(summary.digest, row.task).requests)
+                gpus[summary.pool] += requests.get(GPU, 0)
+                if known is not None:
+                    name = f"{summary.id}/{row.task}/{row.attempt}"
+                    member = Member(summary.id, row.group, row.task)
+                    pod = Pod(name, row.node, requests, owner=summary.id, member=member)
+                    pods.setdefault(known.pool.backend, []).append(pod)
+        return Live(catalog, {name: tuple(found) for name, found in pods.items()}, gpus)
+
+    def cluster(self, pool: Pool) -> Cluster:
+        """Return the nodes of a pool's backend with all that workflows hold there."""
+        return with_pods(self.catalog.cluster(pool), self.pods.get(pool.backend, ()))
+
+    def planner(self, pool: Pool, *, fresh: bool) -> LivePlanner:
+        """Return a planner for this moment; unless it is `fresh`, tasks that run stay where they are."""
+        planner = LivePlanner(self.cluster(pool), fresh=fresh)
+        planner.charge(self.gpus)
+        return planner
+
+
+class LivePlanner(Planner):
+    """A planner that knows what pools use already."""
+
+    def charge(self, gpus: Mapping[str, int]) -> None:
+        """Count these GPUs, by pool, against the pools' limits."""
+        self._pools.update(gpus)
+
+
+def unfinished(store: Store, pool: str | None = None) -> Iterator[Summary]:
+    """Yield the workflows that something may still happen to."""
+    query = Query(pool=pool, finished=False)
+    page = store.workflows(query, None, _PAGE)
+    yield from page.items
+    while page.next is not None:
+        page = store.workflows(query, page.next, _PAGE)
+        yield from page.items
+
+
+def with_pods(cluster: Cluster, pods: Sequence[Pod]) -> Cluster:
+    """Return a cluster with more pods on its nodes; those on nodes that it does not have are left out."""
+    there = [pod for pod in pods if pod.node in cluster.position]
+    if not there:
+        return cluster
+    requests = np.zeros((len(cluster.resources), len(there)), dtype=np.int64)
+    requests[cluster.resource(PODS)] = 1
+    for index, pod in enumerate(there):
+        for name, amount in pod.requests.items():
+            if (row := cluster.resource(name)) >= 0:
+                requests[row, index] = amount
+    where = np.array([cluster.position[pod.node] for pod in there], dtype=np.int32)
+    return replace(
+        cluster,
+        pods=(*cluster.pods, *there),
+        pod_node=np.concatenate([cluster.pod_node, where]),
+        pod_requests=np.concatenate([cluster.pod_requests, requests], axis=1),
+    )

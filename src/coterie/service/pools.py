@@ -1,0 +1,227 @@
+"""What a pool may be changed to, what that does to workflows, and what users see of pools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from coterie.errors import Fault, NotFound, SpecErrors, UsageError, did_you_mean, field_path
+from coterie.frontends.config import Config, Pool
+from coterie.frontends.text import decode, load
+from coterie.lifecycle import State, from_json
+from coterie.planning.labels import check_pool, pool_nodes
+from coterie.service.catalog import Catalog, Known, read_pool
+from coterie.service.errors import Conflict
+from coterie.service.live import Live, unfinished
+from coterie.service.store import Store
+from coterie.service.views import waits
+from coterie.topology.cluster import GPU, Cluster
+from coterie.topology.domains import Domains
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A pool as an admin wants it to be, checked; `before` is what is there now."""
+
+    known: Known
+    before: Known | None
+
+    @property
+    def lost_levels(self) -> list[str]:
+        """The levels that the pool would no longer have."""
+        old = self.before.pool.topology.names if self.before else ()
+        return [level for level in old if level not in self.known.pool.topology.names]
+
+
+def read_document(document: bytes | Mapping[str, Any], file: str, name: str, catalog: Catalog) -> tuple[Json, Pool]:
+    """Check a pool as it would stand in a configuration; raise `SpecErrors` with the place of every fault."""
+    located = load(decode(document, file), file) if isinstance(document, bytes) else None
+    data = located.data if located else document
+    if not isinstance(data, Mapping):
+        hint = "A pool is what stands below its name in a configuration, such as backend: lab."
+        raise SpecErrors(
+            [Fault("a pool is a mapping of fields", hint=hint, place=located.place(()) if located else None)]
+        )
+    try:
+        return dict(data), read_pool(name, data, catalog.backends)
+    except SpecErrors as error:
+        raise SpecErrors(
+            [
+                fault.at(located.place(fault.path))
+                if located
+                else replace(
+                    fault, message=f"{field_path(fault.path)}: {fault.message}" if fault.path else fault.message
+                )
+                for fault in error.faults
+            ]
+        ) from None
+
+
+def want(name: str, document: bytes | Mapping[str, Any], file: str, catalog: Catalog) -> Wanted:
+    """Check a change of a pool; raise `Conflict` for one that only the configuration file can change."""
+    before = catalog.pools.get(name)
+    if before is not None and before.managed:
+        raise Conflict(
+            f'pool "{name}" stands in {catalog.file or "the configuration of the service"}, which alone can change it',
+            "Change it there; it is read again at once.",
+        )
+    data, pool = read_document(document, file, name, catalog)
+    return Wanted(Known(pool, data, managed=False, version=before.version if before else 0), before)
+
+
+def affected(wanted: Wanted, store: Store) -> Iterator[Json]:
+    """Yield the groups that require a level which the pool would lose; those that wait then wait for good."""
+    lost = set(wanted.lost_levels)
+    if not lost:
+        return
+    for summary in unfinished(store, wanted.known.pool.name):
+        required: Mapping[str, list[str]] = summary.digest.get("requires", {})
+        if not any(lost & set(levels) for levels in required.values()):
+            continue
+        state = from_json(State, store.workflow(summary.id).state)
+        for group in state.groups:
+            levels = [level for level in required.get(group.name, ()) if level in lost]
+            if levels and not group.status.final:
+                waiting = waits(group) or not group.attempt
+                yield {"workflow": summary.id, "group": group.name, "level": levels[0], "waits": waiting}
+
+
+def find(catalog: Catalog, name: str) -> Known:
+    """Return a pool by its name."""
+    known = catalog.pools.get(name)
+    if known is None:
+        hint = f"Pools are: {', '.join(catalog.pools) or 'none'}. {did_you_mean(name, catalog.pools)}".strip()
+        raise NotFound(f'there is no pool "{name}"', hint)
+    return known
+
+
+def refuse_managed(known: Known, catalog: Catalog) -> None:
+    """Raise `Conflict` for a pool that cannot be deleted here."""
+    if known.managed:
+        raise Conflict(
+            f'pool "{known.pool.name}" stands in {catalog.file or "the configuration of the service"}',
+            "Remove it there; the file is read again at once.",
+        )
+
+
+def pool_view(known: Known, live: Live, tally: Mapping[tuple[str, str], int]) -> Json:
+    """Return what users see of a pool."""
+    pool, catalog = known.pool, live.catalog
+    cluster = _cluster(pool, live)
+    own = pool_nodes(cluster, pool) if cluster is not None else None
+    mine = {status: count for (name, status), count in tally.items() if name == pool.name}
+    return {
+        "name": pool.name,
+        "description": str(known.document.get("description", "")),
+        "backend": pool.backend,
+        "scheduler": pool.scheduler,
+        "managed": known.managed,
+        "version": known.version,
+        "default": len(catalog.pools) == 1,
+        "nvlink": pool.nvlink,
+        "node_selector": dict(pool.node_selector),
+        "topology_keys": [{"key": level.name, "label": level.label} for level in pool.topology.levels],
+        "topology": pool.topology_name,
+        "gpus": {
+            "guarantee": pool.gpus.guarantee,
+            "limit": pool.gpus.limit,
+            "weight": pool.gpus.weight,
+            "used": live.gpus.get(pool.name, 0),
+            **(_gpus(own) if own is not None else {"total": 0, "free": 0}),
+        },
+        "nodes": len(own) if own is not None else 0,
+        "max_exec_timeout": pool.max_exec_timeout,
+        "max_queue_timeout": pool.max_queue_timeout,
+        "workflows": {
+            "running": mine.get("RUNNING", 0),
+            "waiting": mine.get("WAITING", 0) + mine.get("PENDING", 0),
+        },
+        "document": dict(known.document),
+        "warnings": list(_warnings(known, catalog, cluster)),
+    }
+
+
+def topology_view(known: Known, live: Live) -> Json:
+    """Return the levels of a pool, with the domains that its nodes form and what is free in them."""
+    pool = known.pool
+    domains = domains_of(pool, live)
+    own = domains.cluster
+    row = own.resource(GPU)
+    total = own.allocatable[row][domains.order]
+    used = own.held(range(len(own.pods)))[row][domains.order]
+    return {
+        "pool": pool.name,
+        "name": pool.topology_name,
+        "levels": [
+            {
+                "key": level.name,
+                "label": level.label,
+                "domains": len(tier),
+                "nodes": int((tier.of >= 0).sum()),
+                "unlabelled": int((tier.of < 0).sum()),
+            }
+            for level, tier in zip(pool.topology.levels, domains.tiers, strict=True)
+        ],
+        "domains": [
+            {
+                "path": list(path),
+                "level": level.name,
+                "nodes": int(end - start),
+                "gpus": {
+                    "total": int(total[start:end].sum()),
+                    "used": int(used[start:end].sum()),
+                    "free": int((total[start:end] - used[start:end]).clip(min=0).sum()),
+                },
+            }
+            for level, tier in zip(pool.topology.levels, domains.tiers, strict=True)
+            for path, start, end in zip(tier.values, tier.start.tolist(), tier.end.tolist(), strict=True)
+        ],
+    }
+
+
+def domains_of(pool: Pool, live: Live) -> Domains:
+    """Return the nodes of a pool with who holds them, seen through its levels."""
+    return Domains.of(pool_nodes(live.cluster(pool), pool), pool.topology)
+
+
+def _cluster(pool: Pool, live: Live) -> Cluster | None:
+    return live.cluster(pool) if pool.backend in live.catalog.clusters else None
+
+
+def _gpus(own: Cluster) -> Json:
+    row = own.resource(GPU)
+    usable = own.ready & ~own.cordoned
+    left = (own.allocatable[row] - own.held(range(len(own.pods)))[row]).clip(min=0)
+    return {"total": int(own.allocatable[row].sum()), "free": int(left[usable].sum())}
+
+
+def _warnings(known: Known, catalog: Catalog, cluster: Cluster | None) -> Iterator[Json]:
+    if known.trouble:
+        yield {"code": "PoolUnusable", "severity": "error", "level": None, "message": known.trouble, "hint": ""}
+    if cluster is None:
+        return
+    pools = {name: each.pool for name, each in catalog.pools.items()} | {known.pool.name: known.pool}
+    config = Config(catalog.backends, pools, catalog.file)
+    for finding in check_pool(cluster, known.pool, config, guessed=False):
+        yield {
+            "code": finding.code,
+            "severity": finding.severity,
+            "level": finding.level or None,
+            "message": finding.message,
+            "hint": finding.hint,
+        }
+
+
+def runs_here(known: Known) -> Pool:
+    """Return a pool into which workflows can be submitted here; raise `UsageError` for any other."""
+    if known.trouble:
+        raise UsageError(f'pool "{known.pool.name}" takes no workflows: {known.trouble}', "An admin has to mend it.")
+    if known.pool.scheduler != "local":
+        raise UsageError(
+            f'pool "{known.pool.name}" is of scheduler "{known.pool.scheduler}", which this service does not drive',
+            "Render it with `coterie render`, or choose a pool of a local backend.",
+        )
+    return known.pool

@@ -1,0 +1,281 @@
+"""Who is placed next: priority, then age, with no gang held back by one that must wait, and none overtaken for ever.
+
+A gang that does not fit now lets those behind it pass. Once the first that waits in a pool has been passed for longer
+than `patience`, the nodes on which it would fit if nothing of Coterie's ran there are kept for it: what runs on them
+ends, nothing new comes.
+
+Asking costs time, so nobody is asked twice in vain: gangs of one kind fit or fail alike, and what failed is asked again
+only after capacity has come back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from coterie.errors import Reason
+from coterie.frontends.config import Pool
+from coterie.gang import edits
+from coterie.gang.likeness import kind_of
+from coterie.gang.tree import Gang, Group, Shape, Task
+from coterie.placement.budget import DEFAULT_BUDGET
+from coterie.placement.engine import Found, place
+from coterie.placement.explain import decide
+from coterie.placement.refusal import Decision, Refusal, Verdict
+from coterie.service.world import Held, Key, World
+from coterie.topology.cluster import GPU
+
+# A queue has no time for hard questions: what is not found with this is asked again later.
+QUEUE_BUDGET = DEFAULT_BUDGET // 10
+# How long a reason that was given stays good enough to show, in seconds.
+FRESH = 30.0
+# How many reasons are found out in one cycle: each costs more than placing a gang does.
+EXPLAINED = 4
+
+PRIORITIES = ("HIGH", "NORMAL", "LOW")
+
+_REMEMBERED = 4096
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A gang that waits: whole, or the tasks of it that are to join the `anchors`, which run already."""
+
+    key: Key
+    pool: Pool
+    gang: Gang
+    priority: str
+    since: float
+    number: int
+    anchors: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs it would newly take."""
+        return sum(task.shape.amount(GPU) for task in self.gang.all_tasks() if task.name not in self.anchors)
+
+
+@dataclass(frozen=True, slots=True)
+class Seated:
+    """A gang that has found its place, and holds it."""
+
+    entry: Entry
+    held: tuple[Held, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Why a gang waits, told when that is new."""
+
+    entry: Entry
+    decision: Decision
+
+
+class Queue:
+    """The gangs that wait for one backend."""
+
+    def __init__(self, world: World, patience: float = 60.0) -> None:
+        self.world = world
+        self._patience = patience
+        self._waiting: dict[Key, Entry] = {}
+        self._kinds: dict[Key, object] = {}
+        self._gpus: dict[Key, int] = {}
+        self._failed: dict[object, tuple[int, int]] = {}  # kind -> what had been freed, how many gangs had nodes kept
+        self._told: dict[object, tuple[float, Decision]] = {}
+        self._said: dict[Key, tuple[str, str]] = {}
+        self._passed: dict[Key, float] = {}  # since when others pass it
+        self._reserved: dict[Key, frozenset[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._waiting
+
+    def put(self, entry: Entry) -> None:
+        """Let a gang wait; one under a key that waits already takes its place."""
+        if self._waiting.get(entry.key) == entry:
+            return
+        self.drop(entry.key)
+        self._waiting[entry.key] = entry
+        self._gpus[entry.key] = entry.gpus
+        self._kinds[entry.key] = (
+            entry.pool.name,
+            entry.pool.topology,
+            kind_of(entry.gang),
+            tuple(sorted(entry.anchors.items())),
+        )
+
+    def drop(self, key: Key) -> None:
+        """Forget a gang that waits; one that does not is no fault."""
+        for known in (self._waiting, self._kinds, self._gpus, self._said, self._passed):
+            known.pop(key, None)
+        if self._reserved.pop(key, None):
+            self._failed.clear()  # what failed for want of the nodes that were kept may fit now
+
+    def entries(self) -> list[Entry]:
+        """Return who waits, in the order of their turns.
+
+        Tasks that are to join running ones come first, then what a pool's guarantee covers, then priority, then age.
+        """
+        ordered = sorted(
+            self._waiting.values(),
+            key=lambda entry: (not entry.anchors, PRIORITIES.index(entry.priority), entry.since, entry.number),
+        )
+        asked: Counter[str] = Counter()
+        beyond: dict[Key, bool] = {}
+        for entry in ordered:
+            name, guarantee = entry.pool.name, entry.pool.gpus.guarantee or 0
+            used = self.world.gpus(name) + asked[name] + self._gpus[entry.key]
+            beyond[entry.key] = not guarantee or used > guarantee
+            if not beyond[entry.key]:
+                asked[name] += self._gpus[entry.key]
+        return sorted(ordered, key=lambda entry: (not entry.anchors, beyond[entry.key]))
+
+    def cycle(self, now: float) -> Iterator[Seated | Told]:
+        """Place whoever can be placed, in turn; yield each, and whoever waits for a new reason."""
+        refused: list[Entry] = []
+        kept: dict[Key, frozenset[str]] = {}
+        turns = self.entries()
+        for entry in turns:
+            self.world.capacity(entry.pool)  # every view is there before nodes are closed in all of them
+        with ExitStack() as closed:
+            for entry in turns:
+                if (seated := self._try(entry, len(kept))) is not None:
+                    for passed in refused:
+                        self._passed.setdefault(passed.key, now)
+                    yield seated
+                    continue
+                refused.append(entry)
+                served = {self._waiting[key].pool.name for key in kept if key in self._waiting}
+                if entry.pool.name not in served and (nodes := self._reservation(entry, now, kept)):
+                    kept[entry.key] = nodes
+                    closed.enter_context(self.world.closed(nodes))
+        if self._reserved.keys() - kept.keys():
+            self._failed.clear()
+        self._reserved = kept
+        yield from self._reasons(refused, now)
+
+    def why(self, key: Key) -> Decision | None:
+        """Explain why a gang waits, with evidence and ways out; None for one that does not wait."""
+        entry = self._waiting.get(key)
+        return self._explained(entry) if entry else None
+
+    def _try(self, entry: Entry, walls: int) -> Seated | None:
+        kind = self._kinds[entry.key]
+        freed, least = self._failed.get(kind, (-1, 0))
+        if (freed == self.world.freed and least <= walls) or self._over_quota(entry):
+            return None
+        found = place(entry.gang, self.world.capacity(entry.pool), anchors=self._present(entry), budget=QUEUE_BUDGET)
+        if not isinstance(found, Found):
+            if len(self._failed) > _REMEMBERED:
+                self._failed.clear()
+            self._failed[kind] = (self.world.freed, walls)
+            return None
+        shapes = {task.name: task.shape for task in entry.gang.all_tasks()}
+        nodes = {task: node for task, node in found.nodes.items() if task not in entry.anchors}
+        held = self.world.hold(entry.key, entry.pool.name, nodes, shapes)
+        self.drop(entry.key)
+        return Seated(entry, held)
+
+    def _present(self, entry: Entry) -> dict[str, str]:
+        """Return the anchors whose nodes are still there."""
+        known = self.world.cluster.position
+        return {task: node for task, node in entry.anchors.items() if node in known}
+
+    def _reservation(self, entry: Entry, now: float, kept: Mapping[Key, frozenset[str]]) -> frozenset[str]:
+        """Return the nodes that are kept for a gang which has been passed for too long."""
+        since = self._passed.get(entry.key)
+        if since is None or now - since < self._patience or self._over_quota(entry):
+            return frozenset()
+        taken = {node for nodes in kept.values() for node in nodes}
+        known = self._reserved.get(entry.key)
+        if known and not known & taken:
+            return known
+        vacant = self.world.vacant(entry.pool)
+        vacant.usable[[vacant.domains.position[node] for node in taken]] = False
+        found = place(entry.gang, vacant, anchors=self._present(entry), budget=QUEUE_BUDGET)
+        return frozenset(found.nodes.values()) if isinstance(found, Found) else frozenset()
+
+    def _over_quota(self, entry: Entry) -> Decision | None:
+        limit = entry.pool.gpus.limit
+        if limit is None:
+            return None
+        used, wanted = self.world.gpus(entry.pool.name), self._gpus[entry.key]
+        if not wanted or used + wanted <= limit:
+            return None
+        verdict = Verdict.IMPOSSIBLE if wanted > limit else Verdict.WAITING
+        return Decision(verdict, refusal=Refusal(Reason.OVER_QUOTA, wanted=wanted, quota=(used, limit)))
+
+    def _reasons(self, refused: Iterable[Entry], now: float) -> Iterator[Told]:
+        """Say why gangs wait where that is new; those whose turn to be explained has not come are told later."""
+        left = EXPLAINED
+        for entry in refused:
+            kind = self._kinds[entry.key]
+            known = self._told.get(kind)
+            if known is None or now - known[0] > FRESH or entry.anchors:
+                if left:
+                    left -= 1
+                    known = self._remember(kind, now, self._explained(entry))
+                elif known is None:
+                    continue
+            said = _said(known[1]) if known else ("", "")
+            if known and self._said.get(entry.key) != said:
+                self._said[entry.key] = said
+                yield Told(entry, known[1])
+
+    def _remember(self, kind: object, now: float, decision: Decision) -> tuple[float, Decision]:
+        if len(self._told) > _REMEMBERED:
+            self._told.clear()
+        self._told[kind] = (now, decision)
+        return now, decision
+
+    def _explained(self, entry: Entry) -> Decision:
+        if (refused := self._over_quota(entry)) is not None:
+            return refused
+        pool, anchors = entry.pool, self._present(entry)
+        decision = decide(
+            entry.gang, self.world.capacity(pool), self.world.empty(pool), anchors=anchors, budget=QUEUE_BUDGET
+        )
+        if decision.found is None:
+            return decision
+        # It fits, but the room is kept for somebody who has waited longer.
+        return Decision(Verdict.WAITING, refusal=Refusal(Reason.NO_CAPACITY, wanted=len(entry.gang.all_tasks())))
+
+
+def without_nodes(gang: Gang, nodes: Iterable[str]) -> Gang:
+    """Return the gang with some nodes excluded for every task: those that failed under it."""
+    gone = frozenset(nodes)
+    if not gone:
+        return gang
+    shapes: dict[Shape, Shape] = {}
+
+    def spared(task: Task) -> Task:
+        shape = shapes.setdefault(task.shape, replace(task.shape, excluded=task.shape.excluded | gone))
+        return replace(task, shape=shape)
+
+    return edits.mapped(gang, spared)
+
+
+def only_tasks(gang: Gang, names: Iterable[str]) -> Gang:
+    """Return the gang with these tasks alone; groups that have none of them are left out."""
+    wanted = frozenset(names)
+
+    def kept(groups: Iterable[Group]) -> Iterator[Group]:
+        for group in groups:
+            one = replace(
+                group,
+                groups=tuple(kept(group.groups)),
+                tasks=tuple(task for task in group.tasks if task.name in wanted),
+            )
+            if one.groups or one.tasks:
+                yield one
+
+    tasks = tuple(task for task in gang.tasks if task.name in wanted)
+    return replace(gang, groups=tuple(kept(gang.groups)), tasks=tasks)
+
+
+def _said(decision: Decision) -> tuple[str, str]:
+    return decision.verdict.value, decision.refusal.reason.value if decision.refusal else ""

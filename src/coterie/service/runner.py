@@ -1,0 +1,206 @@
+"""Tasks as processes of this machine: what the life cycle asks of a backend, done by the supervisor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from coterie.backends.local import order as local
+from coterie.backends.local.order import Key
+from coterie.backends.local.orders import Run, Seat, orders_for
+from coterie.backends.local.supervisor import Limits, Supervisor
+from coterie.errors import NotFound, SpecErrors, UsageError
+from coterie.lifecycle import (
+    Cause,
+    Create,
+    Created,
+    Delete,
+    Ended,
+    Gone,
+    Lost,
+    Observation,
+    Presence,
+    Running,
+    State,
+    Stop,
+    Stopped,
+)
+from coterie.service.life import Life, Texts, attempts_of
+from coterie.service.settings import Settings
+from coterie.service.world import Held
+
+# A limit that the life cycle enforces is enforced by the process's watcher too, a little later, while nobody drives.
+_BACKSTOP_S = 60.0
+# Up to so many tasks it is cheaper to ask about each than about all that ever ran.
+_FEW = 32
+_ALIVE = (Presence.PLACED, Presence.CREATED, Presence.STOPPING, Presence.DELETING)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """Attempts that have to be gone before an action is confirmed."""
+
+    workflow: str
+    keys: tuple[Key, ...]
+    confirms: Observation
+
+
+class Runner:
+    """Starts, watches and ends the tasks of all workflows."""
+
+    def __init__(self, settings: Settings, texts: Texts) -> None:
+        limits = Limits() if settings.processes is None else Limits(processes=settings.processes)
+        self.supervisor = Supervisor(tasks_root(settings), limits)
+        self._settings = settings
+        self._texts = texts
+        self._watched: dict[Key, local.Status] = {}
+        self._ending: dict[tuple[str, str], _Ending] = {}
+
+    @property
+    def running(self) -> int:
+        """How many tasks run or are about to."""
+        return len(self._watched)
+
+    def create(
+        self, life: Life, asked: Create, held: Mapping[str, Held], domains: Callable[[str], Mapping[str, str]]
+    ) -> Iterator[Observation]:
+        """Start tasks; those of a group with a barrier start together or not at all."""
+        try:
+            workflow, files = self._texts.get(life.id)
+            seats = {
+                task: Seat(node, domains(node), held[task].gpus if task in held else ()) for task, node in asked.tasks
+            }
+            orders = orders_for(workflow, asked.group, seats, self._run(life, asked, files))
+            for batch in [orders] if asked.held else [(order,) for order in orders]:
+                self.supervisor.start(batch)
+        except (SpecErrors, UsageError, NotFound) as error:
+            for task, _ in asked.tasks:
+                yield Lost(task, asked.attempt, Cause.BACKEND_ERROR, str(error))
+            return
+        for order in orders:
+            self._watched.setdefault(order.key, local.Starting())
+        yield Created(asked.group, asked.attempt)
+
+    def stop(self, life: Life, asked: Stop) -> None:
+        """Ask one task to end."""
+        group = life.spec.groups[life.spec.places[asked.task][0]].name
+        key = Key(life.id, group, asked.task, asked.attempt)
+        self._end(life.id, asked.id, (key,), asked.grace_s, Stopped(asked.task, asked.attempt))
+
+    def delete(self, life: Life, asked: Delete) -> None:
+        """Ask all tasks of a group to end."""
+        found = attempts_of(life.state, asked.group, asked.attempt, asked.last)
+        keys = tuple(Key(life.id, asked.group, task, attempt) for task, attempt in found)
+        self._end(life.id, asked.id, keys, asked.grace_s, Gone(asked.group, asked.attempt))
+
+    def watch(self, life: Life) -> None:
+        """Follow the tasks of a workflow that was running before a restart."""
+        for group in life.state.groups:
+            for task in group.tasks:
+                if task.presence in (Presence.CREATED, Presence.STOPPING, Presence.DELETING):
+                    self._watched.setdefault(Key(life.id, group.name, task.name, task.attempt), local.Starting())
+
+    def news(self) -> Iterator[tuple[str, Observation]]:
+        """Yield what became of tasks since this was asked last."""
+        if not self._watched and not self._ending:
+            return
+        known = self._statuses()
+        for key, before in list(self._watched.items()):
+            status = known.get(key, local.Absent())
+            if status == before:
+                continue
+            if _over(status):
+                del self._watched[key]
+            else:
+                self._watched[key] = status
+            if (told := _told(key, status)) is not None:
+                yield key.workflow, told
+        for name, ending in list(self._ending.items()):
+            if all(_over(known.get(key, local.Absent())) for key in ending.keys):
+                del self._ending[name]
+                yield ending.workflow, ending.confirms
+
+    def strays(self, lives: Mapping[str, Life]) -> list[Key]:
+        """Return what runs although no state knows of it, as a leader that lost its place may have left it."""
+        return [
+            key
+            for key, status in self.supervisor.statuses().items()
+            if not _over(status) and not _expected(key, lives.get(key.workflow))
+        ]
+
+    def workflows(self) -> set[str]:
+        """Return the ids of the workflows that left anything."""
+        return {key.workflow for key in self.supervisor.statuses()}
+
+    def forget(self, workflows: Iterable[str]) -> None:
+        """Remove all that is left of workflows."""
+        gone = set(workflows)
+        for key in list(self.supervisor.statuses()):
+            if key.workflow in gone:
+                self.supervisor.forget(key)
+
+    def _statuses(self) -> Mapping[Key, local.Status]:
+        """Return what became of those that matter; asked one by one where they are few among very many."""
+        wanted = {*self._watched, *(key for ending in self._ending.values() for key in ending.keys)}
+        if len(wanted) > _FEW:
+            return self.supervisor.statuses()
+        return {key: self.supervisor.status(key) for key in wanted}
+
+    def _end(self, workflow: str, name: str, keys: tuple[Key, ...], grace_s: float, confirms: Observation) -> None:
+        for key in keys:
+            self.supervisor.stop(key, grace_s)
+        self._ending[workflow, name] = _Ending(workflow, keys, confirms)
+
+    def _run(self, life: Life, asked: Create, files: Mapping[str, bytes]) -> Run:
+        limit = next(group.exec_timeout_s for group in life.spec.groups if group.name == asked.group)
+        return Run(
+            life.id,
+            local=files,
+            sources=dict(_sources(life.id, life.state)),
+            attempts={task: asked.attempt for task, _ in asked.tasks},
+            exec_timeout_s=None if limit is None else limit + _BACKSTOP_S,
+            grace_s=life.spec.grace_s,
+            log_bytes=self._settings.log_bytes,
+        )
+
+
+def tasks_root(settings: Settings) -> Path:
+    """Return the folder in which tasks run."""
+    return settings.state / "tasks"
+
+
+def _sources(workflow: str, state: State) -> Iterator[tuple[str, Key]]:
+    for group in state.groups:
+        for task in group.tasks:
+            if task.attempt:
+                yield task.name, Key(workflow, group.name, task.name, task.attempt)
+
+
+def _over(status: local.Status) -> bool:
+    return isinstance(status, local.Ended | local.Lost | local.Absent)
+
+
+def _told(key: Key, status: local.Status) -> Observation | None:
+    match status:
+        case local.Running():
+            return Running(key.task, key.attempt)
+        case local.Ended(exit_code, _, "exited", note):
+            return Ended(key.task, key.attempt, exit_code, note)
+        case local.Ended(exit_code, _, "timeout", _):
+            return Ended(key.task, key.attempt, exit_code, "stopped after its time limit")
+        case local.Ended():
+            return Lost(key.task, key.attempt, Cause.PROCESS_LOST, "it was stopped from outside")
+        case local.Lost(why):
+            return Lost(key.task, key.attempt, Cause.PROCESS_LOST, why)
+        case local.Absent():
+            return Lost(key.task, key.attempt, Cause.PROCESS_LOST, "nothing of it was found after a restart")
+    return None
+
+
+def _expected(key: Key, life: Life | None) -> bool:
+    if life is None or key.task not in life.spec.places:
+        return False
+    index, place = life.spec.places[key.task]
+    task = life.state.groups[index].tasks[place]
+    return task.attempt == key.attempt and task.presence in _ALIVE

@@ -1,0 +1,145 @@
+"""Serving the API over HTTP: addresses, tokens, logs, and an end in good order."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import structlog
+import uvicorn
+from stamina.instrumentation import set_on_retry_hooks
+
+from coterie.errors import Unavailable, UsageError
+from coterie.service.api.app import create_app
+from coterie.service.api.following import Followers
+from coterie.service.security import check_address, is_loopback
+from coterie.service.service import Service
+from coterie.service.settings import Settings
+
+# How long requests that are being answered may go on after a signal to end.
+GRACE_S = 5
+EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def serve(
+    settings: Settings, host: str, port: int, *, names: Collection[str] = (), announce: Callable[[str], None]
+) -> None:
+    """Serve until SIGINT or SIGTERM, then return. `announce` gets the URL once it answers; port 0 takes a free one.
+
+    `names` are further names under which the service is reached. Raises `UsageError` for an address that is not
+    allowed without tokens, `Unavailable` for one that is taken. Tasks go on running when it ends.
+    """
+    log_as_json()
+    service = Service(settings)
+    try:
+        check_address(host, tokens=bool(service.store.tokens()))
+        with _bound(host, port) as bound:
+            url = f"http://{_shown(host)}:{bound.getsockname()[1]}"
+            app = create_app(
+                service,
+                open_to_all=is_loopback(host),
+                hosts=served_names(host, names),
+                started=lambda: announce(url),
+            )
+            config = uvicorn.Config(
+                app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_S
+            )
+            server = _Server(config, app.state.followers)
+            with server.kept_from_signals():
+                service.start()
+                server.run(sockets=[bound])
+    finally:
+        service.stop()
+
+
+def served_names(host: str, names: Collection[str]) -> frozenset[str] | None:
+    """Return the names that a Host header may hold; None where they cannot be known, and tokens guard alone."""
+    if host in EVERYWHERE and not names:
+        return None
+    near = ("localhost", "127.0.0.1", "::1") if is_loopback(host) or host in EVERYWHERE else ()
+    return frozenset({host, *names, *near} - {""})
+
+
+class _Server(uvicorn.Server):
+    """Ends streams as soon as a signal comes, and leaves what follows to the caller."""
+
+    def __init__(self, config: uvicorn.Config, followers: Followers) -> None:
+        super().__init__(config)
+        self._followers = followers
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end."""
+        self._followers.close()
+        super().handle_exit(sig, frame)
+
+    @contextmanager
+    def kept_from_signals(self) -> Iterator[None]:
+        """Let a signal end the server and not the process, also before it runs, and when it is raised again after."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {each: signal.signal(each, self._asked) for each in _SIGNALS}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    def _asked(self, _sig: int, _frame: FrameType | None) -> None:
+        self._followers.close()
+        self.should_exit = True
+
+
+@contextmanager
+def _bound(host: str, port: int) -> Iterator[socket.socket]:
+    if not 0 <= port < 65536:
+        raise UsageError(f"there is no port {port}", "Ports are 0 to 65535; 0 takes a free one.")
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as bound:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((host, port))
+            bound.listen(256)
+        except (OSError, UnicodeError) as error:
+            said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            hint = "Choose another with --port, or 0 for a free one."
+            raise Unavailable(f"cannot listen on {_shown(host)}:{port}: {said}", hint) from None
+        yield bound
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def log_as_json() -> None:
+    """Log to standard error, one JSON object for each line; no header or body of a request is ever among it."""
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.processors.JSONRenderer()],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+    )
+    # What libraries say: in the same form, and only when it matters.
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.JSONRenderer(),
+            ],
+        )
+    )
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    set_on_retry_hooks(())  # its own words about a retry would go to standard output

@@ -1,0 +1,368 @@
+"""The service without HTTP: what the API and the command line call.
+
+Methods read the store, write submissions and wishes, and wake the driver; only the driver changes states. They may be
+called from any thread, and raise `CoterieError`s alone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from coterie.errors import CoterieError, NotFound, UsageError, did_you_mean
+from coterie.lifecycle import Spec, State, Status, from_json, retry_fault
+from coterie.planning.documents import documents_of, workload_for
+from coterie.planning.mapping import default_depth, map_json, scene_of
+from coterie.planning.report import plan_json
+from coterie.rendering.scene import Scene
+from coterie.service import pools as pool_rules
+from coterie.service import views
+from coterie.service.building import check_call, read
+from coterie.service.catalog import Catalog, Catalogue
+from coterie.service.driver import Driver
+from coterie.service.errors import Conflict
+from coterie.service.explaining import placement_of, why_of
+from coterie.service.live import Live
+from coterie.service.logs import Logs
+from coterie.service.settings import Settings, Submission
+from coterie.service.store import NewEvent, Query, Store
+from coterie.service.submitting import new_workflow
+from coterie.service.troubles import Troubles
+
+Json = dict[str, Any]
+
+_MOST = 1000
+
+
+class Service:
+    """Pools and workflows on one store."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._catalogue = Catalogue(settings)
+        self._catalogue.current()
+        self.store = Store.open(settings.store)
+        self._troubles = Troubles(settings.now)
+        self._bell = threading.Condition()
+        self._rings = 0
+        self._driver = Driver(self.store, settings, self._catalogue, self._troubles, self._ring)
+        self._thread: threading.Thread | None = None
+        self._logs = Logs(settings)
+        self._live: tuple[tuple[int, int, int], Live] | None = None
+        self._stopped = False
+
+    def start(self) -> None:
+        """Begin to drive workflows, once this replica leads."""
+        self._thread = threading.Thread(target=self._driver.run, name="coterie-driver", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop driving, and close the store. Tasks go on running, and are found again by the next start."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._driver.stop()
+        if self._thread is not None:
+            self._thread.join()
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # Workflows
+
+    def submit(self, submission: Submission) -> Json:
+        """Store a workflow, checked in every way that needs no room; the view says whether it is new."""
+        stored, created = self.store.submit(new_workflow(submission, self._catalog(), self.settings))
+        self._driver.poke()
+        self._ring()
+        return {**views.whole(stored, self.store.placements(stored.id)), "created": created}
+
+    def plan(self, submission: Submission) -> Json:
+        """Say where a workflow would go now, or why not; nothing is stored."""
+        check_call(submission, self.settings.files_limit)
+        workflow = read(submission)
+        began = time.perf_counter()
+        live = self._now()
+        pool = live.catalog.find(submission.pool, workflow.pool).pool
+        (written,) = documents_of(workflow).workloads
+        plan = live.planner(pool, fresh=True).plan(workload_for(written, pool, {}, configured=True))
+        command = ["coterie", "plan", submission.file, "--pool", pool.name]
+        return plan_json(plan, command=command, elapsed_ms=(time.perf_counter() - began) * 1000)
+
+    def workflows(
+        self,
+        statuses: Sequence[str] = (),
+        pool: str | None = None,
+        owner: str | None = None,
+        name_prefix: str = "",
+        labels: Mapping[str, str] | None = None,
+        submitted_after: float | None = None,
+        submitted_before: float | None = None,
+        *,
+        finished: bool | None = None,
+        after: int | None = None,
+        limit: int = 100,
+    ) -> Json:
+        """Return a page of workflows, the newest first."""
+        known = [status.value for status in Status]
+        for status in statuses:
+            if status not in known:
+                hint = f"{did_you_mean(status.upper(), known)} Statuses are: {', '.join(known)}.".strip()
+                raise UsageError(f'there is no status "{status[:80]}"', hint)
+        if not 0 < limit <= _MOST:
+            raise UsageError(f"a page has 1 to {_MOST} workflows, not {limit}", "Ask for the next page with after.")
+        query = Query(
+            tuple(statuses), pool, owner, name_prefix, labels or {}, submitted_after, submitted_before, finished
+        )
+        page = self.store.workflows(query, after, limit)
+        return {"items": [views.row(item) for item in page.items], "next": page.next}
+
+    def workflow(self, ident: str) -> Json:
+        """Return a workflow with its groups and tasks."""
+        return views.whole(self.store.workflow(ident), self.store.placements(ident))
+
+    def owner_of(self, ident: str) -> str:
+        """Return whose workflow it is."""
+        return self.store.summary(ident).owner
+
+    def why(self, ident: str, group: str | None = None) -> Json:
+        """Say why groups wait, with evidence and ways out."""
+        return why_of(self.store, self._now(), ident, group)
+
+    def placement(self, ident: str) -> Json:
+        """Hold where tasks run against what was asked."""
+        return placement_of(self.store, self._now(), ident)
+
+    def spec(self, ident: str) -> Json:
+        """Return a workflow as it was handed in."""
+        upload = self.store.upload(ident)
+        return {
+            "source": upload.source.decode("utf-8", "replace"),
+            "file": upload.file,
+            "sets": list(upload.sets),
+            "set_strings": list(upload.set_strings),
+            "files": {path: len(data) for path, data in upload.files.items()},
+        }
+
+    def log(self, ident: str, task: str, attempt: int | None = None, offset: int = 0, limit: int = 1 << 16) -> bytes:
+        """Return a piece of what a task has written; nothing where there is no more yet."""
+        return self._logs.read(self.store.workflow(ident), task, attempt, offset, limit)
+
+    def log_ended(self, ident: str, task: str, attempt: int | None = None) -> bool:
+        """Tell whether a task will write nothing more."""
+        return self._logs.ended(self.store.workflow(ident), task, attempt)
+
+    def cancel(self, ident: str, message: str = "", *, force: bool = False) -> Json:
+        """Wish that a workflow end."""
+        state = from_json(State, self.store.workflow(ident).state)
+        if state.status.final and not (force and state.cleaning):
+            raise Conflict(
+                f'workflow "{ident}" has ended already, as {state.status}',
+                "Its tasks are being removed; force makes that quick." if state.cleaning else "",
+            )
+        return self._wish(ident, {"kind": "cancel", "message": message[:1000], "force": force})
+
+    def retry(self, ident: str, task: str | None = None) -> Json:
+        """Wish that a workflow which ended go on."""
+        stored = self.store.workflow(ident)
+        spec, state = from_json(Spec, stored.spec), from_json(State, stored.state)
+        if task is not None and task not in spec.places:
+            hint = f"Tasks are: {', '.join(list(spec.places)[:12])}. {did_you_mean(task, spec.places)}".strip()
+            raise NotFound(f'workflow "{ident}" has no task "{task[:80]}"', hint)
+        if fault := retry_fault(spec, state, task):
+            raise Conflict(f'workflow "{ident}" cannot be retried: {fault}', "")
+        return self._wish(ident, {"kind": "retry", "task": task})
+
+    def delete(self, ident: str) -> None:
+        """Remove a workflow that has ended, with its logs."""
+        self.store.delete(ident, self.settings.now())
+        self._driver.poke()
+        self._ring()
+
+    # Events
+
+    def events(self, after: int = 0, workflow: str | None = None, limit: int = _MOST) -> list[Json]:
+        """Return what happened, in order."""
+        if workflow is not None:
+            self.store.summary(workflow)
+        return [views.event(each) for each in self.store.events(after, workflow, min(max(limit, 1), _MOST))]
+
+    def last_event(self) -> int:
+        """Return the number of the newest event."""
+        return self.store.last_event()
+
+    def changed(self, after: int, timeout_s: float) -> bool:
+        """Wait until there is an event after this one; tell whether there is."""
+        until = time.monotonic() + timeout_s
+        while True:
+            rings = self._rings
+            if self.store.last_event() > after:
+                return True
+            left = until - time.monotonic()
+            if left <= 0 or self._stopped:
+                return False
+            with self._bell:
+                # Events of other replicas ring no bell here.
+                if self._rings == rings:
+                    self._bell.wait(min(left, self.settings.poll_s))
+
+    def wait(self, ident: str, until: Callable[[Json], bool] | None = None, timeout_s: float | None = None) -> Json:
+        """Wait until a view of a workflow is as wanted, by default finished; return the last one seen."""
+        wanted = until or (lambda view: bool(view["finished"]))
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            seen = self.store.last_event()
+            view = self.workflow(ident)
+            left = 3600.0 if end is None else end - time.monotonic()
+            if wanted(view) or left <= 0 or self._stopped:
+                return view
+            self.changed(seen, min(left, 3600.0))
+
+    # Pools
+
+    def pools(self) -> list[Json]:
+        """Return all pools."""
+        live, tally = self._now(), self.store.tally()
+        return [pool_rules.pool_view(known, live, tally) for known in live.catalog.pools.values()]
+
+    def pool(self, name: str) -> Json:
+        """Return a pool."""
+        live = self._now()
+        return pool_rules.pool_view(pool_rules.find(live.catalog, name), live, self.store.tally())
+
+    def apply_pool(
+        self,
+        name: str,
+        document: bytes | Mapping[str, Any],
+        *,
+        file: str = "pool.yaml",
+        dry_run: bool = False,
+        version: int | None = None,
+    ) -> Json:
+        """Make a pool or change it; say what that does to workflows. An identical one changes nothing."""
+        live = self._now()
+        wanted = pool_rules.want(name, document, file, live.catalog)
+        hit = list(pool_rules.affected(wanted, self.store))
+        before = wanted.before
+        changed = before is None or dict(before.document) != dict(wanted.known.document)
+        view = pool_rules.pool_view(wanted.known, live, self.store.tally())
+        if changed and not dry_run:
+            now = self.settings.now()
+            _, changed = self.store.put_pool(name, wanted.known.document, now, version)
+            if changed:
+                said = f'pool "{name}" was {"changed" if before else "made"}'
+                lost = f"; it lost {', '.join(wanted.lost_levels)}" if wanted.lost_levels else ""
+                self.store.record([NewEvent(now, "PoolApplied", said + lost, pool=name)])
+                self._ring()
+            self._driver.poke()
+            view = self.pool(name)
+        return {
+            "pool": view,
+            "changed": changed,
+            "created": before is None,
+            "dry_run": dry_run,
+            "lost_levels": wanted.lost_levels,
+            "affected": hit,
+        }
+
+    def delete_pool(self, name: str) -> None:
+        """Remove a pool that no workflow uses."""
+        catalog = self._catalog()
+        pool_rules.refuse_managed(pool_rules.find(catalog, name), catalog)
+        self.store.delete_pool(name)
+        said = NewEvent(self.settings.now(), "PoolDeleted", f'pool "{name}" was deleted', pool=name)
+        self.store.record([said])
+        self._ring()
+        self._driver.poke()
+
+    def topologies(self) -> list[Json]:
+        """Return the levels of all pools that have some and whose nodes are known."""
+        live = self._now()
+        return [
+            pool_rules.topology_view(known, live)
+            for known in live.catalog.pools.values()
+            if known.pool.backend in live.catalog.clusters
+        ]
+
+    def topology(self, pool: str) -> Json:
+        """Return the levels of a pool, with their domains."""
+        live = self._now()
+        return pool_rules.topology_view(pool_rules.find(live.catalog, pool), live)
+
+    def scene(self, pool: str) -> Scene:
+        """Return what is drawn of a pool's nodes and who holds them."""
+        live = self._now()
+        known = pool_rules.find(live.catalog, pool).pool
+        domains = pool_rules.domains_of(known, live)
+        return scene_of(domains, default_depth(domains), pool=pool)
+
+    def map(self, pool: str) -> Json:
+        """Return the same as data."""
+        known = pool_rules.find(self._catalog(), pool).pool
+        return map_json(self.scene(pool), known.topology, guessed=False)
+
+    # The service itself
+
+    def health(self) -> Json:
+        """Say whether the service can do its work, and what keeps it from it."""
+        try:
+            leader = self.store.leader()
+            store, holder = "ok", leader.holder if leader and leader.expires_at > self.settings.now() else ""
+        except CoterieError as error:
+            store, holder = str(error), ""
+        running, waiting = self._driver.load
+        return {
+            "ready": store == "ok" and bool(holder),
+            "leader": self._driver.leading,
+            "holder": holder,
+            "store": store,
+            "problems": [
+                {"since": views.when(each.since), "what": each.what, "message": each.message}
+                for each in self._troubles.all()
+            ],
+            "running": running,
+            "waiting": waiting,
+        }
+
+    def gauges(self) -> Mapping[str, Mapping[Any, int]]:
+        """Return numbers for measuring: workflows by pool and status, GPUs by pool."""
+        live = self._now()
+        tally = self.store.tally()
+        total = {
+            name: pool_rules.pool_view(known, live, tally)["gpus"]["total"]
+            for name, known in live.catalog.pools.items()
+        }
+        used = {name: live.gpus.get(name, 0) for name in live.catalog.pools}
+        return {"workflows": tally, "gpus_used": used, "gpus_total": total}
+
+    def _wish(self, ident: str, observation: Json) -> Json:
+        self.store.wish(ident, observation, self.settings.now())
+        self._driver.poke()
+        return self.workflow(ident)
+
+    def _ring(self) -> None:
+        with self._bell:
+            self._rings += 1
+            self._bell.notify_all()
+
+    def _catalog(self) -> Catalog:
+        return self._catalogue.refresh(self.store.pools())
+
+    def _now(self) -> Live:
+        catalog = self._catalog()
+        # Capacity also comes back without an event, so nothing read is used for long.
+        mark = (self.store.last_event(), catalog.number, int(time.monotonic() * 4))
+        known = self._live
+        if known is None or known[0] != mark:
+            known = self._live = (mark, Live.read(self.store, catalog))
+        return known[1]

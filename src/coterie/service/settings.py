@@ -1,0 +1,70 @@
+"""What a service is started with, and what a user hands in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from coterie.backends.local.order import DEFAULT_GRACE_S, DEFAULT_LOG
+from coterie.frontends.config import Config
+from coterie.service.holders import new_holder
+from coterie.sources import Snapshot
+
+DEFAULT_FILES = 10 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Backends and pools that come with the call instead of a configuration file, with the nodes of each backend."""
+
+    config: Config
+    clusters: Mapping[str, Snapshot] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a service runs.
+
+    `store` is the URL of the database, `state` the folder in which tasks run; replicas of one store share both. Pools
+    come from `config`, a file, or from `given`; with neither there is one pool, which is this machine. `lease_s` is
+    how long a leader that died is waited for, `patience_s` how long a gang may be passed in the queue, `poll_s` how
+    often something that nobody announces is looked for. `processes` bounds how many tasks run at a time.
+    """
+
+    store: str
+    state: Path
+    config: Path | None = None
+    given: Given | None = None
+    holder: str = field(default_factory=new_holder)
+    lease_s: float = 10.0
+    patience_s: float = 60.0
+    grace_s: float = DEFAULT_GRACE_S
+    log_bytes: int = DEFAULT_LOG
+    processes: int | None = None
+    files_limit: int = DEFAULT_FILES
+    poll_s: float = 0.5
+    max_reschedules: int = 3
+    max_infrastructure_retries: int = 5
+    now: Callable[[], float] = time.time
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A workflow as a user hands it in.
+
+    `labels` are added to those of the file. `local_files` holds the bytes of every `localpath` that the file names.
+    `client_key` is the user's own name for the request: the same key never makes a second workflow.
+    """
+
+    source: bytes
+    file: str = "workflow.yaml"
+    pool: str | None = None
+    sets: tuple[str, ...] = ()
+    set_strings: tuple[str, ...] = ()
+    priority: str = "NORMAL"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    local_files: Mapping[str, bytes] = field(default_factory=dict)
+    client_key: str | None = None
+    owner: str = "local"

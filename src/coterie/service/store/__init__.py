@@ -1,0 +1,39 @@
+"""What the service remembers: workflows, events, pools, tokens and who leads, in SQLite or Postgres."""
+
+from coterie.service.store.records import (
+    LEADER,
+    Change,
+    Event,
+    Lease,
+    NewEvent,
+    NewWorkflow,
+    Page,
+    Placement,
+    PoolRecord,
+    Query,
+    Summary,
+    Token,
+    Upload,
+    Wish,
+    Workflow,
+)
+from coterie.service.store.store import Store
+
+__all__ = [
+    "LEADER",
+    "Change",
+    "Event",
+    "Lease",
+    "NewEvent",
+    "NewWorkflow",
+    "Page",
+    "Placement",
+    "PoolRecord",
+    "Query",
+    "Store",
+    "Summary",
+    "Token",
+    "Upload",
+    "Wish",
+    "Workflow",
+]

@@ -1,0 +1,213 @@
+"""What the store takes and gives: plain values. Times are seconds since the epoch, given by the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+LEADER = "leader"
+
+Json = Any
+Slot = tuple[str, str, int]  # group, task, attempt
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """Something that happened. Where it is written together with a workflow, `workflow` may be left empty."""
+
+    at: float
+    kind: str
+    message: str
+    workflow: str = ""
+    pool: str = ""
+    group: str = ""
+    task: str = ""
+    attempt: int = 0
+    data: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, with its place in the order of everything that did."""
+
+    seq: int
+    at: float
+    kind: str
+    message: str
+    workflow: str
+    pool: str
+    group: str
+    task: str
+    attempt: int
+    data: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class NewWorkflow:
+    """A workflow that is about to be stored.
+
+    `client_key` is the submitter's own name for the request, one per owner: the same key finds the same workflow again,
+    provided that `fingerprint` says that the request is the same. `spec` and `state` are the life cycle's, as JSON.
+    `digest` is a small value for lists, so that they need not read states.
+    """
+
+    name: str
+    pool: str
+    owner: str
+    priority: str
+    submitted_at: float
+    status: str
+    source: bytes
+    file: str
+    spec: Mapping[str, Json]
+    state: Mapping[str, Json]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    sets: Sequence[str] = ()
+    set_strings: Sequence[str] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    client_key: str | None = None
+    fingerprint: str = ""
+    digest: Mapping[str, Json] = field(default_factory=dict)
+    notices: Sequence[Json] = ()
+    events: Sequence[NewEvent] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A workflow as lists show it. `number` orders all workflows by when they were stored."""
+
+    number: int
+    id: str
+    name: str
+    pool: str
+    owner: str
+    priority: str
+    labels: Mapping[str, str]
+    submitted_at: float
+    started_at: float | None
+    ended_at: float | None
+    status: str
+    finished: bool
+    version: int
+    digest: Mapping[str, Json]
+    notices: Sequence[Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow(Summary):
+    """A workflow with its rules and its state, as the life cycle wrote them."""
+
+    spec: Mapping[str, Json]
+    state: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What a user sent: the text, how it was to be read, and the files that it names, by path."""
+
+    source: bytes
+    file: str
+    sets: tuple[str, ...]
+    set_strings: tuple[str, ...]
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which workflows a list shows: those that meet all that is given. An empty label value asks for the key alone."""
+
+    statuses: Sequence[str] = ()
+    pool: str | None = None
+    owner: str | None = None
+    name_prefix: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    submitted_after: float | None = None
+    submitted_before: float | None = None
+    finished: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list, the newest first; `next` asks for the part after it, None at the end."""
+
+    items: tuple[Summary, ...]
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where an attempt of a task was put. `held` ends when the capacity is given back; the record stays."""
+
+    group: str
+    task: str
+    attempt: int
+    node: str
+    gpus: tuple[int, ...] = ()
+    domains: Mapping[str, str] = field(default_factory=dict)
+    held: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The next state of a workflow that was read at `version`, and all that belongs to it.
+
+    `wishes` are the numbers of the wishes that the state answers: they are gone once the state is there.
+    """
+
+    id: str
+    version: int
+    status: str
+    state: Mapping[str, Json]
+    started_at: float | None = None
+    ended_at: float | None = None
+    finished: bool = False
+    digest: Mapping[str, Json] = field(default_factory=dict)
+    events: Sequence[NewEvent] = ()
+    placed: Sequence[Placement] = ()
+    released: Sequence[Slot] = ()
+    wishes: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a user wants of a workflow; the leader turns it into an observation."""
+
+    seq: int
+    workflow: str
+    observation: Mapping[str, Json]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRecord:
+    """A pool as an admin wrote it; `version` grows with each change."""
+
+    name: str
+    spec: Mapping[str, Json]
+    version: int
+    created_at: float
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A key to the API; only the hash of its secret is kept."""
+
+    id: str
+    name: str
+    hash: str
+    role: str
+    owner: str
+    created_at: float
+    expires_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to drive workflows. Each holder has a higher `fence` than all before."""
+
+    name: str
+    holder: str
+    fence: int
+    expires_at: float

@@ -1,0 +1,214 @@
+"""What is stored, as the JSON that users see of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from coterie.errors import Notice
+from coterie.gang.tree import Gang, Group
+from coterie.lifecycle import GroupState, Past, Presence, Spec, State, TaskState, from_json
+from coterie.planning import words
+from coterie.planning.audit import Outcome
+from coterie.service.store import Event, Placement, Summary, Workflow
+from coterie.topology.domains import Domains
+from coterie.topology.ranges import fold
+
+Json = dict[str, Any]
+
+
+def when(at: float | None) -> str | None:
+    """Return a time as ISO 8601 in UTC."""
+    if at is None:
+        return None
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def row(summary: Summary) -> Json:
+    """Return a workflow as lists show it."""
+    known = summary.digest
+    waiting = known.get("waiting")
+    return {
+        "id": summary.id,
+        "number": summary.number,
+        "name": summary.name,
+        "pool": summary.pool,
+        "owner": summary.owner,
+        "priority": summary.priority,
+        "labels": dict(summary.labels),
+        "status": summary.status,
+        "submitted": when(summary.submitted_at),
+        "started": when(summary.started_at),
+        "ended": when(summary.ended_at),
+        "message": known.get("message", ""),
+        "finished": summary.finished,
+        "cleaning": known.get("cleaning", False),
+        "waiting": {**waiting, "since": when(waiting["since"])} if waiting else None,
+        "tasks": known.get("tasks", {}),
+        "gpus": known.get("gpus", 0),
+    }
+
+
+def whole(stored: Workflow, placements: Iterable[Placement]) -> Json:
+    """Return a workflow with its groups and tasks."""
+    spec, state = from_json(Spec, stored.spec), from_json(State, stored.state)
+    seats = {(each.group, each.task, each.attempt): each for each in placements}
+    groups = [
+        {
+            "name": group.name,
+            "status": group.status.value,
+            "attempt": group.attempt,
+            "message": group.message,
+            "waiting": waiting_of(group),
+            "needs": list(rules.needs),
+            "queued": when(group.queued),
+            "started": when(group.started),
+            "ended": when(group.ended),
+            "cleaning": group.cleaning,
+            "tasks": [
+                {"name": task.name, "lead": position == rules.lead, **_task(task, seats.get(_slot(group, task)))}
+                for position, task in enumerate(group.tasks)
+            ],
+        }
+        for rules, group in zip(spec.groups, state.groups, strict=True)
+    ]
+    return {
+        **row(stored),
+        "created_from": stored.digest.get("file", ""),
+        "groups": groups,
+        "warnings": list(stored.notices),
+    }
+
+
+def waiting_of(group: GroupState) -> Json | None:
+    """Return why a group has no place yet."""
+    why = group.waiting
+    return {"reason": why.reason, "message": why.message, "since": when(why.since)} if why else None
+
+
+def waits(group: GroupState) -> bool:
+    """Tell whether a group is in the queue."""
+    return not group.status.final and any(task.presence is Presence.QUEUED for task in group.tasks)
+
+
+def event(found: Event) -> Json:
+    """Return an event."""
+    return {
+        "seq": found.seq,
+        "at": when(found.at),
+        "workflow": found.workflow,
+        "pool": found.pool,
+        "kind": found.kind,
+        "message": found.message,
+        "group": found.group,
+        "task": found.task,
+        "attempt": found.attempt,
+        "data": dict(found.data),
+    }
+
+
+def notice(found: Notice) -> Json:
+    """Return a warning."""
+    return {"code": found.code, "message": found.message, "line": found.place.line if found.place else None}
+
+
+def audit(state: State, gangs: Mapping[str, Gang], rows: Iterable[Placement], domains: Domains) -> Json:
+    """Hold where tasks run, or ran last, against what was asked, by the labels that their nodes have now."""
+    seats = {(each.group, each.task, each.attempt): each for each in rows}
+    counted: Counter[str] = Counter()
+    groups: list[Json] = []
+    for group in state.groups:
+        there = {task.name: seat for task in group.tasks if (seat := seats.get(_slot(group, task))) is not None}
+        findings = [
+            _finding(node, {task: seat.node for task, seat in there.items()}, domains)
+            for node in (gangs[group.name].walk() if group.name in gangs else ())
+        ]
+        counted.update(finding["outcome"] for finding in findings)
+        groups.append(
+            {
+                "name": group.name,
+                "status": group.status.value,
+                "constraints": findings,
+                "tasks": [
+                    {"task": task, "node": seat.node, "domains": dict(seat.domains), "gpus": list(seat.gpus)}
+                    for task, seat in there.items()
+                ],
+            }
+        )
+    return {"groups": groups, "summary": {outcome.value: counted[outcome.value] for outcome in Outcome}}
+
+
+def _finding(group: Group, nodes: Mapping[str, str], domains: Domains) -> Json:
+    placed = [(task.name, nodes[task.name]) for task in group.all_tasks() if task.name in nodes]
+    found: dict[tuple[str | None, ...], list[tuple[str, str]]] = {}
+    if group.level in domains.topology.names:
+        depth = domains.topology.index(group.level) + 1
+        for task, node in placed:
+            found.setdefault(_domain(node, depth, domains), []).append((task, node))
+    outcome, why = _outcome(group, found)
+    return {
+        "path": [list(step) for step in group.path],
+        "level": group.level,
+        "type": "required" if group.required else "preferred",
+        "outcome": outcome.value,
+        "domains": [list(domain) for domain in sorted(found, key=lambda domain: None in domain)],
+        "why": why,
+    }
+
+
+def _domain(node: str, depth: int, domains: Domains) -> tuple[str | None, ...]:
+    position = domains.position.get(node)
+    values = tuple(domains.values(position).values())[:depth] if position is not None else ()
+    return values if len(values) == depth else (*values, None)
+
+
+def _outcome(group: Group, found: Mapping[tuple[str | None, ...], list[tuple[str, str]]]) -> tuple[Outcome, str]:
+    if not found:
+        return Outcome.UNOBSERVABLE, "none of its tasks has a place, or the level is gone"
+    known = [domain for domain in found if None not in domain]
+    if len(found) == 1 and known:
+        return Outcome.HELD, ""
+    if len(known) < 2:
+        lacking = next(pairs for domain, pairs in found.items() if None in domain)
+        return Outcome.UNOBSERVABLE, f"{fold(node for _, node in lacking)} has no label of the level, or is gone"
+    if not group.required:
+        return Outcome.MISSED, f"{words.count(len(known), group.level)} instead of 1"
+    said = [
+        f"{words.domain(domain)}: {fold(task for task, _ in pairs)} on {fold(node for _, node in pairs)}"
+        for domain, pairs in found.items()
+    ]
+    return Outcome.VIOLATED, "; ".join(said[:4])
+
+
+def _slot(group: GroupState, task: TaskState) -> tuple[str, str, int]:
+    return group.name, task.name, task.attempt
+
+
+def _task(task: TaskState, seat: Placement | None) -> Json:
+    return {
+        "status": task.status.value,
+        "attempt": task.attempt,
+        "node": task.node or None,
+        "domains": dict(seat.domains) if seat else {},
+        "gpus": list(seat.gpus) if seat else [],
+        "exit_code": task.exit_code,
+        "message": task.message,
+        "started": when(task.started),
+        "ended": when(task.ended),
+        "past": list(_past(task.past)),
+    }
+
+
+def _past(found: Iterable[Past]) -> Iterator[Json]:
+    for each in found:
+        yield {
+            "attempt": each.attempt,
+            "status": each.status.value,
+            "node": each.node or None,
+            "exit_code": each.exit_code,
+            "message": each.message,
+            "started": when(each.started),
+            "ended": when(each.ended),
+        }

@@ -1,0 +1,292 @@
+"""Commands against a service that runs: submit, look, ask why, wait, stop, and pools."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calling import PROGRAM, TIMEOUT_S, call, environment, escapes, spawn
+from tests.cli.service.conftest import Hall, flow
+
+LONG = "echo up; while :; do sleep 0.1; done"
+
+
+def test_a_workflow_is_submitted_waited_for_shown_and_deleted(hall: Hall) -> None:
+    ident = hall.submit("echo hello", name="life")
+    waited = hall.call("wait", ident, "--timeout", "30s")
+    shown = hall.call("show", ident)
+    deleted = hall.call("delete", ident)
+
+    assert ident == "life-1"
+    assert (waited.code, shown.code, deleted.code) == (0, 0, 0)
+    assert waited.out.startswith("life-1 COMPLETED after")
+    assert "t0 *" in shown.out
+    assert "1 constraint: 1 held" in shown.out
+    assert hall.call("show", ident).code == 4
+
+
+def test_following_a_submission_ends_with_its_result(hall: Hall) -> None:
+    fine = hall.call("submit", hall.file("fine.yaml", flow(name="fine")), "--follow")
+    wrong = hall.call("submit", hall.file("wrong.yaml", flow("exit 2", name="wrong")), "--follow")
+
+    assert (fine.code, wrong.code) == (0, 100)
+    assert 'task "t0" runs on node' in fine.err
+    assert "error: wrong-1 ended as FAILED" in wrong.err
+
+
+def test_the_same_key_makes_no_second_workflow_and_other_content_is_a_conflict(hall: Hall) -> None:
+    first = hall.submit("echo a", "--key", "k1", name="keyed")
+    again = hall.submit("echo a", "--key", "k1", name="keyed")
+    other = hall.call("submit", hall.file("keyed.yaml", flow("echo b", name="keyed")), "--key", "k1")
+
+    assert first == again
+    assert other.code == 5
+    assert other.err.startswith("error: ")
+
+
+def test_a_dry_run_plans_and_stores_nothing(hall: Hall) -> None:
+    file = hall.file("dry.yaml", flow(name="dry", tasks=2, gpus=8))
+
+    placed = hall.call("submit", file, "--dry-run")
+    never = hall.call("submit", hall.file("big.yaml", flow(name="big", tasks=3, gpus=8)), "--dry-run")
+
+    assert placed.code == 0
+    assert "+ g   a-r1-n[1-2]" in placed.out
+    assert never.code == 7
+    assert "NeverFits" in never.out
+    assert hall.data("list", "--name", "dry") == []
+
+
+def test_faults_of_a_file_are_shown_with_their_lines(hall: Hall) -> None:
+    done = hall.call("submit", hall.file("bad.yaml", flow().replace("key: rack", "key: rak")))
+
+    assert done.code == 3
+    assert "error[UnknownLevel]" in done.err
+    assert "^" in done.err
+
+
+def test_a_workflow_that_waits_says_why_until_there_is_room(hall: Hall) -> None:
+    blocker = hall.submit(LONG, name="blocker", tasks=2, gpus=8)
+    hall.call("wait", blocker, "--for", "running", "--timeout", "30s")
+    waiting = hall.submit("echo later", name="later", tasks=2, gpus=8)
+    late = hall.call("wait", waiting, "--for=placed", "--timeout=1s")
+    why = hall.call("why", waiting)
+    listed = hall.call("list", "--name", "later")
+    stopped = hall.call("cancel", blocker, "-m", "enough")
+
+    assert late.code == 124
+    assert "NoCapacity" in why.out
+    assert blocker in why.out
+    assert "NoCapacity" in listed.out
+    assert stopped.out == f"{blocker} stops\n"
+    assert hall.finished(waiting) == "COMPLETED"
+    assert hall.call("wait", blocker).code == 103
+
+
+def test_logs_are_printed_as_they_were_written_and_followed_to_the_end(hall: Hall) -> None:
+    ident = hall.submit("printf 'one\\ntwo'; sleep 0.5; echo; echo three", name="talk")
+
+    followed = hall.call("logs", f"{ident}/t0", "--follow")
+
+    assert followed.out == "one\ntwo\nthree\n"
+    assert hall.call("logs", ident).out == followed.out
+    assert hall.call("logs", f"{ident}/t9").code == 4
+    assert hall.call("logs", f"{ident}/t0", "--attempt", "7").code == 4
+
+
+def test_logs_of_one_of_several_tasks_need_its_name(hall: Hall) -> None:
+    ident = hall.submit(name="several", tasks=2)
+
+    done = hall.call("logs", ident)
+
+    assert done.code == 2
+    assert f"coterie logs {ident}/t0" in done.err
+
+
+def test_events_are_lines_or_one_json_object_each(hall: Hall) -> None:
+    ident = hall.submit(name="history")
+
+    followed = hall.call("events", ident, "--follow", "-o", "json")
+
+    kinds = [json.loads(line)["kind"] for line in followed.out.splitlines()]
+    assert kinds[0] == "Submitted"
+    assert "Placed" in kinds
+    assert 'workflow "history" was submitted' in hall.call("events", ident).out
+
+
+def test_a_failed_workflow_runs_again_when_asked(hall: Hall) -> None:
+    flag = hall.folder / "flag"
+    ident = hall.submit(f"test -e {flag}", name="again")
+    assert hall.finished(ident) == "FAILED"
+
+    flag.touch()
+    done = hall.call("retry", ident)
+
+    assert done.code == 0
+    assert hall.call("wait", ident, "--for", "completed", "--timeout", "30s").code == 0
+
+
+def test_what_cannot_be_done_now_is_a_conflict_and_every_id_is_tried(hall: Hall) -> None:
+    ident = hall.submit(name="over")
+    assert hall.finished(ident) == "COMPLETED"
+
+    done = hall.call("cancel", ident, "nobody-1")
+
+    assert done.code == 5
+    assert done.err.count("error: ") == 2
+    assert hall.call("retry", ident).code == 5
+
+
+def test_a_list_is_filtered_and_names_can_be_piped(hall: Hall) -> None:
+    ident = hall.submit("true", "--label", "team=red", name="labelled")
+    hall.finished(ident)
+
+    assert hall.call("list", "--label", "team=red", "-o", "name").out == f"{ident}\n"
+    assert [row["id"] for row in hall.data("list", "--label", "team=red", "--status", "completed")] == [ident]
+    assert hall.call("list", "--status", "nonsense").code == 2
+    assert hall.call("list", "--label", "nonsense").code == 2
+    assert hall.call("list", "--since", "nonsense").code == 2
+
+
+def test_pools_are_listed_shown_applied_and_deleted(hall: Hall) -> None:
+    document = "backend: here\ntopology_keys:\n- {key: rack, label: topology.kubernetes.io/rack}\n"
+    file = hall.file("pool.yaml", document)
+
+    tried = hall.call("pool", "apply", file, "--name", "side", "--dry-run")
+    made = hall.call("pool", "apply", file, "--name", "side")
+    same = hall.call("pool", "apply", file, "--name", "side")
+
+    assert tried.out == "side: would be created.\n"
+    assert made.out == "side: created.\n"
+    assert "no changes" in same.out
+    assert hall.call("pool", "list", "-o", "name").out.split() == ["lab", "side"]
+    assert "topology.kubernetes.io/rack" in hall.call("pool", "show", "side").out
+    assert sorted(hall.call("topology", "show", "lab", "-o", "name").out.split()) == ["a", "a/r1", "a/r2"]
+    assert "rack" in hall.call("topology", "list").out
+    assert hall.call("pool", "delete", "side").code == 0
+    assert hall.call("pool", "show", "side").code == 4
+    assert hall.call("pool", "delete", "lab").code == 5
+    assert hall.call("pool", "apply", file).code == 2
+    assert hall.call("pool", "apply", hall.file("wrong.yaml", "backend: nowhere\n"), "--name", "x").code == 3
+
+
+def test_a_watched_list_prints_changes_as_json_lines(hall: Hall) -> None:
+    ident = hall.submit("true", name="watched")
+    with subprocess.Popen(
+        [*PROGRAM, "list", "--watch", "-o", "json", "--server", hall.url],
+        stdout=subprocess.PIPE,
+        env=environment(),
+        text=True,
+    ) as process:
+        assert process.stdout
+        first = json.loads(process.stdout.readline())
+        process.terminate()
+        process.wait(TIMEOUT_S)
+
+    assert first["type"] == "workflow"
+    assert hall.finished(ident) == "COMPLETED"
+
+
+def test_a_watched_workflow_ends_with_its_result(hall: Hall) -> None:
+    ident = hall.submit("exit 1", name="seen")
+
+    done = hall.call("show", ident, "--watch", "-o", "json")
+
+    assert done.code == 100
+    assert json.loads(done.out.splitlines()[-1])["status"] == "FAILED"
+
+
+@pytest.mark.parametrize(
+    ("server", "code"),
+    [("http://127.0.0.1:1", 75), ("nonsense", 2), ("ftp://127.0.0.1", 2), ("http://[::1", 2)],
+)
+def test_a_server_that_is_not_there_is_said_in_two_lines(server: str, code: int) -> None:
+    done = call("list", "--server", server)
+
+    assert done.code == code
+    assert done.err.startswith("error: ")
+    assert len(done.err.splitlines()) == 2
+
+
+def test_a_service_is_found_by_the_folder_it_keeps(hall: Hall) -> None:
+    done = call("pool", "list", "-o", "name", COTERIE_STATE=str(hall.folder / "state"), COTERIE_SERVER="")
+
+    assert done.out.split()[0] == "lab"
+
+
+def test_names_from_a_service_never_drive_the_terminal(hall: Hall) -> None:
+    ident = hall.submit("true", "--label", "a=b", name="tame")
+    done = hall.call("cancel", ident, "-m", "\x1b[31mred\x07")
+
+    assert done.code in {0, 5}
+    hall.call("wait", ident)
+    assert escapes(hall.call("show", ident).out) == []
+
+
+def test_tokens_are_made_shown_once_and_deleted(tmp_path: Path) -> None:
+    state = ("--state", tmp_path)
+    made = call("token", "create", "ana", "--role", "admin", "--expires", "90d", *state)
+    listed = call("token", "list", *state)
+    twice = call("token", "create", "ana", *state)
+    gone = call("token", "delete", "ana", *state)
+
+    assert made.out.startswith("coterie_")
+    assert made.out.strip() not in listed.out
+    assert "ana" in listed.out
+    assert twice.code == 5
+    assert gone.code == 0
+    assert call("token", "delete", "ana", *state).code == 4
+    assert call("token", "create", "bob", "--role", "king", *state).code == 2
+
+
+def test_a_service_with_tokens_asks_for_one(tmp_path: Path) -> None:
+    token = call("token", "create", "ana", "--role", "viewer", "--state", tmp_path).out.strip()
+    with subprocess.Popen(
+        [*PROGRAM, "serve", "--port", "0", "--state", tmp_path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+        text=True,
+    ) as process:
+        assert process.stdout
+        url = process.stdout.readline().strip()
+        without = call("list", "--server", url)
+        looking = call("list", "--server", url, "--token", token)
+        (tmp_path / "wf.yaml").write_text(flow(gpus=0).replace("topology: [{key: rack}]", "cpu: 0"), encoding="utf-8")
+        changing = call("submit", tmp_path / "wf.yaml", "--server", url, "--token", token)
+        process.terminate()
+        process.wait(TIMEOUT_S)
+
+    assert without.code == 1
+    assert "--token" in without.err
+    assert looking.code == 0
+    assert changing.code == 1
+    assert token not in changing.err
+    assert not (tmp_path / "service.json").exists()
+
+
+def test_a_public_address_without_tokens_is_refused(tmp_path: Path) -> None:
+    done = spawn("serve", "--host", "0.0.0.0", "--port", "0", "--state", tmp_path)  # noqa: S104 - it must be refused
+
+    assert done.code == 2
+    assert "coterie token create" in done.err
+
+
+def test_help_of_every_command_loads_no_client_and_no_server() -> None:
+    heavy = {"httpx2", "fastapi", "uvicorn", "sqlalchemy", "rich.live", "numpy"}
+    script = (
+        "import sys\n"
+        "from coterie.cli import main\n"
+        "for words in (['run'], ['submit'], ['pool', 'apply'], ['token', 'create'], ['serve']):\n"
+        "    sys.argv = ['coterie', *words, '--help']\n"
+        "    try:\n        main()\n    except SystemExit as end:\n        assert end.code == 0\n"
+        f"print('loaded', sorted(set(sys.modules) & {heavy!r}))\n"
+    )
+    done = subprocess.run(
+        [PROGRAM[0], "-c", script], capture_output=True, text=True, env=environment(), check=True, timeout=TIMEOUT_S
+    )
+
+    assert done.stdout.splitlines()[-1] == "loaded []"

@@ -1,0 +1,359 @@
+"""The permissions in deploy/ on a real API server: what Coterie needs works, and everything else is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from coterie.errors import NotFound
+from coterie.kube.api import Api
+from coterie.kube.apply import apply, apply_all
+from coterie.kube.cache import Change
+from coterie.kube.delete import delete
+from coterie.kube.errors import Forbidden
+from coterie.kube.kinds import Kind, kind_of
+from coterie.kube.kubeconfig import choose
+from coterie.kube.reads import Query, find, list_all
+from coterie.kube.watching import Watching
+from coterie.kube.wire import Identified
+from coterie.planning.inputs import read_snapshot
+from lab import Lab, nodes
+from tests.cli.calling import ROOT, call
+
+DEPLOY = ROOT / "deploy"
+OWN, TASKS, OTHER = "coterie", "coterie-tasks", "default"
+ACCOUNT = "system:serviceaccount:coterie:coterie"
+PATIENCE_S = 30.0
+
+READ = frozenset({"list", "watch"})
+WRITE = frozenset({"get", "create", "patch"})
+VERBS = ("get", "list", "watch", "create", "patch", "delete")
+NOTHING: frozenset[str] = frozenset()
+
+# What Coterie needs, written down a second time: in the whole cluster, and in the namespaces where tasks run.
+EVERYWHERE: Mapping[tuple[str, str], frozenset[str]] = {
+    ("v1", "Node"): READ,
+    ("v1", "Pod"): READ,
+    ("scheduling.run.ai/v2alpha2", "PodGroup"): READ,
+    ("resource.k8s.io/v1", "ResourceSlice"): READ,
+    ("resource.k8s.io/v1", "ResourceClaim"): READ,
+    ("grove.io/v1alpha1", "ClusterTopology"): READ,
+    ("grove.io/v1alpha1", "ClusterTopologyBinding"): READ,
+    ("kai.scheduler/v1alpha1", "Topology"): READ | WRITE,
+    ("scheduling.run.ai/v2", "Queue"): READ | WRITE,
+}
+FOR_TASKS: Mapping[tuple[str, str], frozenset[str]] = {
+    ("v1", "Pod"): WRITE | {"delete"},
+    ("v1", "Service"): WRITE | {"delete"},
+    ("v1", "ConfigMap"): WRITE | {"delete"},
+    ("v1", "Secret"): frozenset({"create", "patch", "delete"}),
+    ("v1", "Event"): READ,
+    ("scheduling.run.ai/v2alpha2", "PodGroup"): WRITE | {"delete"},
+    ("resource.nvidia.com/v1beta1", "ComputeDomain"): READ | WRITE | {"delete"},
+}
+FOR_ITSELF: Mapping[tuple[str, str], frozenset[str]] = {("coordination.k8s.io/v1", "Lease"): WRITE}
+# What would give it more power, or somebody else's secrets.
+BEYOND = (
+    ("v1", "Namespace"),
+    ("v1", "ServiceAccount"),
+    ("v1", "PersistentVolumeClaim"),
+    ("apps/v1", "Deployment"),
+    ("batch/v1", "Job"),
+    ("scheduling.run.ai/v1alpha2", "BindRequest"),
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"),
+    ("resource.k8s.io/v1", "DeviceClass"),
+    ("scheduling.k8s.io/v1", "PriorityClass"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+    ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+)
+KINDS = tuple(dict.fromkeys((*EVERYWHERE, *FOR_TASKS, *FOR_ITSELF, *BEYOND)))
+
+# The least that the API takes, for what may be created.
+CONTAINER = {"name": "main", "image": "work"}
+LEAST: Mapping[str, Mapping[str, Any]] = {
+    "Pod": {"spec": {"containers": [CONTAINER]}},
+    "Service": {"spec": {"clusterIP": "None"}},
+    "PodGroup": {"spec": {"minMember": 1, "queue": "q"}},
+    "ComputeDomain": {"spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "t"}}}},
+    "Topology": {"spec": {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]}},
+    "Queue": {"spec": {}},
+    "Lease": {"spec": {}},
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One thing that somebody might do, somewhere; no namespace is the whole cluster."""
+
+    verb: str
+    kind: tuple[str, str]
+    namespace: str | None
+
+    def needed(self) -> bool:
+        found = EVERYWHERE.get(self.kind, NOTHING)
+        if self.namespace == TASKS:
+            found |= FOR_TASKS.get(self.kind, NOTHING)
+        if self.namespace == OWN:
+            found |= FOR_ITSELF.get(self.kind, NOTHING)
+        return self.verb in found
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.kind[1]} in {self.namespace or 'the cluster'}"
+
+
+def kind(name: tuple[str, str]) -> Kind:
+    return kind_of({"apiVersion": name[0], "kind": name[1]})
+
+
+def trials() -> Iterator[Trial]:
+    for name in KINDS:
+        for namespace in (None, OWN, TASKS, OTHER) if kind(name).namespaced else (None,):
+            for verb in VERBS:
+                # What is in a namespace is written and read one by one there, and nowhere else.
+                if verb in READ or not kind(name).namespaced or namespace is not None:
+                    yield Trial(verb, name, namespace)
+
+
+def attempt(api: Api, trial: Trial) -> None:
+    """Do it, as far as it goes; nothing is changed."""
+    found, namespace = kind(trial.kind), trial.namespace
+    match trial.verb:
+        case "get":
+            find(api, found, named(trial), Identified, namespace)
+        case "list":
+            list_all(api, Query(found, namespace), Identified)
+        case "watch":
+            watch = api.call_of("watch", found, namespace=namespace)
+            with api.stream(watch, {"timeoutSeconds": "1"}, quiet_s=5):
+                return
+        case "create" | "patch":
+            apply(api, manifest(trial), dry_run=True)
+        case "delete":
+            delete(api, found, named(trial), namespace=namespace)
+
+
+def named(trial: Trial) -> str:
+    """Return a name that is not taken, or, for what is patched, one that is."""
+    if trial.kind[1] == "Lease":
+        return "coterie"
+    return "there" if trial.verb == "patch" else "absent"
+
+
+def manifest(trial: Trial) -> dict[str, Any]:
+    version, name = trial.kind
+    inside = {"namespace": trial.namespace} if trial.namespace else {}
+    meta = {"name": named(trial), **inside, "labels": {"tried": "yes"}}
+    return {"apiVersion": version, "kind": name, "metadata": meta, **LEAST.get(name, {})}
+
+
+@pytest.fixture(scope="module")
+def cluster(shared_lab: Lab) -> Lab:
+    """Give a cluster in which the manifests of deploy/ were applied as the documentation says."""
+    shared_lab.reset(120)
+    nodes.add(shared_lab, read_snapshot((ROOT / "examples/03-racks-in-one-zone/cluster.yaml").read_bytes(), "c.yaml"))
+    shared_lab.kubectl("apply", "-f", str(DEPLOY))
+    return shared_lab
+
+
+@pytest.fixture(scope="module")
+def account(cluster: Lab) -> Path:
+    """Give the kubeconfig of Coterie's service account."""
+    return cluster.kubeconfig_for("coterie", OWN)
+
+
+@pytest.fixture
+def api(cluster: Lab, account: Path) -> Iterator[Api]:
+    """Connect as Coterie's service account, once the permissions count."""
+    with Api(choose("", {"KUBECONFIG": str(account)})) as connection:
+        cluster.wait(partial(allowed, connection, Trial("list", ("v1", "Event"), TASKS)), PATIENCE_S, "the roles count")
+        yield connection
+
+
+def allowed(api: Api, trial: Trial) -> bool:
+    """Tell whether the API lets it happen."""
+    try:
+        attempt(api, trial)
+    except Forbidden as error:
+        assert_clear(error, trial)
+        return False
+    except NotFound:
+        # Nothing of that name, or no such kind: for those who only look, that is an answer.
+        if trial.verb in {"create", "patch"}:
+            raise
+    return True
+
+
+def assert_clear(error: Forbidden, trial: Trial) -> None:
+    """Check that a refusal says who may not do what and where, and which rule would allow it."""
+    found = kind(trial.kind)
+    verb = "patch" if trial.verb == "create" else trial.verb
+    where = f'in namespace "{trial.namespace}"' if trial.namespace else "in the whole cluster"
+    assert str(error) == f'user "{ACCOUNT}" may not {verb} {found.plural} {where}'
+    rule = f'{{apiGroups: ["{found.group}"], resources: ["{found.plural}"], verbs: ["{verb}"]}}'
+    role = "Role" if trial.namespace else "ClusterRole"
+    assert error.hint == f"Add this rule to a {role} that is bound to the user: {rule}"
+
+
+def test_the_account_may_do_what_coterie_needs_and_nothing_else(cluster: Lab, api: Api) -> None:
+    for trial in trials():
+        if trial.verb == "patch" and trial.needed() and trial.kind[1] != "Lease":
+            cluster.apply(manifest(trial))
+
+    found = {str(trial): allowed(api, trial) for trial in trials()}
+
+    assert found == {str(trial): trial.needed() for trial in trials()}
+    assert sum(found.values()) > 50
+    assert sum(not may for may in found.values()) > 300
+
+
+def test_a_lease_of_another_name_is_out_of_reach(api: Api) -> None:
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "coterie", "namespace": OWN}}
+    assert apply(api, {**lease, "spec": {"holderIdentity": "a"}}).created
+    assert not apply(api, {**lease, "spec": {"holderIdentity": "b"}}).created
+
+    with pytest.raises(Forbidden, match="may not patch leases"):
+        apply(api, {**lease, "metadata": {"name": "other", "namespace": OWN}})
+
+
+def test_the_status_of_a_node_is_out_of_reach(api: Api) -> None:
+    status = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}, "status": {"capacity": {"cpu": "1"}}}
+    with pytest.raises(Forbidden, match="may not patch nodes/status in the whole cluster"):
+        apply(api, status, subresource="status")
+
+
+def test_the_manifests_grant_no_more_than_what_is_tested() -> None:
+    granted: dict[str, set[tuple[str, str, str]]] = {}
+    for file in sorted(DEPLOY.glob("*.yaml")):
+        for document in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+            for rule in document.get("rules", ()):
+                assert set(rule) <= {"apiGroups", "resources", "resourceNames", "verbs"}
+                granted.setdefault(document["metadata"]["name"], set()).update(
+                    (group, resource, verb)
+                    for group in rule["apiGroups"]
+                    for resource in rule["resources"]
+                    for verb in rule["verbs"]
+                )
+
+    def flat(needs: Mapping[tuple[str, str], frozenset[str]]) -> set[tuple[str, str, str]]:
+        return {(kind(name).group, kind(name).plural, verb) for name, verbs in needs.items() for verb in verbs}
+
+    documented = (ROOT / "docs/deploy.md").read_text(encoding="utf-8")
+    for _, resource, _ in set.union(*granted.values()):
+        assert f"`{resource}`" in documented
+    assert granted == {
+        "coterie-cluster": flat(EVERYWHERE),
+        "coterie-tasks": flat(FOR_TASKS),
+        "coterie-leader": flat(FOR_ITSELF),
+    }
+
+
+def test_another_namespace_is_for_tasks_by_the_command_of_the_manual(cluster: Lab, api: Api) -> None:
+    manual = (ROOT / "docs/deploy.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^kubectl (create rolebinding .*)$", manual, re.MULTILINE)
+    cluster.kubectl("create", "namespace", "team")
+    trial = Trial("create", ("v1", "Pod"), "team")
+    assert not allowed(api, trial)
+
+    cluster.kubectl(*command.replace("NAMESPACE", "team").split())
+
+    cluster.wait(partial(allowed, api, trial), PATIENCE_S, "the binding counts")
+    assert not allowed(api, Trial("create", ("v1", "ServiceAccount"), "team"))
+
+
+CONFIGURATION = """
+backends:
+  lab: {scheduler: kai, context: coterie-lab, namespace: coterie-tasks}
+pools:
+  gb200:
+    nvlink: true
+    topology_keys:
+    - {key: zone, label: topology.kubernetes.io/zone}
+    - {key: gpu-clique, label: nvidia.com/gpu.clique}
+"""
+WORKFLOW = """
+workflow:
+  name: everything
+  resources:
+    default: {gpu: 4, topology: [{key: gpu-clique}]}
+  groups:
+  - name: train
+    tasks:
+    - name: leader
+      lead: true
+      image: work
+      command: [run, "--master={{host:leader}}"]
+      files:
+      - {path: /opt/run.sh, contents: "echo hello"}
+      - {path: /opt/blob.bin, contents: AAEC/w==, base64: true}
+    - {name: follower, image: work, command: [run]}
+"""
+
+
+def test_a_gang_lives_and_ends_by_the_hand_of_the_account(
+    cluster: Lab, account: Path, api: Api, tmp_path: Path
+) -> None:
+    (tmp_path / "coterie.yaml").write_text(CONFIGURATION, encoding="utf-8")
+    (tmp_path / "workflow.yaml").write_text(WORKFLOW, encoding="utf-8")
+    options = ("--config", tmp_path / "coterie.yaml", "--cluster", "context:")
+    planned = call("plan", tmp_path / "workflow.yaml", *options, KUBECONFIG=str(account))
+    rendered = call("render", tmp_path / "workflow.yaml", *options, KUBECONFIG=str(account))
+    manifests = list(yaml.safe_load_all(rendered.out))
+
+    assert (planned.code, rendered.code) == (0, 0), planned.err + rendered.err
+    assert {found["kind"] for found in manifests} == {
+        *("Queue", "Topology", "ComputeDomain", "PodGroup", "Service", "ConfigMap", "Secret", "Pod")
+    }
+
+    bound: set[str] = set()
+
+    def note(change: Change[dict[str, Any]]) -> None:
+        if change.entry.value["spec"].get("nodeName"):
+            bound.add(change.entry.meta.name)
+
+    labels = "coterie.dev/workflow=everything"
+    with Watching(api, Query(kind(("v1", "Pod")), TASKS, labels), dict[str, Any], on_change=note) as watching:
+        watching.wait_known(PATIENCE_S)
+        made = list(apply_all(api, manifests, reclaim=True))
+        cluster.wait(lambda: len(bound) == 2, PATIENCE_S, "both pods are bound")
+        again = list(apply_all(api, manifests, reclaim=True))
+        for applied in reversed(made):
+            if applied.kind.namespaced:
+                assert delete(
+                    api, applied.kind, applied.meta.name, namespace=applied.meta.namespace, uid=applied.meta.uid
+                )
+        cluster.wait(lambda: not watching.entries(), PATIENCE_S, "both pods are gone")
+
+    assert all(applied.created for applied in made)
+    assert not any(applied.created for applied in again)
+
+
+def test_a_field_that_somebody_changed_is_taken_back(cluster: Lab, api: Api) -> None:
+    ours = {
+        "apiVersion": "kai.scheduler/v1alpha1",
+        "kind": "Topology",
+        "metadata": {
+            "name": "ours",
+            "labels": {"app.kubernetes.io/managed-by": "coterie"},
+            "annotations": {"note": "ours"},
+        },
+        "spec": {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]},
+    }
+    apply(api, ours)
+    cluster.kubectl("annotate", "topologies.kai.scheduler", "ours", "note=theirs", "--overwrite")
+
+    apply(api, ours, reclaim=True)
+
+    found = cluster.get("topology.kai.scheduler", "ours")
+    assert found
+    assert found["metadata"]["annotations"] == {"note": "ours"}

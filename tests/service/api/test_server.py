@@ -1,0 +1,182 @@
+"""A real server on a free port: a client follows, loses the connection, goes on; a signal ends it in good order."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from coterie.errors import Unavailable, UsageError
+from coterie.service.server import serve
+from tests.service.api.asking import body
+from tests.service.serving import Place, single
+
+ROOT = Path(__file__).parents[3]
+PATIENCE_S = 30.0
+PROGRAM = """
+import sys
+from pathlib import Path
+from coterie.service.server import serve
+from tests.service.serving import Place
+serve(Place(Path(sys.argv[1])).settings(), "127.0.0.1", 0, announce=lambda url: print(url, flush=True))
+print("ended", flush=True)
+"""
+
+
+class Served:
+    """A server in a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(folder)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().strip()
+        assert self.url, self.process.communicate()[1]
+        self.client = httpx2.Client(base_url=self.url, timeout=PATIENCE_S)
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
+        self.client.close()
+        self.process.send_signal(number)
+        said, complained = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, said, complained
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    found = Served(tmp_path / "place")
+    yield found
+    if found.process.poll() is None:
+        found.end()
+
+
+def soon(wanted: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + PATIENCE_S
+    while not wanted():
+        assert time.monotonic() < end, "it did not come to pass"
+        threading.Event().wait(0.02)
+
+
+def metric(served: Served, name: str) -> float:
+    lines = served.client.get("/metrics").text.splitlines()
+    return float(next(line.split()[1] for line in lines if line.startswith(f"{name} ")))
+
+
+def threads(served: Served) -> int:
+    return len(list(Path(f"/proc/{served.process.pid}/task").iterdir()))
+
+
+def read_events(served: Served, after: str | None, most: int | None = None) -> list[dict[str, Any]]:
+    """Follow the events of talk-1 from where a reader was, to the end or until it has enough."""
+    headers = {"accept": "text/event-stream", **({"last-event-id": after} if after else {})}
+    found: list[dict[str, Any]] = []
+    with served.client.stream("GET", "/api/v1/workflows/talk-1/events", headers=headers) as answer:
+        assert answer.status_code == 200
+        for line in answer.iter_lines():
+            if line == "event: end":
+                break
+            if line.startswith("data: "):
+                found.append(json.loads(line.removeprefix("data: ")))
+            if most is not None and len(found) == most:
+                break
+    return found
+
+
+def test_a_reader_that_lost_its_stream_goes_on_and_misses_nothing(served: Served, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    wanted = single("talk", f"echo begun; until [ -e {gate} ]; do sleep 0.05; done; echo done")
+    assert served.client.post("/api/v1/workflows", json=body(wanted)).status_code == 201
+    first = read_events(served, None, most=2)
+    assert [event["kind"] for event in first][0] == "Submitted"
+    soon(lambda: metric(served, "coterie_followers") == 0)
+    gate.touch()
+    rest = read_events(served, str(first[-1]["seq"]))
+    listed = served.client.get("/api/v1/workflows/talk-1/events").json()["items"]
+    assert first + rest == listed
+    log = served.client.get("/api/v1/workflows/talk-1/logs", params={"task": "t", "follow": "true"})
+    assert log.text == "begun\ndone\n"
+
+
+def test_followers_hold_no_threads_and_leave_none_behind(served: Served) -> None:
+    served.client.post("/api/v1/workflows", json=body(single("talk", "echo begun; sleep 60")))
+    paths = ["/api/v1/events?follow=true", "/api/v1/workflows/talk-1/logs?task=t&follow=true"]
+    clients = [httpx2.Client(base_url=served.url, timeout=PATIENCE_S) for _ in range(30)]
+    streams = [client.stream("GET", paths[number % 2]) for number, client in enumerate(clients)]
+    for stream in streams:
+        assert stream.__enter__().status_code == 200
+    soon(lambda: metric(served, "coterie_followers") == 30)
+    for client in clients:
+        client.close()
+    soon(lambda: metric(served, "coterie_followers") == 0)
+    names = [file.read_text() for file in Path(f"/proc/{served.process.pid}/task").glob("*/comm")]
+    assert len(names) == threads(served)
+    # Routes share a bounded number of threads, whoever follows.
+    assert threads(served) < 64 + 20
+    served.client.post("/api/v1/workflows/talk-1/cancel", json={"force": True})
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_streams_and_server_in_good_order(served: Served, number: int) -> None:
+    ended = threading.Event()
+    begun = threading.Event()
+
+    def follow() -> None:
+        with httpx2.stream("GET", f"{served.url}/api/v1/events?follow=true", timeout=PATIENCE_S) as answer:
+            begun.set()
+            for _ in answer.iter_bytes():
+                pass
+        ended.set()
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    assert begun.wait(PATIENCE_S)
+    start = time.monotonic()
+    code, said, complained = served.end(number)
+    assert (code, said, complained) == (0, "ended\n", "")
+    assert time.monotonic() - start < 5
+    assert ended.wait(PATIENCE_S)
+    thread.join(PATIENCE_S)
+
+
+def test_a_server_that_is_started_again_knows_what_was(tmp_path: Path) -> None:
+    first = Served(tmp_path / "place")
+    first.client.post("/api/v1/workflows", json=body(single("talk", "sleep 1; echo done")))
+    soon(lambda: first.client.get("/api/v1/workflows/talk-1").json()["status"] == "RUNNING")
+    assert first.end()[0] == 0
+    second = Served(tmp_path / "place")
+    soon(lambda: bool(second.client.get("/api/v1/workflows/talk-1").json()["finished"]))
+    assert second.client.get("/api/v1/workflows/talk-1").json()["status"] == "COMPLETED"
+    assert second.end()[0] == 0
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.0.2.1"])  # noqa: S104 - refused
+def test_an_address_for_others_is_refused_without_tokens(tmp_path: Path, host: str) -> None:
+    with pytest.raises(UsageError, match="no tokens"):
+        serve(Place(tmp_path / "place").settings(), host, 0, announce=print)
+
+
+def test_an_address_that_cannot_be_had_is_said(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(Unavailable, match="cannot listen on 127"):
+            serve(Place(tmp_path / "place").settings(), "127.0.0.1", taken.getsockname()[1], announce=print)
+    with pytest.raises(UsageError, match="no port"):
+        serve(Place(tmp_path / "other").settings(), "127.0.0.1", 70000, announce=print)

@@ -1,0 +1,7 @@
+"""What tests of the service share."""
+
+from __future__ import annotations
+
+from tests.service.postgres import postgres, postgres_url
+
+__all__ = ["postgres", "postgres_url"]

@@ -1,0 +1,321 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coterie.errors import NotFound, SpecErrors, UsageError
+from coterie.service.errors import Conflict
+from coterie.service.service import Service
+from coterie.service.settings import Settings, Submission
+from tests.service.serving import Place, single, task, workflow
+
+Json = dict[str, Any]
+PATIENCE_S = 30.0
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path / "place")
+
+
+@pytest.fixture
+def service(place: Place) -> Iterator[Service]:
+    with Service(place.settings()) as found:
+        yield found
+
+
+def ended(service: Service, ident: str) -> Json:
+    view = service.wait(ident, timeout_s=PATIENCE_S)
+    assert view["finished"], view
+    return view
+
+
+def until(service: Service, ident: str, wanted: Callable[[Json], bool]) -> Json:
+    view = service.wait(ident, wanted, timeout_s=PATIENCE_S)
+    assert wanted(view), view
+    return view
+
+
+def running(view: Json) -> bool:
+    return bool(view["status"] == "RUNNING")
+
+
+def waiting(view: Json) -> bool:
+    return bool(view["waiting"])
+
+
+def test_a_workflow_is_placed_runs_ends_and_leaves_nothing(service: Service) -> None:
+    view = service.submit(single("hello", "echo hello on $COTERIE_NODE"))
+    assert (view["id"], view["created"], view["status"]) == ("hello-1", True, "PENDING")
+    view = ended(service, "hello-1")
+    assert view["status"] == "COMPLETED", view
+    (one,) = view["groups"][0]["tasks"]
+    assert (one["exit_code"], one["node"]) == (0, "r1-n1")
+    assert service.log("hello-1", "t") == b"hello on r1-n1\n"
+    assert service.log("hello-1", "t", offset=6) == b"on r1-n1\n"
+    assert service.log_ended("hello-1", "t")
+    assert service.store.held() == {}
+    assert service.why("hello-1")["groups"] == []
+    kinds = [event["kind"] for event in service.events(workflow="hello-1")]
+    assert kinds[0] == "Submitted"
+    assert kinds[-1] == "Finished"
+    assert {"Placed", "TaskRunning", "TaskCompleted", "Cleaned"} <= set(kinds)
+
+
+def test_tasks_know_where_they_are_and_read_what_others_wrote(service: Service) -> None:
+    groups = {
+        "make": [task("maker", "echo from $COTERIE_DOMAIN_RACK > {{output}}/said")],
+        "use": [
+            task(
+                "lead",
+                'echo "$COTERIE_RANK/$COTERIE_WORLD_SIZE $COTERIE_GPUS $(cat {{input:0}}/said)"',
+                "lead: true\ninputs: [{task: maker}]",
+            ),
+            task("other", "echo $COTERIE_GPUS $COTERIE_DOMAIN_ZONE"),
+        ],
+    }
+    service.submit(workflow("pipe", groups, gpu=2, topology="[{key: rack}]"))
+    assert ended(service, "pipe-1")["status"] == "COMPLETED"
+    assert service.log("pipe-1", "lead") == b"0/2 0,1 from r1\n"
+    assert service.log("pipe-1", "other") == b"2,3 a\n"
+
+
+def test_the_same_key_and_content_find_the_same_workflow(service: Service) -> None:
+    first = replace(single("once", "true"), client_key="k1")
+    assert service.submit(first)["created"]
+    again = service.submit(first)
+    assert (again["id"], again["created"]) == ("once-1", False)
+    with pytest.raises(Conflict):
+        service.submit(replace(first, priority="HIGH"))
+    assert service.submit(replace(first, owner="another"))["id"] == "once-2"
+
+
+def test_a_gang_waits_for_room_is_told_why_and_runs_when_it_comes(service: Service, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    whole = [task(f"w{n}", f"cat {gate}" if not n else "true", "" if n else "lead: true") for n in range(8)]
+    service.submit(workflow("large", {"g": whole}))
+    until(service, "large-1", running)
+    service.submit(workflow("next", {"g": [task("a", "true")]}, topology="[{key: rack}]"))
+    view = until(service, "next-1", waiting)
+    assert view["waiting"]["reason"] == "NoCapacity"
+    (why,) = service.why("next-1")["groups"]
+    assert why["refusal"]["reason"] == "NoCapacity"
+    assert any("large-1" in way["change"] for way in why["refusal"]["ways_out"]), why
+    assert service.plan(single("third", "true"))["verdict"] == "waiting"
+    assert service.pool("main")["gpus"]["used"] == 32
+    gate.write_text("go")
+    assert ended(service, "large-1")["status"] == "COMPLETED"
+    assert ended(service, "next-1")["status"] == "COMPLETED"
+
+
+def test_a_group_that_runs_too_long_is_ended(service: Service) -> None:
+    service.submit(single("slow", "sleep 60", rest="  timeout: {exec_timeout: 1s}\n"))
+    view = ended(service, "slow-1")
+    assert view["status"] == "FAILED_EXEC_TIMEOUT"
+
+
+def test_a_group_that_waits_too_long_is_ended(service: Service) -> None:
+    service.submit(single("hold", "sleep 60", rest="  timeout: {queue_timeout: 1s}\n", gpu=4))
+    service.submit(
+        workflow(
+            "big",
+            {"g": [task(f"t{n}", "true", "" if n else "lead: true") for n in range(8)]},
+            rest="  timeout: {queue_timeout: 1s}\n",
+        )
+    )
+    view = ended(service, "big-1")
+    assert view["status"] == "FAILED_QUEUE_TIMEOUT"
+    assert "NoCapacity" in view["message"]
+    service.cancel("hold-1", force=True)
+    assert ended(service, "hold-1")["status"] == "FAILED_CANCELED"
+
+
+def test_what_runs_can_be_cancelled_once(service: Service) -> None:
+    service.submit(single("long", "sleep 60"))
+    until(service, "long-1", running)
+    service.cancel("long-1", "not needed")
+    view = ended(service, "long-1")
+    assert (view["status"], view["message"]) == ("FAILED_CANCELED", "canceled: not needed")
+    with pytest.raises(Conflict):
+        service.cancel("long-1")
+
+
+def test_what_waits_can_be_cancelled(service: Service) -> None:
+    service.submit(workflow("big", {"g": [task(f"t{n}", "true", "" if n else "lead: true") for n in range(9)]}))
+    until(service, "big-1", waiting)
+    service.cancel("big-1")
+    assert ended(service, "big-1")["status"] == "FAILED_CANCELED"
+
+
+def test_what_failed_can_be_retried_and_keeps_its_past(service: Service, tmp_path: Path) -> None:
+    service.submit(single("flaky", f"echo try; test -e {tmp_path}/fixed"))
+    assert ended(service, "flaky-1")["status"] == "FAILED"
+    (tmp_path / "fixed").touch()
+    service.retry("flaky-1")
+    view = until(service, "flaky-1", lambda found: bool(found["status"] == "COMPLETED" and found["finished"]))
+    (one,) = view["groups"][0]["tasks"]
+    assert (one["attempt"], [past["status"] for past in one["past"]]) == (2, ["FAILED"])
+    assert service.log("flaky-1", "t", attempt=1) == b"try\n"
+    with pytest.raises(Conflict):
+        service.retry("flaky-1")
+    with pytest.raises(NotFound):
+        service.retry("flaky-1", "tt")
+
+
+def test_only_what_is_finished_can_be_deleted_and_then_all_of_it_is(service: Service, place: Place) -> None:
+    service.submit(single("long", "sleep 60"))
+    until(service, "long-1", running)
+    with pytest.raises(Conflict):
+        service.delete("long-1")
+    service.cancel("long-1", force=True)
+    ended(service, "long-1")
+    assert (place.folder / "state/tasks/long-1").exists()
+    seen = service.last_event()
+    service.delete("long-1")
+    with pytest.raises(NotFound):
+        service.workflow("long-1")
+    assert service.changed(seen, PATIENCE_S)
+    for _ in range(200):
+        if not any((place.folder / "state/tasks").glob("long-1/*/*/*")):
+            return
+        service.changed(service.last_event(), 0.05)
+    pytest.fail("its folder is still there")
+
+
+def test_lists_are_filtered_and_paged(service: Service) -> None:
+    for number in range(5):
+        labels = {"team": "a" if number % 2 else "b"}
+        service.submit(replace(single("many", "true"), labels=labels, owner=f"u{number % 2}"))
+    for number in range(1, 6):
+        ended(service, f"many-{number}")
+    page = service.workflows(limit=2)
+    assert [row["id"] for row in page["items"]] == ["many-5", "many-4"]
+    assert [row["id"] for row in service.workflows(limit=2, after=page["next"])["items"]] == ["many-3", "many-2"]
+    assert len(service.workflows(labels={"team": "a"})["items"]) == 2
+    assert len(service.workflows(owner="u0", statuses=["COMPLETED"])["items"]) == 3
+    assert service.workflows(statuses=["FAILED"])["items"] == []
+    assert page["items"][0]["tasks"] == {"total": 1, "running": 0, "completed": 1, "failed": 0}
+
+
+def test_a_group_that_never_fits_is_taken_with_a_warning(service: Service) -> None:
+    view = service.submit(single("huge", "true", gpu=5))
+    assert [warning["code"] for warning in view["warnings"]] == ["FieldIgnored", "NeverFits"]
+    assert until(service, "huge-1", waiting)["waiting"]["reason"] == "NeverFits"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "words"),
+    [
+        (replace(single("x", "true"), priority="URGENT"), UsageError, "priority"),
+        (replace(single("x", "true"), pool="mian"), NotFound, "mian"),
+        (replace(single("x", "true"), labels={"": "v"}), UsageError, "label"),
+        (replace(single("x", "true"), client_key=""), UsageError, "key"),
+        (replace(single("x", "true"), sets=("a",)), SpecErrors, "="),
+        (Submission(b"version: 2\nworkflow: {name: x}\n"), SpecErrors, "no tasks"),
+        (Submission(b"\xff\xfe\x00"), SpecErrors, "UTF-8"),
+        (Submission(b"apiVersion: v1\nkind: Pod\n"), SpecErrors, "workflows only"),
+        (workflow("x", {"g": [task("t", "true")]}, topology="[{key: rak}]"), SpecErrors, "rak"),
+        (workflow("x", {"g": [task("t", "true", "files: [{path: /a, localpath: b}]")]}), SpecErrors, "b was not sent"),
+    ],
+)
+def test_what_is_wrong_is_refused_and_nothing_is_stored(
+    service: Service, wrong: Submission, kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        service.submit(wrong)
+    assert service.workflows()["items"] == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda service: service.workflow("no-1"),
+        lambda service: service.why("no-1"),
+        lambda service: service.placement("no-1"),
+        lambda service: service.log("no-1", "t"),
+        lambda service: service.spec("no-1"),
+        lambda service: service.cancel("no-1"),
+        lambda service: service.retry("no-1"),
+        lambda service: service.delete("no-1"),
+        lambda service: service.owner_of("no-1"),
+        lambda service: service.events(workflow="no-1"),
+        lambda service: service.pool("no"),
+        lambda service: service.topology("no"),
+        lambda service: service.map("no"),
+        lambda service: service.delete_pool("no"),
+    ],
+)
+def test_what_does_not_exist_is_not_found(service: Service, call: Callable[[Service], object]) -> None:
+    with pytest.raises(NotFound):
+        call(service)
+
+
+def test_pages_and_statuses_that_make_no_sense_are_refused(service: Service) -> None:
+    with pytest.raises(UsageError, match="status"):
+        service.workflows(statuses=["running"])
+    with pytest.raises(UsageError):
+        service.workflows(limit=0)
+
+
+def test_a_placement_is_audited_by_the_labels_of_now(service: Service, place: Place) -> None:
+    groups = {"g": [task("a", "sleep 60", "lead: true"), task("b", "sleep 60")]}
+    service.submit(workflow("pair", groups, topology="[{key: rack}]"))
+    until(service, "pair-1", running)
+    audit = service.placement("pair-1")
+    assert audit["summary"] == {"held": 1, "missed": 0, "violated": 0, "unobservable": 0}
+    nodes = [seat["node"] for seat in audit["groups"][0]["tasks"]]
+    file = place.folder / "cluster.yaml"
+    shape = "gpu: 4, cpu: 32, memory: 256Gi"
+    file.write_text(
+        "nodes:\n"
+        + "".join(
+            f"- {{name: {node}, {shape}, labels: {{topology.kubernetes.io/zone: a, "
+            f"topology.kubernetes.io/rack: r{number}}}}}\n"
+            for number, node in enumerate(nodes)
+        )
+    )
+    audit = service.placement("pair-1")
+    assert audit["summary"]["violated"] == 1
+    assert service.workflow("pair-1")["status"] == "RUNNING"
+    service.cancel("pair-1", force=True)
+    ended(service, "pair-1")
+
+
+def test_tasks_on_a_node_that_is_gone_run_again_elsewhere(service: Service, place: Place, tmp_path: Path) -> None:
+    service.submit(
+        single("move", f"echo $COTERIE_NODE; test -e {tmp_path}/second || {{ touch {tmp_path}/second; sleep 60; }}")
+    )
+    until(service, "move-1", running)
+    until(service, "move-1", lambda _: (tmp_path / "second").exists())
+    file = place.folder / "cluster.yaml"
+    file.write_text(place.cluster.replace("rack: [r1, r2]", "rack: [r2]"))
+    view = ended(service, "move-1")
+    assert view["status"] == "COMPLETED"
+    (one,) = view["groups"][0]["tasks"]
+    assert (one["node"][:2], one["past"][0]["node"]) == ("r2", "r1-n1")
+
+
+def test_without_a_configuration_this_machine_is_the_pool(tmp_path: Path) -> None:
+    with Service(Settings(store=str(tmp_path / "s.db"), state=tmp_path / "state", poll_s=0.05)) as service:
+        service.submit(single("here", "true", gpu=0))
+        assert ended(service, "here-1")["status"] == "COMPLETED"
+        assert [pool["name"] for pool in service.pools()] == ["default"]
+
+
+def test_many_commands_and_numbers_are_seen(service: Service) -> None:
+    service.submit(single("seen", "true"))
+    ended(service, "seen-1")
+    assert service.gauges()["workflows"] == {("main", "COMPLETED"): 1}
+    assert service.gauges()["gpus_total"] == {"main": 32}
+    assert service.spec("seen-1")["source"].startswith("version: 2")
+    assert service.owner_of("seen-1") == "local"
+    health = service.health()
+    assert (health["ready"], health["leader"], health["store"], health["problems"]) == (True, True, "ok", [])
+    assert service.map("main")["gpus"]["total"] == 32
+    assert len(service.scene("main").at(2)) == 2

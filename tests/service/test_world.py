@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coterie.frontends.config import Pool
+from coterie.gang.tree import Shape
+from coterie.placement.capacity import Capacity
+from coterie.service.world import World
+from coterie.topology.cluster import CPU, GPU, Cluster, Node, Pod
+from coterie.topology.domains import Domains
+from coterie.topology.levels import Topology
+
+RACK = Pool("racks", "lab", "local", topology=Topology.of(("rack", "rack")))
+FLAT = Pool("flat", "lab", "local")
+EIGHT = Shape(requests=((GPU, 8),))
+TWO = Shape(requests=((CPU, 1000), (GPU, 2)))
+
+
+def cluster(nodes: int = 4, pods: tuple[Pod, ...] = ()) -> Cluster:
+    return Cluster.of([Node(f"n{n}", {"rack": f"r{n // 2}"}, {GPU: 8, CPU: 64000}) for n in range(nodes)], pods)
+
+
+def test_pools_that_share_nodes_count_each_node_once() -> None:
+    world = World(cluster(1))
+    assert world.capacity(FLAT).fit(EIGHT).total == 1
+    world.hold(("w", "g", 1), RACK.name, {"t": "n0"}, {"t": EIGHT})
+    assert world.capacity(FLAT).fit(EIGHT).total == 0
+    assert world.capacity(RACK).fit(EIGHT).total == 0
+    assert (world.gpus("racks"), world.gpus("flat")) == (8, 0)
+
+
+def test_devices_are_given_lowest_first_and_never_twice() -> None:
+    world = World(cluster(1))
+    first = world.hold(("w", "g", 1), "p", {"a": "n0", "b": "n0"}, {"a": TWO, "b": TWO})
+    assert [one.gpus for one in first] == [(0, 1), (2, 3)]
+    world.release(("w", "g", 1), ["a"])
+    second = world.hold(("v", "g", 1), "p", {"c": "n0"}, {"c": TWO})
+    assert second[0].gpus == (0, 1)
+
+
+def test_what_pods_of_others_hold_is_not_given_away() -> None:
+    world = World(cluster(1, (Pod("other", "n0", {GPU: 6}),)))
+    (held,) = world.hold(("w", "g", 1), "p", {"a": "n0"}, {"a": TWO})
+    assert held.gpus == (0, 1)
+    assert world.capacity(FLAT).fit(TWO).total == 0
+
+
+def test_what_is_held_already_is_not_taken_again() -> None:
+    world = World(cluster(1))
+    held = world.hold(("w", "g", 1), "p", {"a": "n0"}, {"a": TWO})
+    assert world.restore(("w", "g", 1), "p", held) == ()
+    assert world.gpus("p") == 2
+    assert world.capacity(FLAT).fit(TWO).total == 3
+
+
+def test_a_node_that_is_gone_holds_nothing_and_gives_nothing_back() -> None:
+    big, small = World(cluster(2)), World(cluster(1))
+    held = big.hold(("w", "g", 1), "p", {"a": "n0", "b": "n1"}, {"a": TWO, "b": TWO})
+    small.restore(("w", "g", 1), "p", held)
+    assert small.gpus("p") == 2
+    small.release(("w", "g", 1), ["a", "b"])
+    assert (small.gpus("p"), list(small.holdings())) == (0, [])
+
+
+def test_closed_nodes_take_nobody_and_open_again_as_they_were() -> None:
+    world = World(cluster())
+    world.hold(("w", "g", 1), "p", {"a": "n0"}, {"a": TWO})
+    before = world.capacity(RACK).free.copy()
+    with world.closed(["n0", "n1", "unknown"]):
+        assert world.capacity(RACK).fit(EIGHT).total == 2
+    assert (world.capacity(RACK).free == before).all()
+    assert world.capacity(RACK).fit(EIGHT).total == 3
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.booleans()), max_size=40))
+def test_live_views_equal_views_made_afresh(steps: list[tuple[int, int, bool]]) -> None:
+    world = World(cluster())
+    world.capacity(FLAT).fit(TWO)
+    for number, node, take in steps:
+        key = (f"w{number}", "g", 1)
+        free = world.capacity(RACK).fit(TWO).fits[world.capacity(RACK).domains.position[f"n{node}"]]
+        if take and free and not world.held(key):
+            world.hold(key, "p", {"t": f"n{node}"}, {"t": TWO})
+        else:
+            world.release(key, ["t"])
+    for pool in (FLAT, RACK):
+        fresh = Capacity.now(Domains.of(world.cluster, pool.topology))
+        for one in world.holdings():
+            fresh.take(one.shape, [fresh.domains.position[one.node]], [1])
+        live = world.capacity(pool)
+        assert (live.free == fresh.free).all()
+        assert (live.fit(TWO).fits == fresh.fit(TWO).fits).all()
+    used: dict[str, list[int]] = {}
+    for one in world.holdings():
+        used.setdefault(one.node, []).extend(one.gpus)
+    assert all(len(set(gpus)) == len(gpus) for gpus in used.values())
+    assert world.gpus("p") == 2 * sum(1 for _ in world.holdings())
+    assert np.all(world.capacity(FLAT).free >= 0)
+
+
+@pytest.mark.parametrize("pool", [FLAT, RACK])
+def test_domains_of_a_node_are_those_of_the_pool(pool: Pool) -> None:
+    assert World(cluster()).domains(pool, "n3") == ({"rack": "r1"} if pool is RACK else {})
+    assert World(cluster()).domains(pool, "gone") == {}
