@@ -57,7 +57,7 @@ class Guard:
         hosts = headers.get("host", [])
         host = hosts[0] if len(hosts) == 1 else ""
         if self._hosts is not None and host_name(host) not in self._hosts:
-            hint = f"It answers to: {', '.join(sorted(self._hosts))}. Others are named when the service is started."
+            hint = f"It answers to: {', '.join(sorted(self._hosts))}. Another is allowed with --host-name."
             return 421, "WrongHost", f'this service is not called "{host_name(host)[:80]}"', hint
         origins = headers.get("origin", [])
         if scope["method"] not in _SAFE and any(_authority(origin) != host.lower() for origin in origins):
