@@ -13,15 +13,20 @@ from pathlib import Path
 
 import numpy as np
 
-from bench import deltas, kueue_side, memory, placing, plot, reading, startup
+from bench import apply, deltas, kueue_side, memory, placing, plot, reading, service, startup
 from bench.cases import SIZES, write_case
 from bench.report import Comparison, Results, compare, markdown
 from bench.timing import say
 
+_EPILOG = "`python -m bench service` measures the service instead; it has options of its own."
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print a table, and write what was asked for. Missed goals are told, not punished: exit code 0."""
-    options = _options(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["service"]:
+        return service.main(given[1:])
+    options = _options(given)
     results = measure(options)
     sys.stdout.write(markdown(results))
     if options.markdown:
@@ -49,6 +54,7 @@ def measure(options: argparse.Namespace) -> Results:
     read = reading.measure(options.snapshot_nodes, 2 * options.snapshot_nodes * 1000 // 1024, options.runs)
     say("coterie --help")
     started = startup.measure(4 * options.runs)
+    applied = apply.measure(options.runs, starts=min(3, options.runs)) if options.lab else None
     return Results(
         python=platform.python_version(),
         numpy=np.__version__,
@@ -57,6 +63,7 @@ def measure(options: argparse.Namespace) -> Results:
         memory=held,
         reading=read,
         startup=started,
+        applying=applied,
     )
 
 
@@ -74,14 +81,15 @@ def _one_size(nodes: int, program: Path | None, options: argparse.Namespace) -> 
     return compare(nodes, ours, theirs), deltas.measure(ours.capacity.domains, options.placements, min(3, options.runs))
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__, epilog=_EPILOG)
     parser.add_argument("--sizes", type=_sizes, default=SIZES, metavar="N,...", help="cluster sizes in nodes")
     parser.add_argument("--seconds", type=float, default=2.0, help="time to repeat each warm question for")
     parser.add_argument("--runs", type=int, default=5, help="repetitions of what is slow or cold")
     parser.add_argument("--placements", type=int, default=1000, help="placements in a row")
     parser.add_argument("--snapshot-nodes", type=int, default=10_240, help="nodes of the kubectl snapshot")
     parser.add_argument("--no-kueue", action="store_true", help="measure Coterie's side only")
+    parser.add_argument("--lab", action="store_true", help="measure on a real cluster too; see docs/lab.md")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers here")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables here too")
     parser.add_argument(

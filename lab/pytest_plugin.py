@@ -1,7 +1,7 @@
 """Fixtures for tests that need a real cluster.
 
-`lab` is one lab for all tests of a run, emptied before each; tests that use it are one group for pytest-xdist, so that
-with `--dist loadgroup` one worker starts one lab. `make_lab` starts labs of a test's own.
+`lab` is one lab for all tests of a run, emptied before each; with pytest-xdist each worker has one, when it first needs
+it. `make_lab` starts labs of a test's own.
 """
 
 from __future__ import annotations
@@ -17,12 +17,8 @@ from lab.build import build
 from lab.cluster import Lab
 from lab.errors import GoMissingError
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests that share the lab on one worker."""
-    for item in items:
-        if "lab" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("lab"))
+# A test may leave a thousand objects behind, on a machine that has much else to do.
+_RESET_S = 120.0
 
 
 @pytest.hookimpl(wrapper=True)
@@ -55,7 +51,7 @@ def shared_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
 @pytest.fixture
 def lab(shared_lab: Lab) -> Lab:
     """Give the shared lab, empty: no nodes, no pods, nothing that an earlier test made."""
-    shared_lab.reset()
+    shared_lab.reset(_RESET_S)
     return shared_lab
 
 

@@ -1,8 +1,12 @@
-"""Options that all tests share."""
+"""Options and fixtures that all tests share."""
 
 from __future__ import annotations
 
 import pytest
+
+# The fixtures of tests that need a real cluster.
+pytest_plugins = ["lab.pytest_plugin"]
+_CLUSTERS = frozenset({"lab", "make_lab", "shared_lab", "lab_programs", "plain"})
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -13,6 +17,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=False,
         help="write real output into documents and scenarios; commit it only if you understand the difference",
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let workers begin with the files that need a real cluster: they take longest."""
+    if hasattr(config, "workerinput"):
+        slow = {item.path for item in items if _CLUSTERS.intersection(getattr(item, "fixturenames", ()))}
+        items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture

@@ -138,7 +138,7 @@ def test_names_cannot_drive_the_terminal() -> None:
 def test_a_damaged_record_is_one_line_and_not_an_error() -> None:
     text = changed("PodGroup", "finetune-tuning-88ab01e4", annotations={"coterie.dev/constraints": "{"})
 
-    done = call("audit", "-", stdin=text)
+    done = call("audit", "-", "-o", "wide", stdin=text)
 
     assert "(not read)" in done.out
     assert "the annotation coterie.dev/constraints is damaged" in done.out

@@ -1,4 +1,4 @@
-"""The lab's fixtures, for the tests of the lab itself."""
+"""What the tests of the lab itself share."""
 
 from __future__ import annotations
 
@@ -6,23 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from lab.pytest_plugin import (
-    lab,
-    lab_programs,
-    make_lab,
-    pytest_collection_modifyitems,
-    pytest_runtest_makereport,
-    shared_lab,
-)
-
-__all__ = [
-    "lab",
-    "lab_programs",
-    "make_lab",
-    "pytest_collection_modifyitems",
-    "pytest_runtest_makereport",
-    "shared_lab",
-]
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from lab.process import started_at
 
-ROOT = Path(__file__).parents[2]
+from tests.lab.guarding import ROOT, guarded
+
 CLUSTER = """
 nodes:
 - {name: n1, gpu: 8}
@@ -31,9 +32,8 @@ def run(tmp_path: Path) -> Iterator[Run]:
         command = [sys.executable, "-m", "lab", *arguments]
         return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
-    yield call
-    for record in (tmp_path / "state" / "coterie" / "lab").glob("*/lab.json"):
-        call("down", "--name", record.parent.name)
+    with guarded(tmp_path / "state"):
+        yield call
 
 
 def _record(tmp_path: Path, name: str) -> dict[str, object]:

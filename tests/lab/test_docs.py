@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,14 @@ from lab.components import KUBERNETES
 
 from coterie.planning.inputs import read_snapshot
 from lab import EXIT_CODE, RUNS_FOR, Lab, nodes
+from tests.lab.guarding import ROOT, guarded
 
-ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "lab.md"
 _CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Callable[[str], str]:
+def shell(tmp_path: Path) -> Iterator[Callable[[str], str]]:
     """Give a function that runs a line of the document at the root of the repository, and returns what it prints."""
     kubectl = build([KUBERNETES])["kubernetes"]
     home = {str(tmp_path): "~", str(cache_folder().parent.parent): "~/.cache", kubectl.name: "kubernetes-…"}
@@ -50,17 +50,15 @@ def shell(tmp_path: Path) -> Callable[[str], str]:
             said = said.replace(real, shown)
         return said
 
-    return run
+    with guarded(state):
+        yield run
 
 
 def test_the_commands_print_what_the_page_shows(shell: Callable[[str], str], *, rewrite: bool) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     (block,) = _CONSOLE.findall(text)
     commands = re.findall(r"^\$ ((?:.*\\\n)*.*)$", block, re.MULTILINE)
-    try:
-        real = "".join(f"$ {command}\n{shell(command)}" for command in commands)
-    finally:
-        shell("scripts/lab down")
+    real = "".join(f"$ {command}\n{shell(command)}" for command in commands)
     if rewrite:
         DOCUMENT.write_text(text.replace(block, real), encoding="utf-8")
     else:

@@ -42,9 +42,7 @@ def submissions(ledger: Path) -> list[tuple[Submission, str, dict[str, int]]]:
             "two": [task("b", mark + "true", "inputs: [{task: a}]")],
         }
         found.append((workflow(f"broken{number}", broken, gpu=2), "FAILED", {"a": 1}))
-        again = {
-            "g": [task("a", mark + pause + "; test $COTERIE_ATTEMPT -ge 3", 'exitActions: {RESCHEDULE: "1"}')]
-        }
+        again = {"g": [task("a", mark + pause + "; test $COTERIE_ATTEMPT -ge 3", 'exitActions: {RESCHEDULE: "1"}')]}
         found.append((workflow(f"again{number}", again, gpu=4), "COMPLETED", {"a": 3}))
     return found
 

@@ -144,8 +144,8 @@ def test_only_loopback_is_served_without_tokens(host: str, near: bool) -> None: 
 
 
 def test_names_that_are_served() -> None:
-    assert served_names("127.0.0.1", ()) == {"127.0.0.1", "localhost", "::1"}
-    assert served_names("10.0.0.1", ("coterie.example",)) == {"10.0.0.1", "coterie.example"}
+    assert served_names("127.0.0.1", ()) == frozenset({"127.0.0.1", "localhost", "::1"})
+    assert served_names("10.0.0.1", ("coterie.example",)) == frozenset({"10.0.0.1", "coterie.example"})
     assert served_names("::", ()) is None
     assert "coterie.example" in (served_names("::", ("coterie.example",)) or ())
 
@@ -179,7 +179,7 @@ OPEN = {"/healthz", "/readyz"}
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[TestClient, dict[str, dict[str, str]]]]:
-    """An application with tokens of ann and bob (users), vic (viewer) and root (admin); ann has one workflow."""
+    """Yield an application with tokens: ann and bob are users, vic a viewer, root an admin; ann has a workflow."""
     service = Service(Place(tmp_path / "place").settings())
     roles = {"ann": "user", "bob": "user", "vic": "viewer", "root": "admin"}
     headers = {

@@ -87,7 +87,7 @@ def levels_for(
 ) -> Topology | Chart | None:
     """Return the levels of a call as they concern a workload: one that names a known topology needs none chosen."""
     content = written.content
-    if isinstance(content, Workflow) or not isinstance(levels, Chart) or levels.name is not None:
+    if isinstance(content, Workflow) or not isinstance(levels, Chart) or len(levels.topologies.found) < 2:
         return levels
     return None if named_topology(content) in known else levels
 

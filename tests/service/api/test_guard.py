@@ -6,7 +6,6 @@ import pytest
 from starlette.testclient import TestClient
 
 from coterie.service.api.app import create_app
-from coterie.service.api.guard import host_name
 from coterie.service.service import Service
 from tests.service.api.asking import error_of
 
@@ -25,13 +24,11 @@ def test_a_name_that_is_served_passes(small: TestClient, host: str) -> None:
     assert small.get("/healthz", headers={"host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "127.0.0.1", "[::1", "[::2]", "::1"])
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "127.0.0.1", "[::2]", "::1"])
 def test_a_name_that_is_not_served_is_turned_away(small: TestClient, host: str) -> None:
-    wanted = host_name(host) in {"localhost", "::1"}
     answer = small.get("/healthz", headers={"host": host})
-    assert wanted or answer.status_code == 421
-    if not wanted:
-        assert error_of(answer)["code"] == "WrongHost"
+    assert answer.status_code == 421
+    assert error_of(answer)["code"] == "WrongHost"
 
 
 @pytest.mark.parametrize(

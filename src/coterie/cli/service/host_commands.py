@@ -104,7 +104,15 @@ def serve(
         go(Ask(config, state, store, host, port, tuple(names or ()), processes))
 
 
-token = typer.Typer(help="Make, list and delete the tokens that callers of the service show.", no_args_is_help=True)
+_TOKENS = """Make, list and delete the tokens that callers of the service show.
+
+\b
+Examples:
+  coterie token create alice --role user
+  coterie token list
+"""
+
+token = typer.Typer(help=_TOKENS, epilog=CLIENT_HELP, no_args_is_help=True)
 
 
 @token.command("create", epilog=CLIENT_HELP)

@@ -12,8 +12,23 @@ from coterie.cli.service.options import CLIENT_HELP, OutputOption, ServerOption,
 
 PoolArgument = Annotated[str, typer.Argument(metavar="NAME", help="The pool.")]
 
-pool = typer.Typer(help="List, show, apply and delete the pools of a service.", no_args_is_help=True)
-topology = typer.Typer(help="List and show the levels of pools, with their domains.", no_args_is_help=True)
+_POOL = """List, show, apply and delete the pools of a service.
+
+\b
+Examples:
+  coterie pool list
+  coterie pool show gb200
+"""
+_TOPOLOGY = """List and show the levels of pools, with their domains.
+
+\b
+Examples:
+  coterie topology list
+  coterie topology show gb200
+"""
+
+pool = typer.Typer(help=_POOL, epilog=CLIENT_HELP, no_args_is_help=True)
+topology = typer.Typer(help=_TOPOLOGY, epilog=CLIENT_HELP, no_args_is_help=True)
 
 
 @pool.command("list", epilog=CLIENT_HELP)

@@ -1,0 +1,125 @@
+"""A real `coterie serve` with a simulated pool, as the measurements of the service need it."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+
+GPUS = 8
+PER_RACK = 16
+# Most gangs run in OPEN; in SHUT, which may use no GPU, they wait for ever and start no process.
+OPEN, SHUT = "open", "shut"
+# How long a service may take to answer for the first time, and to end.
+_PATIENCE_S = 60
+_TICK_S = 0.1
+_KEYS = "[{key: block, label: example.com/block}, {key: rack, label: example.com/rack}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A service that runs, and its process."""
+
+    url: str
+    process: subprocess.Popen[str]
+
+    def client(self) -> httpx2.Client:
+        """Return a client with connections of its own; an answer that is no success raises."""
+        return httpx2.Client(base_url=f"{self.url}/api/v1", timeout=600, event_hooks={"response": [_check]})
+
+    def resident(self) -> int:
+        """Return the bytes of memory that the process has now."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * resource.getpagesize()
+
+    def cpu_s(self) -> tuple[float, float]:
+        """Return the processor time of the service so far, and that of the processes it started and saw end."""
+        words = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        user, system, user_below, system_below = (int(word) / os.sysconf("SC_CLK_TCK") for word in words[11:15])
+        return user + system, user_below + system_below
+
+
+@contextmanager
+def served(folder: Path, nodes: int) -> Iterator[Served]:
+    """Start a service that keeps everything in a new folder; end it, but leave the folder."""
+    folder.mkdir()
+    (folder / "cluster.yaml").write_text(_cluster(nodes), encoding="utf-8")
+    (folder / "coterie.yaml").write_text(_config(), encoding="utf-8")
+    options = ["--config", folder / "coterie.yaml", "--state", folder / "state", "--port", "0"]
+    with (folder / "stderr").open("w") as errors:
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", "coterie", "serve", *map(str, options)],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    with process:
+        try:
+            url = process.stdout.readline().strip() if process.stdout else ""
+            if not url:
+                raise RuntimeError((folder / "stderr").read_text())
+            until(lambda: bool(httpx2.get(f"{url}/readyz").is_success), _PATIENCE_S)
+            yield Served(url, process)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def until(holds: Callable[[], bool], timeout_s: float) -> None:
+    """Wait until something is true."""
+    end = time.monotonic() + timeout_s
+    while not holds():
+        if time.monotonic() > end:
+            raise TimeoutError(f"nothing came of it within {timeout_s:.0f} s")
+        time.sleep(_TICK_S)
+
+
+def submission(tasks: int, pool: str = OPEN) -> dict[str, str]:
+    """Return the body of a submit: a gang of tasks that end at once, each with a node's GPUs, all in one rack."""
+    listed = [
+        {"name": f"t{number}", "image": "any", "lead": number == 0, "command": ["/bin/true"]} for number in range(tasks)
+    ]
+    default = {"gpu": GPUS, "cpu": 1, "topology": [{"key": "rack"}]}
+    workflow = {"name": "bench", "groups": [{"name": "g", "tasks": listed}], "resources": {"default": default}}
+    return {"source": json.dumps({"version": 2, "workflow": workflow}), "pool": pool}
+
+
+def _check(response: httpx2.Response) -> None:
+    if not response.is_success:
+        response.read()
+        raise RuntimeError(f"{response.request.method} {response.request.url}: {response.text[:1000]}")
+
+
+def _cluster(nodes: int) -> str:
+    racks = max(1, nodes // PER_RACK)
+    blocks = next(count for count in (5, 4, 3, 2, 1) if racks % count == 0)
+    return f"""\
+topology_keys: {_KEYS}
+fleet:
+- domains: {{block: {blocks}, rack: {racks // blocks}}}
+  nodes: {min(nodes, PER_RACK)}
+  gpu: {GPUS}
+  cpu: 64
+  memory: 512Gi
+"""
+
+
+def _config() -> str:
+    pools = "".join(
+        f"  {name}: {{backend: here, topology_keys: {_KEYS}{quota}}}\n"
+        for name, quota in ((OPEN, ""), (SHUT, ", gpus: {limit: 0}"))
+    )
+    return f"backends:\n  here: {{scheduler: local, cluster: cluster.yaml}}\npools:\n{pools}"
