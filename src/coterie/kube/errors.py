@@ -23,6 +23,7 @@ from coterie.kube.kinds import Kind
 from coterie.kube.wire import Status, read_status
 
 _USER = re.compile(r'User "([^"]*)"')
+_DENIED = re.compile(r"cannot (\w+) resource")
 _MANAGER = re.compile(r'conflict with "([^"]*)"')
 _WRITES = frozenset({"patch", "delete"})
 _BUSY = frozenset({408, 425, 429})
@@ -152,9 +153,12 @@ def _forbidden(call: Call, said: Status) -> CoterieError:
         # Not the authorizer: an admission plugin, a quota or a webhook says no, and says why.
         return Forbidden(f"{call.title()} is refused: {_line(said.message)}", "", call, user)
     role = "Role" if call.namespace else "ClusterRole"
-    rule = f'{{apiGroups: ["{call.kind.group}"], resources: ["{call.resource()}"], verbs: ["{call.verb}"]}}'
+    # A patch that would have to create the object is refused for the creation.
+    denied = _DENIED.search(said.message)
+    verb = denied[1] if denied else call.verb
+    rule = f'{{apiGroups: ["{call.kind.group}"], resources: ["{call.resource()}"], verbs: ["{verb}"]}}'
     return Forbidden(
-        f"{who} may not {call.verb} {call.resource()}{call.scope()}",
+        f"{who} may not {verb} {call.resource()}{call.scope()}",
         f"Add this rule to a {role} that is bound to the user: {rule}",
         call,
         user,

@@ -101,7 +101,9 @@ class _Server(uvicorn.Server):
 def _bound(host: str, port: int) -> Iterator[socket.socket]:
     if not 0 <= port < 65536:
         raise UsageError(f"there is no port {port}", "Ports are 0 to 65535; 0 takes a free one.")
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as bound:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sends small answers at once only on sockets that say they are TCP; others wait 40 ms for company.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((host, port))
