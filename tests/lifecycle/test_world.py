@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Sequence
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coterie.lifecycle import ExitAction, GroupRules, Presence, Spec, Status, TaskRules
+from coterie.lifecycle import (
+    CancelAsked,
+    ExitAction,
+    GroupRules,
+    Presence,
+    RetryAsked,
+    Spec,
+    Status,
+    Submitted,
+    TaskRules,
+)
 from tests.lifecycle.world import World
 
 EXITS = ((10, ExitAction.RESCHEDULE), (16, ExitAction.COMPLETE))
@@ -75,7 +86,16 @@ def assert_all_well(world: World) -> None:
 choices = st.lists(st.tuples(st.integers(0, 999), st.integers(0, 999)), max_size=150)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Every run lives the same lives; COTERIE_LIVES asks for that many others.
+_OTHERS = int(os.environ.get("COTERIE_LIVES", "0"))
+
+
+@settings(
+    max_examples=_OTHERS or 300,
+    derandomize=not _OTHERS,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(spec=specs(), volatile_queue=st.booleans(), late_nodes=st.booleans(), made=choices)
 def test_a_workflow_ends_and_leaves_nothing_behind(
     *, spec: Spec, volatile_queue: bool, late_nodes: bool, made: list[tuple[int, int]]
@@ -83,6 +103,18 @@ def test_a_workflow_ends_and_leaves_nothing_behind(
     world = World(spec, volatile_queue=volatile_queue, late_nodes=late_nodes)
 
     live(world, made)
+    world.drain()
+
+    assert_all_well(world)
+
+
+def test_a_retry_that_overtakes_the_submission_begins_it() -> None:
+    spec = Spec((GroupRules("g", (TaskRules("t", lead=True),)),))
+    world = World(spec)
+
+    for observation in (CancelAsked(), RetryAsked(), Submitted()):
+        world.heard.append(observation)
+        world.hear(observation)
     world.drain()
 
     assert_all_well(world)

@@ -13,12 +13,15 @@ from coterie.lifecycle.turn import Turn, archived
 
 
 def submit(turn: Turn) -> None:
-    """Let a workflow begin; every group waits until it knows that it need not."""
+    """Let a workflow begin; every group waits until it knows that it need not.
+
+    One that was canceled before, and then retried, has begun already.
+    """
     if turn.submitted is not None:
         return
     turn.submitted = turn.now
     for index, group in enumerate(turn.groups):
-        if not group.status.final:
+        if group.status is Status.SUBMITTING:
             tasks = tuple(replace(task, status=Status.WAITING) for task in group.tasks)
             turn.group(index, status=Status.WAITING, tasks=tasks)
 
