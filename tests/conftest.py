@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import settings
+
+# A test run asks the same questions every time, so that red means a change; COTERIE_RANDOM=1 asks others.
+settings.register_profile("steady", derandomize=True)
+settings.load_profile("default" if os.environ.get("COTERIE_RANDOM") else "steady")
 
 # The fixtures of tests that need a real cluster.
 pytest_plugins = ["lab.pytest_plugin"]
