@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -25,6 +26,7 @@ from coterie.placement.explain import SIDE_BUDGET
 from coterie.service.settings import Settings, Submission
 from coterie.topology.cluster import GPU, Cluster
 from coterie.topology.domains import Domains
+from coterie.topology.levels import Topology
 
 _LABELS: TypeAdapter[dict[str, str]] = TypeAdapter(Labels)
 
@@ -80,7 +82,7 @@ def rehearse(built: Built, files: Mapping[str, bytes]) -> None:
 
 def never_fits(built: Built, cluster: Cluster) -> Iterator[Notice]:
     """Warn of groups that do not even fit the pool when nothing runs there: they wait until it grows."""
-    empty = Capacity.empty(Domains.of(cluster, built.pool.topology))
+    empty = _empty(cluster, built.pool.topology)
     for gang in built.lowered.gangs:
         found = place(gang, empty, budget=SIDE_BUDGET)
         if isinstance(found, Absent) and found.proved:
@@ -89,6 +91,12 @@ def never_fits(built: Built, cluster: Cluster) -> Iterator[Notice]:
                 "it waits until the pool changes"
             )
             yield Notice(Reason.NEVER_FITS.value, message, built.lowered.group_places.get(gang.name))
+
+
+@lru_cache(maxsize=16)
+def _empty(cluster: Cluster, topology: Topology) -> Capacity:
+    """Return what an empty cluster offers; many workflows ask the same cluster."""
+    return Capacity.empty(Domains.of(cluster, topology))
 
 
 def spec_of(built: Built, priority: str, settings: Settings) -> Spec:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from coterie.backends.local.folder import folder_of
 from coterie.backends.local.order import Key
 from coterie.errors import NotFound, Unavailable, did_you_mean
 from coterie.lifecycle import Presence, Spec, State, TaskState, from_json
@@ -24,7 +25,7 @@ class Logs:
         """Return a piece of a log; nothing where nothing was written, or nothing more yet."""
         key = _key(stored, task, attempt)
         try:
-            handle = os.open(self._root / key.path / "log", os.O_RDONLY | os.O_NOFOLLOW)
+            handle = os.open(folder_of(self._root, key) / "log", os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
             return b""
         except OSError as error:

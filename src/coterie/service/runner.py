@@ -130,15 +130,21 @@ class Runner:
         ]
 
     def workflows(self) -> set[str]:
-        """Return the ids of the workflows that left anything."""
+        """Return the ids of the workflows that left anything which was not put away."""
         return {key.workflow for key in self.supervisor.statuses()}
+
+    def put_away(self, workflow: str) -> None:
+        """Keep only on the disk what a workflow left that has ended."""
+        self.supervisor.put_away(workflow)
+
+    def away(self) -> set[str]:
+        """Return the ids of the workflows that were put away."""
+        return self.supervisor.away()
 
     def forget(self, workflows: Iterable[str]) -> None:
         """Remove all that is left of workflows."""
-        gone = set(workflows)
-        for key in list(self.supervisor.statuses()):
-            if key.workflow in gone:
-                self.supervisor.forget(key)
+        for workflow in workflows:
+            self.supervisor.remove(workflow)
 
     def _statuses(self) -> Mapping[Key, local.Status]:
         """Return what became of those that matter; asked one by one where they are few among very many."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from coterie.backends.local import processes
 from coterie.backends.local.order import Ended, Key, Lost, Order, Running, Status
+from coterie.backends.local.shim.claims import stat
 from coterie.backends.local.supervisor import Limits, Supervisor
 
 PATIENCE_S = 60.0
@@ -89,3 +91,9 @@ def left(root: Path) -> list[int]:
     """Return the processes that belong to a root."""
     mark = (root / ".mark").read_text()
     return [pid for pid, found in processes.marks() if found.startswith(f"{mark}/")]
+
+
+def children(parent: int) -> set[int]:
+    """Return the processes that a process has started, those that ended and nobody took leave of among them."""
+    names = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - names alone
+    return {int(name) for name in names if (found := stat(int(name))) and found[1] == str(parent)}

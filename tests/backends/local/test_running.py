@@ -6,10 +6,21 @@ from pathlib import Path
 import pytest
 
 from coterie.backends.local.order import Absent, Ended, Key, Order
-from coterie.backends.local.shim.claims import stat
 from coterie.backends.local.supervisor import Supervisor
 from coterie.errors import Unavailable, UsageError
-from tests.backends.local.building import asleep, ended, key, left, log, order, reached, shell, supervising, until
+from tests.backends.local.building import (
+    asleep,
+    children,
+    ended,
+    key,
+    left,
+    log,
+    order,
+    reached,
+    shell,
+    supervising,
+    until,
+)
 
 
 @pytest.mark.parametrize(
@@ -139,21 +150,13 @@ def test_what_a_task_leaves_behind_ends_with_it(supervisor: Supervisor, tmp_path
     assert left(tmp_path / "root") == asleep(span) == []
 
 
-def children() -> set[int]:
-    mine = str(os.getpid())
-    return {
-        pid
-        for name in os.listdir("/proc")  # noqa: PTH208 - names alone
-        if name.isdigit() and (found := stat(pid := int(name))) and found[1] == mine
-    }
-
-
 def test_no_zombie_is_left(supervisor: Supervisor) -> None:
-    before = children()
     ended(supervisor, *(order("true", task=f"t{number}") for number in range(5)))
     supervisor.start([order("sleep", "1000")])
+    nurseries = children(os.getpid())
     supervisor.kill(key())
-    until(lambda: (supervisor.status(key()), children() <= before)[1], "all children are gone")
+    until(lambda: not any(map(children, nurseries)) and isinstance(supervisor.status(key()), Ended), "no shim is left")
+    assert children(os.getpid()) == nurseries
 
 
 def test_a_limit_of_years_does_no_harm(supervisor: Supervisor) -> None:

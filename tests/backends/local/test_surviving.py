@@ -14,7 +14,19 @@ from coterie.backends.local.folder import holder_of
 from coterie.backends.local.order import Ended, Key, Lost, Order, Running
 from coterie.backends.local.processes import Identity
 from coterie.backends.local.supervisor import Limits, Supervisor
-from tests.backends.local.building import asleep, ended, key, left, order, reached, running, shell, supervising, until
+from tests.backends.local.building import (
+    asleep,
+    children,
+    ended,
+    key,
+    left,
+    order,
+    reached,
+    running,
+    shell,
+    supervising,
+    until,
+)
 
 TASKS = 40
 
@@ -133,7 +145,6 @@ def test_what_was_lost_while_nobody_looked_is_found_out_and_cleaned_up(tmp_path:
     shim = shim_of(root, key())
     before.close()
     os.kill(shim, signal.SIGKILL)
-    os.waitpid(shim, 0)
     until(lambda: command not in left(root), "the command dies with its shim")
     assert left(root)
     with supervising(root) as after:
@@ -141,6 +152,20 @@ def test_what_was_lost_while_nobody_looked_is_found_out_and_cleaned_up(tmp_path:
         assert left(root) == asleep(SPAN) == []
     with supervising(root) as again:
         assert again.statuses() == {}
+
+
+def test_tasks_outlive_the_process_that_starts_their_watchers_and_another_takes_its_place(tmp_path: Path) -> None:
+    with supervising(tmp_path / "root") as supervisor:
+        pid = running(supervisor, shell(f"while ! test -e {tmp_path}/go; do sleep 0.01; done; exit 9"))
+        (nursery,) = children(os.getpid())
+        os.kill(nursery, signal.SIGKILL)
+        (second,) = ended(supervisor, order("true", task="second"))
+        assert second.exit_code == 0
+        assert children(os.getpid()) != {nursery}
+        assert Running(pid, getattr(supervisor.status(key()), "since", 0.0)) == supervisor.status(key())
+        (tmp_path / "go").touch()
+        assert getattr(reached(supervisor, key(), Ended), "exit_code", None) == 9
+    assert not children(os.getpid())
 
 
 def test_a_running_task_is_found_again_and_its_exit_code_too(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import signal
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from coterie.backends.local.processes import Identity
 from coterie.backends.local.shim import claims
 from coterie.errors import UsageError
 
-NEW, TRASH = ".new", ".trash"
+NEW, TRASH, ENDED = ".new", ".trash", ".ended"
 WITHDRAWN = claims.WITHDRAWN
 
 _serial = count()
@@ -122,8 +123,12 @@ def _direct(path: Path) -> bool:
 
 
 def _unique() -> str:
-    me = os.getpid()
-    return f"{me}-{claims.started(me)}-{next(_serial)}"
+    return f"{_me(os.getpid())}-{next(_serial)}"
+
+
+@cache
+def _me(pid: int) -> str:
+    return f"{pid}-{claims.started(pid)}"
 
 
 def mark_of(root: Path) -> str:
@@ -198,9 +203,38 @@ def ended_unstarted(folder: Path) -> Ended | Lost:
     return end_of(folder) or Lost("its folder is gone")
 
 
-def folders(root: Path) -> Iterator[tuple[Key, Path]]:
-    """Yield every attempt below a root; whatever else lies there is nobody's business."""
-    for path in root.glob("[!.]*/*/*/*"):
+def folder_of(root: Path, key: Key) -> Path:
+    """Return the folder of an attempt, put away or not; one that there is nowhere would be the latter."""
+    for path in (root / key.path, root / ENDED / key.path):
+        if path.exists():
+            return path
+    return root / key.path
+
+
+def put_away(root: Path, workflow: str) -> None:
+    """Take a workflow that has ended out of the way of those that have not; what it left can be read as before."""
+    (root / ENDED).mkdir(exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        (root / workflow).rename(root / ENDED / workflow)
+
+
+def bring_back(root: Path, workflow: str) -> bool:
+    """Undo that; tell whether there was anything to do."""
+    try:
+        (root / ENDED / workflow).rename(root / workflow)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def ended(root: Path) -> set[str]:
+    """Return the workflows that were put away."""
+    return {path.name for path in (root / ENDED).iterdir()} if (root / ENDED).exists() else set()
+
+
+def folders(root: Path, workflow: str = "[!.]*") -> Iterator[tuple[Key, Path]]:
+    """Yield every attempt below a root that is not put away; whatever else lies there is nobody's business."""
+    for path in root.glob(f"{workflow}/*/*/*"):
         *_, workflow, group, task, attempt = path.parts
         ours = attempt.isdecimal() and str(int(attempt)) == attempt and (path / "order.json").exists()
         if ours and _direct(path):

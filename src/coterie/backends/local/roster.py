@@ -12,7 +12,7 @@ from pathlib import Path
 
 from coterie.backends.local import folder as folders
 from coterie.backends.local import processes
-from coterie.backends.local.launching import Watcher, launch
+from coterie.backends.local.launching import Nursery, Watcher
 from coterie.backends.local.order import Ended, Key, Lost, Running, Starting, Status
 from coterie.backends.local.shim import claims
 
@@ -53,6 +53,7 @@ class Roster:
         self._watched: dict[int, Attempt] = {}
         self._unsure: dict[Attempt, int | None] = {}
         self._strays: list[Watcher] = []
+        self._nursery = Nursery()
         self.epoll = select.epoll()
 
     @property
@@ -92,7 +93,7 @@ class Roster:
     def launch(self, attempt: Attempt) -> bool:
         """Begin an attempt; tell whether that was possible now, or has to wait for better times."""
         try:
-            self._watch(attempt, launch(attempt.folder, self.mark(attempt.key)))
+            self._watch(attempt, self._nursery.launch(attempt.folder))
         except OSError as error:
             if error.errno in _PASSING:
                 return False
@@ -137,8 +138,9 @@ class Roster:
     def close(self) -> None:
         """Let go of all processes; they go on."""
         for watcher in [*self._strays, *(each.watcher for each in self._watched.values() if each.watcher)]:
-            os.close(watcher.handle)
+            watcher.close()
         self._watched.clear()
+        self._nursery.close()
         self.epoll.close()
 
     def _watch(self, attempt: Attempt, watcher: Watcher) -> None:
@@ -154,8 +156,8 @@ class Roster:
     def _doubt(self, attempt: Attempt) -> None:
         code = None
         if attempt.watcher:
-            code = self._unwatch(attempt.watcher).reap()
-            os.close(attempt.watcher.handle)
+            code = self._unwatch(attempt.watcher).code()
+            attempt.watcher.close()
             attempt.watcher = None
         attempt.unsure = True
         self._unsure.setdefault(attempt, code)
@@ -223,8 +225,7 @@ def _gone(watcher: Watcher) -> bool:
     """Tell whether a process has ended, and let go of it if so."""
     if not watcher.ended():
         return False
-    watcher.reap()
-    os.close(watcher.handle)
+    watcher.close()
     return True
 
 

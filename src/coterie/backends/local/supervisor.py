@@ -74,6 +74,8 @@ class Supervisor:
         with self._lock, self._words(f"start {names}"):
             self._turn += 1
             record = folders.Record(tuple(dict.fromkeys(order.key for order in orders)), self._turn)
+            for workflow in {order.key.workflow for order in orders}:
+                self._bring_back(workflow)
             try:
                 for order in orders:
                     self._accept(order, record)
@@ -135,7 +137,7 @@ class Supervisor:
         """Return a piece of what an attempt has written so far; nothing when there is no more yet."""
         with self._words(f'read the log of task "{key.task}"'):
             try:
-                handle = os.open(self._root / key.path / "log", os.O_RDONLY | os.O_NOFOLLOW)
+                handle = os.open(folders.folder_of(self._root, key) / "log", os.O_RDONLY | os.O_NOFOLLOW)
             except FileNotFoundError:
                 return b""
             try:
@@ -145,12 +147,36 @@ class Supervisor:
 
     def output(self, key: Key) -> Path:
         """Return the folder into which an attempt writes what others read."""
-        return self._root / key.path / "output"
+        return folders.folder_of(self._root, key) / "output"
 
     def forget(self, key: Key) -> None:
         """End an attempt, if it still runs, and remove all trace of it."""
         with self._lock, self._words(f'forget task "{key.task}"'):
             self._forget([key])
+            self._advance()
+
+    def put_away(self, workflow: str) -> None:
+        """Keep what a workflow left on the disk, and nothing of it in memory; nothing of it may run.
+
+        Its attempts are absent from now on. They come back with the next order of the same workflow.
+        """
+        with self._lock, self._words("put tasks away"):
+            self._advance()
+            mine = [each for each in self._roster.attempts.values() if each.key.workflow == workflow]
+            if all(each.over for each in mine):
+                folders.put_away(self._root, workflow)
+                self._roster.discard(mine)
+
+    def away(self) -> set[str]:
+        """Return the workflows that were put away."""
+        with self._words("look for tasks that were put away"):
+            return folders.ended(self._root)
+
+    def remove(self, workflow: str) -> None:
+        """End all attempts of a workflow that still run, and remove all trace of it."""
+        with self._lock, self._words("remove tasks"):
+            self._bring_back(workflow)
+            self._forget([key for key in self._roster.attempts if key.workflow == workflow])
             self._advance()
 
     def sweep(self, keep: Collection[Key]) -> None:
@@ -175,9 +201,13 @@ class Supervisor:
             self._roster.close()
             os.close(self._bell)
 
-    def _read(self) -> int:
+    def _bring_back(self, workflow: str) -> None:
+        if folders.bring_back(self._root, workflow):
+            self._read(workflow)
+
+    def _read(self, workflow: str = "[!.]*") -> int:
         """Take in what is below the root; return the last turn that was given."""
-        found = [(key, path, folders.record_of(path)) for key, path in folders.folders(self._root)]
+        found = [(key, path, folders.record_of(path)) for key, path in folders.folders(self._root, workflow)]
         for key, path, record in sorted(found, key=lambda each: each[2].turn if each[2] else 0):
             attempt = Attempt(key, path, record or folders.Record((key,), 0))
             if record is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -104,6 +104,11 @@ class Store:
         """Return a page of workflows, the newest first; `after` is the `next` of the page before."""
         with self._database.reading() as tx:
             return workflows.page(tx, query, after, limit)
+
+    def missing(self, idents: Collection[str]) -> set[str]:
+        """Return those of these ids that no workflow has."""
+        with self._database.reading() as tx:
+            return workflows.missing(tx, idents)
 
     def unfinished(self) -> tuple[Workflow, ...]:
         """Return all workflows that something may still happen to, the oldest first."""

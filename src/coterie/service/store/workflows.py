@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Column, Connection, Select, false, func, insert, select, true, update
@@ -97,6 +97,15 @@ def page(tx: Connection, query: Query, after: int | None, limit: int) -> Page:
         wanted = wanted.where(workflows.c.number < max(0, min(after, LARGEST)))
     found = [Summary(*row) for row in tx.execute(wanted)]
     return Page(tuple(found[:size]), found[size - 1].number if len(found) > size else None)
+
+
+def missing(tx: Connection, idents: Collection[str]) -> set[str]:
+    """Return those of these ids that no workflow has."""
+    left, ordered = set(idents), sorted(idents)
+    for first in range(0, len(ordered), MOST):
+        some = ordered[first : first + MOST]
+        left.difference_update(tx.execute(select(workflows.c.id).where(workflows.c.id.in_(some))).scalars())
+    return left
 
 
 def unfinished(tx: Connection) -> tuple[Workflow, ...]:

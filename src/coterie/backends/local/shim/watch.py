@@ -185,7 +185,6 @@ def _prctl() -> Callable[[int, int], None]:
 
 def main(folder: str) -> int:
     """Watch the attempt of a folder, unless somebody does; return 0, or what kept it from even beginning."""
-    os.closerange(3, 1024)
     try:
         prctl = _prctl()
         prctl(_SUBREAPER, 1)
