@@ -26,6 +26,7 @@ from coterie.lifecycle import (
     Observation,
     Placed,
     Record,
+    Recovered,
     Refused,
     Released,
     RetryAsked,
@@ -154,6 +155,8 @@ def observation_of(line: str) -> Observation:
             return Lost(task, int(attempt), Cause(cause), " ".join(words))
         case ["stopped", task, attempt]:
             return Stopped(task, int(attempt))
+        case ["recovered", node]:
+            return Recovered(node)
     raise ValueError(line)
 
 

@@ -26,6 +26,7 @@ from coterie.lifecycle import (
     Observation,
     Placed,
     Record,
+    Recovered,
     Refused,
     Release,
     Released,
@@ -54,6 +55,7 @@ Move = tuple[str, Callable[[int], None]]
 
 CODES = (0, 0, 1, 10, 16)
 CAUSES = tuple(Cause)
+REASONS = ("NoCapacity", "NoDomainFits", "LevelLost", "OverQuota", "Undecided")
 
 
 @dataclass
@@ -168,6 +170,8 @@ class World:
             self.air.append(self._placed(action))
             return
         assert not any(key in self.held or self.releases[key] for key in keys)
+        others = {number for group, number in self.requests if group == action.group} - {action.attempt}
+        assert not others, "what waits of a group waits in one request, so that its places belong together"
         busy = {task for task, _ in self.held} | {task for task, _ in self.pods}
         assert busy.isdisjoint(action.tasks), "a new attempt begins only when nothing is left of the one before"
         self.requests[action.group, action.attempt] = action
@@ -189,7 +193,7 @@ class World:
 
     def refuse(self, choice: int) -> None:
         group, attempt = sorted(self.requests)[choice % len(self.requests)]
-        self.air.append(Refused(group, attempt, "NoCapacity", f"try {choice}"))
+        self.air.append(Refused(group, attempt, REASONS[choice % len(REASONS)], f"try {choice}"))
 
     def _release(self, action: Release, *, partly: bool) -> None:
         request = self.requests.pop((action.group, action.attempt), None)
@@ -249,6 +253,11 @@ class World:
             pod.phase, pod.told = "lost", Lost(pod.task, pod.attempt, CAUSES[choice // 11 % len(CAUSES)])
             self.air.append(pod.told)
 
+    def recover(self, choice: int) -> None:
+        """Let a node come back that failed."""
+        away = [node for group in self.state.groups for node in group.excluded]
+        self.air.append(Recovered(away[choice % len(away)]))
+
     def _movable(self) -> list[Pod]:
         """Return the pods that can do something by themselves: not those that wait for a word."""
         alive = [pod for pod in self.pods.values() if pod.phase not in ("ended", "lost")]
@@ -299,6 +308,8 @@ class World:
             yield "refuse", self.refuse
         if self.pods:
             yield "evict", self.evict
+        if any(group.excluded for group in self.state.groups):
+            yield "recover", self.recover
         if self.asked["cancel"] < 2:
             yield "cancel", self._cancel
         if self.asked["retry"] < 2:

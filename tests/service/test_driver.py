@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -16,6 +17,7 @@ from coterie.backends.local.order import Order
 from coterie.backends.local.processes import Identity
 from coterie.backends.local.supervisor import Supervisor
 from coterie.errors import Unavailable
+from coterie.service.board import Board
 from coterie.service.holders import is_gone, new_holder
 from coterie.service.service import Service
 from coterie.service.store import Change, Store
@@ -77,6 +79,27 @@ def test_what_ends_while_nobody_drives_is_known_afterwards(place: Place, tmp_pat
     eventually((tmp_path / "done").exists)
     with Service(place.settings()) as second:
         completed(second, "alone-1")
+
+
+def test_a_fault_of_the_drivers_own_is_said_and_the_next_turn_begins_anew(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = threading.Event()
+    turn = Board.turn
+
+    def sometimes(board: Board, now: float, fence: int) -> tuple[bool, float]:
+        if broken.is_set():
+            raise KeyError("x")
+        return turn(board, now, fence)
+
+    monkeypatch.setattr(Board, "turn", sometimes)
+    with Service(place.settings()) as service:
+        broken.set()
+        service.submit(single("later", "true"))
+        eventually(lambda: "driver" in [each["what"] for each in service.health()["problems"]])
+        broken.clear()
+        completed(service, "later-1")
+        eventually(lambda: not service.health()["problems"])
 
 
 def test_what_is_submitted_while_nobody_drives_runs_later(place: Place) -> None:

@@ -13,6 +13,7 @@ from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
 from coterie.service.queue import Entry, Queue, Seated, Told, only_tasks, without_nodes
+from coterie.service.turns import Turn, in_turn
 from coterie.service.world import World
 from coterie.topology.cluster import GPU, Cluster, Node
 from coterie.topology.levels import Topology
@@ -92,6 +93,27 @@ def test_quota_is_a_limit_and_says_so() -> None:
         "never": Reason.OVER_QUOTA,
     }
     assert told["never"].verdict.value == "impossible"
+
+
+def test_no_more_gangs_are_placed_than_the_machine_may_run_tasks() -> None:
+    found = world(4)
+    queue = Queue(found, 10.0, lambda: (found.tasks, 3))
+    queue.put(entry("a", gang(1, gpu=1), since=0))
+    queue.put(entry("large", gang(5, gpu=1), since=1))
+    queue.put(entry("b", gang(2, gpu=1), since=2))
+    queue.put(entry("c", gang(1, gpu=1), since=3))
+    first = list(queue.cycle(0.0))
+    assert [told.entry.key[0] for told in first if isinstance(told, Seated)] == ["a", "b"]
+    refusals = {told.entry.key[0]: told.decision.refusal for told in first if isinstance(told, Told)}
+    assert {name: (one.reason, one.running) for name, one in refusals.items() if one} == {
+        "large": (Reason.NO_CAPACITY, (3, 3)),
+        "c": (Reason.NO_CAPACITY, (3, 3)),
+    }
+    # The large one has been passed for too long: nobody else starts until nothing runs, and then it does, alone.
+    found.release(("a", "g", 1), ["t0"])
+    assert placed(queue, 11.0) == []
+    found.release(("b", "g", 1), ["t0", "t1"])
+    assert placed(queue, 12.0) == ["large"]
 
 
 def _again(queue: Queue) -> Queue:
@@ -222,3 +244,54 @@ def test_only_the_named_tasks_are_kept() -> None:
     assert [task.name for task in found.all_tasks()] == ["t1"]
     assert [group.level for group in found.walk()] == ["rack"]
     assert only_tasks(found, []).groups == ()
+
+
+def test_a_queue_before_new_nodes_keeps_who_waits_and_since_when_they_are_passed() -> None:
+    found = world(2)
+    queue = Queue(found, patience=10.0)
+    found.hold(("w", "g", 1), "main", {"t": "n0"}, {"t": Shape(requests=((GPU, 8),))})
+    queue.put(entry("large", gang(2, rack=True)))
+    queue.put(entry("s1", gang(1, gpu=4), since=1.0))
+    assert placed(queue, 0.0) == ["s1"]
+    other = world(2)
+    for key, pool, held in found.placements():
+        other.restore(key, pool, held)
+    moved = queue.onto(other)
+    moved.put(entry("s2", gang(1, gpu=4), since=2.0))
+    # Its patience is over, though it waits before other nodes now.
+    assert placed(moved, 11.0) == []
+
+
+def test_a_gang_whose_pool_changes_is_not_made_to_wait_longer() -> None:
+    found = world(2)
+    queue = Queue(found, patience=10.0)
+    found.hold(("w", "g", 1), "main", {"t": "n0"}, {"t": Shape(requests=((GPU, 8),))})
+    large = entry("large", gang(2, rack=True))
+    queue.put(large)
+    queue.put(entry("s1", gang(1, gpu=4), since=1.0))
+    assert placed(queue, 0.0) == ["s1"]
+    queue.put(replace(large, pool=replace(POOL, gpus=GpuQuota(limit=64))))
+    queue.put(entry("s2", gang(1, gpu=4), since=2.0))
+    assert placed(queue, 11.0) == []
+
+
+def test_turns_count_what_joins_first_then_what_is_guaranteed_then_priority_then_age() -> None:
+    turns = {
+        "old": Turn("p", joins=False, priority="NORMAL", since=1, number=1, gpus=8),
+        "new": Turn("p", joins=False, priority="NORMAL", since=2, number=2, gpus=8),
+        "same": Turn("p", joins=False, priority="NORMAL", since=2, number=3, gpus=8),
+        "high": Turn("p", joins=False, priority="HIGH", since=9, number=4, gpus=8),
+        "covered": Turn("owner", joins=False, priority="LOW", since=9, number=5, gpus=8),
+        "beyond": Turn("owner", joins=False, priority="LOW", since=9, number=6, gpus=8),
+        "joins": Turn("p", joins=True, priority="LOW", since=9, number=7, gpus=8),
+    }
+    covered = {"owner": 16}.get
+    assert in_turn(turns, {"owner": 8, "p": 0}.__getitem__, covered) == [
+        "joins",
+        "covered",
+        "high",
+        "old",
+        "new",
+        "same",
+        "beyond",
+    ]

@@ -51,7 +51,11 @@ def decide(turn: Turn, index: int, place: int) -> None:
 
 
 def again(turn: Turn, index: int, place: int, why: str) -> None:
-    """Run a task again: alone where its group goes on without it for a while, else with the whole group."""
+    """Run a task again: alone where its group goes on without it for a while, else with the whole group.
+
+    Others that wait for a place of their own are asked for anew together with it: two requests might be granted places
+    that do not belong together.
+    """
     group = turn.groups[index]
     if not turn.rules(index).ignore_nonlead_status or not any(
         task.present and not task.status.failed for other, task in enumerate(group.tasks) if other != place
@@ -60,8 +64,14 @@ def again(turn: Turn, index: int, place: int, why: str) -> None:
         return
     task = archived(group.tasks[place], Status.RESCHEDULED, turn.now)
     task = replace(task, status=Status.RESCHEDULED, message=why, presence=Presence.STOPPING, queued=turn.now)
-    tasks = (*group.tasks[:place], task, *group.tasks[place + 1 :])
-    turn.record("TaskRescheduled", why, turn.group(index, tasks=tasks), task)
+    tasks = tuple(task if other == place else _recalled(each) for other, each in enumerate(group.tasks))
+    turn.record("TaskRescheduled", why, turn.group(index, tasks=tasks, waiting=None), task)
+
+
+def _recalled(task: TaskState) -> TaskState:
+    if task.presence is not Presence.QUEUED:
+        return task
+    return replace(task, status=Status.RESCHEDULED, presence=leaving(task.presence))
 
 
 def restart(turn: Turn, index: int, why: str) -> None:

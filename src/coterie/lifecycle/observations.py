@@ -118,6 +118,13 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True)
+class Recovered:
+    """A node that had failed is well again: nothing need keep away from it any more."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
 class CancelAsked:
     """A user wants the workflow to end; `force` gives its tasks no time to do so by themselves."""
 
@@ -150,6 +157,7 @@ Observation = (
     | Lost
     | Stopped
     | Gone
+    | Recovered
     | CancelAsked
     | RetryAsked
     | Tick

@@ -16,6 +16,7 @@ from coterie.lifecycle.observations import (
     Lost,
     Observation,
     Placed,
+    Recovered,
     Refused,
     Released,
     RetryAsked,
@@ -70,6 +71,8 @@ def _observe(turn: Turn, told: Observation) -> None:
             retry(turn, told.task)
         case Tick():
             tick(turn)
+        case Recovered():
+            tasks.recovered(turn, told.node)
         case Placed() | Refused() | Released() | Created() | Gone():
             if (index := turn.spec.order.get(told.group)) is not None:
                 _observe_group(turn, index, told)

@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from coterie.errors import Reason
 from coterie.lifecycle.groups import again, decide, restart
 from coterie.lifecycle.observations import Ended, Lost, Placed, Refused, Running, Scheduled, Up
 from coterie.lifecycle.spec import ExitAction
 from coterie.lifecycle.state import TaskState, Waiting
 from coterie.lifecycle.status import Presence, Status
 from coterie.lifecycle.turn import Turn
+
+# What keeps one task waiting would keep its whole group waiting, wherever that went; or it is not known that it would
+# not. Nothing that runs is given up for it.
+_HELD_EVERYWHERE = frozenset(
+    {Reason.LEVEL_LOST, Reason.OVER_QUOTA, Reason.INVALID_SPEC, Reason.SCHEDULER_REFUSED, Reason.UNDECIDED}
+)
 
 
 def placed(turn: Turn, index: int, told: Placed) -> None:
@@ -30,11 +37,15 @@ def placed(turn: Turn, index: int, told: Placed) -> None:
 
 
 def refused(turn: Turn, index: int, told: Refused) -> None:
-    """Keep why a group waits. Where its other tasks run, they do not wait with it: the whole group moves."""
+    """Keep why a group waits. Where its other tasks run, they do not wait with it: the whole group moves.
+
+    It moves only where that can help. For some reasons no other place is better: then the others go on.
+    """
     group = turn.groups[index]
     if not any(task.attempt == told.attempt and task.status is Status.SCHEDULING for task in group.tasks):
         return
-    if told.attempt > group.base and any(task.present and _going(task) for task in group.tasks):
+    beside = told.attempt > group.base and any(task.present and _going(task) for task in group.tasks)
+    if beside and told.reason not in _HELD_EVERYWHERE:
         restart(turn, index, f"no place beside the tasks that run: {told.message}")
         return
     known = group.waiting
@@ -137,6 +148,13 @@ def lost(turn: Turn, index: int, place: int, told: Lost) -> None:
     else:
         turn.task(index, place, losses=task.losses + 1)
         again(turn, index, place, f'task "{task.name}" was lost: {said}')
+
+
+def recovered(turn: Turn, node: str) -> None:
+    """Let groups use a node again that failed under them."""
+    for index, group in enumerate(turn.groups):
+        if node in group.excluded:
+            turn.group(index, excluded=tuple(each for each in group.excluded if each != node))
 
 
 def _of(turn: Turn, index: int, attempt: int, presence: Presence) -> Iterator[int]:

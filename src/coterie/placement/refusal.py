@@ -65,6 +65,10 @@ class Refusal:
     unlabelled: int = 0  # eligible nodes without the level's label
     obstacles: tuple[tuple[str, int], ...] = ()  # where not one task fits: what keeps it off how many nodes
     quota: tuple[int, int] = (0, 0)  # GPUs in use beside this gang, and the pool's limit
+    running: tuple[int, int] = (
+        0,
+        0,
+    )  # tasks that run on this machine, and how many may; nothing where that is no matter
     leader: str = ""  # the gang that this one follows, whose tasks are counted as well
     channels: bool = False  # it would fit if a node had more than one NVLink channel
 

@@ -87,6 +87,10 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
             others = "the other task" if lone else f"the other {refusal.wanted} tasks"
             room = f"room for only {best.fits} of {others}" if best and best.fits else f"no room for {others}"
             return f"{domain(refusal.home)}, where {_of(refusal, gang)} already runs, has {room} {ever}"
+        case Reason.NO_CAPACITY if refusal.running[1]:
+            used, most = refusal.running
+            own = "its task starts" if lone else f"its {refusal.wanted} tasks start"
+            return f"{used} of {count(most, 'task')} that may run on this machine at a time do; {own} when others end"
         case Reason.NO_CAPACITY if lone:
             return "its task fits on no node now"
         case Reason.NO_CAPACITY:

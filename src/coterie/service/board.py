@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from coterie.errors import NotFound, Unavailable, UsageError
 from coterie.lifecycle import (
@@ -21,6 +21,7 @@ from coterie.lifecycle import (
     Go,
     Lost,
     Observation,
+    Recovered,
     Release,
     RetryAsked,
     Running,
@@ -29,12 +30,12 @@ from coterie.lifecycle import (
     deadline,
     outstanding,
 )
-from coterie.service.catalog import Catalogue
+from coterie.service.catalog import Catalog, Catalogue
 from coterie.service.life import Life, Texts
 from coterie.service.runner import Runner
 from coterie.service.settings import Settings
-from coterie.service.sites import News, Sites
-from coterie.service.store import NewEvent, Query, Store, Wish
+from coterie.service.sites import Failure, News, Sites
+from coterie.service.store import NewEvent, Store, Wish
 from coterie.service.troubles import Troubles
 
 # How often all that is outstanding is done again, and what nobody expects to run is looked for.
@@ -62,7 +63,14 @@ class Board:
         self._cycle = False
         self._seen = store.last_event()
         self._texts = Texts(store)
-        self._sites = Sites(catalogue.refresh(store.pools()), self._texts, settings.patience_s)
+        self._sites = Sites(
+            catalogue.refresh(store.pools()),
+            self._texts,
+            settings.patience_s,
+            settings.node_grace_s,
+            settings.now(),
+            settings.processes,
+        )
         self._runner = Runner(settings, self._texts)
         self._closed = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="coterie-watch", daemon=True)
@@ -86,7 +94,7 @@ class Board:
 
     def turn(self, now: float, fence: int) -> tuple[bool, float]:
         """Do all there is to do; tell whether anything was saved, and how long to wait for more."""
-        self._refresh()
+        self._refresh(now)
         self._listen(now)
         self._look()
         self._ticks(now)
@@ -99,6 +107,7 @@ class Board:
         due = [now + self._settings.poll_s]
         due += [self._clock[0][0]] if self._clock else []
         due += [self._later_at] if self._later else []
+        due += [at] if (at := self._sites.failing_at) is not None else []
         return news, max(0.0, min(due) - now)
 
     def close(self) -> None:
@@ -109,16 +118,19 @@ class Board:
 
     def _take_up(self) -> None:
         held = self._store.held()
+        failures: list[Failure] = []
         for stored in self._store.unfinished():
             try:
                 life = Life.of(stored)
-                self._sites.restore(life, held.get(life.id, ()))
+                failures += self._sites.restore(life, held.get(life.id, ()))
             except UsageError as error:
                 self._troubles.say(f"workflow {stored.id}", str(error))
                 continue
             self._adopt(life)
         self._again(list(self._lives.values()))
-        self._clean_up()
+        self._lose(failures)
+        self._welcome_back()
+        self._clean_up(self._runner.away())
 
     def _watch(self) -> None:
         while not self._closed.is_set():
@@ -131,21 +143,27 @@ class Board:
 
     # Hearing
 
-    def _refresh(self) -> None:
-        """Take in what changed about pools and nodes; tasks on nodes that are gone are lost with them."""
-        catalog = self._catalogue.refresh(self._store.pools())
-        if catalog.number == self._sites.catalog.number:
-            return
-        gone = self._sites.apply(catalog)
-        self._cycle = True
+    def _refresh(self, now: float) -> None:
+        """Take in what changed about pools and nodes; tasks on nodes that have failed are lost with them."""
+        before, catalog = self._sites.catalog, self._catalogue.refresh(self._store.pools())
+        if catalog.number != before.number:
+            self._lose(self._sites.apply(catalog, now))
+            self._cycle = True
+            self._welcome_back()
+            for life in self._lives.values():
+                self._events += _levels_lost(life, before, catalog, now)
+                self._do((life, each) for each in outstanding(life.spec, life.state) if isinstance(each, Enqueue))
+        if (at := self._sites.failing_at) is not None and at <= now:
+            self._lose(self._sites.failed(self._lives, now))
+
+    def _lose(self, failures: Iterable[Failure]) -> None:
+        for each in failures:
+            self._tell(each.workflow, Lost(each.task, each.attempt, Cause.NODE_FAILED, each.why))
+
+    def _welcome_back(self) -> None:
+        """Let workflows use again what failed under them and is well now."""
         for life in self._lives.values():
-            life.pending += [
-                Lost(task.name, task.attempt, Cause.NODE_FAILED, f"node {task.node} is gone")
-                for group in life.state.groups
-                for task in group.tasks
-                if task.present and (life.pool, task.node) in gone
-            ]
-            self._do((life, each) for each in outstanding(life.spec, life.state) if isinstance(each, Enqueue))
+            life.pending += [Recovered(node) for node in self._sites.recovered(life)]
 
     def _listen(self, now: float) -> None:
         if self._events:
@@ -194,6 +212,8 @@ class Board:
         try:
             for workflow, told in self._runner.news():
                 self._tell(workflow, told)
+            if not self._later:
+                self._troubles.solve("tasks")
         except Unavailable as error:
             self._troubles.say("tasks", str(error))
 
@@ -251,6 +271,11 @@ class Board:
         self._due.pop(life.id, None)
         self._later.discard(life.id)
         self._texts.forget(life.id)
+        try:
+            self._runner.put_away(life.id)
+        except Unavailable as error:
+            # It is put away by the next cleaning up.
+            self._troubles.say("tasks", str(error))
 
     # Doing
 
@@ -291,7 +316,7 @@ class Board:
                 self._cycle = True
                 life.pending.append(sites.release(life, action))
             case Create():
-                held = sites.held((life.id, action.group, action.attempt), life.pool)
+                held = sites.held((life.id, action.group, action.attempt))
                 life.pending += self._runner.create(life, action, held, lambda node: sites.domains(life.pool, node))
             case Go():
                 # All tasks of a group with a barrier are started at once, so there is nothing to wait for.
@@ -303,23 +328,18 @@ class Board:
                 self._runner.delete(life, action)
                 self._poke()
 
-    def _clean_up(self) -> None:
-        """End what nobody expects to run, and remove what is left of workflows that were deleted."""
+    def _clean_up(self, away: Collection[str] = ()) -> None:
+        """End what nobody expects to run, put away what has ended, and remove what is left of deleted workflows."""
         try:
             for key in self._runner.strays(self._lives):
                 self._runner.supervisor.kill(key)
-            if left := self._runner.workflows() - self._lives.keys():
-                self._forget(left - self._stored())
+            left = self._runner.workflows() - self._lives.keys()
+            deleted = self._store.missing({*left, *away})
+            self._runner.forget(deleted)
+            for workflow in left - deleted:
+                self._runner.put_away(workflow)
         except Unavailable as error:
             self._troubles.say("tasks", str(error))
-
-    def _stored(self) -> set[str]:
-        page = self._store.workflows(Query(), None, 1000)
-        known = {item.id for item in page.items}
-        while page.next is not None:
-            page = self._store.workflows(Query(), page.next, 1000)
-            known |= {item.id for item in page.items}
-        return known
 
     def _forget(self, workflows: Iterable[str]) -> None:
         try:
@@ -336,3 +356,15 @@ def _wished(wish: Wish) -> list[Observation]:
         case "retry":
             return [RetryAsked(said.get("task"))]
     return []
+
+
+def _levels_lost(life: Life, before: Catalog, after: Catalog, now: float) -> Iterator[NewEvent]:
+    """Tell of groups that go on although their pool has lost a level that they require."""
+    old, new = before.pools.get(life.pool), after.pools.get(life.pool)
+    lost = set(old.pool.topology.names if old else ()) - set(new.pool.topology.names if new else ())
+    for group in life.state.groups if lost else ():
+        levels = [level for level in life.digest.get("requires", {}).get(group.name, ()) if level in lost]
+        if levels and not group.status.final and any(task.present for task in group.tasks):
+            said = f'pool "{life.pool}" no longer has level "{levels[0]}", which group "{group.name}" requires'
+            rest = "its tasks go on, and none of them can be placed anew until the level is back"
+            yield NewEvent(now, "LevelLost", f"{said}; {rest}", life.id, life.pool, group.name)

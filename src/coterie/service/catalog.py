@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from coterie.errors import CoterieError, NotFound, SpecErrors, Unavailable, UsageError
+from coterie.errors import CoterieError, NotFound, Notice, SpecErrors, UsageError
 from coterie.frontends.config import Backend, Config, Pool, choose_pool, read_config
 from coterie.frontends.text import decode, load
 from coterie.planning.inputs import NO_TOPOLOGIES, find_topology, read_snapshot
+from coterie.service.nodes import unchanged
 from coterie.service.settings import Settings
 from coterie.service.store import PoolRecord
 from coterie.sources import Snapshot
@@ -41,6 +42,7 @@ class Known:
     managed: bool
     version: int = 0
     trouble: str = ""
+    notices: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Catalog:
         """Return the nodes of a pool's backend."""
         found = self.clusters.get(pool.backend)
         if found is None:
-            raise Unavailable(
+            raise UsageError(
                 f'the nodes of backend "{pool.backend}" are not known here',
                 "This service knows the nodes of local backends, from their cluster files.",
             )
@@ -106,16 +108,23 @@ class Catalogue:
         base, documents, marks = self._base()
         backends, clusters = base.backends, self._clusters(base, marks)
         pools = {
-            name: _resolved(Known(pool, documents.get(name) or document_of(pool), managed=True), clusters)
+            name: _resolved(
+                Known(pool, documents.get(name) or document_of(pool), managed=True, notices=_about(name, base)),
+                clusters,
+            )
             for name, pool in base.pools.items()
         }
         for record in self._records:
             if record.name not in pools:
                 pools[record.name] = _stored(record, backends, clusters)
-        number = self._catalog.number + 1 if self._catalog else 1
-        self._catalog = Catalog(backends, clusters, pools, base.file, number)
         self._marks, self.problem = marks, ""
-        return self._catalog
+        kept = self._catalog
+        found = Catalog(backends, clusters, pools, base.file, kept.number if kept else 1)
+        if kept is None:
+            self._catalog = kept = found
+        elif kept != found:
+            self._catalog = kept = replace(found, number=kept.number + 1)
+        return kept
 
     def _base(self) -> tuple[Config, Mapping[str, Any], dict[str, tuple[int, int, int]]]:
         path, given = self.settings.config, self.settings.given
@@ -132,6 +141,7 @@ class Catalogue:
     def _clusters(self, base: Config, marks: dict[str, tuple[int, int, int]]) -> dict[str, Snapshot]:
         given = dict(self.settings.given.clusters) if self.settings.given else {}
         folder = self.settings.config.parent if self.settings.config else Path()
+        known = self._catalog.clusters if self._catalog else {}
         found: dict[str, Snapshot] = {}
         for name, backend in base.backends.items():
             if name in given:
@@ -142,11 +152,19 @@ class Catalogue:
                 file = str(folder / backend.cluster)
                 marks[file] = _mark(file)
                 found[name] = read_snapshot(read_bytes(file, sys.stdin.buffer), file)
-        return found
+        # A reading that says the same is the same: nobody has to look at its nodes again.
+        return {
+            name: known[name] if name in known and unchanged(known[name], one) else one for name, one in found.items()
+        }
 
 
-def read_pool(name: str, document: Mapping[str, Any], backends: Mapping[str, Backend]) -> Pool:
-    """Read one pool as it stands under `pools` of a configuration; raise `SpecErrors` with paths below it."""
+def read_pool(
+    name: str, document: Mapping[str, Any], backends: Mapping[str, Backend]
+) -> tuple[Pool, tuple[Notice, ...]]:
+    """Read one pool as it stands under `pools` of a configuration; raise `SpecErrors` with paths below it.
+
+    The notices say what its admin should know.
+    """
     stands = {
         key: {
             field: value
@@ -169,7 +187,11 @@ def read_pool(name: str, document: Mapping[str, Any], backends: Mapping[str, Bac
                 for fault in error.faults
             ]
         ) from None
-    return config.pools[name]
+    return config.pools[name], _about(name, config)
+
+
+def _about(pool: str, config: Config) -> tuple[Notice, ...]:
+    return tuple(notice for notice in config.notices if notice.path[:2] == ("pools", pool))
 
 
 def document_of(pool: Pool) -> Json:
@@ -206,13 +228,13 @@ def _resolved(known: Known, clusters: Mapping[str, Snapshot]) -> Known:
 
 def _stored(record: PoolRecord, backends: Mapping[str, Backend], clusters: Mapping[str, Snapshot]) -> Known:
     try:
-        pool = read_pool(record.name, record.spec, backends)
+        pool, notices = read_pool(record.name, record.spec, backends)
     except CoterieError as error:
         # Its backend has left the configuration. The pool stays visible, and takes nothing.
         backend = str(record.spec.get("backend") or next(iter(backends), ""))
         pool = Pool(record.name, backend=backend, scheduler="unknown")
         return Known(pool, record.spec, managed=False, version=record.version, trouble=str(error))
-    return _resolved(Known(pool, record.spec, managed=False, version=record.version), clusters)
+    return _resolved(Known(pool, record.spec, managed=False, version=record.version, notices=notices), clusters)
 
 
 def _mark(path: str) -> tuple[int, int, int]:

@@ -6,6 +6,7 @@ next takes up everything from the store and from the supervisor.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -17,6 +18,9 @@ from coterie.service.holders import is_gone
 from coterie.service.settings import Settings
 from coterie.service.store import Lease, Store
 from coterie.service.troubles import Troubles
+
+_log = logging.getLogger("coterie.driver")
+_log.addHandler(logging.NullHandler())
 
 # How long to wait before a store that does not answer is asked again.
 _PAUSE_S = 0.5
@@ -76,17 +80,24 @@ class Driver:
         try:
             lease = self._held_lease(now)
             if lease is None:
+                self._troubles.solve("store")
                 return min(self._settings.poll_s, self._settings.lease_s / 4)
             if self._board is None:
                 self._board = Board(self._store, self._settings, self._catalogue, self._troubles, self.poke)
             news, wait = self._board.turn(now, lease.fence)
         except Unavailable as error:
-            self._troubles.say("store", str(error))
+            self._troubles.say("store", f"{error}. {error.hint}".strip())
             return _PAUSE_S
         except Conflict:
             self._doubt()
             return 0.0
-        self._troubles.solve("store")
+        except Exception as error:  # noqa: BLE001 - requests would still be taken, and nothing done about them
+            _log.exception("driver")
+            self._troubles.say("driver", f"unexpected {type(error).__name__}: {error}. It begins again and again.")
+            self._doubt()
+            return _PAUSE_S
+        for what in ("store", "driver"):
+            self._troubles.solve(what)
         self._note_configuration()
         if news:
             self._saved()

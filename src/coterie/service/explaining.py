@@ -15,14 +15,16 @@ from coterie.service.life import Texts, levels_of, lost_levels, without_wishes
 from coterie.service.live import Live
 from coterie.service.pools import find
 from coterie.service.queue import only_tasks, without_nodes
+from coterie.service.quota import Question, with_quota
+from coterie.service.standing import Standing
 from coterie.service.store import Store, Workflow
 from coterie.topology.domains import Domains
 
 Json = dict[str, Any]
 
 
-def why_of(store: Store, live: Live, ident: str, group: str | None) -> Json:
-    """Explain why groups of a workflow wait for a place: those that do, or the one that is named."""
+def why_of(store: Store, live: Live, standing: Standing, ident: str, group: str | None) -> Json:
+    """Explain why groups of a workflow wait for a place, those that do or the one named, and whose turn it is."""
     stored = store.workflow(ident)
     state = from_json(State, stored.state)
     names = [each.name for each in state.groups]
@@ -34,7 +36,15 @@ def why_of(store: Store, live: Live, ident: str, group: str | None) -> Json:
     return {
         "id": ident,
         "status": stored.status,
-        "groups": [_why(each, stored, live, texts) if views.waits(each) else _not_waiting(each) for each in asked],
+        "position": standing.of(stored),
+        "waiting": standing.waiting.get(stored.pool, 0),
+        "groups": [
+            {
+                **(_why(each, stored, live, texts) if views.waits(each) else _not_waiting(each)),
+                "position": standing.positions.get((ident, each.name)),
+            }
+            for each in asked
+        ],
     }
 
 
@@ -67,14 +77,19 @@ def _why(group: GroupState, stored: Workflow, live: Live, texts: Texts) -> Json:
     wanted = {task.name for task in group.tasks if task.presence is Presence.QUEUED or task.present}
     gang = without_nodes(only_tasks(without_wishes(gang, pool.topology), wanted), group.excluded)
     plan = _plan(stored, pool, gang, live)
+    if plan["refusal"] is None and group.waiting is not None:
+        # It would fit where it may go, and still has to wait: for the machine, or for one whose turn is before.
+        return {**shown, "refusal": _refusal(Reason(group.waiting.reason), group.waiting.message)}
     return {**shown, "verdict": plan["verdict"], "refusal": plan["refusal"]}
 
 
 def _plan(stored: Workflow, pool: Pool, gang: Gang, live: Live) -> Json:
     workload = Workload(stored.id, "Workflow", pool, (gang,))
-    plan = live.planner(pool, fresh=False).plan(workload)
+    joining = (stored.id, gang.name)
+    plan = live.planner(pool, joining=joining).plan(workload)
     command = ["coterie", "plan", str(stored.digest.get("file", "")), "--pool", pool.name]
-    found: Json = plan_json(plan, command=command, elapsed_ms=0.0)["groups"][0]
+    question = Question(live, workload, command, joining)
+    found: Json = with_quota(plan_json(plan, command=command, elapsed_ms=0.0), plan, question)["groups"][0]
     return found
 
 

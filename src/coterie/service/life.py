@@ -27,6 +27,7 @@ from coterie.service.building import Built, build, read
 from coterie.service.settings import Submission
 from coterie.service.store import Change, NewEvent, Placement, Store
 from coterie.service.store import Workflow as Stored
+from coterie.service.turns import queued_in
 from coterie.topology.levels import Topology
 
 Json = dict[str, Any]
@@ -77,15 +78,16 @@ class Life:
         if state is self.state and not self.wishes and not self.placed:
             return state, actions, None
         events = [
-            NewEvent(each.at, each.kind, each.message, group=each.group, task=each.task, attempt=each.attempt)
+            NewEvent(each.at, each.kind, each.message, self.id, self.pool, each.group, each.task, each.attempt)
             for each in actions
             if isinstance(each, Record)
         ]
         if state.status is not self.state.status:
             message = f"{state.status}: {state.message}" if state.message else state.status.value
-            events.append(NewEvent(now, "Status", message, data={"status": state.status.value}))
+            events.append(NewEvent(now, "Status", message, self.id, self.pool, data={"status": state.status.value}))
         if state.finished and not self.state.finished:
-            events.append(NewEvent(now, "Finished", "nothing of the workflow is left", data={"finished": True}))
+            said = "nothing of the workflow is left"
+            events.append(NewEvent(now, "Finished", said, self.id, self.pool, data={"finished": True}))
         released = [
             (each.group, task, each.attempt)
             for each in self.pending
@@ -126,6 +128,7 @@ def digest_of(state: State, known: Mapping[str, Any]) -> Json:
         **known,
         "message": state.message,
         "cleaning": state.cleaning,
+        "queued": queued_in(state, known),
         "waiting": {
             "group": waiting.name,
             "reason": waiting.waiting.reason,

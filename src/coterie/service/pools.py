@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from coterie.errors import Fault, NotFound, SpecErrors, UsageError, did_you_mean, field_path
+import numpy as np
+
+from coterie.errors import Fault, NotFound, Notice, SpecErrors, UsageError, did_you_mean, field_path
 from coterie.frontends.config import Config, Pool
 from coterie.frontends.text import decode, load
 from coterie.lifecycle import State, from_json
-from coterie.planning.labels import check_pool, pool_nodes
+from coterie.planning.labels import check_pool, part_of, pool_nodes
 from coterie.service.catalog import Catalog, Known, read_pool
 from coterie.service.errors import Conflict
 from coterie.service.live import Live, unfinished
@@ -36,7 +38,9 @@ class Wanted:
         return [level for level in old if level not in self.known.pool.topology.names]
 
 
-def read_document(document: bytes | Mapping[str, Any], file: str, name: str, catalog: Catalog) -> tuple[Json, Pool]:
+def read_document(
+    document: bytes | Mapping[str, Any], file: str, name: str, catalog: Catalog
+) -> tuple[Json, Pool, tuple[Notice, ...]]:
     """Check a pool as it would stand in a configuration; raise `SpecErrors` with the place of every fault."""
     located = load(decode(document, file), file) if isinstance(document, bytes) else None
     data = located.data if located else document
@@ -46,7 +50,7 @@ def read_document(document: bytes | Mapping[str, Any], file: str, name: str, cat
             [Fault("a pool is a mapping of fields", hint=hint, place=located.place(()) if located else None)]
         )
     try:
-        return dict(data), read_pool(name, data, catalog.backends)
+        return dict(data), *read_pool(name, data, catalog.backends)
     except SpecErrors as error:
         raise SpecErrors(
             [
@@ -68,8 +72,9 @@ def want(name: str, document: bytes | Mapping[str, Any], file: str, catalog: Cat
             f'pool "{name}" stands in {catalog.file or "the configuration of the service"}, which alone can change it',
             "Change it there; it is read again at once.",
         )
-    data, pool = read_document(document, file, name, catalog)
-    return Wanted(Known(pool, data, managed=False, version=before.version if before else 0), before)
+    data, pool, notices = read_document(document, file, name, catalog)
+    version = before.version if before else 0
+    return Wanted(Known(pool, data, managed=False, version=version, notices=notices), before)
 
 
 def affected(wanted: Wanted, store: Store) -> Iterator[Json]:
@@ -130,7 +135,7 @@ def pool_view(known: Known, live: Live, tally: Mapping[tuple[str, str], int]) ->
             "limit": pool.gpus.limit,
             "weight": pool.gpus.weight,
             "used": live.gpus.get(pool.name, 0),
-            **(_gpus(own) if own is not None else {"total": 0, "free": 0}),
+            **(gpus_of(own) if own is not None else {"total": 0, "free": 0}),
         },
         "nodes": len(own) if own is not None else 0,
         "max_exec_timeout": pool.max_exec_timeout,
@@ -191,7 +196,31 @@ def _cluster(pool: Pool, live: Live) -> Cluster | None:
     return live.cluster(pool) if pool.backend in live.catalog.clusters else None
 
 
-def _gpus(own: Cluster) -> Json:
+def gauges(live: Live, tally: Mapping[tuple[str, str], int]) -> Mapping[str, Mapping[Any, int]]:
+    """Return numbers for measuring: workflows by pool and status, GPUs by pool and by backend."""
+    pools = {name: pool_view(known, live, tally)["gpus"] for name, known in live.catalog.pools.items()}
+    return {
+        "workflows": tally,
+        "gpus_used": {name: found["used"] for name, found in pools.items()},
+        "gpus_total": {name: found["total"] for name, found in pools.items()},
+        "backend_gpus": {name: found["total"] for name, found in backend_gpus(live).items()},
+    }
+
+
+def backend_gpus(live: Live) -> dict[str, Json]:
+    """Return the GPUs of every backend's nodes that are in a pool, each node once whichever pools share it."""
+    found: dict[str, Json] = {}
+    for backend in live.catalog.clusters:
+        pools = [known.pool for known in live.catalog.pools.values() if known.pool.backend == backend]
+        if pools:
+            cluster = live.cluster(pools[0])
+            names = {name for pool in pools for name in pool_nodes(cluster, pool).names}
+            found[backend] = gpus_of(part_of(cluster, np.array([name in names for name in cluster.names], dtype=bool)))
+    return found
+
+
+def gpus_of(own: Cluster) -> Json:
+    """Return how many GPUs nodes have, and how many are free on those that take work."""
     row = own.resource(GPU)
     usable = own.ready & ~own.cordoned
     left = (own.allocatable[row] - own.held(range(len(own.pods)))[row]).clip(min=0)
@@ -201,6 +230,8 @@ def _gpus(own: Cluster) -> Json:
 def _warnings(known: Known, catalog: Catalog, cluster: Cluster | None) -> Iterator[Json]:
     if known.trouble:
         yield {"code": "PoolUnusable", "severity": "error", "level": None, "message": known.trouble, "hint": ""}
+    for notice in known.notices:
+        yield {"code": notice.code, "severity": "info", "level": None, "message": notice.message, "hint": ""}
     if cluster is None:
         return
     pools = {name: each.pool for name, each in catalog.pools.items()} | {known.pool.name: known.pool}
@@ -213,6 +244,19 @@ def _warnings(known: Known, catalog: Catalog, cluster: Cluster | None) -> Iterat
             "message": finding.message,
             "hint": finding.hint,
         }
+
+
+def still_runs(catalog: Catalog, workflow: str, pool: str) -> None:
+    """Raise `Conflict` unless the pool of a workflow that is to go on takes workflows now."""
+    known = catalog.pools.get(pool)
+    others = [name for name in catalog.pools if name != pool]
+    hint = f"Make the pool again, or submit the workflow to another. Pools are: {', '.join(others) or 'none'}."
+    if known is None:
+        raise Conflict(f'workflow "{workflow}" cannot be retried: its pool "{pool}" is gone', hint)
+    try:
+        runs_here(known)
+    except UsageError as error:
+        raise Conflict(f'workflow "{workflow}" cannot be retried: {error}', error.hint) from None
 
 
 def runs_here(known: Known) -> Pool:

@@ -10,8 +10,7 @@ only after capacity has come back.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -24,6 +23,7 @@ from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.engine import Found, place
 from coterie.placement.explain import decide
 from coterie.placement.refusal import Decision, Refusal, Verdict
+from coterie.service.turns import Turn, in_turn
 from coterie.service.world import Held, Key, World
 from coterie.topology.cluster import GPU
 
@@ -33,8 +33,6 @@ QUEUE_BUDGET = DEFAULT_BUDGET // 10
 FRESH = 30.0
 # How many reasons are found out in one cycle: each costs more than placing a gang does.
 EXPLAINED = 4
-
-PRIORITIES = ("HIGH", "NORMAL", "LOW")
 
 _REMEMBERED = 4096
 
@@ -52,9 +50,10 @@ class Entry:
     anchors: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def gpus(self) -> int:
-        """How many GPUs it would newly take."""
-        return sum(task.shape.amount(GPU) for task in self.gang.all_tasks() if task.name not in self.anchors)
+    def turn(self) -> Turn:
+        """All that its turn depends on; of GPUs, those that it would newly take."""
+        gpus = sum(task.shape.amount(GPU) for task in self.gang.all_tasks() if task.name not in self.anchors)
+        return Turn(self.pool.name, bool(self.anchors), self.priority, self.since, self.number, gpus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +73,21 @@ class Told:
 
 
 class Queue:
-    """The gangs that wait for one backend."""
+    """The gangs that wait for one backend.
 
-    def __init__(self, world: World, patience: float = 60.0) -> None:
+    `running` says how many tasks run on the machine that plays the nodes, and how many may. A gang of more than that
+    runs when nothing else does.
+    """
+
+    def __init__(
+        self, world: World, patience: float = 60.0, running: Callable[[], tuple[int, int]] | None = None
+    ) -> None:
         self.world = world
         self._patience = patience
+        self._running = running or (lambda: (0, 0))
         self._waiting: dict[Key, Entry] = {}
         self._kinds: dict[Key, object] = {}
-        self._gpus: dict[Key, int] = {}
+        self._turns: dict[Key, Turn] = {}
         self._failed: dict[object, tuple[int, int]] = {}  # kind -> what had been freed, how many gangs had nodes kept
         self._told: dict[object, tuple[float, Decision]] = {}
         self._said: dict[Key, tuple[str, str]] = {}
@@ -98,9 +104,12 @@ class Queue:
         """Let a gang wait; one under a key that waits already takes its place."""
         if self._waiting.get(entry.key) == entry:
             return
+        passed = self._passed.get(entry.key)
         self.drop(entry.key)
         self._waiting[entry.key] = entry
-        self._gpus[entry.key] = entry.gpus
+        self._turns[entry.key] = entry.turn
+        if passed is not None:
+            self._passed[entry.key] = passed
         self._kinds[entry.key] = (
             entry.pool.name,
             entry.pool.topology,
@@ -110,29 +119,23 @@ class Queue:
 
     def drop(self, key: Key) -> None:
         """Forget a gang that waits; one that does not is no fault."""
-        for known in (self._waiting, self._kinds, self._gpus, self._said, self._passed):
+        for known in (self._waiting, self._kinds, self._turns, self._said, self._passed):
             known.pop(key, None)
         if self._reserved.pop(key, None):
             self._failed.clear()  # what failed for want of the nodes that were kept may fit now
 
     def entries(self) -> list[Entry]:
-        """Return who waits, in the order of their turns.
+        """Return who waits, in the order of their turns."""
+        covered = {entry.pool.name: entry.pool.gpus.guarantee for entry in self._waiting.values()}
+        return [self._waiting[key] for key in in_turn(self._turns, self.world.gpus, covered.get)]
 
-        Tasks that are to join running ones come first, then what a pool's guarantee covers, then priority, then age.
-        """
-        ordered = sorted(
-            self._waiting.values(),
-            key=lambda entry: (not entry.anchors, PRIORITIES.index(entry.priority), entry.since, entry.number),
-        )
-        asked: Counter[str] = Counter()
-        beyond: dict[Key, bool] = {}
-        for entry in ordered:
-            name, guarantee = entry.pool.name, entry.pool.gpus.guarantee or 0
-            used = self.world.gpus(name) + asked[name] + self._gpus[entry.key]
-            beyond[entry.key] = not guarantee or used > guarantee
-            if not beyond[entry.key]:
-                asked[name] += self._gpus[entry.key]
-        return sorted(ordered, key=lambda entry: (not entry.anchors, beyond[entry.key]))
+    def onto(self, world: World) -> Queue:
+        """Return the same queue before other nodes: who waits, and since when they are passed; nothing is known yet."""
+        moved = Queue(world, self._patience, self._running)
+        for entry in self._waiting.values():
+            moved.put(entry)
+        moved._passed.update(self._passed)
+        return moved
 
     def cycle(self, now: float) -> Iterator[Seated | Told]:
         """Place whoever can be placed, in turn; yield each, and whoever waits for a new reason."""
@@ -141,14 +144,16 @@ class Queue:
         turns = self.entries()
         for entry in turns:
             self.world.capacity(entry.pool)  # every view is there before nodes are closed in all of them
+        shut = False  # nobody passes one that has waited too long for the machine itself
         with ExitStack() as closed:
             for entry in turns:
-                if (seated := self._try(entry, len(kept))) is not None:
+                if not shut and (seated := self._try(entry, len(kept))) is not None:
                     for passed in refused:
                         self._passed.setdefault(passed.key, now)
                     yield seated
                     continue
                 refused.append(entry)
+                shut = shut or (self._impatient(entry, now) and bool(self._crowded(entry)))
                 served = {self._waiting[key].pool.name for key in kept if key in self._waiting}
                 if entry.pool.name not in served and (nodes := self._reservation(entry, now, kept)):
                     kept[entry.key] = nodes
@@ -166,7 +171,7 @@ class Queue:
     def _try(self, entry: Entry, walls: int) -> Seated | None:
         kind = self._kinds[entry.key]
         freed, least = self._failed.get(kind, (-1, 0))
-        if (freed == self.world.freed and least <= walls) or self._over_quota(entry):
+        if (freed == self.world.freed and least <= walls) or self._over_quota(entry) or self._crowded(entry):
             return None
         found = place(entry.gang, self.world.capacity(entry.pool), anchors=self._present(entry), budget=QUEUE_BUDGET)
         if not isinstance(found, Found):
@@ -187,8 +192,7 @@ class Queue:
 
     def _reservation(self, entry: Entry, now: float, kept: Mapping[Key, frozenset[str]]) -> frozenset[str]:
         """Return the nodes that are kept for a gang which has been passed for too long."""
-        since = self._passed.get(entry.key)
-        if since is None or now - since < self._patience or self._over_quota(entry):
+        if not self._impatient(entry, now) or self._over_quota(entry):
             return frozenset()
         taken = {node for nodes in kept.values() for node in nodes}
         known = self._reserved.get(entry.key)
@@ -199,11 +203,24 @@ class Queue:
         found = place(entry.gang, vacant, anchors=self._present(entry), budget=QUEUE_BUDGET)
         return frozenset(found.nodes.values()) if isinstance(found, Found) else frozenset()
 
+    def _impatient(self, entry: Entry, now: float) -> bool:
+        since = self._passed.get(entry.key)
+        return since is not None and now - since >= self._patience
+
+    def _crowded(self, entry: Entry) -> Decision | None:
+        # Who joins running tasks had a process before; refused for want of one, its whole gang would have to move.
+        used, most = self._running()
+        wanted = len(entry.gang.all_tasks())
+        if entry.anchors or not used or used + wanted <= most:
+            return None
+        refusal = Refusal(Reason.NO_CAPACITY, wanted=wanted, running=(used, most))
+        return Decision(Verdict.WAITING, refusal=refusal)
+
     def _over_quota(self, entry: Entry) -> Decision | None:
         limit = entry.pool.gpus.limit
         if limit is None:
             return None
-        used, wanted = self.world.gpus(entry.pool.name), self._gpus[entry.key]
+        used, wanted = self.world.gpus(entry.pool.name), self._turns[entry.key].gpus
         if not wanted or used + wanted <= limit:
             return None
         verdict = Verdict.IMPOSSIBLE if wanted > limit else Verdict.WAITING
@@ -241,6 +258,8 @@ class Queue:
         )
         if decision.found is None:
             return decision
+        if (crowded := self._crowded(entry)) is not None:
+            return crowded
         # It fits, but the room is kept for somebody who has waited longer.
         return Decision(Verdict.WAITING, refusal=Refusal(Reason.NO_CAPACITY, wanted=len(entry.gang.all_tasks())))
 

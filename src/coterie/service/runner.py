@@ -50,8 +50,7 @@ class Runner:
     """Starts, watches and ends the tasks of all workflows."""
 
     def __init__(self, settings: Settings, texts: Texts) -> None:
-        limits = Limits() if settings.processes is None else Limits(processes=settings.processes)
-        self.supervisor = Supervisor(tasks_root(settings), limits)
+        self.supervisor = Supervisor(tasks_root(settings), Limits(processes=settings.processes))
         self._settings = settings
         self._texts = texts
         self._watched: dict[Key, local.Status] = {}

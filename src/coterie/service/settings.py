@@ -6,11 +6,15 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from coterie.backends.local.order import DEFAULT_GRACE_S, DEFAULT_LOG
-from coterie.frontends.config import Config
+from coterie.backends.local.defaults import DEFAULT_GRACE_S, DEFAULT_LOG, DEFAULT_PROCESSES
 from coterie.service.holders import new_holder
-from coterie.sources import Snapshot
+
+if TYPE_CHECKING:
+    # A command that only talks to a service has no use for what these load.
+    from coterie.frontends.config import Config
+    from coterie.sources import Snapshot
 
 DEFAULT_FILES = 10 << 20
 
@@ -30,7 +34,8 @@ class Settings:
     `store` is the URL of the database, `state` the folder in which tasks run; replicas of one store share both. Pools
     come from `config`, a file, or from `given`; with neither there is one pool, which is this machine. `lease_s` is
     how long a leader that died is waited for, `patience_s` how long a gang may be passed in the queue, `poll_s` how
-    often something that nobody announces is looked for. `processes` bounds how many tasks run at a time.
+    often something that nobody announces is looked for. `node_grace_s` is how long a node may not be well before its
+    tasks are lost. `processes` bounds how many tasks run at a time.
     """
 
     store: str
@@ -41,8 +46,9 @@ class Settings:
     lease_s: float = 10.0
     patience_s: float = 60.0
     grace_s: float = DEFAULT_GRACE_S
+    node_grace_s: float = 60.0
     log_bytes: int = DEFAULT_LOG
-    processes: int | None = None
+    processes: int = DEFAULT_PROCESSES
     files_limit: int = DEFAULT_FILES
     poll_s: float = 0.5
     max_reschedules: int = 3

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coterie.errors import NotFound, Reason, SpecErrors
 from coterie.frontends.config import Pool
+from coterie.gang.tree import Toleration
 from coterie.lifecycle import Enqueue, Observation, Placed, Refused, Release, Released, holdings
 from coterie.planning import words
 from coterie.service.catalog import Catalog
 from coterie.service.life import Life, Texts, levels_of, lost_levels, shape_in, without_wishes
+from coterie.service.nodes import Ailment, Ailments, next_end, outlasting, still, well
 from coterie.service.queue import Entry, Queue, Seated, Told, only_tasks, without_nodes
 from coterie.service.store import Placement
+from coterie.service.turns import since_of
 from coterie.service.world import Held, Key, World
 from coterie.topology.domains import Domains
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One backend."""
+    """One backend: its nodes with what is held on them and what is wrong with them, and who waits for them.
+
+    `told` is what is wrong for so long that tasks were lost for it.
+    """
 
     world: World
     queue: Queue
+    ill: Ailments
+    told: set[Ailment] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,59 +42,130 @@ class News:
     placed: tuple[Placement, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A task whose node has failed."""
+
+    workflow: str
+    task: str
+    attempt: int
+    why: str
+
+
 class Sites:
     """All backends, seen through the catalog of the moment."""
 
-    def __init__(self, catalog: Catalog, texts: Texts, patience: float) -> None:
+    def __init__(
+        self, catalog: Catalog, texts: Texts, patience: float, node_grace: float, now: float, most: int
+    ) -> None:
         self.catalog = catalog
+        self._most = most
         self._texts = texts
-        self._patience = patience
+        self._patience, self._node_grace = patience, node_grace
         self._sites: dict[str, Site] = {}
-        self.apply(catalog)
+        self.apply(catalog, now)
 
     @property
     def waiting(self) -> int:
         """How many gangs wait."""
         return sum(len(site.queue) for site in self._sites.values())
 
-    def apply(self, catalog: Catalog) -> set[tuple[str, str]]:
-        """Take in new pools and nodes; return pools with nodes that they have lost.
+    @property
+    def failing_at(self) -> float | None:
+        """When a node that is not well will have failed, if nothing changes."""
+        ends = (next_end(site.ill, self._node_grace, site.told) for site in self._sites.values())
+        return min((at for at in ends if at is not None), default=None)
+
+    def _running(self) -> tuple[int, int]:
+        return sum(site.world.tasks for site in self._sites.values()), self._most
+
+    def apply(self, catalog: Catalog, now: float) -> list[Failure]:
+        """Take in new pools and nodes; return the tasks whose nodes are gone.
 
         Every gang that waits has to be put into the queue again: its pool may be another one now.
         """
-        before = self.catalog
-        gone: set[tuple[str, str]] = set()
+        before, failures = self.catalog, list[Failure]()
         for name, snapshot in catalog.clusters.items():
             old = self._sites.get(name)
-            world = World(snapshot.cluster)
-            if old is not None and before.clusters.get(name) is snapshot:
-                world = old.world
-            elif old is not None:
+            if old is None:
+                world = World(snapshot.cluster)
+                self._sites[name] = Site(
+                    world, Queue(world, self._patience, self._running), still({}, snapshot.cluster, now)
+                )
+                continue
+            world = old.world
+            if before.clusters.get(name) is not snapshot:
+                world = World(snapshot.cluster)
                 for key, pool, held in old.world.placements():
                     world.restore(key, pool, held)
-                lost = set(old.world.cluster.names) - set(world.cluster.names)
-                users = [pool for pool, known in before.pools.items() if known.pool.backend == name]
-                gone |= {(pool, node) for pool in users for node in lost}
-            self._sites[name] = Site(world, Queue(world, self._patience))
+                    failures += [_gone(key, one) for one in held if one.node not in world.cluster.position]
+            ill = still(old.ill, snapshot.cluster, now)
+            self._sites[name] = Site(world, old.queue.onto(world), ill, old.told & ill.keys())
         self.catalog = catalog
-        return gone
+        return failures
 
-    def restore(self, life: Life, rows: Iterable[Placement]) -> None:
-        """Hold again what a workflow held before a restart."""
+    def restore(self, life: Life, rows: Iterable[Placement]) -> list[Failure]:
+        """Hold again what a workflow held before a restart; return the tasks whose nodes are gone since then."""
         known = {(row.group, row.task, row.attempt): row for row in rows}
-        found = list(holdings(life.state))
-        if not found or (site := self._site(life.pool)) is None:
-            return
-        for one in found:
-            if one.node:
-                row = known.get((one.group, one.task, one.attempt))
-                held = Held(one.task, one.node, shape_in(life.digest, one.task), tuple(row.gpus) if row else ())
-                site.world.restore((life.id, one.group, one.attempt), life.pool, [held])
+        failures: list[Failure] = []
+        for one in holdings(life.state):
+            if not one.node or (own := self._site(life.pool)) is None:
+                continue
+            key = (life.id, one.group, one.attempt)
+            row = known.get((one.group, one.task, one.attempt))
+            held = Held(one.task, one.node, shape_in(life.digest, one.task), tuple(row.gpus) if row else ())
+            home = next(
+                (site for site in (own, *self._sites.values()) if one.node in site.world.cluster.position), None
+            )
+            if home is None:
+                failures.append(_gone(key, held))
+            else:
+                home.world.restore(key, life.pool, [held])
+        return failures
+
+    def failed(self, lives: Mapping[str, Life], now: float) -> list[Failure]:
+        """Return the tasks on nodes that have not been well for too long, each once."""
+        failures: list[Failure] = []
+        for site in self._sites.values():
+            over = outlasting(site.ill, self._node_grace, site.told, now)
+            site.told.update(over)
+            for (workflow, group, attempt), _, held in list(site.world.placements()) if over else ():
+                for one in held:
+                    hit = [each for each in over if each.node == one.node]
+                    if hit and workflow in lives:
+                        tolerated = self._tolerations(lives[workflow], group, one.task)
+                        failures += [
+                            Failure(
+                                workflow,
+                                one.task,
+                                attempt,
+                                f"node {one.node} {each.words} for {self._node_grace:g} s",
+                            )
+                            for each in hit
+                            if each.hits(tolerated)
+                        ][:1]
+        return failures
+
+    def recovered(self, life: Life) -> list[str]:
+        """Return the nodes that failed under a workflow and are well again."""
+        site = self._site(life.pool)
+        if site is None:
+            return []
+        found: dict[str, None] = {}
+        for group in life.state.groups:
+            for node in group.excluded if not group.status.final else ():
+                tolerated = {self._tolerations(life, group.name, task.name) for task in group.tasks}
+                if all(well(node, site.world.cluster, site.ill, each) for each in tolerated):
+                    found[node] = None
+        return list(found)
 
     def enqueue(self, life: Life, asked: Enqueue) -> News | None:
         """Let a gang wait. One that is placed already is told so again; one that never can be is told why."""
         key = (life.id, asked.group, asked.attempt)
         site = self._site(life.pool)
+        for other in self._sites.values():
+            if other is not site:
+                other.queue.drop(key)  # its pool may have moved
         if site is None:
             message = f'pool "{life.pool}" has no nodes that this service knows'
             return News(life.id, Refused(asked.group, asked.attempt, Reason.SCHEDULER_REFUSED.value, message))
@@ -107,8 +186,8 @@ class Sites:
         anchors = dict(asked.anchors)
         gang = only_tasks(without_wishes(gang, pool.topology), {*asked.tasks, *anchors})
         group = life.state.groups[life.spec.order[asked.group]]
-        since = min((task.queued for task in group.tasks if task.queued is not None), default=life.submitted_at)
         gang = without_nodes(gang, asked.excluded)
+        since = since_of(group, life.submitted_at)
         site.queue.put(Entry(key, pool, gang, life.priority, since, life.number, anchors))
         return None
 
@@ -133,10 +212,10 @@ class Sites:
                     case Told():
                         yield News(workflow, Refused(group, attempt, *self._words(told, site.world)))
 
-    def held(self, key: Key, pool: str) -> Mapping[str, Held]:
+    def held(self, key: Key) -> Mapping[str, Held]:
         """Return what the tasks of a placement hold."""
-        site = self._site(pool)
-        return site.world.held(key) if site else {}
+        found = (site.world.held(key) for site in self._sites.values())
+        return next((held for held in found if held), {})
 
     def domains(self, pool: str, node: str) -> dict[str, str]:
         """Return the values of a node's levels, seen through a pool."""
@@ -157,9 +236,24 @@ class Sites:
         domains: Domains = world.capacity(pool).domains
         return refusal.reason.value, words.message(refusal, told.entry.gang, domains.topology, domains.cluster)
 
+    def _tolerations(self, life: Life, group: str, task: str) -> tuple[Toleration, ...]:
+        known = self.catalog.pools.get(life.pool)
+        if known is None:
+            return ()
+        try:
+            gang = self._texts.built(life.id, known.pool, levels_of(life.digest)).gang(group)
+        except (SpecErrors, NotFound):
+            return known.pool.tolerations  # it could not be placed here anew, but it may go on
+        return next(one.shape.tolerations for one in gang.all_tasks() if one.name == task)
+
     def _pool(self, name: str) -> Pool:
         return self.catalog.pools[name].pool
 
     def _site(self, pool: str) -> Site | None:
         known = self.catalog.pools.get(pool)
         return self._sites.get(known.pool.backend) if known else None
+
+
+def _gone(key: Key, held: Held) -> Failure:
+    workflow, _, attempt = key
+    return Failure(workflow, held.task, attempt, f"node {held.node} is gone")

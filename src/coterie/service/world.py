@@ -133,6 +133,11 @@ class World:
         position = domains.position.get(node)
         return {} if position is None else domains.values(position)
 
+    @property
+    def tasks(self) -> int:
+        """How many tasks hold anything."""
+        return sum(map(len, self._held.values()))
+
     def gpus(self, pool: str) -> int:
         """Return how many GPUs the tasks of a pool hold."""
         return self._gpus[pool]

@@ -65,18 +65,44 @@ def test_only_tasks_with_a_seat_are_ordered_and_keep_their_rank() -> None:
 
 
 def test_tokens_are_replaced_everywhere() -> None:
-    found = one(
+    fields = (
         'command: [run, "{{output}}"]',
         'args: ["{{input:0}}", "{{workflow_id}}"]',
         'environment: {HOST: "{{host:t}}", ID: "{{uuid}}"}',
         'files: [{path: /a, contents: "{{output}}/x"}]',
-        "inputs: [{url: s3://x}]",
+        "inputs: [{task: first}]",
     )
+    [found] = orders(plain(task("first"), "{name: t, image: i, " + ", ".join(fields) + "}"))
     assert found.command == ("run", "/coterie/output", "/coterie/input/0", "w-1")
     assert found.environment["HOST"] == "127.0.0.1"
     assert uuid.UUID(found.environment["ID"]).version == 5
     assert found.files == (("/a", "/coterie/output/x"),)
     assert found.inputs == {"/coterie/input/0": None}
+
+
+_NOT_BROUGHT = (
+    ("inputs: [{url: s3://x}]", "a URL, and nothing is downloaded from object storage"),
+    ('inputs: [{task: "other-1:t"}]', "a task of another workflow, whose output is not kept for it"),
+)
+
+
+@pytest.mark.parametrize(("inputs", "what"), _NOT_BROUGHT)
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        (('command: [cat, "{{input:0}}/x"]',), "command[1]"),
+        (("command: [cat]", 'args: ["{{input:0}}/x", "{{input:0}}/y"]'), "args[0]"),
+        (("command: [run]", 'environment: {DATA: "{{input:0}}"}'), "environment.DATA"),
+        (("command: [run]", 'files: [{path: /a, contents: "cat {{input:0}}"}]'), "files[0].contents"),
+    ],
+)
+def test_what_nobody_brings_is_not_read(inputs: str, what: str, fields: tuple[str, ...], where: str) -> None:
+    assert faults(*fields, inputs) == [f'task "t": {where} uses {{{{input:0}}}}, which is {what}']
+
+
+@pytest.mark.parametrize("inputs", [inputs for inputs, _ in _NOT_BROUGHT])
+def test_an_input_that_nobody_brings_and_nobody_reads_is_no_fault(inputs: str) -> None:
+    assert one("command: [run]", inputs, "outputs: [{url: s3://y}]").inputs == {"/coterie/input/0": None}
 
 
 def test_an_input_is_the_output_of_the_attempt_that_the_caller_names() -> None:
@@ -129,6 +155,15 @@ def test_all_that_is_wrong_is_told_at_once_and_where() -> None:
 def test_a_group_that_is_not_there_is_told_with_those_that_are() -> None:
     with pytest.raises(NotFound, match='no group "x"'):
         orders(PAIR, "x")
+
+
+def test_files_may_be_larger_than_an_object_of_kubernetes() -> None:
+    text = plain(task("t", "files: [{path: /tmp/large, localpath: large}]"))
+    large = bytes(3 << 20)
+
+    [order] = orders_for(read(text), "t-group", {"t": Seat("n1")}, Run("w-1", local={"large": large}))
+
+    assert order.files == (("/tmp/large", large.decode()),)  # noqa: S108 - a path of the task's
 
 
 def test_what_this_machine_does_differently_is_said_once() -> None:

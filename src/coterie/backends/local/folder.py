@@ -80,6 +80,9 @@ def _fill(draft: Path, order: Order, record: Record, around: Surroundings) -> No
     (draft / "order.json").write_text(json.dumps({"turn": record.turn, "together": together}))
     # What takes an attempt out of everybody's hands is there from the start: a link to it needs no room on the disk.
     (draft / WITHDRAWN).write_text(WITHDRAWN)
+    # So is the room for what its shim must write: an attempt that begins can also end, however full the disk is then.
+    for name in claims.ROOMS:
+        claims.write(claims.room(str(draft), name), b" " * claims.ROOM_SIZE)
 
 
 def _word(text: str) -> bytes:

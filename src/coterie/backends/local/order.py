@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from coterie.backends.kai.tokens import OUTPUT
+from coterie.backends.local.defaults import DEFAULT_GRACE_S, DEFAULT_LOG
+from coterie.backends.tokens import OUTPUT
 from coterie.errors import UsageError
 
 LEAST_LOG = 4096
-DEFAULT_LOG = 8 << 20
-DEFAULT_GRACE_S = 30.0
 
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 

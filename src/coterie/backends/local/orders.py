@@ -6,17 +6,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from coterie.backends.kai.files import contents_of
-from coterie.backends.kai.tokens import INPUT, Filling, Values, uuid_of
-from coterie.backends.local.order import DEFAULT_GRACE_S, DEFAULT_LOG, Key, Order, order_faults
-from coterie.errors import Fault, NotFound, Notice, SpecErrors
+from coterie.backends.files import contents_of
+from coterie.backends.local.defaults import DEFAULT_GRACE_S, DEFAULT_LOG
+from coterie.backends.local.order import Key, Order, order_faults
+from coterie.backends.tokens import INPUT, Filling, Values, uuid_of
+from coterie.errors import Fault, NotFound, Notice, SpecErrors, field_path
 from coterie.frontends.workflow.read import Workflow, located
-from coterie.frontends.workflow.rules import Member, Team
+from coterie.frontends.workflow.rules import Member, Team, elsewhere
 from coterie.frontends.workflow.values import suggestion
 
 # All tasks are on this machine, whatever nodes they stand for.
 HOST = "127.0.0.1"
 DEVICES = "CUDA_VISIBLE_DEVICES"
+NO_IMAGES = "image is ignored: commands run on this machine, not in containers"
 
 _OTHER = re.compile(r"[^A-Z0-9]+")
 
@@ -64,7 +66,7 @@ def orders_for(workflow: Workflow, group: str, seats: Mapping[str, Seat], run: R
         if seat := seats.get(member.name):
             filling = Filling(values, member)
             orders.append(_order(filling, team, rank, seat, run))
-            faults += filling.faults
+            faults += (*filling.faults, *_unread(filling))
             faults += [
                 Fault(f'task "{member.name}": {message}', path=(*member.path, *_written(where, member)), hint=hint)
                 for message, hint, where in order_faults(orders[-1])
@@ -107,6 +109,25 @@ def _order(filling: Filling, team: Team, rank: int, seat: Seat, run: Run) -> Ord
     )
 
 
+def _unread(filling: Filling) -> Iterator[Fault]:
+    """Yield where a task reads what nobody brings: its folder would be empty, and the result another one."""
+    for number, path in filling.inputs.items():
+        entry = filling.member.spec.inputs[number]
+        if entry.url is not None:
+            what = "a URL, and nothing is downloaded from object storage"
+        elif elsewhere(entry):
+            what = "a task of another workflow, whose output is not kept for it"
+        else:
+            continue
+        where = field_path(path[len(filling.member.path) :])
+        yield Fault(
+            f'task "{filling.member.name}": {where} uses {{{{input:{number}}}}}, which is {what}',
+            path=path,
+            hint="Mount a folder that has the data (volumeMounts: [/data:/data]) and read it there, "
+            "or name a task of an earlier group as input (inputs: [{task: NAME}]).",
+        )
+
+
 def identity(values: Values, team: Team, rank: int, seat: Seat) -> dict[str, str]:
     """Return the variables that tell a task who and where it is.
 
@@ -136,8 +157,7 @@ def notices_for(workflow: Workflow) -> tuple[Notice, ...]:
 
 def _notices(workflow: Workflow, members: Sequence[Member]) -> Iterator[Notice]:
     path = (*members[0].path, "image")
-    message = "image is ignored: commands run on this machine, not in containers"
-    yield Notice("FieldIgnored", message, workflow.place(path, key=True), path)
+    yield Notice("FieldIgnored", NO_IMAGES, workflow.place(path, key=True), path)
     for member in members:
         for number, entry in enumerate(member.spec.inputs):
             if entry.task is not None and entry.regex is not None:

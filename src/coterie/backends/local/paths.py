@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from coterie.backends.kai.tokens import OUTPUT
 from coterie.backends.local.order import Order
+from coterie.backends.tokens import OUTPUT
 
 # What a path may not touch, or it is the part of a longer one: /tmp/run.sh in /tmp/run.sh.old or in /my/tmp/run.sh.
 _BEFORE = r"(?<![\w./~})-])"

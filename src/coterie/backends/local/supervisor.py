@@ -9,6 +9,7 @@ shim itself is killed, or the machine goes down; then nothing of it is left runn
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import shlex
@@ -16,11 +17,12 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from coterie.backends.local import folder as folders
 from coterie.backends.local import processes
+from coterie.backends.local.defaults import DEFAULT_PROCESSES
 from coterie.backends.local.order import Absent, Key, Lost, Order, Status, order_faults
 from coterie.backends.local.roster import Attempt, Roster
 from coterie.backends.local.turns import Turns
@@ -35,7 +37,7 @@ _INHERITED = ("PATH", "HOME", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHEL
 class Limits:
     """How many commands run at a time, and which variables of this process they see (and those named `LC_…`)."""
 
-    processes: int = field(default_factory=lambda: max(8, 4 * (os.cpu_count() or 1)))
+    processes: int = DEFAULT_PROCESSES
     inherited: tuple[str, ...] = _INHERITED
 
 
@@ -58,7 +60,12 @@ class Supervisor:
             self._roster = Roster(self._root, folders.mark_of(self._root))
             self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
             self._roster.epoll.register(self._bell, select.EPOLLIN)
-            self._turn = self._read()
+            try:
+                self._turn = self._read()
+            except OSError:
+                # Whoever tries again and again must not run out of handles over it.
+                self.close()
+                raise
 
     def start(self, orders: Sequence[Order]) -> None:
         """Accept orders, which then start together or not at all. What was accepted before is left as it is.
@@ -289,5 +296,9 @@ class Supervisor:
         try:
             yield
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                # The folder is named at once, because the health of the service tells no hints.
+                full = f'cannot {action}: the disk is full, there is no room in the folder "{self._root}"'
+                raise Unavailable(full, "Make room on its disk; it is tried again until there is some.") from error
             hint = f'Look at the folder "{self._root}": it needs room, and must belong to the user who runs Coterie.'
             raise Unavailable(f"cannot {action}: {error.strerror or error}", hint) from error

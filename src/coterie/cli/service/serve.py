@@ -24,7 +24,7 @@ class Ask:
     host: str
     port: int
     names: tuple[str, ...]
-    processes: int | None
+    processes: int
 
 
 def run(ask: Ask) -> None:

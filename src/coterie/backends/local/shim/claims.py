@@ -7,6 +7,9 @@ import os
 import time
 
 EXIT_SIZE = 512
+# For what room is kept from the beginning, and how much: a block of the disk, whatever its size.
+ROOMS = ("claim", "pid", "exit")
+ROOM_SIZE = 128
 WITHDRAWN = "withdrawn"
 CHUNK = 1 << 16
 
@@ -38,7 +41,7 @@ def identity(pid: int) -> str:
 def claim(folder: str, holder: str) -> bool:
     """Take an attempt, which must be in nobody's hands; tell whether that worked. The content is there at once."""
     mine = f"{folder}/claim.{os.getpid()}"
-    write(mine, holder.encode())
+    write(mine, holder.encode(), room(folder, "claim"))
     try:
         os.link(mine, f"{folder}/claim")
     except FileExistsError:
@@ -48,18 +51,34 @@ def claim(folder: str, holder: str) -> bool:
     return True
 
 
-def write(path: str, data: bytes) -> None:
-    """Write a small file."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+def room(folder: str, name: str) -> str:
+    """Return the file of spaces that takes the room which one of the `ROOMS` will need."""
+    return f"{folder}/room.{name}"
+
+
+def write(path: str, data: bytes, into: str = "") -> None:
+    """Write a small file; where there is room kept for it, into that, and so also on a full disk."""
+    fresh = 0 if into and taken(into, path) else os.O_TRUNC
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | fresh, 0o644)
     try:
         write_all(handle, data)
     finally:
         os.close(handle)
 
 
+def taken(kept: str, path: str) -> bool:
+    """Give room that was kept to a file; tell whether it was still there. Only one can have it."""
+    try:
+        os.rename(kept, path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def write_exit(folder: str, code: int, why: str, note: str = "") -> None:
     """Say how an attempt ended, for good: after this even a power cut does not undo it."""
     line = f"{code} {time.time():.3f} {why}\n{note}\n".encode()[:EXIT_SIZE].ljust(EXIT_SIZE)
+    taken(room(folder, "exit"), f"{folder}/exit.new")
     handle = os.open(f"{folder}/exit.new", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         write_all(handle, line)

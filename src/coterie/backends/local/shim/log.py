@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import time
 
-from .claims import CHUNK, write_all
+from .claims import CHUNK
 
 
 class Log:
-    """A file that grows and never beyond its limit: the beginning, a note where it was cut, and the last of it."""
+    """A file that grows and never beyond its limit: the beginning, a note where it was cut, and the last of it.
+
+    What a full disk does not take must not stop the command. A little of it is kept until there is room again; of the
+    rest a note tells how much is missing. `trouble` says, after `close`, that the file does not hold all it should.
+    """
 
     def __init__(self, path: str, limit: int, *, stamps: bool) -> None:
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -19,6 +23,7 @@ class Log:
         self._tail = b""
         self._left_out = 0
         self._stamps, self._fresh = stamps, True
+        self._late, self._missing, self._why = b"", 0, ""
         self.trouble = ""
 
     def write(self, data: bytes) -> None:
@@ -44,15 +49,31 @@ class Log:
         if self._left_out:
             missing = self._left_out - len(self._tail)
             self._put(f"[coterie: {missing:,} bytes are left out here]\n".encode() + self._tail)
+        self._put(b"")
+        if self._why and (self._late or self._missing):
+            self.trouble = f"the log is incomplete: {self._why}"
         os.close(self._handle)
 
     def _put(self, data: bytes) -> None:
-        # A full disk must not stop the command, which may write nothing of worth here.
-        if not self.trouble:
-            try:
-                write_all(self._handle, data)
-            except OSError as error:
-                self.trouble = f"the log is incomplete: {error.strerror}"
+        self._late = self._left_of(self._late)
+        if self._missing and not self._late:
+            note = f"\n[coterie: {self._missing:,} bytes are missing here: {self._why}]\n".encode()
+            self._late, self._missing = self._left_of(note), 0
+        if self._missing:
+            self._missing += len(data)
+            return
+        self._late = self._late + data if self._late else self._left_of(data)
+        self._missing = max(0, len(self._late) - CHUNK)
+        self._late = self._late[:CHUNK]
+
+    def _left_of(self, data: bytes) -> bytes:
+        """Write as much as the disk takes; return the rest."""
+        try:
+            while data:
+                data = data[os.write(self._handle, data) :]
+        except OSError as error:
+            self._why = error.strerror or str(error)
+        return data
 
     def _stamped(self, data: bytes, *, begun: bool) -> bytes:
         now = time.time()

@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Callable
 
-from .claims import CHUNK, EXIT_SIZE, claim, identity, read, write, write_exit
+from .claims import CHUNK, EXIT_SIZE, claim, identity, read, room, write, write_exit
 from .ending import end_all, exit_code, reap, send, unstartable
 from .log import Log
 
@@ -83,7 +83,8 @@ class Watch:
             finally:
                 os._exit(126)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        write(f"{self._folder}/pid.new", f"{identity(pid)} {time.time():.3f}".encode())
+        now = f"{identity(pid)} {time.time():.3f}".encode()
+        write(f"{self._folder}/pid.new", now, room(self._folder, "pid"))
         os.rename(f"{self._folder}/pid.new", f"{self._folder}/pid")
         os.write(go, b"!")
         for handle in (ready, go, into):
@@ -191,7 +192,7 @@ def main(folder: str) -> int:
         watch = Watch(folder, Launch(read(f"{folder}/launch")), prctl)
         # The room for the last word is taken before the first: a disk that fills up meanwhile cannot silence it.
         reserved = f"{folder}/exit.{os.getpid()}"
-        write(reserved, b" " * EXIT_SIZE)
+        write(reserved, b" " * EXIT_SIZE, room(folder, "exit"))
         if claim(folder, f"shim {identity(os.getpid())}"):
             os.rename(reserved, f"{folder}/exit.new")
             watch.run()
