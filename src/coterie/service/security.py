@@ -1,4 +1,4 @@
-"""Who may do what: tokens, roles, and the addresses on which a service without tokens may listen.
+"""Who may do what: tokens and roles.
 
 A token is a long random text that is shown once; the store keeps its SHA-256, which is enough for a secret that nobody
 chose. Tokens are compared by looking the hash up, so the time it takes tells nothing about the text.
@@ -7,7 +7,6 @@ chose. Tokens are compared by looking the hash up, so the time it takes tells no
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import re
 import secrets
 from dataclasses import dataclass
@@ -96,22 +95,3 @@ def caller_of(store: Store, header: str | None, *, open_to_all: bool, now: float
     if token.expires_at is not None and token.expires_at <= now:
         raise Unauthorized("the token has expired", "Ask an admin for a new one.")
     return Caller(token.owner, Role(token.role))
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether an address is reached from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def check_address(host: str, *, tokens: bool) -> None:
-    """Raise `UsageError` for an address that strangers reach, while nobody has to show a token."""
-    if not tokens and not is_loopback(host):
-        raise UsageError(
-            f"listening on {host} would let anybody in: there are no tokens yet",
-            "Make one first: coterie token create NAME --role admin. Without tokens only 127.0.0.1 is allowed.",
-        )

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import os
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import TextIO, cast
 
 import structlog
 import uvicorn
 from stamina.instrumentation import set_on_retry_hooks
 
 from coterie.errors import Unavailable, UsageError
+from coterie.service.addresses import check_address, is_loopback
 from coterie.service.api.app import create_app
 from coterie.service.api.following import Followers
-from coterie.service.security import check_address, is_loopback
 from coterie.service.service import Service
 from coterie.service.settings import Settings
 
 # How long requests that are being answered may go on after a signal to end.
 GRACE_S = 5
 EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
+# How much of the log waits for room on a full disk.
+_MOST_WAITING = 1 << 16
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -42,12 +47,16 @@ def serve(
         check_address(host, tokens=bool(service.store.tokens()))
         with _bound(host, port) as bound:
             url = f"http://{_shown(host)}:{bound.getsockname()[1]}"
-            app = create_app(
-                service,
-                open_to_all=is_loopback(host),
-                hosts=served_names(host, names),
-                started=lambda: announce(url),
-            )
+            failed: list[OSError] = []
+
+            def started() -> None:
+                try:
+                    announce(url)
+                except OSError as error:
+                    failed.append(error)
+                    server.should_exit = True
+
+            app = create_app(service, open_to_all=is_loopback(host), hosts=served_names(host, names), started=started)
             config = uvicorn.Config(
                 app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_S
             )
@@ -55,8 +64,16 @@ def serve(
             with server.kept_from_signals():
                 service.start()
                 server.run(sockets=[bound])
+            if failed:
+                raise _unannounced(failed[0])
     finally:
         service.stop()
+
+
+def _unannounced(error: OSError) -> Unavailable:
+    where = f"{error.filename}: " if error.filename else ""
+    hint = "Make room on the disk of its folder, then start it again. Tasks go on meanwhile."
+    return Unavailable(f"{where}the service cannot say where it is: {error.strerror}", hint)
 
 
 def served_names(host: str, names: Collection[str]) -> frozenset[str] | None:
@@ -119,6 +136,32 @@ def _shown(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
+class _Heedless(io.TextIOBase):
+    """Standard error, which may be a file on a full disk: no request fails because it cannot be logged.
+
+    What is written is whole lines. The first ones that find no room wait for it, those behind them are left out.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+        self._lock = threading.Lock()
+        self._waiting = b""
+
+    def write(self, text: str) -> int:
+        """Write lines, after those that wait."""
+        try:
+            handle = self._stream.fileno()
+        except io.UnsupportedOperation:  # not a file at all, so no disk can be full
+            return self._stream.write(text)
+        with self._lock, suppress(OSError):
+            if len(self._waiting) < _MOST_WAITING:
+                self._waiting += text.encode("utf-8", "backslashreplace")
+            while self._waiting:
+                self._waiting = self._waiting[os.write(handle, self._waiting) :]
+        return len(text)
+
+
 def log_as_json() -> None:
     """Log to standard error, one JSON object for each line; no header or body of a request is ever among it."""
     shared: list[structlog.typing.Processor] = [
@@ -127,16 +170,17 @@ def log_as_json() -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
     ]
+    said = _Heedless(sys.stderr)
     structlog.configure(
         processors=[*shared, structlog.processors.JSONRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", said)),
     )
     # What libraries say: in the same form, and only when it matters.
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(said)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
+            foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder(allow=("what", "said", "after_s"))],
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.JSONRenderer(),
@@ -144,4 +188,5 @@ def log_as_json() -> None:
         )
     )
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.getLogger("coterie").setLevel(logging.INFO)
     set_on_retry_hooks(())  # its own words about a retry would go to standard output

@@ -49,7 +49,8 @@ class Database:
                 yield connection
             return
         if not self._turn.acquire(timeout=self.patience_s):
-            raise Unavailable(f"{self.name}: the database is busy", "Too much is being written. Try again.")
+            hint = "Too much is being written, or another program has locked it. Try again."
+            raise Unavailable(f"{self.name}: the database is busy", hint)
         try:
             self._look_at(self.path)
             with self._failing_in_words(), self.engine.connect() as connection:

@@ -11,7 +11,7 @@ from coterie.service.errors import Conflict
 from coterie.service.store.records import Json, PoolRecord
 from coterie.service.store.tables import pools, workflows
 
-_SHOWN = 3
+_SHOWN = 20
 
 
 def every(tx: Connection) -> tuple[PoolRecord, ...]:
@@ -54,7 +54,9 @@ def remove(tx: Connection, name: str, version: int | None) -> None:
     if users:
         more = f" and {len(users) - _SHOWN} more" if len(users) > _SHOWN else ""
         raise Conflict(
-            f'pool "{name}" is in use by {", ".join(users[:_SHOWN])}{more}', "Wait until they end, or cancel them."
+            f'pool "{name}" is in use by {", ".join(users[:_SHOWN])}{more}',
+            "Wait until they end, or cancel them.",
+            {"workflows": users},
         )
     tx.execute(delete(pools).where(pools.c.name == name))
 

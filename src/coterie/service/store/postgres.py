@@ -14,6 +14,8 @@ from coterie.service.store.columns import dumps, loads
 # Whoever writes holds this lock until the commit is done, so that what is counted (ids, events) is in order of commits.
 TURN = int.from_bytes(b"coterie")
 
+# The part of all patience after which a server that says nothing is looked for; the rest is for finding out.
+_QUIET = 0.4
 _RETRY = "It comes back by itself: try again in a few seconds."
 # By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html
 _WORDS = {
@@ -35,7 +37,10 @@ def engine(url: URL, patience_s: float) -> Engine:
     """Return connections that are tried before they are used, and that do not wait for ever."""
     if find_spec("psycopg") is None:
         raise UsageError("the Postgres driver is not installed", "Install it: pip install 'coterie[postgres]'")
+    from coterie.service.store.answering import Line  # noqa: PLC0415 - the driver is an optional package
+
     wait_ms = math.ceil(patience_s * 1000)
+    quiet_s = patience_s * _QUIET
     made = create_engine(
         url.set(drivername="postgresql+psycopg"),
         pool_size=8,
@@ -44,8 +49,13 @@ def engine(url: URL, patience_s: float) -> Engine:
         pool_pre_ping=True,
         json_serializer=dumps,
         json_deserializer=loads,
-        connect_args={"connect_timeout": math.ceil(patience_s), "tcp_user_timeout": wait_ms},
+        connect_args={"connect_timeout": math.ceil(patience_s - quiet_s), "tcp_user_timeout": wait_ms},
     )
+    line = Line(quiet_s)
+
+    @event.listens_for(made, "do_connect")
+    def connect(_dialect: object, _record: object, arguments: Any, parameters: Any) -> object:  # noqa: ANN401 - the driver's
+        return line.connect(*arguments, **parameters)
 
     @event.listens_for(made, "connect")
     def prepare(connection: Any, _: object) -> None:  # noqa: ANN401 - the driver is an optional package

@@ -115,11 +115,14 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Which workflows a list shows: those that meet all that is given. An empty label value asks for the key alone."""
+    """Which workflows a list shows: those that meet all that is given.
+
+    Of several statuses, pools or owners any will do. An empty label value asks for the key alone.
+    """
 
     statuses: Sequence[str] = ()
-    pool: str | None = None
-    owner: str | None = None
+    pools: Sequence[str] = ()
+    owners: Sequence[str] = ()
     name_prefix: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     submitted_after: float | None = None

@@ -91,6 +91,13 @@ def _create(path: Path) -> None:
         os.unlink(draft)  # noqa: PTH108 - beside its twin os.link
 
 
+def _is_full(file: str) -> bool:
+    try:
+        return not os.statvfs(Path(file).parent).f_bavail
+    except OSError:
+        return False
+
+
 def in_words(error: Any, name: str) -> CoterieError:  # noqa: ANN401 - the driver's error, whatever it is
     """Return what an error of the driver means."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -99,7 +106,8 @@ def in_words(error: Any, name: str) -> CoterieError:  # noqa: ANN401 - the drive
             f"{name}: the database is locked by another program",
             "Try again. If it lasts, look who has the file open: fuser -v FILE.",
         )
-    if code == sqlite3.SQLITE_FULL:
+    # Memory that is shared through a file in the same folder cannot grow either, which is no error of its own.
+    if code == sqlite3.SQLITE_FULL or (code in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN} and _is_full(name)):
         return Unavailable(f"{name}: the disk is full, nothing was written", "Make room, then try again.")
     if code == sqlite3.SQLITE_READONLY:
         return Unavailable(

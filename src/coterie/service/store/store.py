@@ -85,6 +85,11 @@ class Store:
         with self._database.writing() as tx:
             return workflows.submit(tx, new)
 
+    def repeats(self, new: NewWorkflow) -> bool:
+        """Tell whether `submit` would find this workflow instead of storing it."""
+        with self._database.reading() as tx:
+            return workflows.repeats(tx, new)
+
     def workflow(self, ident: str) -> Workflow:
         """Return a workflow with its rules and its state."""
         with self._database.reading() as tx:

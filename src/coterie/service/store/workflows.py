@@ -68,6 +68,11 @@ def submit(tx: Connection, new: NewWorkflow) -> tuple[Workflow, bool]:
     return whole(tx, ident), True
 
 
+def repeats(tx: Connection, new: NewWorkflow) -> bool:
+    """Tell whether a workflow would be found by its owner's key instead of being stored."""
+    return new.client_key is not None and _by_key(tx, new.owner, new.client_key, new.fingerprint) is not None
+
+
 def whole(tx: Connection, ident: str) -> Workflow:
     """Return a workflow with its rules and its state."""
     return Workflow(*_found(tx, _WHOLE, ident))
@@ -167,12 +172,13 @@ def _unknown(ident: str) -> NotFound:
 
 
 def _matching(wanted: Select[Any], query: Query) -> Select[Any]:
-    if query.statuses:
-        wanted = wanted.where(workflows.c.status.in_(query.statuses))
-    if query.pool is not None:
-        wanted = wanted.where(workflows.c.pool == query.pool)
-    if query.owner is not None:
-        wanted = wanted.where(workflows.c.owner == query.owner)
+    for column, chosen in (
+        (workflows.c.status, query.statuses),
+        (workflows.c.pool, query.pools),
+        (workflows.c.owner, query.owners),
+    ):
+        if chosen:
+            wanted = wanted.where(column == chosen[0] if len(chosen) == 1 else column.in_(chosen))
     if prefix := query.name_prefix:
         # Not LIKE: databases disagree on whether it tells upper from lower case.
         wanted = wanted.where(func.substr(workflows.c.name, 1, len(prefix), type_=Words) == prefix)
