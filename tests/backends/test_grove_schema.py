@@ -20,6 +20,7 @@ import yaml
 
 from coterie.backends.grove.render import render_grove
 from coterie.frontends.kubernetes import resource_of
+from coterie.frontends.podfields import BELOW, POD
 from tests.frontends.dynamo_objects import Change, Data, changed
 from tests.frontends.test_graph_lower import VARIANTS, lowered
 
@@ -89,6 +90,20 @@ def test_the_schema_notices_unknown_fields_and_wrong_values() -> None:
     manifest["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["schedulrName"] = "x"
     manifest["spec"]["replicas"] = "1"
     assert len(problems("podcliquesets", manifest)) == 3
+
+
+def test_every_field_of_a_pod_spec_in_groves_schema_is_known() -> None:
+    schema: Any = validator("podcliquesets").schema
+    for step in ("spec", "template", "cliques", "spec", "podSpec"):
+        schema = schema["properties"][step]
+        schema = schema.get("items", schema)
+    known: Mapping[tuple[str, ...], frozenset[str]] = {(): POD, **{steps: names for steps, _, names in BELOW}}
+
+    for steps, names in known.items():
+        found: Any = schema
+        for step in steps:
+            found = found["items"] if step == "*" else found["properties"][step]
+        assert found["properties"].keys() - names == set(), steps
 
 
 def test_a_binding_made_of_an_older_topology_keeps_groves_schema() -> None:

@@ -48,6 +48,7 @@ def test_a_good_configuration_is_read_whole() -> None:
         gpus=GpuQuota(64, 128, 2),
         max_exec_timeout=86400,
         max_queue_timeout=3600,
+        namespace="coterie",
     )
     assert config.pools["other"].topology_name == "h100"
     assert config.pools["other"].topology == Topology()

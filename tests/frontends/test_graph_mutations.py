@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,6 +16,7 @@ from coterie.frontends.grove.podcliqueset import rules
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.kubernetes import read_resources, resource_of
 from tests.frontends.dynamo_objects import TOPOLOGIES, Data, alpha, beta, changed, pod, put, read
+from tests.frontends.mutating import junk, mutated
 
 PIECE = {"apiVersion": "grove.io/v1alpha1", "value": {"topologyConstraint": {"pack": {"preferred": "rack"}}}}
 VALID = [
@@ -38,14 +37,7 @@ VALID = [
     ),
 ]
 
-junk: st.SearchStrategy[Any] = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.text(max_size=8),
-    st.sampled_from(["main", "rack", "t", "9" * 40, 10**400, -1, "1Gi", [], {}, [None], {"": None}, [{}], [[]]]),
-)
+VALUES = junk("main", "rack", "t", [{}], [[]])
 FIELDS = [
     "name",
     "spec",
@@ -57,36 +49,6 @@ FIELDS = [
     "value",
     "x",
 ]
-
-
-def places(data: Any) -> list[tuple[Any, Any]]:
-    found: list[tuple[Any, Any]] = []
-    front = [data]
-    while front:
-        holder = front.pop()
-        keys = list(holder) if isinstance(holder, dict) else range(len(holder)) if isinstance(holder, list) else ()
-        found.extend((holder, key) for key in keys)
-        front.extend(holder[key] for key in keys)
-    return found
-
-
-def mutated(data: st.DataObject) -> Data:
-    document = copy.deepcopy(data.draw(st.sampled_from(VALID)))
-    for _ in range(data.draw(st.integers(1, 3))):
-        spots = places(document)
-        if not spots:
-            break
-        holder, key = data.draw(st.sampled_from(spots))
-        match data.draw(st.sampled_from(["replace", "remove", "rename", "copy"])):
-            case "replace":
-                holder[key] = copy.deepcopy(data.draw(junk))
-            case "remove":
-                del holder[key]
-            case "rename" if isinstance(holder, dict):
-                holder[data.draw(st.sampled_from(FIELDS))] = holder.pop(key)
-            case "copy" if isinstance(holder, list):
-                holder.append(copy.deepcopy(holder[key]))
-    return document
 
 
 def judged(document: Data) -> list[Fault]:
@@ -124,7 +86,8 @@ def judged_by_grove(lowered: Lowered) -> list[Fault]:
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_mutated_graph_is_lowered_or_refused(data: st.DataObject) -> None:
-    assert all(fault.place is not None and fault.message for fault in judged(mutated(data)))
+    document = mutated(data, data.draw(st.sampled_from(VALID)), FIELDS, VALUES)
+    assert all(fault.place is not None and fault.message for fault in judged(document))
 
 
 names = st.from_regex(r"[A-Za-z0-9]([-A-Za-z0-9]{0,40}[A-Za-z0-9])?", fullmatch=True)

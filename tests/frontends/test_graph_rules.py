@@ -371,7 +371,7 @@ def test_the_version_of_an_image_is_asked_for_when_it_changes() -> None:
 def test_unknown_topologies_are_said_and_skip_what_needs_them() -> None:
     data = changed(beta(), put(f"{TC}.clusterTopologyName", "nobody-knows"), put(f"{TC}.packDomain", "host"))
     assert created(data, None) == []
-    assert [notice.code for notice in warnings(read(data), None)] == ["TopologiesUnknown"]
+    assert [notice.code for notice in warnings(read(data), None)] == ["TopologyNotChecked"]
     assert warnings(read(changed(beta(), *FREE)), None) == []
 
 
@@ -384,7 +384,7 @@ def test_all_fields_without_effect_are_in_one_warning() -> None:
         put("spec.services.Frontend.scalingAdapter", {"enabled": True}),
         put("spec.services.Frontend.ingress", {"enabled": False}),
     )
-    [notice] = [each for each in warnings(read(data), TOPOLOGIES) if each.code == "FieldsIgnored"]
+    [notice] = [each for each in warnings(read(data), TOPOLOGIES) if each.code == "FieldIgnored"]
     assert "pvcs, scalingAdapter, autoscaling;" in notice.message
     assert notice.path == ("spec", "pvcs")
 

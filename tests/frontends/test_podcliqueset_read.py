@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import time
 from typing import Any
@@ -31,7 +30,7 @@ from tests.frontends.grove_objects import (
     shown,
     standard,
 )
-from tests.frontends.test_workflow_mutations import junk, places
+from tests.frontends.mutating import junk, mutated
 
 CLIQUE = "spec.template.cliques[0]"
 
@@ -324,24 +323,14 @@ def test_a_set_with_every_field_is_read() -> None:
     judged(read(rich()), read(standard()))
 
 
+VALUES = junk("a", "shard", "rack", "zone", "AllReplicas", "0-300")
+FIELDS = ["name", "replicas", "pack", "filter", "x"]
+
+
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_mutated_set_is_judged_or_refused(data: st.DataObject) -> None:
-    manifest = copy.deepcopy(rich())
-    for _ in range(data.draw(st.integers(1, 3))):
-        spots = places(manifest)
-        if not spots:
-            break
-        holder, key = data.draw(st.sampled_from(spots))
-        match data.draw(st.sampled_from(["replace", "remove", "rename", "copy"])):
-            case "replace":
-                holder[key] = copy.deepcopy(data.draw(junk))
-            case "remove":
-                del holder[key]
-            case "rename" if isinstance(holder, dict):
-                holder[data.draw(st.sampled_from(["name", "replicas", "pack", "filter", "x"]))] = holder.pop(key)
-            case "copy" if isinstance(holder, list):
-                holder.append(copy.deepcopy(holder[key]))
+    manifest = mutated(data, rich(), FIELDS, VALUES)
     sets, faults = understood(manifest)
     assert all(fault.place and fault.message for fault in faults)
     for pcs in sets:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from typing import Any
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from coterie.frontends.config import read_config
 from coterie.frontends.workflow.lower import lower
 from coterie.frontends.workflow.read import read_workflow
+from tests.frontends.mutating import junk, mutated
 from tests.frontends.test_config import GOOD
 from tests.frontends.workflows import POOL, refusal
 
@@ -40,53 +40,16 @@ VALID: dict[str, Any] = {
     "resources": {"r": {"topology": [{"key": "rack", "group": "g", "requirementType": "preferred"}]}},
 }
 
-junk: st.SearchStrategy[Any] = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.text(max_size=8),
-    st.sampled_from(
-        ["a", "default", "rack", "../x", "0-300", "9" * 40, 10**400, -1, "1Gi", [], {}, [None], {"": None}]
-    ),
-    st.recursive(
-        st.integers(), lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner)
-    ),
+VALUES = junk("a", "default", "rack", "../x", "0-300") | st.recursive(
+    st.integers(), lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner)
 )
-
-
-def places(data: Any) -> list[tuple[Any, Any]]:
-    """Return every container of a document with each of its keys or indices."""
-    found: list[tuple[Any, Any]] = []
-    front = [data]
-    while front:
-        holder = front.pop()
-        keys = list(holder) if isinstance(holder, dict) else range(len(holder)) if isinstance(holder, list) else ()
-        found.extend((holder, key) for key in keys)
-        front.extend(holder[key] for key in keys)
-    return found
+FIELDS = ["name", "task", "url", "groups", "tasks", "x", "lead"]
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_mutated_workflow_is_lowered_or_refused(data: st.DataObject) -> None:
-    document = copy.deepcopy(VALID)
-    for _ in range(data.draw(st.integers(1, 3))):
-        spots = places(document)
-        if not spots:
-            break
-        holder, key = data.draw(st.sampled_from(spots))
-        match data.draw(st.sampled_from(["replace", "remove", "rename", "copy"])):
-            case "replace":
-                holder[key] = copy.deepcopy(data.draw(junk))
-            case "remove":
-                del holder[key]
-            case "rename" if isinstance(holder, dict):
-                holder[data.draw(st.sampled_from(["name", "task", "url", "groups", "tasks", "x", "lead"]))] = (
-                    holder.pop(key)
-                )
-            case "copy" if isinstance(holder, list):
-                holder.append(copy.deepcopy(holder[key]))
+    document = mutated(data, VALID, FIELDS, VALUES)
     faults = refusal(lambda: lower(read_workflow(json.dumps(document, indent=1).encode(), "w.yaml"), POOL))
     assert all(fault.place is not None and fault.message for fault in faults)
 

@@ -107,7 +107,7 @@ def placed(where: Mapping[str, str]) -> list[Json]:
         # Whatever its rack is called, a node of another zone is in another one.
         ("rack", True, {"t0": "n1", "t1": "n5"}, Outcome.VIOLATED, "a/r1: t0 on n1; b/(no label): t1 on n5"),
         ("rack", False, {"t0": "n1", "t1": "n5"}, Outcome.MISSED, "2 racks instead of 1"),
-        ("rack", True, {"t0": "n1", "t1": "gone"}, Outcome.UNOBSERVABLE, "node gone is not in the snapshot"),
+        ("rack", True, {"t0": "n1", "t1": "gone"}, Outcome.UNOBSERVABLE, "node gone is not in the cluster"),
         ("rack", True, {"t0": "", "t1": ""}, Outcome.UNOBSERVABLE, "none of its tasks runs"),
         ("rack", True, {}, Outcome.UNOBSERVABLE, "none of its tasks runs"),
         ("rack", False, {"t0": "n6", "t1": "n6"}, Outcome.UNOBSERVABLE, f"node n6 has no label {ZONE}"),

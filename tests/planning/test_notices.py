@@ -20,7 +20,7 @@ PARTLY_LABELLED = """
 def notices(drawing_text: str, gang: str, scheduler: str = "local") -> list[Notice]:
     drawing = drawn(drawing_text)
     asked = workload(drawing, gang, where=pool(drawing, scheduler=scheduler))
-    return list(notices_for(asked, drawing.domains(), asked.gangs, 0))
+    return list(notices_for(asked, drawing.domains(), asked.gangs))
 
 
 def codes(drawing_text: str, gang: str, scheduler: str = "local") -> list[str]:

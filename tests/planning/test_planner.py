@@ -8,6 +8,7 @@ from coterie.errors import Reason
 from coterie.placement.refusal import Verdict
 from coterie.placement.whatif import Keep, Prefer, Release, Uncordon
 from coterie.planning.plan import Plan, Planner
+from coterie.topology.cluster import GPU, Member, Pod
 from tests.placement.twin import verify
 from tests.planning.building import cluster, drawn, nodes, planned, pool, running, workload
 
@@ -245,6 +246,20 @@ def test_pods_that_are_not_surviving_tasks_only_hold_capacity(who: str) -> None:
     (plan,) = planned(drawing, asked)
 
     assert nodes(plan, "g") == ["r1-2", "r1-3"]
+
+
+def test_tasks_that_run_in_several_namespaces_are_told_of_and_only_hold_capacity() -> None:
+    drawing = drawn(ONE_RACK)
+    asked = workload(drawing, "g: 1 x 8gpu")
+    member = Member("wf", "g", "g-0")
+    places = {"a": "r1-1", "b": "r1-2"}
+    drawing.pods += [Pod(f"{space}/p", node, {GPU: 8}, member=member) for space, node in places.items()]
+
+    (plan,) = planned(drawing, asked)
+
+    assert nodes(plan, "g") == ["r1-3"]
+    assert [notice.code for notice in plan.notices] == ["NamespaceUnknown"]
+    assert "(a, b)" in plan.notices[0].message
 
 
 def test_survivors_take_nothing_twice() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -12,8 +14,8 @@ from hypothesis import strategies as st
 
 from coterie.errors import Reason
 from coterie.frontends.config import Pool
-from coterie.placement.refusal import Decision, Nearest, Refusal, Verdict
-from coterie.placement.whatif import Release
+from coterie.placement.refusal import Decision, Nearest, Refusal, Verdict, WayOut
+from coterie.placement.whatif import Change, Coarsen, Prefer, Release
 from coterie.planning.plan import Planner
 from coterie.planning.report import plan_json
 from coterie.planning.workload import Workload
@@ -59,6 +61,18 @@ def contradictions(refusal: Refusal) -> list[str]:
     return found
 
 
+def unoffered(refusal: Refusal, case: Case) -> Iterator[WayOut]:
+    """Yield what asks less of one required level and places the gang now, and is no way out of the refusal."""
+    required = {group.level for group in case.gang.walk() if group.required}
+    names = case.topology.names
+    changes: list[Change] = [Prefer(name) for name in names if name in required]
+    changes += [Coarsen(name, coarser) for coarser, name in pairwise(names) if name in required]
+    for change in changes:
+        way = WayOut(change, now=True)
+        if way not in refusal.ways_out and not failings(way, case):
+            yield way
+
+
 def mismatches(decision: Decision, said: dict[str, Any]) -> list[str]:
     """Return where the JSON of a plan differs from the decision, or contradicts itself."""
     (group,) = said["groups"]
@@ -81,6 +95,7 @@ def faults(world: World) -> list[str]:
         found.append("said differently the second time")
     if decision.refusal:
         found += contradictions(decision.refusal)
+        found += [f"{way} is not offered" for way in unoffered(decision.refusal, case)]
         for way in decision.refusal.ways_out:
             found += failings(way, case)
             if world.anchors and way.change == Release("gang"):

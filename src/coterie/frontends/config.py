@@ -66,6 +66,7 @@ class Pool:
     gpus: GpuQuota = GpuQuota()
     max_exec_timeout: int | None = None
     max_queue_timeout: int | None = None
+    namespace: str = ""  # that of its backend, empty where it names none
 
     @staticmethod
     def for_levels(topology: Topology, name: str = "default", scheduler: str = "local") -> Pool:
@@ -242,6 +243,7 @@ def _pool(name: str, model: PoolModel, backends: Mapping[str, Backend]) -> Pool:
         gpus=GpuQuota(quota.guarantee, quota.limit, quota.weight),
         max_exec_timeout=model.max_exec_timeout,
         max_queue_timeout=model.max_queue_timeout,
+        namespace=backend.namespace or "",
     )
 
 

@@ -30,6 +30,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "PodCliqueSet": ("grove.io/v1alpha1",),
     "DynamoGraphDeployment": ("nvidia.com/v1alpha1", "nvidia.com/v1beta1"),
 }
+# Where objects are that name no namespace.
+DEFAULT_NAMESPACE = "default"
 # Real kinds with names like those above: leaving them out is right, and no spelling mistake.
 _COUSINS = frozenset(
     {"PodClique", "PodCliqueScalingGroup", "PodGang", "Topology", "ClusterPolicy"}
@@ -59,7 +61,10 @@ class Part(Document):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One Kubernetes object. `namespace` is empty where none is written; `document` locates paths in the object."""
+    """One Kubernetes object. `namespace` is empty where none is written; `document` locates paths in the object.
+
+    `added` are the fields of an object made of another one that have nothing behind them there.
+    """
 
     api_version: str
     kind: str
@@ -67,6 +72,7 @@ class Resource:
     namespace: str
     data: Mapping[str, Any]
     document: Document
+    added: frozenset[Path] = frozenset()
 
     def __str__(self) -> str:
         return f'{self.kind} "{self.name}"'
@@ -102,6 +108,11 @@ class KubernetesObject(Spec):
     kind: str
     metadata: Any = None
     status: Any = None
+
+
+def is_subdomain(name: str) -> bool:
+    """Tell whether something can be the name of an object: labels of DNS with dots between, 253 characters at most."""
+    return len(name) <= 253 and _NAME.fullmatch(name) is not None
 
 
 def is_kubernetes(data: bytes) -> bool:
@@ -292,7 +303,7 @@ def _check_names(metadata: object, kind: str, wrong: Callable[[FieldError, Path,
                 wrong(FieldError.REQUIRED, path, f"the {kind} has no name", hint)
         elif not isinstance(value, str):
             wrong(FieldError.INVALID, path, f"metadata.{key} must be text, not {said(value)}", "Put it in quotes.")
-        elif len(value) > limit or not _NAME.fullmatch(value) or (key == "namespace" and "." in value):
+        elif len(value) > limit or not is_subdomain(value) or (key == "namespace" and "." in value):
             dots = ' and "."' if key == "name" else ""
             hint = (
                 f'At most {limit} lower-case letters, digits, "-"{dots}, beginning and ending with a letter or digit.'

@@ -14,13 +14,12 @@ from coterie.placement.refusal import Holder, WayOut
 from coterie.placement.whatif import (
     AllowExcluded,
     Change,
-    Coarsen,
     Keep,
-    Prefer,
     Release,
     Uncordon,
     changed_capacity,
     changed_gang,
+    relaxations,
 )
 
 TRIED_PER_KIND = 6
@@ -40,16 +39,20 @@ class Remedies:
     def find(
         self, path: Path, level: str | None, near: Sequence[tuple[str, ...]], held: Sequence[Holder]
     ) -> tuple[WayOut, ...]:
-        """Return ways out, the least intrusive kind first, a few of each."""
+        """Return ways out, the least intrusive kind first: a few of each, but of the levels all that work."""
         kinds: list[Iterator[Change]] = [
             iter([AllowExcluded()] if any(task.shape.excluded for task in self.gang.all_tasks()) else []),
             self._uncordon(level, near),
             (Release(owner) for owner in dict.fromkeys(holder.owner for holder in held)),
-            self._relax(level),
         ]
         found: list[WayOut] = []
         for changes in kinds:
             found.extend(self._working(changes))
+        if level is not None:  # otherwise there is no room even without any constraint
+            # The level at which no domain is found need not be the one to blame: a rack with room may be in the wrong
+            # spine. So all are asked about.
+            relaxed = map(self._try, relaxations(self.gang, self.now.domains.topology))
+            found.extend(sorted((way for way in relaxed if way), key=lambda way: not way.now))
         fewer = self._fewer(path)
         return (*found, fewer) if fewer else tuple(found)
 
@@ -98,14 +101,6 @@ class Remedies:
         tier = self.now.domains.tiers[self.now.domains.topology.index(level)]
         number = int(tier.of[position])
         return tier.values[number] if number >= 0 else ()
-
-    def _relax(self, level: str | None) -> Iterator[Change]:
-        if level is None:
-            return
-        yield Prefer(level)
-        names = self.now.domains.topology.names
-        if names.index(level):
-            yield Coarsen(level, names[names.index(level) - 1])
 
     def _fewer(self, path: Path) -> WayOut | None:
         """Return the largest number of tasks, of one group or of the gang, with which it is placed."""

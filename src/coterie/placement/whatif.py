@@ -6,6 +6,7 @@ out can be checked by whoever reads it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from coterie.gang import edits
@@ -58,6 +59,18 @@ class Uncordon:
 
 
 Change = Prefer | Coarsen | Keep | AllowExcluded | Release | Uncordon
+
+
+def relaxations(gang: Gang, topology: Topology) -> Iterator[Prefer | Coarsen]:
+    """Yield what asks less of one required level, the coarsest first: what is asked of finer ones is worth more."""
+    required = {group.level for group in gang.walk() if group.required}
+    coarser = None
+    for level in topology.names:
+        if level in required:
+            yield Prefer(level)
+            if coarser is not None:
+                yield Coarsen(level, coarser)
+        coarser = level
 
 
 def changed_gang(change: Change, gang: Gang, topology: Topology) -> Gang | None:

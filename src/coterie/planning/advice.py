@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from coterie.backends.kai.running import Sight
 from coterie.backends.kai.traps import cluster_notices
 from coterie.errors import Notice
 from coterie.gang.tree import Gang
@@ -25,12 +26,20 @@ _COARSE_LABELS = (("zone", "topology.kubernetes.io/zone"), ("region", "topology.
 _FINE_GRAINED = 4
 
 
-def notices_for(workload: Workload, domains: Domains, placed: Sequence[Gang], survivors: int) -> Iterator[Notice]:
-    """Yield what the reader of a plan should know, in a fixed order; `placed` are the gangs that found their place."""
-    levels = {group.level for gang in workload.gangs for group in gang.walk()}
+def running_notices(workload: Workload, survivors: int, sight: Sight) -> Iterator[Notice]:
+    """Yield what the reader of a plan should know about tasks that run already."""
     if survivors:
         who = "1 task runs already and stays" if survivors == 1 else f"{survivors} tasks run already and stay"
         yield Notice("AlreadyRunning", f"{who} in place; --fresh plans {workload.name} as a new submission")
+    if sight.unsure:
+        spaces = ", ".join(sight.unsure)
+        message = f"tasks of {workload.name} run in several namespaces ({spaces}), and nothing says which one is meant"
+        yield Notice("NamespaceUnknown", f"{message}: planned as a new submission")
+
+
+def notices_for(workload: Workload, domains: Domains, placed: Sequence[Gang]) -> Iterator[Notice]:
+    """Yield what the reader of a plan should know, in a fixed order; `placed` are the gangs that found their place."""
+    levels = {group.level for gang in workload.gangs for group in gang.walk()}
     concerned = _concerned(workload, domains)
     if levels:
         for finding in check(part_of(domains.cluster, concerned), domains.topology):
@@ -65,7 +74,8 @@ def _merged(domains: Domains) -> Iterator[Notice]:
                 yield Notice(
                     "DomainsMerged",
                     f"{level.name} {values[0]} has nodes in several {name}s, and counts as one {level.name}; "
-                    f"to tell them apart, list the {name} first: --levels {name}={label},{level.name}={level.label}",
+                    f"to tell them apart, list the {name} first, in topology_keys or with "
+                    f"--levels {name}={label},{level.name}={level.label}",
                 )
                 return
 

@@ -110,7 +110,7 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spot:
+class Spot:
     """Where a task is, as far as labels tell; `lacks` says why they do not tell more."""
 
     task: str
@@ -120,6 +120,7 @@ class _Spot:
 
     @property
     def shown(self) -> Domain:
+        """The domain, with None for the first value that is not known."""
         return (*self.domain, None) if self.lacks else self.domain
 
 
@@ -173,59 +174,65 @@ def _judged(
 ) -> Finding:
     """Judge a constraint; one that is shared with the gang it follows has the tasks of both."""
     spots = _spots(one, gang, one.labels, cluster)
-    if not spots:
-        return Finding(one.path, one.required, Outcome.UNOBSERVABLE, why="none of its tasks runs")
-    if shared is not None and leader is not None:
+    if spots and shared is not None and leader is not None:
         spots = [*_spots(shared, leader, one.labels, cluster), *spots]
+    return judged(one.path, spots, required=one.required, doubt=one.doubt)
+
+
+def judged(path: Path, spots: Sequence[Spot], *, required: bool, doubt: str = "") -> Finding:
+    """Judge a constraint by where its tasks are; `doubt` is why that may not be all there is to know."""
+    if not spots:
+        return Finding(path, required, Outcome.UNOBSERVABLE, why="none of its tasks runs")
     domains = _distinct(spots)
-    found = Finding(one.path, one.required, Outcome.HELD, domains)
-    if _apart(spots) and one.required:
-        why = "; ".join(filter(None, (_whereabouts(spots), one.doubt)))
+    found = Finding(path, required, Outcome.HELD, domains)
+    if _apart(spots) and required:
+        why = "; ".join(filter(None, (_whereabouts(spots), doubt)))
         return replace(found, outcome=Outcome.VIOLATED, why=why)
     if _apart(spots):
         return replace(found, outcome=Outcome.MISSED, why=f"{words.count(len(domains), found.level)} instead of 1")
     lacking = list(dict.fromkeys(spot.lacks for spot in spots if spot.lacks))
-    if lacking or one.doubt:
+    if lacking or doubt:
         more = [f"and {len(lacking) - _SHOWN} more like it"] if len(lacking) > _SHOWN else []
-        why = "; ".join(filter(None, (one.doubt, *lacking[:_SHOWN], *more)))
+        why = "; ".join(filter(None, (doubt, *lacking[:_SHOWN], *more)))
         return replace(found, outcome=Outcome.UNOBSERVABLE, why=why)
     return found
 
 
-def _spots(one: Constraint, gang: AskedGang, labels: Sequence[str], cluster: Cluster) -> list[_Spot]:
+def _spots(one: Constraint, gang: AskedGang, labels: Sequence[str], cluster: Cluster) -> list[Spot]:
     pods = ((task, gang.tasks[task]) for task in one.tasks)
-    return [_spot(task, pod.node, labels, cluster) for task, pod in pods if pod and is_placed(pod)]
+    return [spot_of(task, pod.node, labels, cluster) for task, pod in pods if pod and is_placed(pod)]
 
 
-def _spot(task: str, node: str, labels: Sequence[str], cluster: Cluster) -> _Spot:
+def spot_of(task: str, node: str, labels: Sequence[str], cluster: Cluster) -> Spot:
+    """Return where a task on a node is, by the labels of the levels down to the one that matters."""
     index = cluster.position.get(node)
     if index is None:
-        return _Spot(task, node, (), f"node {node} is not in the snapshot")
+        return Spot(task, node, (), f"node {node} is not in the cluster")
     values: list[str] = []
     for label in labels:
         value = cluster.label(index, label)
         if value is None or is_null(label, value):
-            return _Spot(task, node, tuple(values), f"node {node} has no label {label}")
+            return Spot(task, node, tuple(values), f"node {node} has no label {label}")
         values.append(value)
-    return _Spot(task, node, tuple(values))
+    return Spot(task, node, tuple(values))
 
 
-def _apart(spots: Iterable[_Spot]) -> bool:
+def _apart(spots: Iterable[Spot]) -> bool:
     """Tell whether some tasks are certainly in different domains: not all are where the best known one is."""
     domains = {spot.domain for spot in spots}
     longest = max(domains, key=len)
     return any(longest[: len(domain)] != domain for domain in domains)
 
 
-def _distinct(spots: Iterable[_Spot]) -> tuple[Domain, ...]:
+def _distinct(spots: Iterable[Spot]) -> tuple[Domain, ...]:
     """Return the domains in use, those that are known to the end first."""
     found = dict.fromkeys(spot.shown for spot in spots)
     return tuple(sorted(found, key=lambda domain: None in domain))
 
 
-def _whereabouts(spots: Sequence[_Spot]) -> str:
+def _whereabouts(spots: Sequence[Spot]) -> str:
     """Say which tasks are where, the domains with most of them first."""
-    there: dict[Domain, list[_Spot]] = {}
+    there: dict[Domain, list[Spot]] = {}
     for spot in spots:
         there.setdefault(spot.shown, []).append(spot)
     ordered = sorted(there.items(), key=lambda entry: -len(entry[1]))
@@ -242,5 +249,5 @@ def _seats(gang: AskedGang, cluster: Cluster) -> Iterator[Seat]:
     labels = [level.label for level in gang.levels.levels]
     for task, pod in gang.tasks.items():
         node = pod.node if pod and is_placed(pod) else ""
-        values = _spot(task, node, labels, cluster).domain if node else ()
+        values = spot_of(task, node, labels, cluster).domain if node else ()
         yield Seat(task, pod.name if pod else "", node, dict(zip(gang.levels.names, values, strict=False)))

@@ -36,7 +36,7 @@ def _gang(gang: AuditedGang) -> Json:
         "group": asked.group,
         "state": gang.state.value,
         "why": gang.why,
-        "constraints": [_constraint(finding) for finding in gang.findings],
+        "constraints": [finding_json(finding) for finding in gang.findings],
         "tasks": [
             {"task": seat.task, "pod": seat.pod or None, "node": seat.node or None, "domains": dict(seat.domains)}
             for seat in gang.seats
@@ -44,7 +44,8 @@ def _gang(gang: AuditedGang) -> Json:
     }
 
 
-def _constraint(finding: Finding) -> Json:
+def finding_json(finding: Finding) -> Json:
+    """Return what became of one constraint."""
     return {
         "path": [list(step) for step in finding.path],
         "level": finding.level or None,

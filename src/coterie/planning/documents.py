@@ -108,12 +108,31 @@ def workload_for(written: Written, pool: Pool, known: Mapping[str, Topology], *,
         if faults := nvlink.label_faults(written.content, nvlink=pool.nvlink, pool=pool.name):
             raise SpecErrors(located(faults, written.content.document))
         wish = written.content.spec.labels.get(nvlink.LABEL)
-        return Workload(written.name, written.kind, pool, lowered.gangs, lowered.needs, lowered.notices, nvlink=wish)
+        return Workload(
+            written.name,
+            written.kind,
+            pool,
+            lowered.gangs,
+            lowered.needs,
+            lowered.notices,
+            nvlink=wish,
+            namespace=pool.namespace,
+        )
     prepared = prepare(written, pool, known, configured=configured)
     gangs, links = prepared.lowered.gangs, enrolled(prepared.pcs)
     seats = ((task.clique, prepared.lowered.seats[task.name]) for gang in gangs for task in gang.all_tasks())
     claiming = {clique: seat.clique.name for clique, seat in seats if seat.clique.name in links}
-    return Workload(written.name, written.kind, prepared.pool, gangs, {}, prepared.notices, claiming=claiming)
+    own = written.content.resource.namespace if written.content.resource else ""
+    return Workload(
+        written.name,
+        written.kind,
+        prepared.pool,
+        gangs,
+        notices=prepared.notices,
+        claiming=claiming,
+        namespace=own or pool.namespace,
+        set_name=prepared.pcs.name,
+    )
 
 
 def _collect(faults: list[Fault], read: Callable[[], T]) -> T | None:

@@ -25,15 +25,15 @@ from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.podcliqueset.settings import DEFAULT_SCHEDULER, KAI, SCHEDULERS, Form
 from coterie.frontends.grove.podcliqueset.settings import Settings as SetSettings
 from coterie.frontends.grove.topology import KINDS, read_cluster_topology, update_notices
-from coterie.frontends.kubernetes import Resource, resource_of
+from coterie.frontends.kubernetes import Resource
 from coterie.frontends.schema import in_order
 from coterie.topology.levels import Topology
 
 Known = Mapping[str, Topology] | None
 T = TypeVar("T")
 
-# The rules of either kind say this where no topology is known; one of them is enough.
-_NOT_CHECKED = frozenset({"TopologyNotChecked", "TopologiesUnknown"})
+# The rules of a graph and those of its set both say this where no topology is known; one of them is enough.
+_NOT_CHECKED = "TopologyNotChecked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def _running(new: GraphDeployment, old: GraphDeployment) -> tuple[GraphDeploymen
 
 
 def _generated(lowered: Lowered) -> PodCliqueSet:
-    return read_podcliqueset(resource_of(lowered.manifest, lowered.graph.resource.document.page.file))
+    return read_podcliqueset(lowered.resource)
 
 
 def _before(read: Callable[[Resource], T], new: Resource, old: Resource | None) -> tuple[T | None, tuple[Notice, ...]]:
@@ -216,7 +216,7 @@ def _once(notices: Iterable[Notice], assumed: tuple[Notice, ...]) -> tuple[Notic
     kept: list[Notice] = []
     told = any(each.code == "TopologyWrong" for each in assumed)
     for each in notices:
-        if each.code not in _NOT_CHECKED:
+        if each.code != _NOT_CHECKED:
             kept.append(each)
         elif not told:
             kept.append(each)

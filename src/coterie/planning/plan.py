@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from coterie.backends.kai.running import Sight
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Path
 from coterie.placement.capacity import Capacity
@@ -15,7 +16,7 @@ from coterie.placement.engine import Found
 from coterie.placement.family import Quota, decide_family
 from coterie.placement.refusal import Decision, Verdict
 from coterie.placement.whatif import Change, changed_capacity, changed_gang
-from coterie.planning.advice import notices_for
+from coterie.planning.advice import notices_for, running_notices
 from coterie.planning.concurrency import ancestors, peak
 from coterie.planning.foresight import Foresight
 from coterie.planning.nvlink import with_claims
@@ -85,6 +86,8 @@ class Planner:
         workload = with_claims(workload, self.cluster)
         foresight = Foresight() if workload.pool.scheduler == "kai" else None
         domains = Domains.of(self.cluster, workload.pool.topology)
+        names = filter(None, (workload.name, workload.set_name))
+        sight = Sight.of(self.cluster, () if self.fresh else names, workload.namespace)
         before = ancestors(workload.needs)
         held: dict[str, Ints] = {}
         plans: dict[str, GangPlan] = {}
@@ -92,7 +95,8 @@ class Planner:
             family = [self._changed(original, domains) for original in originals]
             done = before.get(family[0].name, frozenset())
             beside = {name: amounts for name, amounts in held.items() if name not in done}
-            for plan in self._plan_family(family, workload, domains, peak(beside, before), foresight):
+            survivors = {gang.name: sight.running(gang) for gang in family}
+            for plan in self._plan_family(family, survivors, workload, domains, peak(beside, before), foresight):
                 plans[plan.gang.name] = plan
                 if plan.decision.found:
                     held[plan.gang.name] = self._amounts(plan.gang, plan.decision.found, plan.survivors)
@@ -102,20 +106,20 @@ class Planner:
             self._taken = most if self._taken is None else self._taken + most
             self._pools[workload.pool.name] += _gpus(most, self.cluster)
         placed = [plan.gang for plan in ordered if plan.decision.found]
-        survivors = sum(len(plan.survivors) for plan in ordered)
         foretold = foresight.notices() if foresight else ()
-        notices = (*workload.notices, *notices_for(workload, domains, placed, survivors), *foretold)
+        seen = running_notices(workload, sum(len(plan.survivors) for plan in ordered), sight)
+        notices = (*workload.notices, *seen, *notices_for(workload, domains, placed), *foretold)
         return Plan(workload, domains, ordered, notices)
 
     def _plan_family(
         self,
         family: Sequence[Gang],
+        survivors: Mapping[str, Mapping[str, str]],
         workload: Workload,
         domains: Domains,
         beside: Ints | None,
         foresight: Foresight | None,
     ) -> Iterator[GangPlan]:
-        survivors = {gang.name: self._survivors(workload.name, gang) for gang in family}
         now, empty = Capacity.now(domains), Capacity.empty(domains)
         for amounts in (beside, self._taken):
             if amounts is not None:
@@ -149,20 +153,6 @@ class Planner:
         for change in self.changes:
             gang = changed_gang(change, gang, domains.topology) or gang
         return gang
-
-    def _survivors(self, workload: str, gang: Gang) -> dict[str, str]:
-        """Return the gang's tasks that already run, by Coterie's own labels, with their nodes."""
-        if self.fresh:
-            return {}
-        names = {task.name for task in gang.all_tasks()}
-        return {
-            pod.member.task: pod.node
-            for pod in self.cluster.pods
-            if pod.member
-            and not pod.terminating
-            and (pod.member.workload, pod.member.group) == (workload, gang.name)
-            and pod.member.task in names
-        }
 
     def _amounts(self, gang: Gang, found: Found, survivors: Mapping[str, str]) -> Ints:
         """Return what a placement newly takes, as [resource, node]."""

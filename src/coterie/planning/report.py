@@ -102,14 +102,21 @@ def _notice(notice: Notice) -> Json:
     }
 
 
-def _fault(fault: Fault) -> Json:
+def told(fault: Fault) -> Json:
+    """Return what a fault says and where it stands."""
     place = fault.place
     return {
-        "code": fault.code.value,
         "message": fault.message,
         "file": place.file if place else None,
         "line": place.line if place else None,
         "column": place.column if place else None,
         "hint": fault.hint,
+    }
+
+
+def _fault(fault: Fault) -> Json:
+    return {
+        "code": fault.code.value,
+        **told(fault),
         **({"type": fault.type.value, "field": fault.field or field_path(fault.path)} if fault.type else {}),
     }

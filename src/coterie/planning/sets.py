@@ -17,7 +17,6 @@ from coterie.frontends.grove.podcliqueset.placeable import placeable
 from coterie.frontends.grove.podcliqueset.queue import scheduler_of
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.podcliqueset.settings import KAI
-from coterie.frontends.kubernetes import resource_of
 from coterie.gang.tree import Shape
 from coterie.topology.levels import Topology
 
@@ -41,50 +40,74 @@ def prepare_set(pcs: PodCliqueSet, pool: Pool, known: Known, *, configured: bool
     A set says itself which topology it means; where nobody knows that one, the pool's levels stand in for it. Unless
     the pool was `configured`, it is one of the scheduler that the set's pods name.
     """
-    name = named_topology(pcs)
-    known, assumed = _resolved(name, known, pool)
+    meant = _meant(named_topology(pcs), known, pool)
+    prepared = _prepared(pcs, pool, meant, configured=configured)
+    return replace(prepared, notices=(*meant.notices, *prepared.notices))
+
+
+def prepare_graph(graph: GraphDeployment, pool: Pool, known: Known, *, configured: bool) -> PreparedSet:
+    """Check a graph deployment and lower it through its PodCliqueSet; faults point into the user's own file."""
+    meant = _meant(named_topology(graph), known, pool)
+    if faults := meant.faults(lambda topologies: graph_rules.create_faults(graph, topologies)):
+        raise SpecErrors(faults)
+    lowered = lower_graph(graph)
+    try:
+        pcs = read_podcliqueset(lowered.resource)
+        # Pieces of Grove's API in the graph may name a topology where the graph itself names none.
+        meant = meant if meant.stands_in else _meant(named_topology(pcs), known, pool)
+        prepared = _prepared(pcs, pool, meant, configured=configured)
+    except SpecErrors as error:
+        raise SpecErrors([lowered.blamed(fault) for fault in error.faults]) from None
+    located = (lowered.noted(notice) if notice.path else notice for notice in prepared.notices)
+    return replace(prepared, notices=(*meant.notices, *graph_rules.warnings(graph, meant.known), *located))
+
+
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    """The topology that a workload names, and those that are known; one that `stands_in` has the levels of the call."""
+
+    name: str
+    known: Known
+    stands_in: bool = False
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        if not self.stands_in:
+            return ()
+        levels = ", ".join(self.known[self.name].names)
+        message = f'the ClusterTopology "{self.name}" was not given; the levels of the call are taken for it: {levels}'
+        return (Notice("TopologyAssumed", message),)
+
+    def faults(self, judge: Callable[[Known | None], list[Fault]]) -> list[Fault]:
+        """Return what a judge finds. What it would not find without levels also tells whose levels they are."""
+        found = judge(self.known)
+        if not found or not self.stands_in:
+            return found
+        others = judge(None)
+        why = f'The ClusterTopology "{self.name}" was not given; the levels of the call are taken for it.'
+        return [fault if fault in others else replace(fault, hint=f"{fault.hint} {why}".lstrip()) for fault in found]
+
+
+def _meant(name: str, known: Known, pool: Pool) -> _Meant:
+    if not name or known or not pool.topology.levels:
+        return _Meant(name, known)
+    return _Meant(name, {name: pool.topology}, stands_in=True)
+
+
+def _prepared(pcs: PodCliqueSet, pool: Pool, meant: _Meant, *, configured: bool) -> PreparedSet:
     reading = placeable(pcs)
-    faults = [*set_rules.create_faults(pcs, known), *reading.faults]
+    faults = [*meant.faults(lambda topologies: set_rules.create_faults(pcs, topologies)), *reading.faults]
     if faults:
         raise SpecErrors(faults)
+    name, known = named_topology(pcs), meant.known
     if name:
         pool = replace(pool, topology=known[name], topology_name=name)
     if not configured and scheduler_of(pcs, set_rules.DEFAULTS) == KAI:
         pool = replace(pool, scheduler="kai")
     shapes = {clique: _in_pool(shape, pool) for clique, shape in reading.shapes.items()}
     lowered = lower(pcs, shapes, pool.topology)
-    notices = (*assumed, *set_rules.warnings(pcs, known), *reading.notices, *lowered.notices)
+    notices = (*set_rules.warnings(pcs, known), *reading.notices, *lowered.notices)
     return PreparedSet(pcs, lowered, pool, name, notices)
-
-
-def prepare_graph(graph: GraphDeployment, pool: Pool, known: Known, *, configured: bool) -> PreparedSet:
-    """Check a graph deployment and lower it through its PodCliqueSet; faults point into the user's own file."""
-    name = named_topology(graph)
-    known, assumed = _resolved(name, known, pool)
-    if faults := graph_rules.create_faults(graph, known):
-        raise SpecErrors(faults)
-    lowered = lower_graph(graph)
-    file = graph.resource.document.place(()).file
-    prepared = _blaming(
-        lowered.blamed,
-        lambda: prepare_set(read_podcliqueset(resource_of(lowered.manifest, file)), pool, known, configured=configured),
-    )
-    notices = tuple(_in_file(notice, lowered.written, graph) for notice in prepared.notices)
-    return replace(prepared, notices=(*assumed, *graph_rules.warnings(graph, known), *notices))
-
-
-def _blaming(blamed: Callable[[Fault], Fault], prepare: Callable[[], PreparedSet]) -> PreparedSet:
-    try:
-        return prepare()
-    except SpecErrors as error:
-        raise SpecErrors([blamed(fault) for fault in error.faults]) from None
-
-
-def _in_file(
-    notice: Notice, written: Callable[[tuple[str | int, ...]], tuple[str | int, ...]], graph: GraphDeployment
-) -> Notice:
-    """Return a notice about the generated set where its cause stands."""
-    return notice.at(graph.resource.document.place(written(notice.path))) if notice.path else notice
 
 
 def named_topology(content: PodCliqueSet | GraphDeployment) -> str:
@@ -93,14 +116,6 @@ def named_topology(content: PodCliqueSet | GraphDeployment) -> str:
         return content.constraint.topology if content.constraint else ""
     owners = (None, *content.groups, *content.cliques)
     return next((found.topology for owner in owners if (found := content.effective(owner)) and found.topology), "")
-
-
-def _resolved(name: str, known: Known, pool: Pool) -> tuple[Known, tuple[Notice, ...]]:
-    if not name or known or not pool.topology.levels:
-        return known, ()
-    levels = ", ".join(pool.topology.names)
-    message = f'the ClusterTopology "{name}" was not given; the levels of the call are taken for it: {levels}'
-    return {**known, name: pool.topology}, (Notice("TopologyAssumed", message),)
 
 
 def _in_pool(shape: Shape, pool: Pool) -> Shape:

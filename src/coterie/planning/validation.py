@@ -13,16 +13,16 @@ from typing import Any
 
 from coterie.errors import Fault, FieldError, NotFound, Notice, Place, SpecErrors, field_path
 from coterie.frontends.config import Config, choose_pool
-from coterie.frontends.grove.podcliqueset.read import DEFAULT_NAMESPACE
 from coterie.frontends.grove.topology import KINDS as TOPOLOGY_KINDS
 from coterie.frontends.grove.topology import read_cluster_topology
 from coterie.frontends.grove.topology_set import Topologies, topologies_of
-from coterie.frontends.kubernetes import Resource, is_kubernetes, read_resources
+from coterie.frontends.kubernetes import DEFAULT_NAMESPACE, Resource, is_kubernetes, read_resources
 from coterie.frontends.workflow.lower import lower
 from coterie.frontends.workflow.read import Workflow, read_workflow
 from coterie.planning.documents import POD_CLIQUE_SET, WORKFLOW
 from coterie.planning.inputs import Chart, all_topologies, pool_for
 from coterie.planning.judging import Knowledge, Said, Site, judge_graph, judge_set, judge_topology, judged, removed
+from coterie.planning.report import told
 from coterie.sources import Snapshot
 from coterie.topology.levels import Topology
 
@@ -289,7 +289,7 @@ def _unchecked(workflow: Workflow) -> Iterator[Notice]:
         if resource.spec.topology:
             path = (*resource.path, "topology")
             message = "no levels are known here, so topology was not checked; pass --levels, --topology or --config"
-            yield Notice("LevelsNotChecked", message, workflow.place(path, key=True), path)
+            yield Notice("TopologyNotChecked", message, workflow.place(path, key=True), path)
             return
 
 
@@ -306,16 +306,11 @@ def _judgement(file: str, resource: Resource, change: Change, said: Said) -> Jud
 
 
 def _fault(fault: Fault) -> Json:
-    place = fault.place
     return {
         "code": fault.code.value,
         "type": fault.type.value if fault.type else FieldError.INVALID.value,
         "field": fault.field or field_path(fault.path),
-        "message": fault.message,
-        "file": place.file if place else None,
-        "line": place.line if place else None,
-        "column": place.column if place else None,
-        "hint": fault.hint,
+        **told(fault),
     }
 
 

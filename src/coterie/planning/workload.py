@@ -15,7 +15,8 @@ class Workload:
     """Gangs of one document, in an order in which they can run, with what each waits for.
 
     `nvlink` is what a workflow itself says about NVLink. `claiming` are the cliques of tasks that have claims to a
-    ComputeDomain, with the names that the user gave them.
+    ComputeDomain, with the names that the user gave them. Its pods are in `namespace`, empty where nobody said which.
+    `set_name` is what Grove's pods call it: a graph deployment may have a longer name than its set.
     """
 
     name: str
@@ -26,3 +27,5 @@ class Workload:
     notices: tuple[Notice, ...] = ()
     nvlink: str | None = None
     claiming: Mapping[str, str] = field(default_factory=dict)
+    namespace: str = ""
+    set_name: str = ""

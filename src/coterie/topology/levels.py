@@ -11,8 +11,8 @@ from coterie.errors import Fault
 HOSTNAME = "kubernetes.io/hostname"
 MAX_LEVELS = 16
 
+# What Kubernetes takes as the name part of a label and, if it is not empty, as its value; our levels go by it too.
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-_LABEL_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _LABEL_PREFIX = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 
 
@@ -58,13 +58,18 @@ def label_fault(label: str) -> str:
         return "nothing stands after the slash" if slash else "it is empty"
     if len(name) > 63:
         return f"the name part has {len(name)} characters, at most 63 are allowed"
-    if not _LABEL_NAME.fullmatch(name):
+    if not _NAME.fullmatch(name):
         return "the name part may hold letters, digits, '-', '_' and '.', and begins and ends with a letter or digit"
     if len(prefix) > 253:
         return f"the prefix has {len(prefix)} characters, at most 253 are allowed"
     if prefix and not _LABEL_PREFIX.fullmatch(prefix):
         return "the prefix must be a lower-case DNS name"
     return ""
+
+
+def is_label_value(text: str) -> bool:
+    """Tell whether a text can be the value of a label; an empty one, which Kubernetes takes as well, says nothing."""
+    return bool(_NAME.fullmatch(text))
 
 
 def level_faults(pairs: Sequence[tuple[str, str]]) -> list[Fault]:

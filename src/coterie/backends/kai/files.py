@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coterie.backends.kai.metadata import Scene
-from coterie.backends.kai.tokens import Filling
 from coterie.backends.names import name_of
+from coterie.backends.tokens import Filling
 from coterie.backends.writing import Manifest
 from coterie.errors import Fault
-from coterie.frontends.workflow.model import TaskFile
 
 # What Kubernetes takes in one ConfigMap or Secret.
 MOST_BYTES = 1 << 20
@@ -32,8 +31,12 @@ class Shelf:
     group: str
     manifests: dict[str, Manifest] = field(default_factory=dict)
 
-    def put(self, files: Sequence[tuple[str, str | bytes]]) -> tuple[list[Manifest], list[Manifest]]:
-        """Put away the files of a task, by path; return the volumes and the mounts that its pod needs."""
+    def put(self, files: Sequence[tuple[str, str | bytes]], filling: Filling) -> tuple[list[Manifest], list[Manifest]]:
+        """Put away the files of a task, by path; return the volumes and the mounts that its pod needs.
+
+        That they are too large for the objects is left in the filling.
+        """
+        self._weigh(sum(_size(content) for _, content in files), filling)
         volumes: list[Manifest] = []
         mounts: list[Manifest] = []
         for kind, wanted in (("ConfigMap", str), ("Secret", bytes)):
@@ -51,6 +54,13 @@ class Shelf:
                 volumes.append({"name": volume, **source})
                 mounts += [{"name": volume, "mountPath": path, "subPath": keys[path]} for path, _ in chosen]
         return volumes, mounts
+
+    def _weigh(self, size: int, filling: Filling) -> None:
+        if size > MOST_BYTES:
+            member = filling.member
+            message = f'the files of task "{member.name}" have {size:,} bytes, and Kubernetes takes {MOST_BYTES:,}'
+            hint = "Put large files into the image, or onto a volume of the nodes (volumeMounts)."
+            filling.faults.append(Fault(message, path=(*member.path, "files"), hint=hint))
 
     def _object(self, kind: str, contents: Mapping[str, str | bytes]) -> str:
         data = {
@@ -70,46 +80,5 @@ class Shelf:
         return name
 
 
-def contents_of(
-    files: Sequence[TaskFile], local: Mapping[str, bytes], filling: Filling
-) -> list[tuple[str, str | bytes]]:
-    """Return path and content of each file, tokens replaced in texts; what is wrong is left in the filling."""
-    found: list[tuple[str, str | bytes]] = []
-    for number, file in enumerate(files):
-        place = ("files", number, "contents" if file.localpath is None else "localpath")
-        content = _content(file, local)
-        if content is None:
-            hint = "Remove base64: true if they are plain."
-            message = f"the contents of {file.localpath} are not Base64"
-            filling.faults.append(Fault(message, path=(*filling.member.path, *place), hint=hint))
-        else:
-            path = f"/{posixpath.normpath(file.path).lstrip('/')}"
-            found.append((path, filling.fill(content, *place) if isinstance(content, str) else content))
-    size = sum(len(one) if isinstance(one, bytes) else len(one.encode("utf-8", "surrogatepass")) for _, one in found)
-    if size > MOST_BYTES:
-        message = f'the files of task "{filling.member.name}" have {size:,} bytes, and Kubernetes takes {MOST_BYTES:,}'
-        hint = "Put large files into the image, or onto a volume of the nodes (volumeMounts)."
-        filling.faults.append(Fault(message, path=(*filling.member.path, "files"), hint=hint))
-    return found
-
-
-def _content(file: TaskFile, local: Mapping[str, bytes]) -> str | bytes | None:
-    """Return the content of a file, as text where it is one; nothing when it is not the Base64 it claims to be."""
-    plain = file.contents if file.localpath is None else _text(local[file.localpath])
-    if not file.base64:
-        return plain
-    try:
-        return base64.b64decode(b"".join(_bytes(plain or "").split()), validate=True)
-    except ValueError:
-        return None
-
-
-def _text(data: bytes) -> str | bytes:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data
-
-
-def _bytes(content: str | bytes) -> bytes:
-    return content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+def _size(content: str | bytes) -> int:
+    return len(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))

@@ -48,6 +48,11 @@ class Part:
     path: Path = ()
     name: str = ""
 
+    @property
+    def called(self) -> str:
+        """The part as its users know it: level and group name, empty for the whole of a gang."""
+        return f'{self.path[-1][0]} group "{self.path[-1][1]}"' if self.path else ""
+
     def walk(self, parent: str = "") -> Iterator[tuple[Part, str]]:
         """Yield this part and all below it, each with the name of its parent, parents first."""
         yield self, parent

@@ -13,9 +13,9 @@ from coterie.backends.kai.folding import Part, fold
 from coterie.backends.kai.mixing import turn
 from coterie.backends.kai.rule import Placed, Refused, Unknown, Why, kai_would_place
 from coterie.errors import Notice
-from coterie.gang import edits
 from coterie.gang.tree import Gang, Group, Task
 from coterie.placement.capacity import Capacity
+from coterie.placement.whatif import Coarsen, Prefer, changed_gang, relaxations
 from coterie.topology.cluster import STORAGE
 
 # How many changes that help are named at most.
@@ -55,7 +55,7 @@ def _mixed(part: Part) -> bool:
 
 def _reason(refused: Refused) -> str:
     part, level = refused.part, refused.part.constraint.required
-    who = f'{part.path[-1][0]} group "{part.path[-1][1]}"' if part.path else "the group"
+    who = part.called or "the group"
     where = f"one {level}" if level else "the cluster"
     others = len(refused.before)
     after = f" after {others} other {'part has' if others == 1 else 'parts have'} taken theirs" if others else ""
@@ -80,13 +80,18 @@ def _changes(gang: Gang, part: Part, capacity: Capacity) -> Iterator[tuple[str, 
         words = f'a small storage request in task "{tasks[0].name}" and no other of them, so that KAI compares sums'
         yield words, _storing(gang, tasks[0].name)
     topology = capacity.domains.topology
-    levels = {group.level for group in gang.walk() if group.required}
-    for level in sorted(levels, key=topology.index, reverse=True):
-        yield f"{level} as preferred", edits.prefer(gang, level)
-    for level in sorted(levels, key=topology.index, reverse=True):
-        coarser = edits.coarsen(gang, level, topology)
-        if coarser is not None:
-            yield f"{topology.names[topology.index(level) - 1]} instead of {level}", coarser
+    for change in relaxations(gang, topology):
+        changed = changed_gang(change, gang, topology)
+        if changed is not None:
+            yield _words(change), changed
+
+
+def _words(change: Prefer | Coarsen) -> str:
+    match change:
+        case Prefer(level):
+            return f"{level} as preferred"
+        case Coarsen(level, to):
+            return f"{to} instead of {level}"
 
 
 def _storing(gang: Gang, name: str) -> Gang:

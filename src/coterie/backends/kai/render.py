@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from coterie.backends.files import contents_of
 from coterie.backends.kai import nvlink, objects, pods
-from coterie.backends.kai.files import Shelf, contents_of
+from coterie.backends.kai.files import Shelf
 from coterie.backends.kai.folding import Part, fold
 from coterie.backends.kai.limits import limit_faults, limit_notices
 from coterie.backends.kai.metadata import Scene
 from coterie.backends.kai.mixing import mix, priorities
-from coterie.backends.kai.tokens import Filling, Values, uuid_of
 from coterie.backends.kai.traps import cluster_notices, gang_notices, merge_faults
+from coterie.backends.tokens import Filling, Values, uuid_of
 from coterie.backends.writing import Manifest
 from coterie.errors import Fault, NotFound, Notice, SpecErrors
 from coterie.frontends.config import Pool
@@ -131,7 +132,7 @@ def _work(filling: Filling, shelf: Shelf, local: Mapping[str, bytes]) -> pods.Wo
     command = [filling.fill(word, "command", index) for index, word in enumerate(spec.command)]
     args = [filling.fill(word, "args", index) for index, word in enumerate(spec.args)]
     environment = [(name, filling.fill(value, "environment", name)) for name, value in spec.environment.items()]
-    files = shelf.put(contents_of(spec.files, local, filling))
+    files = shelf.put(contents_of(spec.files, local, filling), filling)
     sources = (files, pods.node_paths(spec.volume_mounts), pods.folders(filling.folders))
     volumes = [volume for found, _ in sources for volume in found]
     mounts = [mount for _, found in sources for mount in found]

@@ -82,7 +82,5 @@ def _merged(cluster: Cluster, topology: Topology) -> Iterator[_Merged]:
 
 
 def _where(gang: Gang, part: Part) -> str:
-    if not part.path:
-        return f'group "{gang.name}"'
-    level, group = part.path[-1]
-    return f'{level} group "{group}" of group "{gang.name}"'
+    whole = f'group "{gang.name}"'
+    return f"{part.called} of {whole}" if part.called else whole

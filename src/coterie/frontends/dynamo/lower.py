@@ -20,6 +20,7 @@ from coterie.frontends.dynamo.overrides import API_VERSION, SET, constraint_of
 from coterie.frontends.dynamo.pods import Pods
 from coterie.frontends.dynamo.rules import planning_faults
 from coterie.frontends.dynamo.settings import DEFAULTS, Settings
+from coterie.frontends.kubernetes import Resource, resource_of
 from coterie.frontends.text import Path
 
 GRAPH_LABEL = "nvidia.com/dynamo-graph-deployment-name"
@@ -31,11 +32,20 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """The PodCliqueSet of a graph; `origin` leads from its paths to today's form of the graph."""
+    """The PodCliqueSet of a graph; `origin` leads from its paths to today's form of the graph.
+
+    `added` are fields of the set that nothing in the graph asks for.
+    """
 
     graph: GraphDeployment
     manifest: Manifest
     origin: Origin = field(repr=False)
+    added: frozenset[Path] = frozenset()
+
+    @property
+    def resource(self) -> Resource:
+        """The set as an object of the user's file; raises `SpecErrors` where it cannot be one."""
+        return replace(resource_of(self.manifest, self.graph.resource.document.page.file), added=self.added)
 
     def written(self, path: Path) -> Path:
         """Return where in the user's file the cause of a part of the PodCliqueSet stands."""
@@ -78,6 +88,7 @@ class _Builder:
         self.cliques: list[Manifest] = []
         self.groups: list[Manifest] = []
         self.ways: dict[Path, Path] = {(): (), ("spec",): ("spec",), _TEMPLATE: ("spec",)}
+        self.added = {(*_TEMPLATE, name) for name in ("cliqueStartupType", "headlessServiceConfig", "terminationDelay")}
 
     def built(self) -> Lowered:
         graph = self.graph
@@ -108,7 +119,7 @@ class _Builder:
         }
         self.ways["metadata", "labels"] = ("spec", "labels")
         self.ways["metadata", "annotations"] = ("spec", "annotations")
-        return Lowered(graph, manifest, self.ways)
+        return Lowered(graph, manifest, self.ways, frozenset(self.added))
 
     def _whole(self) -> Manifest:
         """Return the constraint on the set."""
@@ -179,6 +190,7 @@ class _Builder:
     ) -> None:
         here = (*_TEMPLATE, "cliques", len(self.cliques))
         self.ways.update(dict(self._clique_ways(component, here)))
+        self.added.add((*here, "spec", "startsAfter"))
         single = not component.grouped
         constraint = self._part(component, override, here) if single or override is not None else {}
         self.cliques.append(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from coterie.errors import Fault, FieldError, Notice, field_path
+from coterie.errors import Fault, FieldError, Notice, Reason, field_path
 from coterie.frontends.dynamo.origin import Origin, follow
 from coterie.frontends.dynamo.settings import Settings
 from coterie.frontends.kubernetes import Resource
@@ -167,15 +167,23 @@ class GraphDeployment:
         """Return where in the user's file a path of today's form stands."""
         return follow(self.origin, path)
 
-    def fault(self, type_: FieldError, path: Path, message: str, hint: str = "", *, at: Path | None = None) -> Fault:
+    def fault(
+        self,
+        type_: FieldError,
+        path: Path,
+        message: str,
+        hint: str = "",
+        *,
+        at: Path | None = None,
+        code: Reason = Reason.INVALID_SPEC,
+    ) -> Fault:
         """Return a located fault for a field of today's form; `at` is where to look, if that is another field."""
         written = self.written(path if at is None else at)
         name = field_path(path)
         # The names of services are keys, and a key is what is wrong with them.
         place = self.resource.document.place(written, key=len(written) == 3 and written[1] == "services")
-        return Fault(
-            message, hint=hint, place=place, path=written, type=type_, field="" if name == field_path(written) else name
-        )
+        field_ = "" if name == field_path(written) else name
+        return Fault(message, code, hint, place, written, type_, field_)
 
     def notice(self, code: str, message: str, path: Path = ()) -> Notice:
         """Return a located warning about a field of today's form."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-import re
 from typing import Any
 
 from coterie.frontends.dynamo.model import Component, GraphDeployment
 from coterie.frontends.dynamo.names import LEADER, WORKER, fitted, unit_name
 from coterie.frontends.dynamo.settings import Settings
+from coterie.topology.levels import is_label_value
 
 SCHEDULER = "kai-scheduler"
 QUEUE_LABEL = "kai.scheduler/queue"
@@ -16,7 +16,6 @@ QUEUE_ANNOTATION = "nvidia.com/kai-scheduler-queue"
 _GRAPH = "nvidia.com/dynamo-graph-deployment-name"
 _COMPONENT = "nvidia.com/dynamo-component"
 _TYPE = "nvidia.com/dynamo-component-type"
-_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _SHARED = "shared-memory"
 _SHARED_PATH = "/dev/shm"  # noqa: S108 - where engines look for it
 
@@ -36,7 +35,7 @@ class Pods:
             labels.setdefault(QUEUE_LABEL, self._queue())
         labels[_GRAPH] = fitted(self._graph.name, 63)
         labels[_COMPONENT] = component.name
-        if _LABEL_VALUE.fullmatch(component.type):
+        if is_label_value(component.type):
             labels[_TYPE] = component.type
         annotations = {**self._graph.annotations, **(own.get("annotations") or {})}
         return {"labels": labels, **({"annotations": annotations} if annotations else {})}

@@ -185,15 +185,15 @@ def _runtime_fault(graph: GraphDeployment, component: Component) -> Fault:
 def _warnings(graph: GraphDeployment, topologies: Topologies, settings: Settings) -> Iterator[Notice]:
     if graph.version == ALPHA:
         message = "nvidia.com/v1alpha1 is deprecated in favour of v1beta1; in messages that count components, services"
-        yield graph.notice("DeprecatedVersion", f"{message} are counted in the order of their names", ("apiVersion",))
+        yield graph.notice("Deprecated", f"{message} are counted in the order of their names", ("apiVersion",))
     if ignored := [each for each in graph.unused if not each.blocks]:
         place = graph.resource.document.place(ignored[0].path, key=True)
         names = ", ".join(each.name for each in ignored)
         message = f"Coterie does not act on {names}; the placement is the same without"
-        yield Notice("FieldsIgnored", message, place, ignored[0].path)
+        yield Notice("FieldIgnored", message, place, ignored[0].path)
     if topologies is None and needs_topologies(graph):
         message = "which ClusterTopologies there are is not known, so names and levels were not checked"
-        yield graph.notice("TopologiesUnknown", message, ("spec", "topologyConstraint"))
+        yield graph.notice("TopologyNotChecked", message, ("spec", "topologyConstraint"))
     if graph.constrained and not graph.on_grove(settings):
         message = "without Grove no topologyConstraint has any effect"
         yield graph.notice("NoEffect", message, ("spec", "topologyConstraint"))

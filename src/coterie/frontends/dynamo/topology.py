@@ -5,19 +5,18 @@ The topology is named once, for the whole graph. A component's level is that of 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
-from coterie.errors import Fault, FieldError, did_you_mean
+from coterie.errors import Fault, FieldError, Reason, did_you_mean
 from coterie.frontends.dynamo.model import Component, GraphDeployment
 from coterie.frontends.dynamo.settings import Settings
+from coterie.frontends.kubernetes import is_subdomain
 from coterie.frontends.text import Path
 from coterie.topology.levels import Topology
 
 CONSTRAINT: Path = ("spec", "topologyConstraint")
 POLICY: Path = ("spec", "experimental", "kvTransferPolicy")
 _NAME: Path = (*CONSTRAINT, "clusterTopologyName")
-_DNS = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 
 
 def needs_topologies(graph: GraphDeployment) -> bool:
@@ -56,7 +55,7 @@ def _policy_shape(graph: GraphDeployment, settings: Settings) -> Iterator[Fault]
         yield graph.fault(FieldError.INVALID, POLICY, message, "Write both, or neither.")
     if policy.topology is not None:
         path = (*POLICY, "clusterTopologyName")
-        if len(policy.topology) > 253 or not _DNS.fullmatch(policy.topology):
+        if not is_subdomain(policy.topology):
             message = f'"{policy.topology}" cannot be the name of a ClusterTopology'
             yield graph.fault(FieldError.INVALID, path, message, 'Lower-case letters, digits, "-" and "." are allowed.')
         elif not graph.on_grove(settings):
@@ -75,7 +74,7 @@ def live_faults(
             yield _missing(graph, _NAME, graph.constraint.topology, topologies)
         else:
             yield from _levels(graph, topology)
-    if graph.policy is not None and graph.policy.topology is not None and _DNS.fullmatch(graph.policy.topology):
+    if graph.policy is not None and graph.policy.topology is not None and is_subdomain(graph.policy.topology):
         topology = topologies.get(graph.policy.topology)
         if topology is None:
             yield _missing(graph, (*POLICY, "clusterTopologyName"), graph.policy.topology, topologies)
@@ -117,4 +116,5 @@ def _missing(graph: GraphDeployment, path: Path, name: str, topologies: Mapping[
 
 def _unknown(graph: GraphDeployment, path: Path, level: str, topology: Topology, name: str) -> Fault:
     hint = f"Its levels are: {', '.join(topology.names)}. {did_you_mean(level, topology.names)}".strip()
-    return graph.fault(FieldError.INVALID, path, f'ClusterTopology "{name}" has no level "{level}"', hint)
+    message = f'ClusterTopology "{name}" has no level "{level}"'
+    return graph.fault(FieldError.INVALID, path, message, hint, code=Reason.UNKNOWN_LEVEL)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from coterie.errors import nearest
 from coterie.frontends.events import WrittenInt
 from coterie.frontends.schema import Wrong, said, wrong
-from coterie.topology.levels import label_fault
+from coterie.topology.levels import is_label_value, label_fault
 
 if TYPE_CHECKING:
     from coterie.frontends.workflow.model import ExitActions, TaskFile
@@ -21,7 +21,6 @@ MOST_LABELS = 16
 RESERVED = "osmo-ctrl"
 
 _NAME = re.compile(r"[a-zA-Z]([a-zA-Z0-9_-]*[a-zA-Z0-9])?")
-_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_.-][A-Za-z0-9_.-]*")
 _RANGE = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?")
 
@@ -65,7 +64,7 @@ def labels(found: Mapping[str, str]) -> Iterator[Wrong]:
             yield Wrong(f"the label {said(key)} is reserved for the system", "Choose another key.", (key,))
         elif not value:
             yield Wrong(f"the label {said(key)} has no value", 'Give it one, such as "true", or remove it.', (key,))
-        elif not _LABEL_VALUE.fullmatch(value):
+        elif not is_label_value(value):
             yield Wrong(
                 f"{said(value)} cannot be the value of label {said(key)}",
                 'At most 63 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit.',

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from coterie.backends.kai.running import Sight
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Group
-from coterie.topology.cluster import Cluster
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
 
@@ -16,30 +16,6 @@ from coterie.topology.levels import Topology
 Labels = tuple[tuple[str, str], ...]
 
 _NAMED = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Sight:
-    """A cluster in which pods of a workload may run already; `names` are those that its pods may have it by."""
-
-    cluster: Cluster
-    names: frozenset[str]
-    namespace: str
-
-    def running(self, gang: Gang) -> dict[str, str]:
-        """Return the nodes of the gang's tasks that run, by Coterie's labels or Grove's."""
-        tasks = {task.name for task in gang.all_tasks()}
-        return {
-            pod.member.task: pod.node
-            for pod in self.cluster.pods
-            if pod.member
-            and not pod.terminating
-            and pod.member.workload in self.names
-            and pod.member.group == gang.name
-            and pod.member.task in tasks
-            # Pods of a cluster file have no namespace.
-            and pod.name.rpartition("/")[0] in ("", self.namespace)
-        }
 
 
 @dataclass(frozen=True, slots=True)

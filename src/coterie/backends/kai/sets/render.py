@@ -10,9 +10,10 @@ from coterie.backends.kai.limits import limit_faults, limit_notices
 from coterie.backends.kai.mixing import mix, priorities
 from coterie.backends.kai.nvlink import claim_notices
 from coterie.backends.kai.render import Ask, Rendered
+from coterie.backends.kai.running import Sight
 from coterie.backends.kai.sets import objects
 from coterie.backends.kai.sets.checks import first_of_each, render_faults, render_notices
-from coterie.backends.kai.sets.following import Sight, follow
+from coterie.backends.kai.sets.following import follow
 from coterie.backends.kai.sets.pods import Chair, Team, pod
 from coterie.backends.kai.sets.scene import SetScene, Subject
 from coterie.backends.kai.traps import cluster_notices, gang_notices, merge_faults
@@ -34,8 +35,8 @@ def render_set(subject: Subject, ask: Ask) -> Rendered:
         raise SpecErrors(located(pcs, faults))
     scene = SetScene.of(subject, ask.namespace)
     # A graph deployment may have another name than its set; pods that Grove made are labelled with the set's.
-    names = frozenset({subject.name, pcs.name})
-    sight = Sight(ask.cluster, names, ask.namespace) if ask.cluster is not None else None
+    names = {subject.name, pcs.name}
+    sight = Sight.of(ask.cluster, names, ask.namespace) if ask.cluster is not None else None
     followed = follow(subject.lowered.gangs, chosen, pool.topology, sight)
     written = [gang for gang in chosen if gang.name not in followed.held]
     mixed = [mix(gang, pool.topology, ask.cluster) for gang in written]

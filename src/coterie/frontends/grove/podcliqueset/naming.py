@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from coterie.errors import Fault, FieldError, field_path
 from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
-from coterie.frontends.kubernetes import field_fault
+from coterie.frontends.kubernetes import field_fault, is_subdomain
 from coterie.frontends.schema import said
 from coterie.frontends.text import Path
-from coterie.topology.levels import label_fault
+from coterie.topology.levels import is_label_value, label_fault
 
 # Names of pods are made of these names; what remains of 63 characters is for indices and a random ending.
 NAME_BUDGET = 45
-
-_SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 
 
 def name_faults(name: str, path: Path, what: str) -> Iterator[Fault]:
     """Yield what is wrong with the name of a clique or scaling group, which is a DNS subdomain."""
     if not name:
         yield field_fault(FieldError.REQUIRED, path, f"the {what} has no name", "Give it a short name, such as worker.")
-    elif len(name) > 253 or not _SUBDOMAIN.fullmatch(name):
+    elif not is_subdomain(name):
         hint = 'Use lower-case letters, digits, "-" and ".", beginning and ending with a letter or digit.'
         yield field_fault(FieldError.INVALID, path, f"{said(name)} cannot be the name of a {what}", hint)
 
@@ -43,7 +39,7 @@ def label_faults(labels: Mapping[str, str], path: Path) -> Iterator[Fault]:
     for key, value in labels.items():
         if problem := label_fault(key):
             yield _metadata_fault(path, key, f"{said(key)} is not a label: {problem}", "Example: team: research")
-        elif not _LABEL_VALUE.fullmatch(value):
+        elif value and not is_label_value(value):
             hint = 'At most 63 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit.'
             yield _metadata_fault(path, key, f"{said(value)} cannot be the value of label {said(key)}", hint)
 

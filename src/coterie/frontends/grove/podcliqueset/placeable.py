@@ -1,7 +1,7 @@
 """What a plan can make of a PodCliqueSet: the shape of each clique's pods, and what it cannot honour.
 
 These are no rules of the API: `create_faults` accepts all of it. A plan refuses by name what would make it wrong, and
-names everything else that it does not act on in one warning.
+names everything else that it does not act on in one warning, if it is the user who wrote it.
 
 | field | changes where pods go | in a plan |
 |---|---|---|
@@ -49,8 +49,9 @@ def placeable(pcs: PodCliqueSet) -> Placeable:
     """Read a set for planning."""
     readings = {clique.name: read_pod(clique.pod_spec, clique.pod_path) for clique in pcs.cliques}
     faults = [*_shared_devices(pcs), *(fault for each in readings.values() for fault in each.faults)]
-    ignored = [*_ignored(pcs), *(one for each in readings.values() for one in each.ignored)]
-    notices = ignored_notice(ignored)
+    ignored = (*_ignored(pcs), *(one for each in readings.values() for one in each.ignored))
+    added = pcs.resource.added if pcs.resource else frozenset()
+    notices = ignored_notice(each for each in ignored if each.path not in added)
     if pcs.resource is not None:
         document = pcs.resource.document
         notices = [each.at(document.place(each.path, key=True)) for each in notices]

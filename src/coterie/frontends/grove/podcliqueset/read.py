@@ -18,11 +18,9 @@ from coterie.frontends.grove.podcliqueset.model import (
     Startup,
     UpdateStrategy,
 )
-from coterie.frontends.kubernetes import Resource, shaped
+from coterie.frontends.kubernetes import DEFAULT_NAMESPACE, Resource, shaped
 from coterie.frontends.schema import Spec, named_fields
 from coterie.frontends.text import Path
-
-DEFAULT_NAMESPACE = "default"
 
 
 def read_podcliqueset(resource: Resource) -> PodCliqueSet:

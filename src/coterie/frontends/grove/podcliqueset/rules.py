@@ -21,6 +21,7 @@ from coterie.frontends.grove.podcliqueset.general import general_faults
 from coterie.frontends.grove.podcliqueset.model import Clique, PodCliqueSet, ScalingGroup, Startup
 from coterie.frontends.grove.podcliqueset.queue import no_queue, resolve_queue, scheduler_faults, scheduler_of
 from coterie.frontends.grove.podcliqueset.settings import DEFAULT_SCHEDULER, KAI, Settings
+from coterie.frontends.podfields import unknown_fields
 from coterie.frontends.schema import MOST_FAULTS, said
 from coterie.frontends.text import Path
 
@@ -74,8 +75,11 @@ def warnings(
         _queue(pcs, settings) if old is None else (),
         _ineffective(pcs),
     )
-    resource = pcs.resource
-    return [each.at(resource.document.place(each.path)) if resource else each for each in found]
+    slips = unknown_fields((each.pod_spec, each.pod_path) for each in pcs.cliques)
+    if (resource := pcs.resource) is None:
+        return [*found, *slips]
+    place = resource.document.place
+    return [*(each.at(place(each.path)) for each in found), *(each.at(place(each.path, key=True)) for each in slips)]
 
 
 def located(pcs: PodCliqueSet, faults: Iterable[Fault]) -> list[Fault]:

@@ -1,7 +1,7 @@
-"""Tokens such as `{{host:worker0}}`, replaced by what they will be in a pod.
+"""Tokens such as `{{host:worker0}}`, replaced by what they will be where the task runs.
 
-Rendering knows all of them beforehand: hosts have names in the cluster's DNS, and outputs and inputs are folders of the
-pod. Nothing is random: the uuid is made from the workflow's identity.
+All of them are known beforehand: the back end says what hosts are called, and outputs and inputs are folders of the
+task. Nothing is random: the uuid is made from the workflow's identity.
 """
 
 from __future__ import annotations
@@ -33,12 +33,16 @@ class Values:
 
 @dataclass(slots=True)
 class Filling:
-    """Replaces the tokens of one task, and remembers which folders and hosts it met, and what was wrong."""
+    """Replaces the tokens of one task, and remembers which folders and hosts it met, and what was wrong.
+
+    `inputs` has where each input is read first, by its number.
+    """
 
     values: Values
     member: Member
     folders: set[str] = field(default_factory=set)
     hosts: set[str] = field(default_factory=set)
+    inputs: dict[int, Path] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
 
     def fill(self, text: str, *below: str | int) -> str:
@@ -79,6 +83,7 @@ class Filling:
             return ""
         folder = f"{INPUT}/{number}"
         self.folders.add(folder)
+        self.inputs.setdefault(number, path)
         return folder
 
 
