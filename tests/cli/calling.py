@@ -10,8 +10,8 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import chdir
+from collections.abc import Iterator, Sequence
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,6 +93,37 @@ def on_terminal(*arguments: str | Path, **more: str) -> Done:
         finally:
             os.close(ours)
     return Done(process.returncode, b"".join(chunks).decode().replace("\r\n", "\n"), "")
+
+
+def read_until(terminal: int, words: str | None) -> str:
+    """Read what a terminal gets, until some words are there or nobody holds its other end any more."""
+    said = ""
+    try:
+        while (words is None or words not in said) and (piece := os.read(terminal, 4096)):
+            said += piece.decode(errors="replace")
+    except OSError:  # how Linux says it
+        os.close(terminal)
+    return said
+
+
+@contextmanager
+def at_terminal(*arguments: str | Path, cwd: Path = ROOT, **more: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Call `coterie` with somebody at its terminal; yield the process, and the terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*PROGRAM, *map(str, arguments)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=cwd,
+        env=environment(TERM="xterm-256color", COLUMNS="100", LINES="40", **more),
+    ) as process:
+        os.close(theirs)
+        try:
+            yield process, ours
+        finally:
+            if process.poll() is None:
+                process.kill()
 
 
 def workflow(tasks: int, *, name: str = "wf", topology: str = "{key: rack}", gpus: int = 8, more: str = "") -> str:

@@ -137,7 +137,7 @@ def test_a_wrong_call_is_not_a_refusal(shelf: Desk, words: str, code: int, hint:
         ("good.yaml wrong.yaml", [("Duplicate", "spec.levels[1].domain")], ["TopologyWrong"]),
         ("both.yaml small.yaml", [], ["TopologyDiffers"]),
         ("small.yaml both.yaml", [], ["TopologyDiffers"]),
-        ("graph.yaml", [], ["TopologiesUnknown"]),
+        ("graph.yaml", [], ["TopologyNotChecked"]),
         ("graph.yaml --levels zone=z,rack=r", [], ["TopologyAssumed"]),
         ("graph.yaml wrong.yaml", [("Duplicate", "spec.levels[1].domain")], ["TopologyWrong"]),
         ("graph.yaml small.yaml", [("Invalid", "spec.components[1].topologyConstraint.packDomain")], []),
@@ -185,7 +185,7 @@ def test_two_topologies_of_one_name_in_one_file_are_refused_if_they_differ(shelf
 @pytest.mark.parametrize(
     ("words", "faults", "warnings"),
     [
-        ("flow.yaml", [], ["LevelsNotChecked"]),
+        ("flow.yaml", [], ["TopologyNotChecked"]),
         ("flow.yaml --levels rack=r", [], []),
         ("flow.yaml --topology topology.yaml", [], []),
         ("flow.yaml topology.yaml", [], []),

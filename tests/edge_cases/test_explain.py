@@ -7,13 +7,14 @@ from importlib.resources import files
 import pytest
 
 from coterie.cli import plan as plan_command
-from coterie.cli.codes import HELP, Exit
+from coterie.cli.codes import Exit
 from coterie.cli.tables import plan_lines
 from coterie.errors import Reason
 from coterie.placement.refusal import Verdict
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.report import plan_json
 from coterie.topology.cluster import GPU, Cluster, Node
+from tests.cli.test_surface import COMMANDS
 from tests.planning.building import cluster, drawn, pool, workload
 from tests.planning.reading import PLAN, breaches, holes
 from tests.scenarios.drawing import LABELS, Drawing
@@ -80,7 +81,8 @@ def test_t202_a_refusal_has_the_same_keys_whatever_its_reason(rows: str, gang: s
 
 
 def test_t202_exit_codes_are_in_the_help() -> None:
-    said = {int(word) for word in HELP.replace(":", "").replace(",", "").split() if word.isdigit()}
+    told = " ".join(command.epilog or "" for command in COMMANDS.values())
+    said = {int(word) for word in told.replace(":", "").replace(",", "").split() if word.isdigit()}
     # Whoever stops reading the output does not look at the code either.
     assert said == {code.value for code in Exit} - {Exit.PIPE.value}
 

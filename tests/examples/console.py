@@ -50,10 +50,10 @@ def refreshed(text: str) -> str:
 def _rerun(body: str) -> str:
     if not body.startswith(f"{_PROMPT}coterie "):
         return body
-    return "\n".join(f"{written}\n{_output(command)}" for written, command in _commands(body))
+    return "\n".join(f"{written}\n{_output(command)}" for written, command in commands(body))
 
 
-def _commands(body: str) -> Iterator[tuple[str, str]]:
+def commands(body: str) -> Iterator[tuple[str, str]]:
     """Yield each command as it is written, and in one line."""
     lines = body.splitlines()
     for start, line in enumerate(lines):

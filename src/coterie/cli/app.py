@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from coterie.cli.codes import HELP
+from coterie.cli.codes import Exit, told
 from coterie.cli.formats import Drawing
 from coterie.cli.options import (
     ClusterOption,
@@ -25,18 +25,17 @@ from coterie.cli.simulate_command import simulate
 from coterie.cli.validate_command import HELP as _VALIDATE_HELP
 from coterie.cli.validate_command import validate
 
-_LOOK_HELP = (
-    "Exit codes: 0 done, 1 unexpected error, 2 wrong usage, 3 invalid input, 4 not found, 75 try again later, "
-    "130 interrupted."
+_PLAN_HELP = told(Exit.MUST_WAIT, Exit.NEVER_FITS, words={Exit.DONE: "everything can be placed now"})
+_LOOK_HELP = told()
+_CHECK_HELP = told(
+    words={Exit.DONE: "nothing odd or remarks only", Exit.MUST_WAIT: "warnings", Exit.NEVER_FITS: "errors"}
 )
-_CHECK_HELP = (
-    "Exit codes: 0 nothing odd or remarks only, 1 unexpected error, 2 wrong usage, 3 invalid input, 4 not found, "
-    "6 warnings, 7 errors, 75 try again later, 130 interrupted."
-)
-_AUDIT_HELP = (
-    "Exit codes: 0 everything that runs is as required, preferences missed or not, 1 unexpected error, 2 wrong usage, "
-    "3 invalid input, 4 not found, 6 a gang is incomplete or a running task cannot be judged, 7 something is VIOLATED, "
-    "75 try again later, 130 interrupted."
+_AUDIT_HELP = told(
+    words={
+        Exit.DONE: "everything that runs is as required, preferences missed or not",
+        Exit.MUST_WAIT: "a gang is incomplete or a running task cannot be judged",
+        Exit.NEVER_FITS: "something is VIOLATED",
+    }
 )
 
 app = typer.Typer(
@@ -63,7 +62,7 @@ def _root(
     pass
 
 
-@app.command(epilog=HELP)
+@app.command(epilog=_PLAN_HELP)
 def plan(
     files: Annotated[list[str], typer.Argument(help="Workflow files; - reads standard input.", metavar="FILE...")],
     cluster: ClusterOption = None,
@@ -306,7 +305,7 @@ def map_(
         typer.Option("--level", "-l", metavar="LEVEL", help="Show the domains of this level. Default: the finest."),
     ] = None,
     workload: Annotated[
-        str | None, typer.Option("--workload", "-w", metavar="NAME", help="Make what this holder has stand out.")
+        str | None, typer.Option("--workload", metavar="NAME", help="Make what this holder has stand out.")
     ] = None,
     free: Annotated[
         bool, typer.Option("--free", help="Show what is free, and where, instead of what is used.")

@@ -1,7 +1,8 @@
-"""Exit codes, one meaning each."""
+"""Exit codes, one meaning each, and how the help of a command tells them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 
@@ -13,14 +14,43 @@ class Exit(IntEnum):
     USAGE = 2
     INVALID = 3
     NOT_FOUND = 4
+    CONFLICT = 5
     MUST_WAIT = 6
     NEVER_FITS = 7
     TRY_AGAIN = 75
+    WORK_FAILED = 100
+    WORK_CANCELLED = 103
+    TIMED_OUT = 124
     INTERRUPTED = 130
     PIPE = 141
 
 
-HELP = (
-    "Exit codes: 0 everything can be placed now, 1 unexpected error, 2 wrong usage, 3 invalid input, 4 not found, "
-    "6 something must wait, 7 something can never fit, 75 try again later, 130 interrupted."
-)
+MEANINGS: Mapping[Exit, str] = {
+    Exit.DONE: "done",
+    Exit.FAILED: "unexpected error",
+    Exit.USAGE: "wrong usage",
+    Exit.INVALID: "invalid input",
+    Exit.NOT_FOUND: "not found",
+    Exit.CONFLICT: "not possible as things are",
+    Exit.MUST_WAIT: "something must wait",
+    Exit.NEVER_FITS: "something can never fit",
+    Exit.TRY_AGAIN: "try again later",
+    Exit.WORK_FAILED: "the workflow failed",
+    Exit.WORK_CANCELLED: "the workflow was cancelled",
+    Exit.TIMED_OUT: "time is up",
+    Exit.INTERRUPTED: "interrupted",
+    Exit.PIPE: "whoever read the output stopped reading",
+}
+
+# What may befall any command.
+_ALWAYS = (Exit.DONE, Exit.FAILED, Exit.USAGE, Exit.INVALID, Exit.NOT_FOUND, Exit.TRY_AGAIN, Exit.INTERRUPTED)
+
+
+def told(*more: Exit, words: Mapping[Exit, str] | None = None) -> str:
+    """Return the line about exit codes that ends a command's help: those of every command, and `more`.
+
+    `words` say what a code means for this command, where that is something particular.
+    """
+    particular = words or {}
+    codes = sorted({*_ALWAYS, *more, *particular})
+    return f"Exit codes: {', '.join(f'{code} {particular.get(code, MEANINGS[code])}' for code in codes)}."

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from coterie.cli.completing import configured_pools
+
 _SOURCE = (
     "JSON of `kubectl get nodes,pods -A -o json`, a cluster file, or - for standard input. "
     "Default: the cluster file of the pool's backend."
@@ -18,7 +20,10 @@ ConfigOption = Annotated[
     typer.Option("--config", metavar="FILE", envvar="COTERIE_CONFIG", help="Backends and pools (coterie.yaml)."),
 ]
 PoolOption = Annotated[
-    str | None, typer.Option("--pool", "-p", metavar="NAME", help="Pool of the configuration to use.")
+    str | None,
+    typer.Option(
+        "--pool", "-p", metavar="NAME", help="Pool of the configuration to use.", autocompletion=configured_pools
+    ),
 ]
 LevelsOption = Annotated[
     str | None,

@@ -12,7 +12,7 @@ from coterie.cli.changes import parse_changes
 from coterie.cli.codes import Exit
 from coterie.cli.output import Output, safe
 from coterie.cli.screen import show_data
-from coterie.cli.source import Source, collect, read_cluster, read_input, read_pools, shown, warn
+from coterie.cli.source import Source, collect, read_cluster, read_input, read_pools, shown, warn, with_levels
 from coterie.cli.tables import plan_lines
 from coterie.errors import Fault, Notice, SpecErrors, UsageError
 from coterie.frontends.config import Config
@@ -20,7 +20,6 @@ from coterie.frontends.grove.topology_set import Topologies
 from coterie.placement.refusal import Verdict
 from coterie.planning.documents import Documents, Written, levels_for, read_documents, workload_for
 from coterie.planning.inputs import NO_TOPOLOGIES, Chart, all_topologies, pool_for, topology_notices
-from coterie.planning.labels import guess_levels
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.report import plan_json
 from coterie.planning.workload import Workload
@@ -146,20 +145,9 @@ def _read(ask: Ask) -> tuple[list[Workload], Snapshot]:
     snapshot = read_cluster(faults, source, config if written else None, written[0].pool if written else None)
     workloads = list(_lowered(ask, faults, config, written, levels, snapshot, beside))
     if faults or snapshot is None:
-        raise SpecErrors([_with_levels(fault, snapshot) if config is None else fault for fault in faults])
+        raise SpecErrors(faults if config else with_levels(faults, snapshot))
     more = (*notices, *topology_notices(config, levels, snapshot, workloads[0].pool))
     return workloads, replace(snapshot, notices=(*snapshot.notices, *more))
-
-
-def _with_levels(fault: Fault, snapshot: Snapshot | None) -> Fault:
-    """Where no levels were given at all, tell which ones the nodes' well-known labels suggest."""
-    guess = guess_levels(snapshot.cluster) if snapshot and not snapshot.topology else Topology()
-    if "has no topology keys" not in fault.message or not guess.levels:
-        return fault
-    option = ",".join(f"{level.name}={level.label}" for level in guess.levels)
-    return replace(
-        fault, message="no levels were given, so tasks cannot name any", hint=f"Pass them: --levels {option}"
-    )
 
 
 def _file(ask: Ask, file: str) -> Documents:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import typer
 
@@ -16,15 +14,15 @@ from coterie.backends.kai.render import Rendered
 from coterie.backends.kai.render import render as render_kai
 from coterie.backends.writing import Manifest, to_json, to_yaml
 from coterie.cli import render_sets
+from coterie.cli.beside import local_files
 from coterie.cli.source import Source, collect, read_input, read_pools, read_source, shown, warn
-from coterie.errors import CoterieError, Fault, SpecErrors, UsageError
+from coterie.errors import Fault, SpecErrors, UsageError
 from coterie.frontends.config import Config, Pool
 from coterie.frontends.workflow.lower import lower
-from coterie.frontends.workflow.read import Workflow, located
+from coterie.frontends.workflow.read import Workflow
 from coterie.planning.documents import WORKFLOW, Documents, Written, levels_for, prepare, read_documents
 from coterie.planning.inputs import Chart, all_topologies, pool_for, topology_notices
 from coterie.sources import Snapshot
-from coterie.sources.limits import read_bytes
 from coterie.topology.cluster import Cluster
 from coterie.topology.levels import Topology
 
@@ -137,7 +135,7 @@ def _workflow(call: _Call) -> Rendered:
         raise TypeError(written.kind)
     ask, pool = call.ask, call.pool(written)
     namespace = call.namespace(pool)
-    wanted = Wanted(namespace, call.cluster, _local_files(ask, workflow), ask.groups)
+    wanted = Wanted(namespace, call.cluster, local_files(ask.file, workflow, limit=MOST_BYTES), ask.groups)
     rendered = render_kai(workflow, lower(workflow, pool), pool, wanted)
     notices = topology_notices(call.config, call.levels, call.snapshot, pool)
     return replace(rendered, notices=(*notices, *rendered.notices))
@@ -200,38 +198,6 @@ def _no_namespace(name: str) -> UsageError:
         f'"{name}" cannot be the name of a namespace',
         'Use 1 to 63 lower-case letters, digits and "-", beginning and ending with a letter or digit.',
     )
-
-
-def _local_files(ask: Ask, workflow: Workflow) -> Mapping[str, bytes]:
-    """Read the files that stand beside the workflow; all that cannot be read are reported together."""
-    folder = Path.cwd() if ask.file == "-" else Path(ask.file).parent
-    found: dict[str, bytes] = {}
-    faults: dict[str, Fault] = {}
-    for member in (member for team in workflow.teams for member in team.members):
-        for number, file in enumerate(member.spec.files):
-            name = file.localpath
-            if name is None or name in found or name in faults:
-                continue
-            path = (*member.path, "files", number, "localpath")
-            try:
-                found[name] = _inside(folder, name)
-            except CoterieError as error:
-                faults[name] = Fault(f"localpath: {error}", path=path, hint=error.hint)
-    if faults:
-        raise SpecErrors(located(list(faults.values()), workflow.document))
-    return found
-
-
-def _inside(folder: Path, name: str) -> bytes:
-    """Read a file below a folder; a link that leads out of it is refused, for the workflow may be a stranger's."""
-    target = folder / name
-    try:
-        outside = not target.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError, ValueError):
-        outside = False  # reading it says what is wrong
-    if outside:
-        raise UsageError(f"{name} leads out of the folder of the workflow file", "Copy the file into the folder.")
-    return read_bytes(str(target), sys.stdin.buffer, limit=MOST_BYTES)
 
 
 def _name(manifest: Manifest) -> str:

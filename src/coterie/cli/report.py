@@ -14,9 +14,11 @@ from coterie.cli.codes import Exit
 from coterie.cli.output import Output, safe
 from coterie.cli.screen import show_data
 from coterie.errors import CoterieError, Fault, NotFound, Place, SpecErrors, Unavailable, UsageError
+from coterie.service.errors import Conflict
 
 _CODES: dict[type[CoterieError], Exit] = {
     NotFound: Exit.NOT_FOUND,
+    Conflict: Exit.CONFLICT,
     UsageError: Exit.USAGE,
     Unavailable: Exit.TRY_AGAIN,
 }
@@ -49,9 +51,7 @@ def _telling(output: Output, *, debug: bool) -> Iterator[None]:
         raise typer.Exit(Exit.INVALID) from None
     except CoterieError as error:
         fail(str(error), error.hint)
-        raise typer.Exit(
-            next((code for kind, code in _CODES.items() if isinstance(error, kind)), Exit.FAILED)
-        ) from None
+        raise typer.Exit(code_of(error)) from None
     except (typer.Exit, BrokenPipeError, KeyboardInterrupt):
         raise
     except OSError as error:
@@ -62,6 +62,11 @@ def _telling(output: Output, *, debug: bool) -> Iterator[None]:
             traceback.print_exc()
         fail(f"unexpected {type(error).__name__}: {error}", "Run again with --debug for the details.")
         raise typer.Exit(Exit.FAILED) from None
+
+
+def code_of(error: CoterieError) -> Exit:
+    """Return the exit code of an error that is said in a line."""
+    return next((code for kind, code in _CODES.items() if isinstance(error, kind)), Exit.FAILED)
 
 
 def fail(message: str, hint: str = "") -> None:

@@ -6,11 +6,11 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import yaml
 
-from coterie.cli.output import Output
+from coterie.cli.output import Output, safe
 from coterie.rendering.text import ASCII, BLOCKS, Style
 
 _PLAIN = str.maketrans({"…": "...", "×": "x", "›": ">", "·": "-"})
@@ -48,6 +48,17 @@ def show_data(data: object, output: Output) -> None:
     if not _harmless(text):
         text = "".join(char if _harmless(char) else json.dumps(char)[1:-1] for char in text)
     show([text])
+
+
+def show_as(output: Output, data: object, names: Iterable[str], lines: Callable[[], Iterable[str]]) -> None:
+    """Print an answer as it is wanted: as data, as names, or as lines, which are made only if they are."""
+    match output:
+        case Output.JSON | Output.YAML:
+            show_data(data, output)
+        case Output.NAME:
+            show(map(safe, names))
+        case _:
+            show(lines())
 
 
 def _harmless(text: str) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -170,6 +170,19 @@ def collect(faults: list[Fault], read: Callable[[], T]) -> T | None:
     except SpecErrors as error:
         faults.extend(error.faults)
         return None
+
+
+def with_levels(faults: Iterable[Fault], snapshot: Snapshot | None) -> list[Fault]:
+    """Return the faults of a call that gave no levels; they tell which ones the nodes' well-known labels suggest."""
+    guess = guess_levels(snapshot.cluster) if snapshot and not snapshot.topology else Topology()
+    if not guess.levels:
+        return list(faults)
+    option = ",".join(f"{level.name}={level.label}" for level in guess.levels)
+    said, hint = "no levels were given, so tasks cannot name any", f"Pass them: --levels {option}"
+    return [
+        replace(fault, message=said, hint=hint) if "has no topology keys" in fault.message else fault
+        for fault in faults
+    ]
 
 
 def read_input(source: str) -> bytes:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from coterie.cli.codes import Exit, told
 from coterie.cli.options import (
     ConfigOption,
     DebugOption,
@@ -18,10 +19,7 @@ from coterie.cli.options import (
 )
 from coterie.cli.output import Output
 
-HELP = (
-    "Exit codes: 0 valid, with or without warnings, 1 unexpected error, 2 wrong usage, 3 refused, 4 not found, "
-    "75 try again later, 130 interrupted."
-)
+HELP = told(words={Exit.DONE: "valid, with or without warnings", Exit.INVALID: "refused"})
 
 
 class Feature(StrEnum):

@@ -78,7 +78,7 @@ def _own_faults(task: Asked, topology: Topology) -> Iterable[Fault]:
             "this pool has no topology keys, so tasks cannot have topology requirements",
             code=Reason.UNKNOWN_LEVEL,
             path=task.where,
-            hint="Give the pool topology_keys, name another pool with --pool, or pass --levels rack=LABEL.",
+            hint="Give the pool topology_keys, or name another with --pool; without a pool, pass --levels rack=LABEL.",
         )
         return
     seen: set[str] = set()

@@ -9,12 +9,11 @@ from typing import Any
 
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Group
-from coterie.lifecycle import GroupState, Past, Presence, Spec, State, TaskState, from_json
-from coterie.planning import words
-from coterie.planning.audit import Outcome
+from coterie.lifecycle import GroupRules, GroupState, Past, Presence, Spec, State, TaskState, from_json
+from coterie.planning.audit import Finding, Outcome, judged, spot_of
+from coterie.planning.audit_report import finding_json
 from coterie.service.store import Event, Placement, Summary, Workflow
 from coterie.topology.domains import Domains
-from coterie.topology.ranges import fold
 
 Json = dict[str, Any]
 
@@ -66,6 +65,7 @@ def whole(stored: Workflow, placements: Iterable[Placement]) -> Json:
             "queued": when(group.queued),
             "started": when(group.started),
             "ended": when(group.ended),
+            "ends_by": when(ends_by(rules, group)),
             "cleaning": group.cleaning,
             "tasks": [
                 {"name": task.name, "lead": position == rules.lead, **_task(task, seats.get(_slot(group, task)))}
@@ -80,6 +80,13 @@ def whole(stored: Workflow, placements: Iterable[Placement]) -> Json:
         "groups": groups,
         "warnings": list(stored.notices),
     }
+
+
+def ends_by(rules: GroupRules, group: GroupState) -> float | None:
+    """Return when a group that runs is over its time limit, if it has one."""
+    if group.ended is not None or group.started is None or rules.exec_timeout_s is None:
+        return None
+    return group.started + rules.exec_timeout_s
 
 
 def waiting_of(group: GroupState) -> Json | None:
@@ -121,16 +128,15 @@ def audit(state: State, gangs: Mapping[str, Gang], rows: Iterable[Placement], do
     groups: list[Json] = []
     for group in state.groups:
         there = {task.name: seat for task in group.tasks if (seat := seats.get(_slot(group, task))) is not None}
-        findings = [
-            _finding(node, {task: seat.node for task, seat in there.items()}, domains)
-            for node in (gangs[group.name].walk() if group.name in gangs else ())
-        ]
-        counted.update(finding["outcome"] for finding in findings)
+        nodes = {task: seat.node for task, seat in there.items()}
+        asked = gangs[group.name].walk() if group.name in gangs else ()
+        findings = [_finding(one, nodes, domains) for one in asked]
+        counted.update(finding.outcome.value for finding in findings)
         groups.append(
             {
                 "name": group.name,
                 "status": group.status.value,
-                "constraints": findings,
+                "constraints": [finding_json(finding) for finding in findings],
                 "tasks": [
                     {"task": task, "node": seat.node, "domains": dict(seat.domains), "gpus": list(seat.gpus)}
                     for task, seat in there.items()
@@ -140,46 +146,16 @@ def audit(state: State, gangs: Mapping[str, Gang], rows: Iterable[Placement], do
     return {"groups": groups, "summary": {outcome.value: counted[outcome.value] for outcome in Outcome}}
 
 
-def _finding(group: Group, nodes: Mapping[str, str], domains: Domains) -> Json:
+def _finding(group: Group, nodes: Mapping[str, str], domains: Domains) -> Finding:
+    """Judge a constraint; a level that the pool has lost leaves nothing to judge by."""
+    levels = domains.topology
+    if group.level not in levels.names:
+        why = f"the pool no longer has level {group.level}"
+        return Finding(group.path, group.required, Outcome.UNOBSERVABLE, why=why)
+    labels = [level.label for level in levels.levels[: levels.index(group.level) + 1]]
     placed = [(task.name, nodes[task.name]) for task in group.all_tasks() if task.name in nodes]
-    found: dict[tuple[str | None, ...], list[tuple[str, str]]] = {}
-    if group.level in domains.topology.names:
-        depth = domains.topology.index(group.level) + 1
-        for task, node in placed:
-            found.setdefault(_domain(node, depth, domains), []).append((task, node))
-    outcome, why = _outcome(group, found)
-    return {
-        "path": [list(step) for step in group.path],
-        "level": group.level,
-        "type": "required" if group.required else "preferred",
-        "outcome": outcome.value,
-        "domains": [list(domain) for domain in sorted(found, key=lambda domain: None in domain)],
-        "why": why,
-    }
-
-
-def _domain(node: str, depth: int, domains: Domains) -> tuple[str | None, ...]:
-    position = domains.position.get(node)
-    values = tuple(domains.values(position).values())[:depth] if position is not None else ()
-    return values if len(values) == depth else (*values, None)
-
-
-def _outcome(group: Group, found: Mapping[tuple[str | None, ...], list[tuple[str, str]]]) -> tuple[Outcome, str]:
-    if not found:
-        return Outcome.UNOBSERVABLE, "none of its tasks has a place, or the level is gone"
-    known = [domain for domain in found if None not in domain]
-    if len(found) == 1 and known:
-        return Outcome.HELD, ""
-    if len(known) < 2:
-        lacking = next(pairs for domain, pairs in found.items() if None in domain)
-        return Outcome.UNOBSERVABLE, f"{fold(node for _, node in lacking)} has no label of the level, or is gone"
-    if not group.required:
-        return Outcome.MISSED, f"{words.count(len(known), group.level)} instead of 1"
-    said = [
-        f"{words.domain(domain)}: {fold(task for task, _ in pairs)} on {fold(node for _, node in pairs)}"
-        for domain, pairs in found.items()
-    ]
-    return Outcome.VIOLATED, "; ".join(said[:4])
+    spots = [spot_of(task, node, labels, domains.cluster) for task, node in placed]
+    return judged(group.path, spots, required=group.required)
 
 
 def _slot(group: GroupState, task: TaskState) -> tuple[str, str, int]:

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,14 +73,11 @@ class Hall:
         return str(self.data("show", ident)["status"])
 
 
-@pytest.fixture(scope="module")
-def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
-    """Start a service with one pool of two racks."""
-    folder = tmp_path_factory.mktemp("hall")
-    (folder / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
-    (folder / "coterie.yaml").write_text(CONFIG, encoding="utf-8")
+@contextmanager
+def serving(folder: Path, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run a service on the files of a folder; yield its URL, and its process."""
     with subprocess.Popen(
-        [*PROGRAM, "serve", "--port", "0", "--state", folder / "state", "--config", folder / "coterie.yaml"],
+        [*PROGRAM, "serve", "--port", str(port), "--state", folder / "state", "--config", folder / "coterie.yaml"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=environment(),
@@ -87,7 +85,22 @@ def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
     ) as process:
         assert process.stdout
         try:
-            yield Hall(process.stdout.readline().strip(), folder)
+            yield process.stdout.readline().strip(), process
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(TIMEOUT_S)
+
+
+@pytest.fixture(scope="module")
+def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
+    """Start a service with one pool of two racks."""
+    folder = furnished(tmp_path_factory.mktemp("hall"))
+    with serving(folder) as (url, _):
+        yield Hall(url, folder)
+
+
+def furnished(folder: Path) -> Path:
+    """Write the files of a service with one pool of two racks."""
+    (folder / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
+    (folder / "coterie.yaml").write_text(CONFIG, encoding="utf-8")
+    return folder

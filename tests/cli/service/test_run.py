@@ -14,8 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.calling import CLUSTER, PROGRAM, ROOT, TIMEOUT_S, Desk, call, environment, escapes
-from tests.cli.service.conftest import CONFIG, flow
+from tests.cli.calling import (
+    CLUSTER,
+    PROGRAM,
+    ROOT,
+    TIMEOUT_S,
+    Desk,
+    at_terminal,
+    call,
+    environment,
+    escapes,
+    read_until,
+)
+from tests.cli.service.conftest import CONFIG, flow, furnished, serving
 
 HELLO = ROOT / "examples/00-hello-rack"
 
@@ -214,36 +225,18 @@ def test_a_second_interrupt_kills_tasks_that_do_not_listen(desk: Desk, own_tempo
 @pytest.mark.parametrize(("answer", "code"), [("s", 130), ("c", 0)])
 def test_somebody_at_a_terminal_is_asked_what_to_do_about_an_interrupt(desk: Desk, answer: str, code: int) -> None:
     flag = desk.folder / "flag"
-    script = f"while ! test -e {flag}; do sleep 0.1; done"
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [*PROGRAM, "run", desk.file("wf.yaml", flow(script)), "--cluster", desk.cluster],
-        stdin=theirs,
-        stdout=subprocess.DEVNULL,
-        stderr=theirs,
-        env=environment(TERM="xterm-256color", COLUMNS="100", LINES="40"),
-    ) as process:
-        os.close(theirs)
-        _read_until(ours, "RUNNING")
+    file = desk.file("wf.yaml", flow(f"while ! test -e {flag}; do sleep 0.1; done"))
+    with at_terminal("run", file, "--cluster", desk.cluster) as (process, terminal):
+        read_until(terminal, "RUNNING")
         process.send_signal(signal.SIGINT)
-        asked = _read_until(ours, "ontinue? ")
-        os.write(ours, f"{answer}\n".encode())
+        asked = read_until(terminal, "ontinue? ")
+        os.write(terminal, f"{answer}\n".encode())
         flag.touch()
-        _read_until(ours, None)
+        read_until(terminal, None)
+        process.wait(TIMEOUT_S)
 
     assert "[s]top it, [c]ontinue" in asked
     assert process.returncode == code
-
-
-def _read_until(terminal: int, words: str | None) -> str:
-    """Read what a terminal gets, until some words are there or nobody holds its other end any more."""
-    said = ""
-    try:
-        while (words is None or words not in said) and (piece := os.read(terminal, 4096)):
-            said += piece.decode(errors="replace")
-    except OSError:  # how Linux says it
-        os.close(terminal)
-    return said
 
 
 def test_a_terminal_gets_a_table_that_is_redrawn(desk: Desk) -> None:
@@ -256,9 +249,53 @@ def test_a_terminal_gets_a_table_that_is_redrawn(desk: Desk) -> None:
         env=environment(TERM="xterm-256color", COLUMNS="100", LINES="40"),
     ) as process:
         os.close(theirs)
-        text = _read_until(ours, None)
+        text = read_until(ours, None)
 
     assert process.returncode == 0
     assert "\x1b[" in text
     assert "NAME" in text
     assert "COMPLETED" in text
+
+
+def test_tasks_of_a_run_are_left_running_when_somebody_detaches_and_a_service_finds_them(desk: Desk) -> None:
+    furnished(desk.folder)
+    flag, config, state = desk.folder / "flag", desk.folder / "coterie.yaml", desk.folder / "state"
+    file = desk.file("wf.yaml", flow(f"while ! test -e {flag}; do sleep 0.1; done; echo done"))
+    with at_terminal("run", file, "--config", config, "--state", state) as (process, terminal):
+        read_until(terminal, "RUNNING")
+        process.send_signal(signal.SIGINT)
+        asked = read_until(terminal, "ontinue? ")
+        os.write(terminal, b"d\n")
+        left = read_until(terminal, None)
+        process.wait(TIMEOUT_S)
+
+    assert "[d]etach and leave its tasks running" in asked
+    assert "left alone; go on with: coterie serve --state" in left
+    assert process.returncode == 130
+    with serving(desk.folder) as (url, _):
+        assert call("show", "wf-1", "-o", "json", "--server", url).out.count("RUNNING")
+        flag.touch()
+        assert call("wait", "wf-1", "--timeout", "30s", "--server", url).code == 0
+        assert call("logs", "wf-1", "--server", url).out == "done\n"
+
+
+def test_nodes_whose_levels_nobody_named_are_told_with_the_option_that_names_them(desk: Desk) -> None:
+    label = "topology.kubernetes.io/rack"
+    bare = desk.file("bare.yaml", f"nodes: [{{name: n1, gpu: 8, cpu: 8, labels: {{{label}: east}}}}]\n")
+
+    done = call("run", desk.file("wf.yaml", flow()), "--cluster", bare)
+
+    assert done.code == 3
+    assert f"--levels rack={label}" in done.err
+
+
+def test_that_images_are_not_used_is_said_where_it_matters(desk: Desk) -> None:
+    """Every task names an image, so that a warning on each run would tell nothing."""
+    fine = desk.file("fine.yaml", flow("true"))
+    missing = desk.file("missing.yaml", flow("no-such-command"))
+
+    assert "image" not in call("run", fine, "--cluster", desk.cluster).err
+    assert "warning[FieldIgnored]: image is ignored" in call("run", fine, "--cluster", desk.cluster, "-o", "wide").err
+    assert "hint: Images are not used here" in call("run", missing, "--cluster", desk.cluster, "--quiet").err
+    data = json.loads(call("run", fine, "--cluster", desk.cluster, "-o", "json").out)
+    assert [warning["code"] for warning in data["workflow"]["warnings"]] == ["FieldIgnored"]

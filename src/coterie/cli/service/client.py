@@ -7,28 +7,29 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 import httpx2
+import typer
 
+from coterie.cli.output import safe
 from coterie.cli.service.answers import raise_for
 from coterie.cli.service.place import known_url
 from coterie.errors import Unavailable, UsageError
-from coterie.service.security import is_loopback
+from coterie.service.addresses import is_loopback
 from coterie.service.settings import Submission
 
 Json = dict[str, Any]
 Params = Mapping[str, Any]
+T = TypeVar("T")
 
 _TIMEOUT = httpx2.Timeout(60.0, connect=5.0)
 # A stream that is quiet for longer than the service's sign of life has lost its service.
 _STREAM_TIMEOUT = httpx2.Timeout(45.0, connect=5.0)
-# A task may be silent for as long as it likes.
-_LOG_TIMEOUT = httpx2.Timeout(None, connect=5.0)
 # How long a follower waits for a service that went away, and how often it looks.
 _PATIENCE_S = 60.0
 _PAUSE_S = 1.0
@@ -85,16 +86,27 @@ class Client:
         """Return a workflow."""
         return self._json("GET", _path("workflows", ident))
 
-    def patiently(self, ident: str) -> Json:
+    def view(self, ident: str) -> Json:
         """Return a workflow; a service that restarts is waited for."""
-        until = time.monotonic() + _PATIENCE_S
+        return self.patiently(lambda: self.workflow(ident))
+
+    def patiently(self, ask: Callable[[], T]) -> T:
+        """Return an answer; a service that has gone away is waited for, which is said on standard error."""
+        until: float | None = None
         while True:
             try:
-                return self.workflow(ident)
-            except Unavailable:
-                if time.monotonic() > until:
+                found = ask()
+            except Unavailable as error:
+                if until is None:
+                    until = time.monotonic() + _PATIENCE_S
+                    typer.echo(safe(f"{error}; waiting for it to come back"), err=True)
+                elif time.monotonic() > until:
                     raise
                 time.sleep(_PAUSE_S)
+            else:
+                if until is not None:
+                    typer.echo(safe(f"the service at {self.url} is back"), err=True)
+                return found
 
     def why(self, ident: str, group: str | None) -> Json:
         """Return why groups wait."""
@@ -120,20 +132,42 @@ class Client:
         """Delete a workflow that has ended."""
         self._json("DELETE", _path("workflows", ident))
 
-    def log(self, ident: str, task: str, attempt: int | None, *, follow: bool) -> Iterator[bytes]:
-        """Yield what a task has written, and with `follow` what it goes on to write."""
-        path = _path("workflows", ident, "logs")
-        params: dict[str, Any] = {"task": task, **({} if attempt is None else {"attempt": attempt})}
+    def log(self, ident: str, task: str, attempt: int | None) -> Iterator[bytes]:
+        """Yield what a task has written."""
         offset = 0
         while True:
-            found = b""
-            with self._stream(path, {**params, "offset": offset, "follow": follow}, _LOG_TIMEOUT) as answer:
-                for piece in answer.iter_bytes():
-                    offset += len(piece)
-                    found = piece or found
-                    yield piece
-            if follow or not found:
+            before = offset
+            for piece in self._log(ident, task, attempt, offset, follow=False):
+                offset += len(piece)
+                yield piece
+            if offset == before:
                 return
+
+    def follow_log(self, ident: str, task: str, attempt: int | None) -> Iterator[bytes]:
+        """Yield what a task has written and goes on to write, until it ends.
+
+        A service that restarts is awaited, and the log goes on where it was. A stream also ends when its service does,
+        so that the end of the log is believed only when a second one, from there on, has nothing more to tell.
+        """
+        attempt = attempt or _task(self.workflow(ident), task).get("attempt") or None
+        offset, over = 0, False
+        while True:
+            before, broken = offset, False
+            try:
+                for piece in self._log(ident, task, attempt, offset, follow=True):
+                    offset += len(piece)
+                    yield piece
+            except Unavailable:  # or the task was silent for long, which the next look tells
+                broken = True
+            if attempt is None and offset:
+                attempt = 1  # it had not begun, and nothing is known of later ones
+            now = _task(self.view(ident), task)
+            ended = now.get("ended") is not None or now.get("attempt") != (attempt or now.get("attempt"))
+            if over and ended and offset == before and not broken:
+                return
+            over = ended and not broken
+            if not over:
+                time.sleep(_PAUSE_S)
 
     def events(self, after: int, ident: str | None) -> list[Json]:
         """Return what has happened after an event."""
@@ -147,21 +181,24 @@ class Client:
 
     def stream(self, after: int, ident: str | None) -> Iterator[Json]:
         """Yield events as they happen; for one workflow, until it is finished. A service that restarts is awaited."""
-        gone: float | None = None
         while True:
-            try:
+            with suppress(Unavailable):
                 for name, data in self._sent(after, ident):
-                    gone = None
                     if name == "end":
                         return
                     after = data["seq"]
                     yield data
-            except Unavailable:
-                now = time.monotonic()
-                gone = gone or now
-                if now - gone > _PATIENCE_S:
-                    raise
             time.sleep(_PAUSE_S)
+            for data in self._missed(after, ident):
+                after = data["seq"]
+                yield data
+
+    def _missed(self, after: int, ident: str | None) -> list[Json]:
+        return self.patiently(lambda: self.events(after, ident))
+
+    def last_event(self) -> int:
+        """Return the number of the newest event."""
+        return int(self._json("GET", _events(None), params={"limit": 1})["last"])
 
     def news(self, ident: str) -> Iterator[list[Json]]:
         """Yield the events of a workflow one by one, from the first on."""
@@ -213,6 +250,11 @@ class Client:
                     yield name, found
                     name, data = "", ""
 
+    def _log(self, ident: str, task: str, attempt: int | None, offset: int, *, follow: bool) -> Iterator[bytes]:
+        params = {"task": task, "attempt": attempt, "offset": offset, "follow": follow}
+        with self._stream(_path("workflows", ident, "logs"), params, _STREAM_TIMEOUT) as answer:
+            yield from answer.iter_bytes()
+
     def _json(
         self,
         method: str,
@@ -263,6 +305,11 @@ def _path(*parts: str) -> str:
 
 def _events(ident: str | None) -> str:
     return "/events" if ident is None else _path("workflows", ident, "events")
+
+
+def _task(view: Json, name: str) -> Json:
+    """Return a task of a workflow; nothing of one that it does not have, which the service says best."""
+    return next((task for group in view["groups"] for task in group["tasks"] if task["name"] == name), {})
 
 
 def _given(params: Params | None) -> dict[str, Any]:

@@ -6,17 +6,24 @@ from typing import Annotated, Literal
 
 import typer
 
+from coterie.cli import completing
 from coterie.cli.options import DebugOption, SetOption, SetStringOption
 from coterie.cli.output import Output
+from coterie.cli.service.asking import asking
 from coterie.cli.service.options import OutputOption, ServerOption, TokenOption, WatchOption, WorkflowArgument
 
-PoolNameOption = Annotated[str | None, typer.Option("--pool", "-p", metavar="NAME", help="Pool of the service.")]
+PoolNameOption = Annotated[
+    str | None,
+    typer.Option("--pool", "-p", metavar="NAME", help="Pool of the service.", autocompletion=completing.pools),
+]
 LabelOption = Annotated[
     list[str] | None, typer.Option("--label", metavar="KEY=VALUE", help="A label of the workflow. May be repeated.")
 ]
 FollowOption = Annotated[bool, typer.Option("--follow", "-f", help="Go on until the end.")]
-TaskArgument = Annotated[str, typer.Argument(metavar="ID[/TASK]", help="The workflow, and one task of it.")]
-WorkflowsArgument = Annotated[list[str], typer.Argument(metavar="ID...", help="Workflows, such as train-7.")]
+TaskArgument = Annotated[
+    str,
+    typer.Argument(metavar="ID[/TASK]", help="The workflow, and one task of it.", autocompletion=completing.tasks),
+]
 
 
 def submit(
@@ -48,18 +55,14 @@ def submit(
       # stay until it ends, and end as it does
       coterie submit train.yaml --follow
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
-
-    with answering(output, debug=debug):
-        from coterie.cli.service.client import Client
+    with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.setting import Call
         from coterie.cli.service.submit import Ask, run
         from coterie.cli.source import Source
 
         none = Source(None, None, None, None)
         call = Call(file, none, tuple(sets or ()), tuple(set_strings or ()), priority)
-        with Client(server, token) as client:
-            run(client, Ask(call, pool, tuple(labels or ()), key, dry_run, follow, output))
+        run(client, Ask(call, pool, tuple(labels or ()), key, dry_run, follow, output))
 
 
 def list_(
@@ -89,15 +92,11 @@ def list_(
       coterie list --active --watch
       coterie list --pool gb200 --status FAILED --since 24h -o json
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
-
-    with answering(output, debug=debug):
-        from coterie.cli.service.client import Client
+    with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.looking import Filter, list_workflows
 
         wanted = Filter(tuple(statuses or ()), pool, owner, name, tuple(labels or ()), since, active, limit)
-        with Client(server, token) as client:
-            list_workflows(client, wanted, output, watch=watch)
+        list_workflows(client, wanted, output, watch=watch)
 
 
 def show(
@@ -115,18 +114,19 @@ def show(
       coterie show train-7
       coterie show train-7 --watch
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
-
-    with answering(output, debug=debug):
-        from coterie.cli.service.client import Client
+    with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.looking import show_workflow
 
-        with Client(server, token) as client:
-            show_workflow(client, workflow, output, watch=watch)
+        show_workflow(client, workflow, output, watch=watch)
 
 
 def why(
-    target: Annotated[str, typer.Argument(metavar="ID[/GROUP]", help="The workflow, and one group of it.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID[/GROUP]", help="The workflow, and one group of it.", autocompletion=completing.groups
+        ),
+    ],
     server: ServerOption = None,
     token: TokenOption = None,
     output: OutputOption = Output.TABLE,
@@ -139,14 +139,10 @@ def why(
       coterie why train-7
       coterie why train-7/eval -o json
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
-
-    with answering(output, debug=debug):
-        from coterie.cli.service.client import Client
+    with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.looking import why as ask
 
-        with Client(server, token) as client:
-            ask(client, target, output)
+        ask(client, target, output)
 
 
 def logs(
@@ -166,18 +162,17 @@ def logs(
       coterie logs train-7/worker-0 --follow
       coterie logs train-7/worker-0 --attempt 1 > first.log
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
-
-    with answering(Output.TABLE, debug=debug):
-        from coterie.cli.service.client import Client
+    with asking(server, token, debug=debug) as client:
         from coterie.cli.service.looking import logs as read
 
-        with Client(server, token) as client:
-            read(client, target, attempt, follow_on=follow)
+        read(client, target, attempt, follow_on=follow)
 
 
 def events(
-    workflow: Annotated[str | None, typer.Argument(metavar="[ID]", help="Only those of this workflow.")] = None,
+    workflow: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="Only those of this workflow.", autocompletion=completing.workflows),
+    ] = None,
     follow: FollowOption = False,
     after: Annotated[int, typer.Option("--after", min=0, metavar="N", help="Only those after this number.")] = 0,
     server: ServerOption = None,
@@ -192,14 +187,10 @@ def events(
       coterie events train-7
       coterie events --follow -o json
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
-
-    with answering(output, debug=debug):
-        from coterie.cli.service.client import Client
+    with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.looking import events as read
 
-        with Client(server, token) as client:
-            read(client, workflow, output, follow_on=follow, after=after)
+        read(client, workflow, output, follow_on=follow, after=after)
 
 
 def wait(
@@ -222,18 +213,17 @@ def wait(
       coterie wait train-7
       coterie wait train-7 --for=placed --timeout=10m
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
-
-    with answering(output, debug=debug):
-        from coterie.cli.service.client import Client
+    with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.waiting import wait as stay
 
-        with Client(server, token) as client:
-            stay(client, workflow, wanted, timeout, output)
+        stay(client, workflow, wanted, timeout, output)
 
 
 def cancel(
-    workflows: WorkflowsArgument,
+    workflows: Annotated[
+        list[str],
+        typer.Argument(metavar="ID...", help="Workflows, such as train-7.", autocompletion=completing.active_workflows),
+    ],
     message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, for whoever asks later.")] = "",
     force: Annotated[
         bool, typer.Option("--force", help="Kill its tasks at once instead of asking them to stop.")
@@ -249,14 +239,10 @@ def cancel(
       coterie cancel train-7 -m "wrong learning rate"
       coterie list --active --owner ana -o name | xargs coterie cancel
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
-
-    with answering(Output.TABLE, debug=debug):
-        from coterie.cli.service.client import Client
+    with asking(server, token, debug=debug) as client:
         from coterie.cli.service.looking import cancel as stop
 
-        with Client(server, token) as client:
-            stop(client, workflows, message, force=force)
+        stop(client, workflows, message, force=force)
 
 
 def retry(
@@ -272,18 +258,17 @@ def retry(
       coterie retry train-7
       coterie retry train-7/worker-3
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
-
-    with answering(Output.TABLE, debug=debug):
-        from coterie.cli.service.client import Client
+    with asking(server, token, debug=debug) as client:
         from coterie.cli.service.looking import retry as again
 
-        with Client(server, token) as client:
-            again(client, target)
+        again(client, target)
 
 
 def delete(
-    workflows: WorkflowsArgument,
+    workflows: Annotated[
+        list[str],
+        typer.Argument(metavar="ID...", help="Workflows, such as train-7.", autocompletion=completing.ended_workflows),
+    ],
     server: ServerOption = None,
     token: TokenOption = None,
     debug: DebugOption = False,
@@ -295,11 +280,7 @@ def delete(
       coterie delete train-7
       coterie list --status COMPLETED -o name | xargs coterie delete
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
-
-    with answering(Output.TABLE, debug=debug):
-        from coterie.cli.service.client import Client
+    with asking(server, token, debug=debug) as client:
         from coterie.cli.service.looking import delete as forget
 
-        with Client(server, token) as client:
-            forget(client, workflows)
+        forget(client, workflows)

@@ -7,22 +7,20 @@ import typer
 from coterie.cli.service import client_commands as client
 from coterie.cli.service import host_commands as host
 from coterie.cli.service import pool_commands as pools
-from coterie.cli.service.options import CLIENT_HELP, FOLLOW_HELP
-
-_WAIT_HELP = FOLLOW_HELP.replace("130", "124 time is up, 130")
+from coterie.cli.service.options import CLIENT_HELP, FOLLOW_HELP, SUBMIT_HELP, WAIT_HELP
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `coterie`."""
     app.command(epilog=host.RUN_HELP)(host.run)
     app.command(epilog=host.SERVE_HELP)(host.serve)
-    app.command(epilog=FOLLOW_HELP)(client.submit)
+    app.command(epilog=SUBMIT_HELP)(client.submit)
     app.command("list", epilog=CLIENT_HELP)(client.list_)
     app.command(epilog=FOLLOW_HELP)(client.show)
     app.command(epilog=CLIENT_HELP)(client.why)
     app.command(epilog=CLIENT_HELP)(client.logs)
     app.command(epilog=CLIENT_HELP)(client.events)
-    app.command(epilog=_WAIT_HELP)(client.wait)
+    app.command(epilog=WAIT_HELP)(client.wait)
     app.command(epilog=CLIENT_HELP)(client.cancel)
     app.command(epilog=CLIENT_HELP)(client.retry)
     app.command(epilog=CLIENT_HELP)(client.delete)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,9 +12,10 @@ from typing import Any, Protocol
 import typer
 
 from coterie.cli.output import safe
+from coterie.cli.service.redraw import redrawn
 from coterie.cli.service.times import clock
 from coterie.cli.service.views import workflow_lines
-from coterie.rendering.text import ASCII, BLOCKS, Style
+from coterie.rendering.text import Style
 
 Json = dict[str, Any]
 
@@ -26,7 +26,7 @@ _NEVER_SHOWN = frozenset({"Cleaned"})
 class Told(Protocol):
     """Where a workflow is looked up, and where its events come from."""
 
-    def workflow(self, ident: str, /) -> Json:
+    def view(self, ident: str, /) -> Json:
         """Return a workflow as it is now."""
 
     def news(self, ident: str, /) -> Iterator[list[Json]]:
@@ -45,14 +45,14 @@ def follow(
 
     `quiet` shows nothing, `plain` lines even on a terminal.
     """
-    view = told.workflow(ident)
+    view = told.view(ident)
     with _shown(view, quiet=quiet, plain=plain) as show:
         for events in told.news(ident):
-            view = told.workflow(ident)
+            view = told.view(ident)
             show(view, events)
             if until is not None and until(view):
                 return view
-    return told.workflow(ident)
+    return told.view(ident)
 
 
 Show = Callable[[Json, Iterable[Json]], None]
@@ -82,28 +82,14 @@ def event_line(one: Json) -> str:
 
 @contextmanager
 def _table(first: Json) -> Iterator[Show]:
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    console = Console(stderr=True, highlight=False)
-    colour = not os.environ.get("NO_COLOR")
-    symbols = ASCII if console.encoding.lower() not in {"utf-8", "utf8"} else BLOCKS
-    lock = threading.Lock()
     latest = first
 
-    def drawn() -> Text:
-        with lock:
-            view = latest
-        # One column stays empty: some terminals wrap a line that fills the last one.
-        style = Style(max(20, console.width - 1), symbols, colour)
-        lines = workflow_lines(view, style, time.time(), most=max(8, console.height - 2))
-        return Text.from_ansi("\n".join(lines), no_wrap=True, overflow="crop")
+    def lines(style: Style, room: int) -> Iterator[str]:
+        yield from workflow_lines(latest, style, time.time(), most=room)
 
     def show(view: Json, _: Iterable[Json]) -> None:
         nonlocal latest
-        with lock:
-            latest = view
+        latest = view
 
-    with Live(get_renderable=drawn, console=console, refresh_per_second=_REDRAWS_PER_SECOND):
+    with redrawn(lines, stderr=True, per_second=_REDRAWS_PER_SECOND):
         yield show

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from coterie.backends.local.defaults import DEFAULT_PROCESSES
+from coterie.cli.codes import Exit, told
 from coterie.cli.options import (
     ClusterOption,
     ConfigOption,
@@ -19,12 +21,16 @@ from coterie.cli.options import (
 from coterie.cli.output import Output
 from coterie.cli.service.options import CLIENT_HELP, OutputOption, StateOption, StoreOption
 
-RUN_HELP = (
-    "Exit codes: 0 the workflow completed, 1 unexpected error, 2 wrong usage, 3 invalid input, 4 not found, 6 it waits "
-    "for room that nobody will make, 7 it can never fit, 75 try again later, 100 it failed, 103 it was cancelled, "
-    "130 interrupted."
+RUN_HELP = told(
+    words={
+        Exit.DONE: "the workflow completed",
+        Exit.MUST_WAIT: "it waits for room that nobody will make",
+        Exit.NEVER_FITS: "it can never fit",
+        Exit.WORK_FAILED: "it failed",
+        Exit.WORK_CANCELLED: "it was cancelled",
+    }
 )
-SERVE_HELP = "Exit codes: 0 stopped, 1 unexpected error, 2 wrong usage, 3 invalid input, 4 not found, 75 address taken."
+SERVE_HELP = told(words={Exit.DONE: "stopped", Exit.TRY_AGAIN: "address taken"})
 
 
 def run(
@@ -56,9 +62,9 @@ def run(
       # in a pool of a configuration, with a template value, and the tasks' output
       coterie run train.yaml --config coterie.yaml --pool gb200 --set steps=10 --logs
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
+    from coterie.cli.report import reporting
 
-    with answering(output, debug=debug):
+    with reporting(output, debug=debug):
         from coterie.cli.service.run import Ask
         from coterie.cli.service.run import run as go
         from coterie.cli.service.setting import Call
@@ -82,8 +88,9 @@ def serve(
         typer.Option("--host-name", metavar="NAME", help="Another name under which it is reached. May be repeated."),
     ] = None,
     processes: Annotated[
-        int | None, typer.Option("--processes", min=1, metavar="N", help="Most tasks that run at a time.")
-    ] = None,
+        int,
+        typer.Option("--processes", min=1, metavar="N", show_default=True, help="Most tasks that run at a time."),
+    ] = DEFAULT_PROCESSES,
     debug: DebugOption = False,
 ) -> None:
     """Start the service: pools, a queue, the API, and tasks as processes of this machine. Prints its URL.
@@ -95,9 +102,9 @@ def serve(
       coterie serve
       coterie serve --config coterie.yaml --host 0.0.0.0 --store postgresql://coterie@db/coterie
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
+    from coterie.cli.report import reporting
 
-    with answering(Output.TABLE, debug=debug):
+    with reporting(Output.TABLE, debug=debug):
         from coterie.cli.service.serve import Ask
         from coterie.cli.service.serve import run as go
 
@@ -137,9 +144,9 @@ def token_create(
       coterie token create ana --role admin
       export COTERIE_TOKEN=$(coterie token create ci --role user --expires 90d)
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
+    from coterie.cli.report import reporting
 
-    with answering(output, debug=debug):
+    with reporting(output, debug=debug):
         from coterie.cli.service.tokens import create
 
         create(name, role, expires, (state, store), output)
@@ -159,9 +166,9 @@ def token_list(
       coterie token list
       coterie token list -o json
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
+    from coterie.cli.report import reporting
 
-    with answering(output, debug=debug):
+    with reporting(output, debug=debug):
         from coterie.cli.service.tokens import list_all
 
         list_all((state, store), output)
@@ -181,9 +188,9 @@ def token_delete(
       coterie token delete ci
       coterie token delete ci --store postgresql://coterie@db/coterie
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
+    from coterie.cli.report import reporting
 
-    with answering(Output.TABLE, debug=debug):
+    with reporting(Output.TABLE, debug=debug):
         from coterie.cli.service.tokens import delete
 
         delete(name, (state, store))

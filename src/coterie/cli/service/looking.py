@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,20 +13,22 @@ import typer
 
 from coterie.cli.codes import Exit
 from coterie.cli.output import Output, safe
-from coterie.cli.screen import screen, show, show_data
+from coterie.cli.report import code_of, fail
+from coterie.cli.screen import screen, show, show_as, show_data
 from coterie.cli.service.client import Client
 from coterie.cli.service.ending import result_of
+from coterie.cli.service.expecting import expectations, within
 from coterie.cli.service.follow import event_line, follow
-from coterie.cli.service.redraw import redrawn
 from coterie.cli.service.refusals import why_lines
 from coterie.cli.service.submit import parse_labels
 from coterie.cli.service.times import parse_span
 from coterie.cli.service.views import audit_lines, list_lines, warnings, workflow_lines
+from coterie.cli.service.watching import watch as watching
 from coterie.errors import NotFound, UsageError
+from coterie.service.errors import Conflict, Forbidden
 
 Json = dict[str, Any]
 
-_LOOK_AGAIN_S = 1.0
 _PAGE = 500
 
 
@@ -60,16 +62,13 @@ def list_workflows(client: Client, wanted: Filter, output: Output, *, watch: boo
     """Print workflows, the newest first; with `watch`, again whenever one changes."""
     params = wanted.params(time.time())
     if watch:
-        _watch(lambda: _rows(client, params, wanted.limit)[0], output)
+        watching(client, lambda: _rows(client, params, wanted.limit)[0], output)
         return
     rows, more = _rows(client, params, wanted.limit)
-    match output:
-        case Output.JSON | Output.YAML:
-            show_data(rows, output)
-        case Output.NAME:
-            show(safe(row["id"]) for row in rows)
-        case _:
-            show(list_lines(rows, screen(), time.time(), wide=output is Output.WIDE))
+    now = time.time()
+    expected = expectations(client, rows, now) if output is Output.WIDE else None
+    names = [row["id"] for row in rows]
+    show_as(output, rows, names, lambda: list_lines(rows, screen(), now, expected=expected))
     if more:
         typer.echo(f"there are more than {wanted.limit}; --limit shows more of them", err=True)
 
@@ -84,33 +83,6 @@ def _rows(client: Client, params: Json, limit: int) -> tuple[list[Json], bool]:
         if after is None:
             return found, False
     return found, True
-
-
-def _watch(rows: Callable[[], Sequence[Json]], output: Output) -> None:
-    """Redraw a list on a terminal; elsewhere print what is new in it, as lines or as one JSON object each."""
-    if output is Output.YAML:
-        raise UsageError("--watch prints tables, names or JSON, not YAML", "Use -o json: one object for each line.")
-    if sys.stdout.isatty() and output in {Output.TABLE, Output.WIDE}:
-        redrawn(lambda style: list_lines(rows(), style, time.time(), wide=output is Output.WIDE), _LOOK_AGAIN_S)
-        return
-    for row in _changes(rows):
-        if output is Output.JSON:
-            show([json.dumps({"type": "workflow", **row})])
-        elif output is Output.NAME:
-            show([safe(row["id"])])
-        else:
-            why = f"  {row['waiting']['reason']}" if row["waiting"] else ""
-            show([safe(f"{row['id']}  {row['status']}{why}")])
-
-
-def _changes(rows: Callable[[], Sequence[Json]]) -> Iterator[Json]:
-    known: dict[str, Json] = {}
-    while True:
-        for row in reversed(rows()):
-            if known.get(row["id"]) != row:
-                known[row["id"]] = row
-                yield row
-        time.sleep(_LOOK_AGAIN_S)
 
 
 def show_workflow(client: Client, ident: str, output: Output, *, watch: bool) -> None:
@@ -129,7 +101,7 @@ def show_workflow(client: Client, ident: str, output: Output, *, watch: bool) ->
     placement = client.placement(ident)
     if any(group["tasks"] and group["constraints"] for group in placement["groups"]):
         show(["", *audit_lines(placement, style)])
-    for line in warnings(view):
+    for line in warnings(view, wide=output is Output.WIDE):
         typer.echo(safe(line), err=True)
 
 
@@ -139,7 +111,7 @@ def _stay(client: Client, ident: str, output: Output) -> None:
     if output is Output.JSON:
         view: Json = {}
         for _ in client.news(ident):
-            if (now := client.patiently(ident)) != view:
+            if (now := client.view(ident)) != view:
                 view = now
                 show([json.dumps({"type": "workflow", **view})])
     else:
@@ -151,13 +123,14 @@ def why(client: Client, target: str, output: Output) -> None:
     """Print why a workflow, or one group of it, waits."""
     ident, _, group = target.partition("/")
     answer = client.why(ident, group or None)
-    match output:
-        case Output.JSON | Output.YAML:
-            show_data(answer, output)
-        case Output.NAME:
-            show(safe(f"{ident}/{one['name']}") for one in answer["groups"])
-        case _:
-            show(why_lines(answer, screen(), time.time()))
+    names = [f"{ident}/{one['name']}" for one in answer["groups"]]
+    show_as(output, answer, names, lambda: _why_lines(client, answer))
+
+
+def _why_lines(client: Client, answer: Json) -> Iterable[str]:
+    now = time.time()
+    known = {group["name"]: within(client, group, now) for group in answer["groups"]}
+    return why_lines(answer, screen(), now, {name: span for name, span in known.items() if span is not None})
 
 
 def logs(client: Client, target: str, attempt: int | None, *, follow_on: bool) -> None:
@@ -168,7 +141,7 @@ def logs(client: Client, target: str, attempt: int | None, *, follow_on: bool) -
     stream = sys.stdout.buffer
     # A terminal must not be driven by what a task writes; a file or a pipe gets it as it is.
     tame = sys.stdout.isatty()
-    for piece in client.log(ident, task, attempt, follow=follow_on):
+    for piece in (client.follow_log if follow_on else client.log)(ident, task, attempt):
         stream.write(_tamed(piece) if tame else piece)
         stream.flush()
 
@@ -230,17 +203,12 @@ def delete(client: Client, idents: Sequence[str]) -> None:
 
 
 def _each(idents: Sequence[str], act: Callable[[str], object], word: str) -> None:
-    from coterie.cli.report import fail
-    from coterie.cli.service.ending import Ending
-    from coterie.service.errors import Conflict, Forbidden
-
-    codes = [Exit.DONE.value]
+    codes = [Exit.DONE]
     for ident in idents:
         try:
             act(ident)
             show([safe(f"{ident} {word}")])
         except (Conflict, NotFound, Forbidden) as error:
             fail(str(error), error.hint)
-            kinds = {Conflict: Ending.CONFLICT.value, NotFound: Exit.NOT_FOUND.value}
-            codes.append(kinds.get(type(error), Exit.FAILED.value))
+            codes.append(code_of(error))
     raise typer.Exit(max(codes))

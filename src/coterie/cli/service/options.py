@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from coterie.cli.codes import Exit, told
+from coterie.cli.completing import workflows
 from coterie.cli.output import Output
 
 ServerOption = Annotated[
@@ -34,13 +36,21 @@ StoreOption = Annotated[
 ]
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How to print the answer.")]
 WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Go on and show changes as they happen.")]
-WorkflowArgument = Annotated[str, typer.Argument(metavar="ID", help="The workflow, such as train-7.")]
+WorkflowArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="The workflow, such as train-7.", autocompletion=workflows)
+]
 
-CLIENT_HELP = (
-    "Exit codes: 0 done, 1 refused or unexpected error, 2 wrong usage, 3 invalid input, 4 not found, 5 not possible as "
-    "things are, 75 the service does not answer, 130 interrupted."
+_CLIENT = {Exit.FAILED: "refused or unexpected error", Exit.TRY_AGAIN: "the service does not answer"}
+_FOLLOWER = (Exit.CONFLICT, Exit.WORK_FAILED, Exit.WORK_CANCELLED)
+
+CLIENT_HELP = told(Exit.CONFLICT, words=_CLIENT)
+FOLLOW_HELP = told(*_FOLLOWER, words=_CLIENT)
+SUBMIT_HELP = told(
+    *_FOLLOWER,
+    words={
+        **_CLIENT,
+        Exit.MUST_WAIT: "--dry-run: something must wait",
+        Exit.NEVER_FITS: "--dry-run: something can never fit",
+    },
 )
-FOLLOW_HELP = (
-    "Exit codes: 0 done, 1 refused or unexpected error, 2 wrong usage, 3 invalid input, 4 not found, 5 not possible as "
-    "things are, 75 the service does not answer, 100 the workflow failed, 103 it was cancelled, 130 interrupted."
-)
+WAIT_HELP = told(*_FOLLOWER, Exit.TIMED_OUT, words=_CLIENT)

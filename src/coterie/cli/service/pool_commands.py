@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
+from coterie.cli.completing import pools
 from coterie.cli.options import DebugOption
 from coterie.cli.output import Output
+from coterie.cli.service.asking import asking
 from coterie.cli.service.options import CLIENT_HELP, OutputOption, ServerOption, TokenOption
 
-PoolArgument = Annotated[str, typer.Argument(metavar="NAME", help="The pool.")]
+PoolArgument = Annotated[str, typer.Argument(metavar="NAME", help="The pool.", autocompletion=pools)]
 
 _POOL = """List, show, apply and delete the pools of a service.
 
@@ -45,14 +47,10 @@ def pool_list(
       coterie pool list
       coterie pool list -o wide
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
-
-    with answering(output, debug=debug):
-        from coterie.cli.service.client import Client
+    with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.pools import list_pools
 
-        with Client(server, token) as client:
-            list_pools(client, output)
+        list_pools(client, output)
 
 
 @pool.command("show", epilog=CLIENT_HELP)
@@ -70,14 +68,10 @@ def pool_show(
       coterie pool show gb200
       coterie pool show gb200 -o yaml
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
-
-    with answering(output, debug=debug):
-        from coterie.cli.service.client import Client
+    with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.pools import show_pool
 
-        with Client(server, token) as client:
-            show_pool(client, name, output)
+        show_pool(client, name, output)
 
 
 @pool.command("apply", epilog=CLIENT_HELP)
@@ -101,14 +95,10 @@ def pool_apply(
       coterie pool apply pools.yaml --dry-run
       coterie pool show gb200 -o json | jq .document | coterie pool apply - --name gb200-copy
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
-
-    with answering(output, debug=debug):
-        from coterie.cli.service.client import Client
+    with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.pools import apply
 
-        with Client(server, token) as client:
-            apply(client, file, name, output, dry_run=dry_run)
+        apply(client, file, name, output, dry_run=dry_run)
 
 
 @pool.command("delete", epilog=CLIENT_HELP)
@@ -122,14 +112,10 @@ def pool_delete(
       coterie pool delete old
       coterie pool delete old --server http://127.0.0.1:8720
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
-
-    with answering(Output.TABLE, debug=debug):
-        from coterie.cli.service.client import Client
+    with asking(server, token, debug=debug) as client:
         from coterie.cli.service.pools import delete
 
-        with Client(server, token) as client:
-            delete(client, name)
+        delete(client, name)
 
 
 @topology.command("list", epilog=CLIENT_HELP)
@@ -146,14 +132,10 @@ def topology_list(
       coterie topology list
       coterie topology list -o json
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
-
-    with answering(output, debug=debug):
-        from coterie.cli.service.client import Client
+    with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.pools import list_topologies
 
-        with Client(server, token) as client:
-            list_topologies(client, output)
+        list_topologies(client, output)
 
 
 @topology.command("show", epilog=CLIENT_HELP)
@@ -171,11 +153,7 @@ def topology_show(
       coterie topology show gb200
       coterie topology show gb200 -o name
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.service.ending import answering
-
-    with answering(output, debug=debug):
-        from coterie.cli.service.client import Client
+    with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.pools import show_topology
 
-        with Client(server, token) as client:
-            show_topology(client, name, output)
+        show_topology(client, name, output)

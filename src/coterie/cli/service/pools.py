@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from coterie.cli.output import Output, safe
-from coterie.cli.screen import screen, show, show_data
+from coterie.cli.screen import screen, show, show_as, show_data
 from coterie.cli.service.client import Client
 from coterie.cli.service.views import painted, warnings
 from coterie.cli.source import read_input, shown
@@ -24,13 +24,8 @@ Json = dict[str, Any]
 def list_pools(client: Client, output: Output) -> None:
     """Print all pools with what they use."""
     pools = client.pools()
-    match output:
-        case Output.JSON | Output.YAML:
-            show_data(pools, output)
-        case Output.NAME:
-            show(safe(pool["name"]) for pool in pools)
-        case _:
-            show(_pool_table(pools, screen(), wide=output is Output.WIDE))
+    names = [pool["name"] for pool in pools]
+    show_as(output, pools, names, lambda: _pool_table(pools, screen(), wide=output is Output.WIDE))
 
 
 def _pool_table(pools: Sequence[Json], style: Style, *, wide: bool) -> Iterator[str]:
@@ -159,42 +154,37 @@ def delete(client: Client, name: str) -> None:
 def list_topologies(client: Client, output: Output) -> None:
     """Print the levels of all pools."""
     found = client.topologies()
-    match output:
-        case Output.JSON | Output.YAML:
-            show_data(found, output)
-        case Output.NAME:
-            show(safe(one["pool"]) for one in found)
-        case _:
-            rows = [("POOL", "LEVEL", "LABEL", "DOMAINS")]
-            rows += [
-                (visible(one["pool"]), visible(level["key"]), visible(level["label"]), str(level["domains"]))
-                for one in found
-                for level in one["levels"]
-            ]
-            show(table(rows) if len(rows) > 1 else ["No pool has levels."])
+    rows = [("POOL", "LEVEL", "LABEL", "DOMAINS")]
+    rows += [
+        (visible(one["pool"]), visible(level["key"]), visible(level["label"]), str(level["domains"]))
+        for one in found
+        for level in one["levels"]
+    ]
+    names = [one["pool"] for one in found]
+    show_as(output, found, names, lambda: table(rows) if len(rows) > 1 else ["No pool has levels."])
 
 
 def show_topology(client: Client, pool: str, output: Output) -> None:
     """Print the levels of a pool with their domains and counts."""
     found = client.topology(pool)
-    match output:
-        case Output.JSON | Output.YAML:
-            show_data(found, output)
-        case Output.NAME:
-            show(safe(words.domain(domain["path"])) for domain in found["domains"])
-        case _:
-            show(_level_lines(found))
-            rows: list[tuple[str, ...]] = [("DOMAIN", "LEVEL", "NODES", "USED", "FREE", "TOTAL")]
-            rows += [
-                (
-                    visible("  " * (len(one["path"]) - 1) + words.domain(one["path"][-1:])),
-                    visible(one["level"]),
-                    str(one["nodes"]),
-                    *(str(one["gpus"][word]) for word in ("used", "free", "total")),
-                )
-                for one in sorted(found["domains"], key=lambda one: [natural(value) for value in one["path"]])
-            ]
-            show(["", *table(rows, numbers=frozenset({2, 3, 4, 5}))] if len(rows) > 1 else [])
+    names = [words.domain(domain["path"]) for domain in found["domains"]]
+    show_as(output, found, names, lambda: (*_level_lines(found), *_domain_lines(found["domains"])))
+
+
+def _domain_lines(domains: Sequence[Json]) -> Iterator[str]:
+    rows: list[tuple[str, ...]] = [("DOMAIN", "LEVEL", "NODES", "USED", "FREE", "TOTAL")]
+    rows += [
+        (
+            visible("  " * (len(one["path"]) - 1) + words.domain(one["path"][-1:])),
+            visible(one["level"]),
+            str(one["nodes"]),
+            *(str(one["gpus"][word]) for word in ("used", "free", "total")),
+        )
+        for one in sorted(domains, key=lambda one: [natural(value) for value in one["path"]])
+    ]
+    if domains:
+        yield ""
+        yield from table(rows, numbers=frozenset({2, 3, 4, 5}))
 
 
 def _level_lines(topology: Json) -> Iterator[str]:

@@ -1,26 +1,35 @@
-"""A screen that is drawn again and again until somebody has seen enough."""
+"""Lines on a terminal that are drawn anew while something happens, so that clocks in them go on."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
-from coterie.cli.screen import screen
-from coterie.rendering.text import Style
+from coterie.rendering.text import ASCII, BLOCKS, Style
 
 
-def redrawn(lines: Callable[[Style], Iterable[str]], every_s: float) -> None:
-    """Draw lines on the terminal, anew after each pause, until interrupted."""
+@contextmanager
+def redrawn(
+    lines: Callable[[Style, int], Iterable[str]], *, stderr: bool = False, per_second: float = 1.0
+) -> Iterator[Callable[[], None]]:
+    """Draw lines, given a style and how many there is room for, again and again; yield what draws them at once.
+
+    They are asked for from another thread too. What was drawn last stays.
+    """
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    console = Console(highlight=False)
-    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-        while True:
-            style = screen()
-            # One column stays empty: some terminals wrap a line that fills the last one.
-            style = Style(max(20, style.width - 1), style.symbols, style.colour and not os.environ.get("NO_COLOR"))
-            live.update(Text.from_ansi("\n".join(lines(style)), no_wrap=True, overflow="crop"), refresh=True)
-            time.sleep(every_s)
+    console = Console(stderr=stderr, highlight=False)
+    symbols = ASCII if console.encoding.lower() not in {"utf-8", "utf8"} else BLOCKS
+    colour = not os.environ.get("NO_COLOR")
+
+    def drawn() -> Text:
+        # One column stays empty: some terminals wrap a line that fills the last one.
+        style = Style(max(20, console.width - 1), symbols, colour)
+        text = "\n".join(lines(style, max(8, console.height - 2)))
+        return Text.from_ansi(text, no_wrap=True, overflow="crop")
+
+    with Live(get_renderable=drawn, console=console, refresh_per_second=per_second, vertical_overflow="crop") as live:
+        yield live.refresh

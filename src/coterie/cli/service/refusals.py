@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from coterie.cli.service.times import between
@@ -17,8 +17,8 @@ _MARKS = {"placed": ("+", "green"), "impossible": ("x", "red")}
 _OTHER = ("?", "yellow")
 
 
-def why_lines(answer: Json, style: Style, now: float) -> Iterator[str]:
-    """Yield why groups of a workflow wait."""
+def why_lines(answer: Json, style: Style, now: float, expected: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Yield why groups of a workflow wait; `expected` has within what time they start, where that is known."""
     if not answer["groups"]:
         yield visible(f"{answer['id']} is {answer['status']}: no group of it waits for a place.")
         return
@@ -27,7 +27,10 @@ def why_lines(answer: Json, style: Style, now: float) -> Iterator[str]:
         since = f"   for {between(waiting['since'], None, now)}" if waiting else ""
         word = refusal["reason"] if refusal else waiting["reason"] if waiting else ""
         verdict = str(group["verdict"])
-        head = visible(f" {answer['id']}/{group['name']}   {verdict}   {word}{since}".rstrip())
+        turn = f"   position {group['position']} of {answer['waiting']}" if group.get("position") else ""
+        start = (expected or {}).get(group["name"])
+        until = f"   expected within {start}" if start else ""
+        head = visible(f" {answer['id']}/{group['name']}   {verdict}   {word}{since}{turn}{until}".rstrip())
         mark, colour = _MARKS.get(verdict, _OTHER)
         yield paint([Ink(mark, colour), Ink(head)], style)
         if refusal:

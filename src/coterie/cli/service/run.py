@@ -22,13 +22,13 @@ from coterie.cli.screen import screen, show, show_data
 from coterie.cli.service.ending import result_of
 from coterie.cli.service.overlay import where_it_ran
 from coterie.cli.service.refusals import why_lines
-from coterie.cli.service.setting import Call, prepare
+from coterie.cli.service.setting import LOCAL, Call, prepare
 from coterie.cli.service.tails import Printer, print_tails
 from coterie.cli.service.times import between
 from coterie.cli.service.views import audit_lines, warnings
 from coterie.cli.service.vigil import End, Vigil
-from coterie.cli.source import Source
-from coterie.errors import CoterieError, Unavailable
+from coterie.cli.source import Source, with_levels
+from coterie.errors import CoterieError, SpecErrors, Unavailable
 from coterie.rendering.terminal import map_lines
 from coterie.service.service import Service
 from coterie.service.settings import Settings, Submission
@@ -38,6 +38,8 @@ Json = dict[str, Any]
 # How long tasks that were told to stop at once are waited for, when nothing else is left to do.
 _LAST_WAIT_S = 10.0
 _TICK_S = 0.05
+# What a shell, and whoever starts a task, say of a command that is not there.
+_NO_COMMAND = 127
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,12 @@ def run(ask: Ask) -> None:
 
 
 def _submitted(ask: Ask, service: Service, submission: Submission) -> int:
-    view = service.submit(submission)
-    for line in () if ask.quiet else warnings(view):
+    try:
+        view = service.submit(submission)
+    except SpecErrors as error:
+        given = service.settings.given
+        raise (SpecErrors(with_levels(error.faults, given.clusters.get(LOCAL))) if given else error) from None
+    for line in () if ask.quiet else warnings(view, wide=ask.output is Output.WIDE):
         typer.echo(safe(line), err=True)
     with ExitStack() as stack:
         if ask.state is None:
@@ -96,14 +102,20 @@ def _finish(ask: Ask, service: Service, end: End) -> int:
     if result:
         print_tails(service, view)
         why = f": {view['message']}" if view["message"] else ""
-        fail(f"{view['id']} ended as {view['status']} after {took}{why}")
+        fail(f"{view['id']} ended as {view['status']} after {took}{why}", _no_image(view))
     elif not ask.quiet:
         typer.echo(safe(f"{view['id']} {view['status']} after {took}"), err=True)
     return Exit.INTERRUPTED if end.interrupted else result
 
 
+def _no_image(view: Json) -> str:
+    """Return what to do about commands that were not found, which in the image of the task may well be there."""
+    codes = {task["exit_code"] for group in view["groups"] for task in group["tasks"]}
+    return "Images are not used here: install the command on this machine." if _NO_COMMAND in codes else ""
+
+
 def _say_stuck(why: Json) -> int:
-    groups = [{**group, "waiting": None} for group in why["groups"]]
+    groups = [{**group, "waiting": None, "position": None} for group in why["groups"]]
     typer.echo("\n".join(why_lines({**why, "groups": groups}, screen(), time.time())), err=True)
     never = any(group["verdict"] == "impossible" for group in groups)
     hint = "Take one of the ways out, or run it on another cluster." if never else "Try it when there is room."

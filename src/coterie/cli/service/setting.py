@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from coterie.cli.service.beside import local_files
+from coterie.cli.beside import local_files
 from coterie.cli.source import Source, collect, read_cluster, read_input, read_pools, shown, warn
 from coterie.errors import Fault, SpecErrors, UsageError
 from coterie.frontends.config import Backend, Config, Pool
 from coterie.frontends.workflow.read import Workflow
 from coterie.planning.inputs import pool_for, topology_notices
 from coterie.service.building import read
-from coterie.service.settings import Given, Submission
+from coterie.service.settings import DEFAULT_FILES, Given, Submission
 from coterie.sources import Snapshot
 
 LOCAL = "local"
@@ -53,7 +53,7 @@ def read_submission(
         client_key=key,
     )
     workflow = read(submission)
-    return replace(submission, local_files=local_files(call.file, workflow)), workflow
+    return replace(submission, local_files=local_files(call.file, workflow, limit=DEFAULT_FILES)), workflow
 
 
 def prepare(call: Call) -> Prepared:

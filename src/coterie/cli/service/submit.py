@@ -8,7 +8,7 @@ import typer
 
 from coterie.cli.codes import Exit
 from coterie.cli.output import Output, safe
-from coterie.cli.screen import screen, show, show_data
+from coterie.cli.screen import screen, show, show_as, show_data
 from coterie.cli.service.client import Client
 from coterie.cli.service.refusals import plan_lines
 from coterie.cli.service.setting import Call, read_submission
@@ -40,7 +40,7 @@ def run(client: Client, ask: Ask) -> None:
     if ask.dry_run:
         _plan(client, submission, ask.output)
     view = client.submit(submission)
-    for line in warnings(view):
+    for line in warnings(view, wide=ask.output is Output.WIDE):
         typer.echo(safe(line), err=True)
     if not view["created"]:
         typer.echo(safe(f"{view['id']} was there already, by the same key"), err=True)
@@ -67,13 +67,8 @@ def parse_labels(texts: tuple[str, ...]) -> dict[str, str]:
 
 def _plan(client: Client, submission: Submission, output: Output) -> None:
     plan = client.plan(submission)
-    match output:
-        case Output.JSON | Output.YAML:
-            show_data(plan, output)
-        case Output.NAME:
-            show(safe(f"{plan['workload']}/{group['name']}") for group in plan["groups"])
-        case _:
-            show(plan_lines(plan, screen()))
+    names = [f"{plan['workload']}/{group['name']}" for group in plan["groups"]]
+    show_as(output, plan, names, lambda: plan_lines(plan, screen()))
     for line in warnings(plan):
         typer.echo(safe(line), err=True)
     raise typer.Exit(_CODES.get(plan["verdict"], Exit.FAILED))

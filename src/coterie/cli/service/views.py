@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from coterie.backends.local.orders import NO_IMAGES
 from coterie.cli.service.times import between
 from coterie.planning import words
 from coterie.rendering.text import Ink, Style, columns, count, cut, pad, paint, visible
@@ -35,14 +36,27 @@ def painted(rows: Sequence[Sequence[Ink]], style: Style, *, indent: str = "", wh
         yield (indent + paint([*gaps, last], style)).rstrip()
 
 
-def list_lines(rows: Sequence[Json], style: Style, now: float, *, wide: bool) -> Iterator[str]:
-    """Yield a list of workflows: where they stand, and for those that wait, the reason in one word."""
+def list_lines(
+    rows: Sequence[Json],
+    style: Style,
+    now: float,
+    *,
+    expected: Mapping[str, str] | None = None,
+    marks: Mapping[str, str] | None = None,
+) -> Iterator[str]:
+    """Yield a list of workflows: where they stand, and for those that wait, the reason in one word.
+
+    The list is wide where it has in what time workflows are `expected` to start, by id, as far as that is known. With
+    `marks`, by id, there is a column for them before all others.
+    """
+    wide = expected is not None
     if not rows:
         yield "There are no such workflows."
         return
     names = ["ID", "STATUS", "POOL", "TASKS", "GPUS", "AGE", "RAN"]
-    more = ["PRIORITY", "OWNER", "LABELS"] if wide else []
-    table = [[Ink(name) for name in (*names, *more, "WHY")]]
+    more = ["PRIORITY", "POS", "ETA", "OWNER", "LABELS"] if wide else []
+    first = [] if marks is None else [""]
+    table = [[Ink(name) for name in (*first, *names, *more, "WHY")]]
     for row in rows:
         tasks = row["tasks"]
         cells = [
@@ -54,10 +68,14 @@ def list_lines(rows: Sequence[Json], style: Style, now: float, *, wide: bool) ->
             Ink(between(row["submitted"], None, now)),
             Ink(between(row["started"], row["ended"], now)),
         ]
-        if wide:
+        if expected is not None:
             labels = ",".join(f"{key}={value}" for key, value in row["labels"].items())
-            cells += [Ink(row["priority"]), Ink(visible(row["owner"])), Ink(visible(labels) or "-")]
-        table.append([*cells, Ink(visible(_why(row, wide=wide)))])
+            position = row.get("position")
+            start = f"<{expected[row['id']]}" if row["id"] in expected else "-"
+            cells += [Ink(row["priority"]), Ink("-" if position is None else str(position)), Ink(start)]
+            cells += [Ink(visible(row["owner"])), Ink(visible(labels) or "-")]
+        mark = [] if marks is None else [Ink(marks.get(row["id"], " "), "yellow")]
+        table.append([*mark, *cells, Ink(visible(_why(row, wide=wide)))])
     yield from painted(table, style, whole=wide)
 
 
@@ -169,8 +187,13 @@ def _constraint(one: Json) -> list[Ink]:
     ]
 
 
-def warnings(view: Json) -> Iterable[str]:
-    """Yield the warnings of a workflow or a pool as they are said on standard error."""
+def warnings(view: Json, *, wide: bool = False) -> Iterable[str]:
+    """Yield the warnings of a workflow or a pool as they are said on standard error.
+
+    Every task must name an image, and none is ever used where tasks are processes: who wants to know it asks for more.
+    """
     for one in view["warnings"]:
+        if one["message"] == NO_IMAGES and not wide:
+            continue
         line = f" (line {one['line']})" if one.get("line") else ""
         yield f"warning[{one['code']}]: {one['message']}{line}"

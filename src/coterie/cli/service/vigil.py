@@ -56,7 +56,7 @@ class Vigil:
         self._seen = 0
         self._stuck: Json | None = None
 
-    def workflow(self, ident: str) -> Json:
+    def view(self, ident: str) -> Json:
         """Return the workflow as it is now."""
         return self._service.workflow(ident)
 

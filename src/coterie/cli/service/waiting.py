@@ -14,7 +14,7 @@ from coterie.cli.output import Output, safe
 from coterie.cli.report import fail
 from coterie.cli.screen import screen, show, show_data
 from coterie.cli.service.client import Client
-from coterie.cli.service.ending import Ending, result_of
+from coterie.cli.service.ending import result_of
 from coterie.cli.service.follow import follow
 from coterie.cli.service.times import between, parse_span
 from coterie.cli.service.views import audit_lines
@@ -37,11 +37,11 @@ def wait(client: Client, ident: str, wanted: str, timeout: str | None, output: O
     while not met(view) and not view["finished"]:
         if until is not None and time.monotonic() >= until:
             fail(f"{ident} is {view['status']}, and not {wanted}, after {timeout}", f"Ask why: coterie why {ident}")
-            raise typer.Exit(Ending.TIMED_OUT)
+            raise typer.Exit(Exit.TIMED_OUT)
         pause = _PAUSES_S[min(tries, len(_PAUSES_S) - 1)]
         time.sleep(pause if until is None else max(0.0, min(pause, until - time.monotonic())))
         tries += 1
-        view = client.patiently(ident)
+        view = client.view(ident)
     _say(view, output)
     if met(view):
         raise typer.Exit(result_of(view) if wanted == "finished" else Exit.DONE)

@@ -1,4 +1,4 @@
-"""Files that stand beside a workflow file and are sent along with it."""
+"""Files that stand beside a workflow file and go where it goes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from coterie.errors import CoterieError, Fault, SpecErrors, UsageError
 from coterie.frontends.workflow.read import Workflow, located
 from coterie.sources.limits import read_bytes
 
-MOST_BYTES = 10 << 20
 
-
-def local_files(file: str, workflow: Workflow) -> dict[str, bytes]:
-    """Read every `localpath` of a workflow; all that cannot be read are reported together."""
+def local_files(file: str, workflow: Workflow, *, limit: int) -> dict[str, bytes]:
+    """Read every `localpath` of a workflow, each of at most so many bytes; all faults are reported together."""
     folder = Path.cwd() if file == "-" else Path(file).parent
     found: dict[str, bytes] = {}
     faults: dict[str, Fault] = {}
@@ -23,7 +21,7 @@ def local_files(file: str, workflow: Workflow) -> dict[str, bytes]:
             if name is None or name in found or name in faults:
                 continue
             try:
-                found[name] = _inside(folder, name)
+                found[name] = _inside(folder, name, limit)
             except CoterieError as error:
                 path = (*member.path, "files", number, "localpath")
                 faults[name] = Fault(f"localpath: {error}", path=path, hint=error.hint)
@@ -32,7 +30,7 @@ def local_files(file: str, workflow: Workflow) -> dict[str, bytes]:
     return found
 
 
-def _inside(folder: Path, name: str) -> bytes:
+def _inside(folder: Path, name: str, limit: int) -> bytes:
     """Read a file below a folder; a link that leads out of it is refused, for the workflow may be a stranger's."""
     target = folder / name
     try:
@@ -41,4 +39,4 @@ def _inside(folder: Path, name: str) -> bytes:
         outside = False  # reading it says what is wrong
     if outside:
         raise UsageError(f"{name} leads out of the folder of the workflow file", "Copy the file into the folder.")
-    return read_bytes(str(target), sys.stdin.buffer, limit=MOST_BYTES)
+    return read_bytes(str(target), sys.stdin.buffer, limit=limit)

@@ -1,0 +1,26 @@
+"""How a command asks a service. Light on purpose: imported whenever any command runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from coterie.cli.output import Output
+
+if TYPE_CHECKING:
+    from coterie.cli.service.client import Client
+
+
+@contextmanager
+def asking(
+    server: str | None, token: str | None, output: Output = Output.TABLE, *, debug: bool = False
+) -> Iterator[Client]:
+    """Yield a client of the service; what goes wrong meanwhile is reported as every command does it."""
+    from coterie.cli.report import reporting
+
+    with reporting(output, debug=debug):
+        from coterie.cli.service.client import Client
+
+        with Client(server, token) as client:
+            yield client

@@ -1,0 +1,88 @@
+"""What holds for the command line as a whole: flags, exit codes, and what help and documentation say of them."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+import pytest
+import typer.main
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from coterie.cli.app import app
+from coterie.cli.codes import MEANINGS, Exit, told
+from coterie.cli.report import code_of
+from coterie.errors import CoterieError, NotFound, Unavailable, UsageError
+from coterie.service.errors import Conflict, Forbidden
+from tests.cli.calling import ROOT
+
+
+def _commands(command: object, name: str = "coterie") -> Iterator[tuple[str, TyperCommand | TyperGroup]]:
+    assert isinstance(command, TyperCommand | TyperGroup)
+    yield name, command
+    for word, below in command.commands.items() if isinstance(command, TyperGroup) else ():
+        yield from _commands(below, f"{name} {word}")
+
+
+COMMANDS = dict(_commands(typer.main.get_command(app)))
+
+
+def test_a_short_flag_means_the_same_in_every_command() -> None:
+    meanings: dict[str, set[str]] = defaultdict(set)
+    for command in COMMANDS.values():
+        for option in command.params:
+            if isinstance(option, TyperOption):
+                short = [flag for flag in option.opts if not flag.startswith("--")]
+                long = [flag for flag in option.opts if flag.startswith("--")]
+                for flag in short:
+                    meanings[flag].update(long)
+
+    assert {flag: sorted(found) for flag, found in meanings.items()} == {
+        "-b": ["--backend"],
+        "-c": ["--cluster"],
+        "-f": ["--follow"],
+        "-g": ["--group"],
+        "-l": ["--level"],
+        "-m": ["--message"],
+        "-n": ["--namespace"],
+        "-o": ["--output"],
+        "-p": ["--pool"],
+        "-q": ["--quiet"],
+        "-w": ["--watch"],
+    }
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "coterie"])
+def test_the_help_of_every_command_tells_its_exit_codes(name: str) -> None:
+    epilog = COMMANDS[name].epilog or ""
+    codes = [int(code) for code in re.findall(r"(?:codes:|,) (\d+) ", epilog)]
+
+    assert epilog.startswith("Exit codes: 0 ")
+    assert codes == sorted(set(codes))
+    assert set(codes) <= {code.value for code in Exit}
+
+
+def test_help_says_what_the_one_table_says_unless_a_command_has_words_of_its_own() -> None:
+    assert told(Exit.TIMED_OUT, words={Exit.DONE: "fine"}) == (
+        "Exit codes: 0 fine, 1 unexpected error, 2 wrong usage, 3 invalid input, 4 not found, 75 try again later, "
+        "124 time is up, 130 interrupted."
+    )
+
+
+def test_the_documented_table_of_exit_codes_is_the_one_that_commands_use() -> None:
+    text = (ROOT / "docs/cli.md").read_text(encoding="utf-8").partition("\n## Exit codes\n")[2]
+    rows = re.findall(r"^\| (\d+) \| (.*) \|$", text, re.MULTILINE)
+
+    assert list(MEANINGS) == list(Exit)
+    assert [(int(code), words.partition(":")[0].partition(";")[0]) for code, words in rows] == [
+        (code.value, meaning) for code, meaning in MEANINGS.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(NotFound, 4), (UsageError, 2), (Conflict, 5), (Unavailable, 75), (Forbidden, 1), (CoterieError, 1)],
+)
+def test_every_error_that_is_said_in_a_line_has_its_code(error: type[CoterieError], code: int) -> None:
+    assert code_of(error("so it is")) == code
