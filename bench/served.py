@@ -43,10 +43,18 @@ class Served:
         return pages * resource.getpagesize()
 
     def cpu_s(self) -> tuple[float, float]:
-        """Return the processor time of the service so far, and that of the processes it started and saw end."""
-        words = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        user, system, user_below, system_below = (int(word) / os.sysconf("SC_CLK_TCK") for word in words[11:15])
-        return user + system, user_below + system_below
+        """Return the processor time of the service so far, and that of all that it has started."""
+        own, ended = _cpu_s(self.process.pid)
+        lists = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        below = [int(pid) for listed in lists for pid in listed.read_text().split()]
+        return own, ended + sum(sum(_cpu_s(pid)) for pid in below)
+
+
+def _cpu_s(pid: int) -> tuple[float, float]:
+    """Return the processor time of a process, and that of its children which have ended."""
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    user, system, user_below, system_below = (int(word) / os.sysconf("SC_CLK_TCK") for word in words[11:15])
+    return user + system, user_below + system_below
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from coterie.lifecycle import (
     outstanding,
 )
 from coterie.service.catalog import Catalog, Catalogue
-from coterie.service.life import Life, Texts
+from coterie.service.life import Fresh, Life, Texts
 from coterie.service.runner import Runner
 from coterie.service.settings import Settings
 from coterie.service.sites import Failure, News, Sites
@@ -50,7 +50,13 @@ class Board:
     """Takes up everything that is unfinished, and drives it turn by turn."""
 
     def __init__(
-        self, store: Store, settings: Settings, catalogue: Catalogue, troubles: Troubles, poke: Callable[[], None]
+        self,
+        store: Store,
+        settings: Settings,
+        catalogue: Catalogue,
+        troubles: Troubles,
+        poke: Callable[[], None],
+        fresh: Fresh,
     ) -> None:
         self._store, self._settings, self._catalogue = store, settings, catalogue
         self._troubles, self._poke = troubles, poke
@@ -62,7 +68,7 @@ class Board:
         self._events: list[NewEvent] = []
         self._cycle = False
         self._seen = store.last_event()
-        self._texts = Texts(store)
+        self._texts = Texts(store, fresh)
         self._sites = Sites(
             catalogue.refresh(store.pools()),
             self._texts,

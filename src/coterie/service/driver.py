@@ -15,6 +15,7 @@ from coterie.service.board import Board
 from coterie.service.catalog import Catalogue
 from coterie.service.errors import Conflict
 from coterie.service.holders import is_gone
+from coterie.service.life import Fresh
 from coterie.service.settings import Settings
 from coterie.service.store import Lease, Store
 from coterie.service.troubles import Troubles
@@ -36,9 +37,10 @@ class Driver:
         catalogue: Catalogue,
         troubles: Troubles,
         saved: Callable[[], None],
+        fresh: Fresh,
     ) -> None:
         self._store, self._settings, self._catalogue = store, settings, catalogue
-        self._troubles, self._saved = troubles, saved
+        self._troubles, self._saved, self._fresh = troubles, saved, fresh
         self._poked = threading.Event()
         self._stopping = False
         self._lease: Lease | None = None
@@ -83,7 +85,9 @@ class Driver:
                 self._troubles.solve("store")
                 return min(self._settings.poll_s, self._settings.lease_s / 4)
             if self._board is None:
-                self._board = Board(self._store, self._settings, self._catalogue, self._troubles, self.poke)
+                self._board = Board(
+                    self._store, self._settings, self._catalogue, self._troubles, self.poke, self._fresh
+                )
             news, wait = self._board.turn(now, lease.fence)
         except Unavailable as error:
             self._troubles.say("store", f"{error}. {error.hint}".strip())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -170,27 +170,46 @@ def shape_in(digest: Mapping[str, Any], task: str) -> Shape:
     return Shape(requests=tuple((name, amount) for name, amount in requests))
 
 
+# Workflows that were submitted here a moment ago: id, what was read, its files. Any thread may add one.
+Fresh = deque[tuple[str, Built, Mapping[str, bytes]]]
+
+
+def nothing_fresh() -> Fresh:
+    """Return the place for what was submitted a moment ago; what nobody takes makes room for what comes."""
+    return deque(maxlen=_TEXTS)
+
+
 class Texts:
     """The workflows of lives as they were written, read again when they are needed; the latest are remembered."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, fresh: Fresh | None = None) -> None:
         self._store = store
+        self._fresh = nothing_fresh() if fresh is None else fresh
         self._known: OrderedDict[str, tuple[Workflow, Mapping[str, bytes]]] = OrderedDict()
         self._built: dict[str, Built] = {}
 
     def get(self, workflow: str) -> tuple[Workflow, Mapping[str, bytes]]:
         """Return a workflow, and the files that came with it."""
         if workflow not in self._known:
+            self._take_in()
+        if workflow not in self._known:
             upload = self._store.upload(workflow)
             text = Submission(upload.source, upload.file, sets=upload.sets, set_strings=upload.set_strings)
             self._known[workflow] = read(text), upload.files
-            if len(self._known) > _TEXTS:
-                self._built.pop(self._known.popitem(last=False)[0], None)
         self._known.move_to_end(workflow)
+        while len(self._known) > _TEXTS:
+            self._built.pop(self._known.popitem(last=False)[0], None)
         return self._known[workflow]
+
+    def _take_in(self) -> None:
+        while self._fresh:
+            workflow, built, files = self._fresh.popleft()
+            self._known[workflow] = built.workflow, files
+            self._built[workflow] = built
 
     def built(self, workflow: str, pool: Pool, submitted: Topology) -> Built:
         """Return a workflow lowered for its pool as it is now or, where that lacks levels, as it was submitted."""
+        self._take_in()
         known = self._built.get(workflow)
         if known is not None and known.pool in (pool, replace(pool, topology=submitted)):
             return known

@@ -66,11 +66,11 @@ def queued_in(state: State, digest: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def _queued(state: State, digest: Mapping[str, Any]) -> Iterator[list[Any]]:
+    amounts = [dict(map(tuple, shape)).get(GPU, 0) for shape in digest["shapes"]]
+    shapes = digest["shape_of"]
     for group in state.groups:
         if not waits(group) or (group.waiting and group.waiting.reason in BLOCKED):
             continue
-        amounts = [dict(map(tuple, shape)).get(GPU, 0) for shape in digest["shapes"]]
-        shapes = digest["shape_of"]
         gpus = sum(amounts[shapes.get(task.name, 0)] for task in group.tasks if task.presence is Presence.QUEUED)
         joins = any(task.present and not task.status.final for task in group.tasks)
         yield [group.name, since_of(group, state.submitted or 0.0), gpus, joins]
