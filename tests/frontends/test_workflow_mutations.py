@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from coterie.errors import Fault
 from coterie.frontends.config import read_config
 from coterie.frontends.workflow.lower import lower
+from coterie.frontends.workflow.mending import further_faults
+from coterie.frontends.workflow.model import WorkflowFile
 from coterie.frontends.workflow.read import read_workflow
 from tests.frontends.mutating import junk, mutated
 from tests.frontends.test_config import GOOD
@@ -52,6 +59,47 @@ def test_a_mutated_workflow_is_lowered_or_refused(data: st.DataObject) -> None:
     document = mutated(data, VALID, FIELDS, VALUES)
     faults = refusal(lambda: lower(read_workflow(json.dumps(document, indent=1).encode(), "w.yaml"), POOL))
     assert all(fault.place is not None and fault.message for fault in faults)
+
+
+def test_faults_of_fields_and_of_what_they_say_of_each_other_are_told_at_once() -> None:
+    document = copy.deepcopy(VALID)
+    first, second = document["workflow"]["groups"][1]["tasks"]
+    first.update(comand=["x"], inputs=[{"task": "nobody"}])
+    second.update(name="b", image=7.5, resource="r5")
+    document["workflow"]["name"] = "no name!"
+    text = json.dumps(document, indent=1).encode()
+    said = [fault.message for fault in refusal(lambda: read_workflow(text, "w.yaml"))]
+    assert len(said) == 6
+    for word in ("no name!", "comand", "nobody", 'the name "b"', "image", "r5"):
+        assert sum(word in message for message in said) == 1, (word, said)
+
+
+def _everywhere(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    if path:
+        yield path
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, below in entries:
+        yield from _everywhere(below, (*path, step))
+
+
+@pytest.mark.parametrize("junk", [[[{}]], None, "", -1.5], ids=repr)
+@pytest.mark.parametrize("path", list(_everywhere(VALID)), ids=lambda path: ".".join(map(str, path)))
+def test_one_faulty_field_brings_no_fault_that_is_not_its_own(path: tuple[str | int, ...], junk: object) -> None:
+    document: Any = copy.deepcopy(VALID)
+    *above, last = path
+    owner = document
+    for step in above:
+        owner = owner[step]
+    owner[last] = junk
+    assert _further(document) == []
+
+
+def _further(document: object) -> list[Fault]:
+    try:
+        WorkflowFile.model_validate(document)
+    except ValidationError as error:
+        return further_faults(document, error)
+    return []
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])

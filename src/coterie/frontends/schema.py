@@ -120,7 +120,7 @@ def faults_of(error: ValidationError, root: type[Spec], document: Document, advi
 
     `advice` says where a field belongs that stands in the wrong model, or nothing.
     """
-    details = [detail for detail in error.errors(include_url=False) if not _follows(detail)]
+    details = [detail for detail in error.errors(include_url=False) if not follows(detail)]
     found = (fault for detail in details[:MOST_FAULTS] for fault in _faults(detail, root, document, advice))
     faults = sorted(dict.fromkeys(found), key=in_order)
     if len(details) > MOST_FAULTS:
@@ -133,8 +133,8 @@ def in_order(fault: Fault) -> tuple[int, int]:
     return (fault.place.line or 0, fault.place.column or 0) if fault.place else (0, 0)
 
 
-def _follows(detail: ErrorDetails) -> bool:
-    # A list whose every entry is wrong counts as too short as well, which would only confuse.
+def follows(detail: ErrorDetails) -> bool:
+    """Tell whether something is wrong only because something else is: every entry of a list, so it is too short."""
     return detail["type"] == "too_short" and bool(detail["input"])
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from coterie.errors import Fault, Notice, Place, SpecErrors
 from coterie.frontends.config import Platform, Pool
-from coterie.frontends.quantities import span
+from coterie.frontends.spans import span
 from coterie.frontends.text import Path
 from coterie.frontends.workflow.read import Workflow, located
 from coterie.frontends.workflow.rules import Member, Resource, Team, needs_of

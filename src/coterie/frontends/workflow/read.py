@@ -11,6 +11,7 @@ from coterie.errors import Fault, Notice, Place, SpecErrors
 from coterie.frontends.schema import Spec, faults_of, in_order, named_fields
 from coterie.frontends.template import render
 from coterie.frontends.text import Document, Path, decode, load
+from coterie.frontends.workflow.mending import further_faults
 from coterie.frontends.workflow.model import ResourceSpec, TaskSpec, WorkflowFile, WorkflowSpec
 from coterie.frontends.workflow.rules import Resource, Team, elsewhere, resources_of, teams_of, workflow_faults
 
@@ -47,7 +48,9 @@ def read_workflow(data: bytes, file: str, *, sets: Sequence[str] = (), set_strin
     try:
         model = WorkflowFile.model_validate(document.data)
     except ValidationError as error:
-        raise SpecErrors(faults_of(error, WorkflowFile, document, _advice)) from None
+        faults = faults_of(error, WorkflowFile, document, _advice)
+        further = located(further_faults(document.data, error), document)
+        raise SpecErrors(sorted((*faults, *further), key=in_order)) from None
     if faults := workflow_faults(model):
         raise SpecErrors(located(faults, document))
     teams, resources = teams_of(model), resources_of(model)
