@@ -11,9 +11,8 @@ import pytest
 
 from tests.service.crashing import submissions
 
-# COTERIE_KILLS=100 is the full run.
-KILLS = int(os.environ.get("COTERIE_KILLS", "16"))
-SEEDS = [1] if KILLS <= 20 else [1, 2, 3, 4]
+KILLS = int(os.environ.get("COTERIE_KILLS", "100"))
+SEEDS = [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -35,7 +35,7 @@ class Database:
     _turn: threading.Lock = field(default_factory=threading.Lock)
     # Those that read take turns too: SQLite lets go of Python at every row, and threads that fight for it take three
     # times as long as threads that wait.
-    _look: threading.Lock = field(default_factory=threading.Lock)
+    _look: threading.RLock = field(default_factory=threading.RLock)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
