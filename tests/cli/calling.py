@@ -6,10 +6,13 @@ that are about what the command says; `spawn` and `on_terminal` are for how it s
 
 from __future__ import annotations
 
+import json
 import os
 import pty
+import select
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import dataclass
@@ -84,26 +87,30 @@ def on_terminal(*arguments: str | Path, **more: str) -> Done:
         env=environment(TERM="xterm-256color", **more),
     ) as process:
         os.close(theirs)
-        chunks: list[bytes] = []
         try:
-            while chunk := os.read(ours, 4096):
-                chunks.append(chunk)
-        except OSError:  # how Linux says that nobody holds the other end any more
-            pass
-        finally:
-            os.close(ours)
-    return Done(process.returncode, b"".join(chunks).decode().replace("\r\n", "\n"), "")
+            said = read_until(ours, None)
+        except TimeoutError:
+            process.kill()
+            raise
+    return Done(process.returncode, said.replace("\r\n", "\n"), "")
 
 
 def read_until(terminal: int, words: str | None) -> str:
     """Read what a terminal gets, until some words are there or nobody holds its other end any more."""
-    said = ""
+    said = b""
+    deadline = time.monotonic() + TIMEOUT_S
     try:
-        while (words is None or words not in said) and (piece := os.read(terminal, 4096)):
-            said += piece.decode(errors="replace")
-    except OSError:  # how Linux says it
+        while words is None or words not in said.decode(errors="replace"):
+            if not select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise TimeoutError(f"{words!r} never came: {said.decode(errors='replace')}")
+            if not (piece := os.read(terminal, 4096)):
+                break
+            said += piece
+    except OSError as error:  # how Linux says it
+        if isinstance(error, TimeoutError):
+            raise
         os.close(terminal)
-    return said
+    return said.decode(errors="replace")
 
 
 @contextmanager
@@ -162,6 +169,59 @@ class Desk:
     def plan(self, *arguments: str | Path, stdin: bytes = b"") -> Done:
         """Plan on the cluster of the folder."""
         return call("plan", *arguments, "--cluster", self.cluster, stdin=stdin)
+
+
+# Every command that only asks a service, and changes nothing where there is no such workflow or pool.
+ASKING = (
+    ("list", "--since", "2h", "--label", "a=b", "-o", "wide"),
+    ("show", "wf-0"),
+    ("show", "wf-0", "--watch"),
+    ("why", "wf-0"),
+    ("logs", "wf-0"),
+    ("events", "wf-0"),
+    ("wait", "wf-0", "--timeout", "1m"),
+    ("cancel", "wf-0"),
+    ("retry", "wf-0"),
+    ("delete", "wf-0"),
+    ("pool", "list"),
+    ("pool", "show", "none"),
+    ("pool", "delete", "none"),
+    ("topology", "list"),
+    ("topology", "show", "none"),
+)
+HEAVY = frozenset(
+    {
+        "alembic",
+        "coterie.frontends.schema",
+        "fastapi",
+        "jinja2",
+        "lightkube",
+        "msgspec",
+        "numpy",
+        "pydantic",
+        "sqlalchemy",
+        "yaml",
+    }
+)
+
+
+def loaded(*calls: Sequence[str], **more: str) -> tuple[list[int], list[str]]:
+    """Return the exit codes of some calls, one after the other in one process, and what they loaded that is heavy."""
+    script = (
+        "import json, sys\n"
+        "from coterie.cli import main\n"
+        "codes = []\n"
+        "for words in json.loads(sys.argv[1]):\n"
+        "    sys.argv = ['coterie', *words]\n"
+        "    try:\n        main()\n    except SystemExit as end:\n        codes.append(end.code)\n"
+        f"print(json.dumps([codes, sorted(set(sys.modules) & {set(HEAVY)!r})]))\n"
+    )
+    command = [sys.executable, "-c", script, json.dumps(calls)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, env=environment(**more), check=True, timeout=TIMEOUT_S
+    )
+    codes, found = json.loads(done.stdout.splitlines()[-1])
+    return codes, found
 
 
 def quiet(done: Done, *words: str) -> bool:

@@ -36,6 +36,7 @@ def test_a_reason_is_found_however_it_is_written() -> None:
         ("nodesExcluded", "nodes"),
         ("pools.gpus.limit", "GPUs"),
         ("backends", "scheduler"),
+        ("spec.tasks.topology", "requirementType"),
     ],
 )
 def test_a_field_is_explained_by_name_or_by_path(field: str, words: str) -> None:
@@ -53,6 +54,7 @@ def test_a_field_is_explained_by_name_or_by_path(field: str, words: str) -> None
         ("NeverFit", "NeverFits"),
         ("requirmentType", "workflow.resources.topology.requirementType"),
         ("zzz", ""),
+        ("nope", ""),
     ],
 )
 def test_an_unknown_topic_is_not_found_and_a_near_one_is_named(topic: str, guess: str) -> None:
@@ -60,6 +62,14 @@ def test_an_unknown_topic_is_not_found_and_a_near_one_is_named(topic: str, guess
 
     assert (done.code, done.out) == (4, "")
     assert quiet(done, topic, f"Did you mean {guess}" if guess else "Reasons are: ")
+
+
+def test_without_a_topic_all_are_listed() -> None:
+    done = call("explain")
+
+    assert (done.code, done.err) == (0, "")
+    assert [reason.value for reason in Reason if f"  {reason.value} " not in done.out] == []
+    assert "\n  workflow " in done.out
 
 
 def test_an_unknown_topic_ends_the_process_with_four() -> None:

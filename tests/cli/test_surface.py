@@ -12,10 +12,11 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from coterie.cli.app import app
 from coterie.cli.codes import MEANINGS, Exit, told
+from coterie.cli.helping import PANELS
 from coterie.cli.report import code_of
 from coterie.errors import CoterieError, NotFound, Unavailable, UsageError
 from coterie.service.errors import Conflict, Forbidden
-from tests.cli.calling import ROOT
+from tests.cli.calling import ROOT, Desk, call
 
 
 def _commands(command: object, name: str = "coterie") -> Iterator[tuple[str, TyperCommand | TyperGroup]]:
@@ -26,6 +27,8 @@ def _commands(command: object, name: str = "coterie") -> Iterator[tuple[str, Typ
 
 
 COMMANDS = dict(_commands(typer.main.get_command(app)))
+# A page for people, a log as it was written, and a process that runs for ever.
+WITHOUT_FORMAT = {"coterie explain", "coterie logs", "coterie serve"}
 
 
 def test_a_short_flag_means_the_same_in_every_command() -> None:
@@ -51,6 +54,22 @@ def test_a_short_flag_means_the_same_in_every_command() -> None:
         "-q": ["--quiet"],
         "-w": ["--watch"],
     }
+
+
+def test_the_help_shows_every_command_once_and_what_it_is_for_uncut() -> None:
+    listed = [name for names in PANELS.values() for name in names]
+    done = call("--help")
+
+    assert sorted(listed) == sorted(name.split()[1] for name in COMMANDS if len(name.split()) == 2)
+    assert "..." not in done.out.partition("Options:")[2]
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if len(name.split()) > 1])
+def test_every_command_that_answers_takes_a_format(name: str) -> None:
+    command = COMMANDS[name]
+    flags = {flag for option in command.params if isinstance(option, TyperOption) for flag in option.opts}
+
+    assert isinstance(command, TyperGroup) or "--output" in flags or name in WITHOUT_FORMAT
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "coterie"])
@@ -86,3 +105,11 @@ def test_the_documented_table_of_exit_codes_is_the_one_that_commands_use() -> No
 )
 def test_every_error_that_is_said_in_a_line_has_its_code(error: type[CoterieError], code: int) -> None:
     assert code_of(error("so it is")) == code
+
+
+@pytest.mark.parametrize("command", [("map",), ("check",), ("fit", "--gpus", "1", "--level", "rack")])
+def test_the_cluster_is_named_by_its_place_or_by_its_option(desk: Desk, command: tuple[str, ...]) -> None:
+    cluster = desk.cluster
+
+    assert call(*command, "-c", cluster).out == call(*command, cluster).out != ""
+    assert call(*command, cluster, "-c", cluster).code == 2

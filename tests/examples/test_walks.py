@@ -11,10 +11,12 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from coterie.cli.codes import Exit
@@ -70,7 +72,19 @@ def said(command: str, environment: Mapping[str, str]) -> str:
         timeout=60,
     )
     assert done.returncode in EXPECTED, f"{command} ended with {done.returncode}:\n{done.stdout}"
+    if arguments[0] == "submit" and "--dry-run" not in arguments:
+        taken_up(environment["COTERIE_SERVER"], done.stdout.split()[0])
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.rstrip("\n").splitlines())
+
+
+def taken_up(server: str, workflow: str) -> None:
+    """Wait until a workflow runs, or is known to wait: whoever reads a document is slower than that."""
+    deadline = time.monotonic() + 60
+    while True:
+        found = httpx2.get(f"{server}/api/v1/workflows/{workflow}").json()
+        if found["status"] == "RUNNING" or any(group["waiting"] for group in found["groups"]):
+            return
+        assert time.monotonic() < deadline, found
 
 
 def test_there_are_walks() -> None:

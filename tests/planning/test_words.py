@@ -10,6 +10,7 @@ from coterie.gang.tree import Gang, Path, Shape
 from coterie.placement.refusal import Nearest, Refusal, WayOut
 from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Uncordon
 from coterie.planning import words
+from coterie.topology import naming
 from coterie.topology.cluster import Cluster, Node
 from coterie.topology.levels import Topology
 from tests.planning.reading import holes
@@ -145,7 +146,7 @@ def test_what_fits_only_the_empty_cluster_does_not_place_now() -> None:
     ("values", "text"), [(("a", "r1"), "a/r1"), (("a", None), "a/(no label)"), ((None,), "(no label)")]
 )
 def test_a_task_outside_every_domain_shows_where_its_labels_end(values: tuple[str | None, ...], text: str) -> None:
-    assert words.domain(values) == text
+    assert naming.domain(values) == text
 
 
 @pytest.mark.parametrize(

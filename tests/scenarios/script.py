@@ -30,6 +30,7 @@ from coterie.placement.engine import Found
 from coterie.placement.family import decide_family
 from coterie.placement.refusal import Decision, Refusal
 from coterie.planning import words
+from coterie.topology import naming
 from coterie.topology.cluster import Member, Pod
 from coterie.topology.domains import Domains
 from tests.placement.twin import Room, home, verify
@@ -163,7 +164,7 @@ def _refused(
 ) -> Iterator[str]:
     domains = drawing.domains()
     gang = question.gang
-    at = f" at {words.group_name(refusal.path)}" if refusal.path else f" at {refusal.level}" if refusal.level else ""
+    at = f" at {naming.group_name(refusal.path)}" if refusal.path else f" at {refusal.level}" if refusal.level else ""
     yield f"{decision.verdict.value}, {refusal.reason.value}{at}"
     yield f"  {words.message(refusal, gang, domains.topology, domains.cluster)}"
     if refusal.best:

@@ -8,6 +8,7 @@ import typer
 
 from coterie.cli.codes import Exit, told
 from coterie.cli.formats import Drawing
+from coterie.cli.helping import Grouped
 from coterie.cli.options import (
     ClusterOption,
     ConfigOption,
@@ -39,7 +40,9 @@ _AUDIT_HELP = told(
 )
 
 app = typer.Typer(
-    help="Keep the tasks of a GPU workload where their interconnect is: plan, explain, check, draw, render.",
+    help="Keep the tasks of a GPU workload where their interconnect is: plan, explain, check, draw and render them, "
+    "run them here, or have a service run them.",
+    cls=Grouped,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -101,7 +104,8 @@ def plan(
 ) -> None:
     """Show where workflows would run now, or why they would not; changes nothing.
 
-    Several files are planned one after the other, each seeing what the earlier ones took.
+    Several files are planned one after the other, each seeing what the earlier ones took. What a service runs is not
+    seen: coterie submit --dry-run plans on that.
 
     \b
     Examples:
@@ -144,8 +148,11 @@ app.command(epilog=_VALIDATE_HELP)(validate)
 @app.command(epilog=_LOOK_HELP)
 def explain(
     topic: Annotated[
-        str, typer.Argument(help="A reason such as NoDomainFits, or a field such as workflow.groups.tasks.")
-    ],
+        str | None,
+        typer.Argument(
+            help="A reason such as NoDomainFits, or a field such as workflow.groups.tasks. Default: list them."
+        ),
+    ] = None,
     debug: DebugOption = False,
 ) -> None:
     """Explain a reason for refusal, or a field of a workflow or of the configuration.
@@ -154,6 +161,8 @@ def explain(
     Examples:
       coterie explain NoDomainFits
       coterie explain requirementType
+      # all topics
+      coterie explain
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     from coterie.cli.explain import run
     from coterie.cli.report import reporting
@@ -245,6 +254,7 @@ def render(
 @app.command(epilog=_CHECK_HELP)
 def check(
     source: SourceArgument = None,
+    cluster: ClusterOption = None,
     config: ConfigOption = None,
     pool: PoolOption = None,
     levels: LevelsOption = None,
@@ -264,10 +274,10 @@ def check(
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     from coterie.cli.check import run
     from coterie.cli.report import reporting
-    from coterie.cli.source import Source
+    from coterie.cli.source import Source, only_one
 
     with reporting(output, debug=debug):
-        run(Source(source, config, pool, levels, topology), output)
+        run(Source(only_one(source, cluster), config, pool, levels, topology), output)
 
 
 @app.command(epilog=_AUDIT_HELP)
@@ -310,6 +320,7 @@ def map_(
     free: Annotated[
         bool, typer.Option("--free", help="Show what is free, and where, instead of what is used.")
     ] = False,
+    cluster: ClusterOption = None,
     config: ConfigOption = None,
     pool: PoolOption = None,
     levels: LevelsOption = None,
@@ -324,13 +335,16 @@ def map_(
       kubectl get nodes,pods -A -o json | coterie map -
       coterie map examples/06-training-4x4x4/cluster.yaml --workload rl-5
       coterie map examples/06-training-4x4x4/cluster.yaml -o svg > map.svg
+      # what a service runs
+      coterie pool map gb200
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.map import View, run
+    from coterie.cli.drawing import View
+    from coterie.cli.map import run
     from coterie.cli.report import reporting
-    from coterie.cli.source import Source
+    from coterie.cli.source import Source, only_one
 
     with reporting(output.plain, debug=debug):
-        run(Source(source, config, pool, levels, topology), View(level, workload, free), output)
+        run(Source(only_one(source, cluster), config, pool, levels, topology), View(level, workload, free), output)
 
 
 @app.command(epilog=_LOOK_HELP)
@@ -346,6 +360,7 @@ def fit(
         int | None,
         typer.Option("--tasks", min=1, max=1 << 30, metavar="K", help="Count gangs of this many tasks as well."),
     ] = None,
+    cluster: ClusterOption = None,
     config: ConfigOption = None,
     pool: PoolOption = None,
     levels: LevelsOption = None,
@@ -362,11 +377,16 @@ def fit(
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     from coterie.cli.fit import run
     from coterie.cli.report import reporting
-    from coterie.cli.source import Source
+    from coterie.cli.source import Source, only_one
     from coterie.planning.fit import Wish
 
     with reporting(output, debug=debug):
-        run(Source(source, config, pool, levels, topology), level, Wish(gpus, cpu, memory, tasks), output)
+        run(
+            Source(only_one(source, cluster), config, pool, levels, topology),
+            level,
+            Wish(gpus, cpu, memory, tasks),
+            output,
+        )
 
 
 app.command(epilog=_LOOK_HELP)(simulate)

@@ -11,11 +11,11 @@ from coterie.cli.output import Output
 from coterie.cli.screen import screen, show, show_data
 from coterie.cli.source import LIVE, read_source, shown, warn
 from coterie.errors import Fault, Notice, Place, SpecErrors
-from coterie.planning import words
 from coterie.planning.audit import Audit, AuditedGang, Finding, Outcome, Seat, State, audit
 from coterie.planning.audit_report import audit_json
 from coterie.rendering.text import Ink, Style, count, cut, paint, table, visible
 from coterie.sources import Snapshot
+from coterie.topology import naming
 
 COMMAND = "kubectl get nodes,pods,podgroups.scheduling.run.ai,topologies.kai.scheduler -A -o json"
 _HINT = f"Take the snapshot with its gangs: {COMMAND} > snapshot.json"
@@ -98,7 +98,7 @@ def _tree(gang: AuditedGang, style: Style, *, wide: bool) -> Iterator[str]:
     for finding in gang.findings:
         kind = "required" if finding.required else "preferred"
         depth = "  " * (len(finding.path) - 1)
-        name = visible(f"{depth}{words.group_name(finding.path)}") if finding.path else "(not read)"
+        name = visible(f"{depth}{naming.group_name(finding.path)}") if finding.path else "(not read)"
         word = _SHOUTED.get(finding.outcome, finding.outcome.value)
         rows.append((name, kind if finding.path else "", word, visible(_said(finding))))
     for finding, line in zip(gang.findings, table(rows), strict=True):
@@ -108,7 +108,7 @@ def _tree(gang: AuditedGang, style: Style, *, wide: bool) -> Iterator[str]:
 
 
 def _said(finding: Finding) -> str:
-    domains = ", ".join(words.domain(domain) for domain in finding.domains)
+    domains = ", ".join(naming.domain(domain) for domain in finding.domains)
     match finding.outcome:
         case Outcome.HELD:
             return domains

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,7 +13,17 @@ from coterie.cli.changes import parse_changes
 from coterie.cli.codes import Exit
 from coterie.cli.output import Output, safe
 from coterie.cli.screen import show_data
-from coterie.cli.source import Source, collect, read_cluster, read_input, read_pools, shown, warn, with_levels
+from coterie.cli.source import (
+    Source,
+    collect,
+    read_cluster,
+    read_input,
+    read_pools,
+    say_service,
+    shown,
+    warn,
+    with_levels,
+)
 from coterie.cli.tables import plan_lines
 from coterie.errors import Fault, Notice, SpecErrors, UsageError
 from coterie.frontends.config import Config
@@ -55,6 +66,11 @@ class Ask:
     uncordon: tuple[str, ...]
     allow_excluded: bool
     output: Output
+
+    @property
+    def source(self) -> Source:
+        """Which nodes the call is about."""
+        return Source(self.cluster, self.config, self.pool, self.levels, self.topology)
 
     def command(self) -> list[str]:
         """Return the call again, without its output format: what a way out is added to."""
@@ -105,6 +121,9 @@ def run(ask: Ask) -> None:
     warn(snapshot.notices)
     for plan, _ in plans:
         warn(plan.notices)
+    pool = workloads[0].pool
+    words = ["coterie", "submit", ask.files[0], "--pool", pool.name, "--dry-run"]
+    say_service(ask.source, pool, shlex.join(words))
     raise typer.Exit(max(_CODES[plan.verdict] for plan, _ in plans))
 
 
@@ -123,7 +142,7 @@ def _print(ask: Ask, plans: list[tuple[Plan, float]]) -> None:
 
 def _read(ask: Ask) -> tuple[list[Workload], Snapshot]:
     """Read everything the call names; all faults of all files are reported together."""
-    source = Source(ask.cluster, ask.config, ask.pool, ask.levels, ask.topology)
+    source = ask.source
     if (*ask.files, *source.files).count("-") > 1:
         hint = "Use - for one FILE or for --cluster, not for both."
         raise UsageError("standard input can be read once only", hint)

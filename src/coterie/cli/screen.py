@@ -8,8 +8,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable
 
-import yaml
-
 from coterie.cli.output import Output, safe
 from coterie.rendering.text import ASCII, BLOCKS, Style
 
@@ -39,6 +37,8 @@ def show(lines: Iterable[str]) -> None:
 def show_data(data: object, output: Output) -> None:
     """Print an object as JSON or YAML, with characters that could drive a terminal escaped."""
     if output is Output.YAML:
+        import yaml
+
         text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
         if not _harmless(text):
             text = yaml.safe_dump(data, sort_keys=False)

@@ -11,6 +11,7 @@ from typing import TypeVar
 import typer
 
 from coterie.cli.output import safe
+from coterie.cli.service.place import service_of
 from coterie.errors import Fault, Notice, SpecErrors, UsageError
 from coterie.frontends.config import Config, Pool, parse_levels, read_config
 from coterie.frontends.grove.topology_set import read_topologies
@@ -23,6 +24,7 @@ from coterie.topology.cluster import Cluster
 from coterie.topology.levels import Topology
 
 LIVE = "context:"
+LOCAL = "local"
 
 T = TypeVar("T")
 
@@ -161,6 +163,20 @@ def backend_cluster(source: Source, config: Config, wished: str | None) -> str:
             "Pass --cluster context:NAME, or a file with the JSON of `kubectl get nodes,pods -A -o json`.",
         )
     return str(Path(source.config or ".").parent / backend.cluster)
+
+
+def only_one(source: str | None, cluster: str | None) -> str | None:
+    """Return the cluster of a call that takes it by its place or by --cluster."""
+    if source is not None and cluster is not None:
+        raise UsageError(f"{source} and --cluster {cluster} both name the cluster", "Leave out one of the two.")
+    return cluster if source is None else source
+
+
+def say_service(source: Source, pool: Pool, command: str) -> None:
+    """Say what shows the same in use, where all that a call saw is the file of a cluster on which a service works."""
+    if source.cluster is None and source.config and pool.scheduler == LOCAL and (url := service_of(source.config)):
+        said = f"this is the cluster file alone; for what the service at {url} runs: {command}"
+        typer.echo(safe(f"note: {said}"), err=True)
 
 
 def collect(faults: list[Fault], read: Callable[[], T]) -> T | None:

@@ -16,6 +16,7 @@ from coterie.placement.engine import Found
 from coterie.placement.refusal import Refusal, Verdict
 from coterie.planning import words
 from coterie.planning.plan import GangPlan, Outcome, Plan
+from coterie.topology import naming
 from coterie.topology.ranges import fold
 
 _MARKS = {Verdict.PLACED: "+", Verdict.WAITING: "?", Verdict.UNDECIDED: "?", Verdict.IMPOSSIBLE: "x"}
@@ -81,7 +82,7 @@ def _landed(one: GangPlan, found: Found) -> Iterator[str]:
     """Yield the constraint tree with the domains and nodes of each branch."""
     outcomes = {outcome.path: outcome for outcome in one.outcomes}
     rows = [
-        (f"{'  ' * depth}{words.group_name(group.path)}", _domains(outcomes[group.path]), _nodes(group.tasks, found))
+        (f"{'  ' * depth}{naming.group_name(group.path)}", _domains(outcomes[group.path]), _nodes(group.tasks, found))
         for group, depth in _walk(one.gang.groups, 0)
     ]
     if one.gang.tasks and one.gang.groups:
@@ -98,7 +99,7 @@ def _walk(groups: Sequence[Group], depth: int) -> Iterator[tuple[Group, int]]:
 
 
 def _domains(outcome: Outcome) -> str:
-    names = ", ".join(words.domain(domain) for domain in dict.fromkeys(outcome.domains))
+    names = ", ".join(naming.domain(domain) for domain in dict.fromkeys(outcome.domains))
     if outcome.satisfied:
         return names
     return f"missed: {names} (+{len(outcome.domains) - 1})" if len(outcome.domains) > 1 else f"missed: {names}"
@@ -126,14 +127,14 @@ def _tasks(one: GangPlan, found: Found, plan: Plan) -> Iterator[str]:
 def _refused(refusal: Refusal, one: GangPlan, plan: Plan) -> Iterator[str]:
     yield words.message(refusal, one.gang, plan.domains.topology, plan.domains.cluster)
     if refusal.level and refusal.best:
-        best = ", ".join(f"{words.domain(near.domain)} fits {near.fits} of {near.wanted}" for near in refusal.best)
+        best = ", ".join(f"{naming.domain(near.domain)} fits {near.fits} of {near.wanted}" for near in refusal.best)
         # Where groups compete, domains that would do are left out: shown are those that a little more room would help.
         word = "lacking" if refusal.together else "best"
         yield f"{word:7}  {best}  ({words.count(refusal.domains, refusal.level)} in all)"
     if refusal.holders:
         held = (
             f"{holder.owner} {words.count(holder.gpus, 'GPU')}"
-            + (f" in {words.domain(holder.domain)}" if holder.domain else "")
+            + (f" in {naming.domain(holder.domain)}" if holder.domain else "")
             for holder in refusal.holders
         )
         yield f"held by  {', '.join(held)}"

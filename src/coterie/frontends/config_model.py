@@ -55,7 +55,7 @@ def _gpus(value: object) -> int | None:
 
 Name = Annotated[str, rule(dns_label)]
 Selector = Annotated[dict[str, Text], rule(_selector), Words("a mapping of node labels to values")]
-Gpus = Annotated[int | None, BeforeValidator(_gpus), Words("a whole number, or -1 for no limit")]
+Gpus = Annotated[int | None, BeforeValidator(_gpus), Words("a whole number, or -1 for none")]
 
 
 class LevelModel(Spec):

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator
 
 from coterie.errors import nearest
 from coterie.frontends.schema import Words, Wrong, said, wrong
+from coterie.frontends.spans import SpanError, read_span
 
 # The engine adds amounts up in 64-bit integers, and JSON readers are exact only so far.
 LARGEST = 1 << 53
@@ -20,8 +21,6 @@ _UNITS = {"": 1, "B": 1, **{unit: 1000**power for power, unit in enumerate("KMGT
 _UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("KMGT", start=1)}
 _SIZE = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([A-Za-z]*)")
 _DIGITS = re.compile(r"[0-9]+")
-_SPAN = re.compile(r"(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
-_LONGEST = 10 * 365 * 86400
 
 
 def _count(value: object, largest: int) -> int:
@@ -71,34 +70,13 @@ def size(value: object) -> int:
 
 def duration(value: object) -> int:
     """Read a time span in seconds: `1d`, `10h5m`, `90s`, or a number of seconds."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        seconds = int(value)
-    else:
-        found = _SPAN.fullmatch(value) if isinstance(value, str) and value else None
-        if found is None:
-            raise wrong(Wrong(f"{{field}} must be a time such as 10h5m, not {said(value)}", _TIME_HINT))
-        seconds = sum(int(part or 0) * unit for part, unit in zip(found.groups(), (86400, 3600, 60, 1), strict=True))
-    if seconds <= 0:
-        raise wrong(
-            Wrong(f"{{field}} must be longer than nothing, but is {said(value)}", "Remove the line for no limit.")
-        )
-    if seconds > _LONGEST:
-        raise wrong(Wrong(f"{{field}} is too long: {said(value)}", "At most ten years are allowed."))
-    return seconds
-
-
-def span(seconds: int) -> str:
-    """Write a time span the way users write it."""
-    parts = []
-    for unit, length in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
-        whole, seconds = divmod(seconds, length)
-        if whole:
-            parts.append(f"{whole}{unit}")
-    return "".join(parts) or "0s"
+    try:
+        return read_span(value, said(value))
+    except SpanError as error:
+        raise wrong(Wrong(str(error), error.hint)) from None
 
 
 _UNIT_HINT = "Units are B, K, M, G, T (thousands) and Ki, Mi, Gi, Ti (1024s)."
-_TIME_HINT = "Units are d, h, m and s, in this order: 1d, 10h5m, 90s. A plain number is seconds."
 
 Count = Annotated[int, BeforeValidator(count), Words("a whole number")]
 Cpus = Annotated[int, BeforeValidator(cpus), Words("a whole number")]

@@ -16,6 +16,7 @@ from coterie.gang.tree import Path
 from coterie.planning import words
 from coterie.planning.podgroups import AskedGang, Constraint, asked_gangs, has_ended, is_placed
 from coterie.sources import Snapshot
+from coterie.topology import naming
 from coterie.topology.cluster import Cluster
 from coterie.topology.domains import is_null
 from coterie.topology.ranges import fold
@@ -237,7 +238,7 @@ def _whereabouts(spots: Sequence[Spot]) -> str:
         there.setdefault(spot.shown, []).append(spot)
     ordered = sorted(there.items(), key=lambda entry: -len(entry[1]))
     said = [
-        f"{words.domain(domain)}: {fold(spot.task for spot in found)} on {fold(spot.node for spot in found)}"
+        f"{naming.domain(domain)}: {fold(spot.task for spot in found)} on {fold(spot.node for spot in found)}"
         for domain, found in ordered[:_SHOWN]
     ]
     if len(ordered) > _SHOWN:

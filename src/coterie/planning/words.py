@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 from coterie.errors import Reason, did_you_mean
-from coterie.gang.tree import Gang, Path, Shape
+from coterie.gang.tree import Gang, Shape
 from coterie.placement.obstacles import NO_CHANNEL
 from coterie.placement.refusal import Nearest, Refusal, WayOut
 from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Uncordon
 from coterie.topology.cluster import CPU, GPU, MEMORY, Cluster
 from coterie.topology.levels import Topology
+from coterie.topology.naming import domain, group_name
 from coterie.topology.ranges import fold
 
 _SHOWN_GROUPS = 4
@@ -28,11 +28,6 @@ _WITH_OBSTACLES = {Reason.NO_CAPACITY, Reason.NEVER_FITS, Reason.COMPUTE_DOMAIN_
 def count(number: int, word: str) -> str:
     """Return `1 task`, `2 tasks`."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
-
-
-def domain(values: Sequence[str | None]) -> str:
-    """Return a domain's path; a task outside every domain shows where its labels end."""
-    return "/".join("(no label)" if value is None else value for value in values)
 
 
 def shape(one: Shape) -> str:
@@ -54,12 +49,6 @@ def sizes(gang: Gang) -> str:
     for one, number in counted.items():
         merged[shape(one)] += number
     return " + ".join(f"{number} × {words}" for words, number in merged.items())
-
-
-def group_name(path: Path) -> str:
-    """Return a constraint group as its users know it: level and group name."""
-    level, name = path[-1]
-    return level if name == "default" else f'{level} group "{name}"'
 
 
 def message(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) -> str:

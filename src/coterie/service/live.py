@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from coterie.frontends.config import Pool
+from coterie.placement.whatif import Change, Release
 from coterie.planning.plan import Planner
 from coterie.service.catalog import Catalog
 from coterie.service.life import shape_in
@@ -24,34 +25,55 @@ class Live:
 
     catalog: Catalog
     pods: Mapping[str, tuple[Pod, ...]]  # by backend
-    gpus: Mapping[str, int]  # by pool
+    held: Mapping[str, Mapping[str, int]]  # GPUs, by pool and workflow
+
+    @property
+    def gpus(self) -> Mapping[str, int]:
+        """How many GPUs are held, by pool."""
+        return {pool: sum(mine.values()) for pool, mine in self.held.items()}
 
     @staticmethod
     def read(store: Store, catalog: Catalog) -> Live:
         """Read what is held now."""
-        held = store.held()
+        rows = store.held()
         pods: dict[str, list[Pod]] = {}
-        gpus: Counter[str] = Counter()
-        for summary in unfinished(store) if held else ():
+        held: dict[str, Counter[str]] = {}
+        for summary in unfinished(store) if rows else ():
             known = catalog.pools.get(summary.pool)
-            for row in held.get(summary.id, ()):
+            for row in rows.get(summary.id, ()):
                 requests = dict(shape_in(summary.digest, row.task).requests)
-                gpus[summary.pool] += requests.get(GPU, 0)
+                held.setdefault(summary.pool, Counter())[summary.id] += requests.get(GPU, 0)
                 if known is not None:
                     name = f"{summary.id}/{row.task}/{row.attempt}"
                     member = Member(summary.id, row.group, row.task)
                     pod = Pod(name, row.node, requests, owner=summary.id, member=member)
                     pods.setdefault(known.pool.backend, []).append(pod)
-        return Live(catalog, {name: tuple(found) for name, found in pods.items()}, gpus)
+        return Live(catalog, {name: tuple(found) for name, found in pods.items()}, held)
 
     def cluster(self, pool: Pool) -> Cluster:
         """Return the nodes of a pool's backend with all that workflows hold there."""
         return with_pods(self.catalog.cluster(pool), self.pods.get(pool.backend, ()))
 
-    def planner(self, pool: Pool, *, fresh: bool) -> LivePlanner:
-        """Return a planner for this moment; unless it is `fresh`, tasks that run stay where they are."""
-        planner = LivePlanner(self.cluster(pool), fresh=fresh)
-        planner.charge(self.gpus)
+    def planner(
+        self,
+        pool: Pool,
+        *,
+        joining: tuple[str, str] | None = None,
+        changes: Sequence[Change] = (),
+        gone: Collection[str] = (),
+    ) -> LivePlanner:
+        """Return a planner for this moment, as it would be with changes, and when some workflows were gone.
+
+        Where a workflow and its group are given that tasks are `joining`, those that run stay where they are, and
+        their GPUs do not count twice against the pool's limit.
+        """
+        released = [Release(workflow) for workflow in gone]
+        planner = LivePlanner(self.cluster(pool), changes=(*changes, *released), fresh=joining is None)
+        mine = self.held.get(pool.name, {})
+        own = [pod for pod in self.pods.get(pool.backend, ()) if pod.member and _place(pod.member) == joining]
+        running = sum(pod.requests.get(GPU, 0) for pod in own)
+        used = sum(gpus for workflow, gpus in mine.items() if workflow not in gone) - running
+        planner.charge({pool.name: used})
         return planner
 
 
@@ -65,7 +87,7 @@ class LivePlanner(Planner):
 
 def unfinished(store: Store, pool: str | None = None) -> Iterator[Summary]:
     """Yield the workflows that something may still happen to."""
-    query = Query(pool=pool, finished=False)
+    query = Query(pools=() if pool is None else (pool,), finished=False)
     page = store.workflows(query, None, _PAGE)
     yield from page.items
     while page.next is not None:
@@ -91,3 +113,7 @@ def with_pods(cluster: Cluster, pods: Sequence[Pod]) -> Cluster:
         pod_node=np.concatenate([cluster.pod_node, where]),
         pod_requests=np.concatenate([cluster.pod_requests, requests], axis=1),
     )
+
+
+def _place(member: Member) -> tuple[str, str]:
+    return member.workload, member.group

@@ -14,22 +14,22 @@ from typing import Any, Self
 
 from coterie.errors import CoterieError, NotFound, UsageError, did_you_mean
 from coterie.lifecycle import Spec, State, Status, from_json, retry_fault
-from coterie.planning.documents import documents_of, workload_for
 from coterie.planning.mapping import default_depth, map_json, scene_of
-from coterie.planning.report import plan_json
 from coterie.rendering.scene import Scene
 from coterie.service import pools as pool_rules
 from coterie.service import views
-from coterie.service.building import check_call, read
 from coterie.service.catalog import Catalog, Catalogue
 from coterie.service.driver import Driver
 from coterie.service.errors import Conflict
 from coterie.service.explaining import placement_of, why_of
+from coterie.service.foretelling import hold_to, plan_of
+from coterie.service.life import nothing_fresh
 from coterie.service.live import Live
 from coterie.service.logs import Logs
 from coterie.service.settings import Settings, Submission
-from coterie.service.store import NewEvent, Query, Store
-from coterie.service.submitting import new_workflow
+from coterie.service.standing import Standing, Standings
+from coterie.service.store import NewEvent, Query, Store, Summary
+from coterie.service.submitting import checked, new_workflow
 from coterie.service.troubles import Troubles
 
 Json = dict[str, Any]
@@ -46,12 +46,14 @@ class Service:
         self._catalogue.current()
         self.store = Store.open(settings.store)
         self._troubles = Troubles(settings.now)
+        self._fresh = nothing_fresh()
         self._bell = threading.Condition()
         self._rings = 0
-        self._driver = Driver(self.store, settings, self._catalogue, self._troubles, self._ring)
+        self._driver = Driver(self.store, settings, self._catalogue, self._troubles, self._ring, self._fresh)
         self._thread: threading.Thread | None = None
         self._logs = Logs(settings)
         self._live: tuple[tuple[int, int, int], Live] | None = None
+        self._standings = Standings(self.store)
         self._stopped = False
 
     def start(self) -> None:
@@ -80,30 +82,39 @@ class Service:
 
     # Workflows
 
-    def submit(self, submission: Submission) -> Json:
-        """Store a workflow, checked in every way that needs no room; the view says whether it is new."""
-        stored, created = self.store.submit(new_workflow(submission, self._catalog(), self.settings))
+    def submit(self, submission: Submission, plan: str | None = None) -> Json:
+        """Store a workflow, checked in every way that needs no room; the view says whether it is new.
+
+        Where the id of a plan is given, nothing is stored unless the plan would be the same now.
+        """
+        found = checked(submission, self._catalog(), self.settings)
+        new = new_workflow(found, self.settings)
+        if plan is not None and not self.store.repeats(new):
+            hold_to(plan, plan_of(found, self._now()))
+        stored, created = self.store.submit(new)
+        if created:
+            self._fresh.append((stored.id, found.built, submission.local_files))
         self._driver.poke()
         self._ring()
-        return {**views.whole(stored, self.store.placements(stored.id)), "created": created}
+        return {
+            **views.whole(stored, self.store.placements(stored.id)),
+            "position": self._position(stored),
+            "created": created,
+        }
 
-    def plan(self, submission: Submission) -> Json:
-        """Say where a workflow would go now, or why not; nothing is stored."""
-        check_call(submission, self.settings.files_limit)
-        workflow = read(submission)
-        began = time.perf_counter()
+    def plan(self, submission: Submission, *, rehearsed: bool = False) -> Json:
+        """Say where a workflow would go now, or why not; nothing is stored.
+
+        One that is `rehearsed` is checked as if it were submitted: the files that it names have to be there, too.
+        """
         live = self._now()
-        pool = live.catalog.find(submission.pool, workflow.pool).pool
-        (written,) = documents_of(workflow).workloads
-        plan = live.planner(pool, fresh=True).plan(workload_for(written, pool, {}, configured=True))
-        command = ["coterie", "plan", submission.file, "--pool", pool.name]
-        return plan_json(plan, command=command, elapsed_ms=(time.perf_counter() - began) * 1000)
+        return plan_of(checked(submission, live.catalog, self.settings, rehearsed=rehearsed), live)
 
     def workflows(
         self,
         statuses: Sequence[str] = (),
-        pool: str | None = None,
-        owner: str | None = None,
+        pools: Sequence[str] = (),
+        owners: Sequence[str] = (),
         name_prefix: str = "",
         labels: Mapping[str, str] | None = None,
         submitted_after: float | None = None,
@@ -122,14 +133,24 @@ class Service:
         if not 0 < limit <= _MOST:
             raise UsageError(f"a page has 1 to {_MOST} workflows, not {limit}", "Ask for the next page with after.")
         query = Query(
-            tuple(statuses), pool, owner, name_prefix, labels or {}, submitted_after, submitted_before, finished
+            tuple(statuses),
+            tuple(pools),
+            tuple(owners),
+            name_prefix,
+            labels or {},
+            submitted_after,
+            submitted_before,
+            finished,
         )
         page = self.store.workflows(query, after, limit)
-        return {"items": [views.row(item) for item in page.items], "next": page.next}
+        positions = self._positions(page.items)
+        rows = [{**views.row(item), "position": each} for item, each in zip(page.items, positions, strict=True)]
+        return {"items": rows, "next": page.next}
 
     def workflow(self, ident: str) -> Json:
         """Return a workflow with its groups and tasks."""
-        return views.whole(self.store.workflow(ident), self.store.placements(ident))
+        stored = self.store.workflow(ident)
+        return {**views.whole(stored, self.store.placements(ident)), "position": self._position(stored)}
 
     def owner_of(self, ident: str) -> str:
         """Return whose workflow it is."""
@@ -137,7 +158,7 @@ class Service:
 
     def why(self, ident: str, group: str | None = None) -> Json:
         """Say why groups wait, with evidence and ways out."""
-        return why_of(self.store, self._now(), ident, group)
+        return why_of(self.store, self._now(), self._standing(exact=True), ident, group)
 
     def placement(self, ident: str) -> Json:
         """Hold where tasks run against what was asked."""
@@ -163,12 +184,14 @@ class Service:
         return self._logs.ended(self.store.workflow(ident), task, attempt)
 
     def cancel(self, ident: str, message: str = "", *, force: bool = False) -> Json:
-        """Wish that a workflow end."""
+        """Wish that a workflow end; one that was canceled before stays so, and that is no fault."""
         state = from_json(State, self.store.workflow(ident).state)
         if state.status.final and not (force and state.cleaning):
+            if state.status is Status.FAILED_CANCELED:
+                return self.workflow(ident)
             raise Conflict(
                 f'workflow "{ident}" has ended already, as {state.status}',
-                "Its tasks are being removed; force makes that quick." if state.cleaning else "",
+                "Its tasks are being removed; force makes that quick." if state.cleaning else "There is nothing to do.",
             )
         return self._wish(ident, {"kind": "cancel", "message": message[:1000], "force": force})
 
@@ -181,6 +204,7 @@ class Service:
             raise NotFound(f'workflow "{ident}" has no task "{task[:80]}"', hint)
         if fault := retry_fault(spec, state, task):
             raise Conflict(f'workflow "{ident}" cannot be retried: {fault}', "")
+        pool_rules.still_runs(self._catalog(), ident, stored.pool)
         return self._wish(ident, {"kind": "retry", "task": task})
 
     def delete(self, ident: str) -> None:
@@ -335,15 +359,23 @@ class Service:
         }
 
     def gauges(self) -> Mapping[str, Mapping[Any, int]]:
-        """Return numbers for measuring: workflows by pool and status, GPUs by pool."""
-        live = self._now()
-        tally = self.store.tally()
-        total = {
-            name: pool_rules.pool_view(known, live, tally)["gpus"]["total"]
-            for name, known in live.catalog.pools.items()
-        }
-        used = {name: live.gpus.get(name, 0) for name in live.catalog.pools}
-        return {"workflows": tally, "gpus_used": used, "gpus_total": total}
+        """Return numbers for measuring: workflows by pool and status, GPUs by pool and by backend."""
+        return pool_rules.gauges(self._now(), self.store.tally())
+
+    def backend_gpus(self) -> Mapping[str, Mapping[str, int]]:
+        """Return how many GPUs there are, and are free, by backend: nodes that pools share count once."""
+        return pool_rules.backend_gpus(self._now())
+
+    def _standing(self, *, exact: bool) -> Standing:
+        return self._standings.now(self._catalog(), lambda: self._now().gpus, exact=exact)
+
+    def _positions(self, items: Sequence[Summary]) -> list[int | None]:
+        """Return where workflows stand in the queue; most are not in it, and then nobody is asked."""
+        found = self._standing(exact=False) if any(item.digest.get("queued") for item in items) else Standing()
+        return [found.of(item) for item in items]
+
+    def _position(self, item: Summary) -> int | None:
+        return self._positions([item])[0]
 
     def _wish(self, ident: str, observation: Json) -> Json:
         self.store.wish(ident, observation, self.settings.now())

@@ -12,9 +12,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from coterie.topology.cluster import GPU, Bools, Cluster, natural
+from coterie.topology.cluster import GPU, Bools, Cluster
 from coterie.topology.domains import Domains, is_null
 from coterie.topology.levels import HOSTNAME, Level, Topology
+from coterie.topology.naming import natural
 from coterie.topology.ranges import fold
 
 Severity = Literal["error", "warning", "info"]

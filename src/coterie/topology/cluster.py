@@ -9,13 +9,14 @@ what selectors and domains are computed from, and what keeps a hundred thousand 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+
+from coterie.topology.naming import natural
 
 GPU = "nvidia.com/gpu"
 CPU = "cpu"
@@ -174,19 +175,9 @@ class Cluster:
         )
 
 
-_DIGITS = re.compile(r"(\d+)")
-
-
 def by_name(name: str) -> tuple[tuple[tuple[str, int], ...], str]:
     """Sort key for names: natural order, and for `n1` and `n01`, which it takes for equal, the spelling."""
     return natural(name), name
-
-
-def natural(name: str) -> tuple[tuple[str, int], ...]:
-    """Sort key under which `n2` comes before `n10`."""
-    parts = _DIGITS.split(name)
-    texts, numbers = parts[::2], parts[1::2]
-    return tuple((text, int(number)) for text, number in zip(texts, [*numbers, "-1"], strict=True))
 
 
 def _resource_names(nodes: Sequence[Node], pods: Sequence[Pod]) -> tuple[str, ...]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.calling import PROGRAM, TIMEOUT_S, call, environment, escapes, spawn
+from tests.cli.calling import PROGRAM, TIMEOUT_S, at_terminal, call, environment, escapes, loaded, read_until, spawn
 from tests.cli.service.conftest import Hall, flow
 
 LONG = "echo up; while :; do sleep 0.1; done"
@@ -140,6 +142,120 @@ def test_what_cannot_be_done_now_is_a_conflict_and_every_id_is_tried(hall: Hall)
     assert hall.call("retry", ident).code == 5
 
 
+def test_a_plan_is_submitted_by_its_id_and_one_that_no_longer_holds_is_not(hall: Hall) -> None:
+    file = hall.file("held.yaml", flow("while :; do sleep 0.1; done", name="held", gpus=8))
+    planned = hall.call("submit", file, "--dry-run")
+    plan = planned.err.rpartition(" --plan ")[2].strip()
+    first = hall.call("submit", file, "--plan", plan)
+    hall.call("wait", "held-1", "--for", "placed", "--timeout", "30s")
+    stale = hall.call("submit", file, "--plan", plan)
+    hall.call("cancel", "held-1")
+
+    assert f"Submit with: coterie submit {file} --plan {plan}" in planned.err
+    assert (first.code, first.out) == (0, "held-1\n")
+    assert stale.code == 5
+    assert "+ g" in stale.out
+    assert f"error: plan {plan} is out of date" in stale.err
+    assert [row["id"] for row in hall.data("list", "--name", "held")] == ["held-1"]
+    assert hall.call("submit", file, "--plan", "nonsense").code == 2
+    assert hall.call("submit", file, "--plan", plan, "--dry-run").code == 2
+    assert hall.finished("held-1") == "FAILED_CANCELED"
+
+
+def test_a_fault_of_a_template_shows_the_line_that_it_became(hall: Hall) -> None:
+    text = (
+        flow().replace("key: rack", "key: rak").replace("  groups:", "{% for _ in [1, 2] %}\n{% endfor %}\n  groups:")
+    )
+
+    done = hall.call("submit", hall.file("template.yaml", text))
+
+    assert done.code == 3
+    assert "(rendered):" in done.err
+    marked = done.err.splitlines()
+    at = next(number for number, line in enumerate(marked) if "^^^" in line)
+    assert marked[at - 1][marked[at].index("^") :].startswith("rak")
+
+
+def test_a_list_says_where_workflows_run_and_how_their_tasks_are(hall: Hall) -> None:
+    ident = hall.submit(LONG, name="seat", tasks=2, gpus=8)
+    hall.call("wait", ident, "--for", "running", "--timeout", "30s")
+    listed = hall.call("list", "--name", "seat").out.splitlines()
+    hall.call("cancel", ident)
+
+    assert listed[0].split()[-1] == "WHERE/WHY"
+    assert "  2 run  " in listed[1]
+    assert listed[1].endswith("  a-r1-n[1-2]")
+    assert hall.finished(ident) == "FAILED_CANCELED"
+
+
+def test_a_pool_that_there_is_not_is_no_empty_list(hall: Hall) -> None:
+    done = hall.call("list", "--pool", "labb")
+
+    assert done.code == 4
+    assert 'Did you mean "lab"?' in done.err
+
+
+def test_a_failed_submission_that_was_followed_names_the_task_and_what_it_wrote(hall: Hall) -> None:
+    done = hall.call("submit", hall.file("sad.yaml", flow("echo sorry; exit 3", name="sad")), "--follow")
+
+    assert done.code == 100
+    assert "exit code 3:\n  sorry\n" in done.err
+    assert "hint: All that it wrote: coterie logs sad-1/t0" in done.err
+
+
+def test_a_workflow_that_failed_is_placed_no_more(hall: Hall) -> None:
+    ident = hall.submit("exit 1", name="gone")
+    assert hall.finished(ident) == "FAILED"
+
+    done = hall.call("wait", ident, "--for", "placed")
+
+    assert done.code == 100
+    assert f"{ident} has ended, as FAILED, and is not placed" in done.err
+
+
+def test_the_map_of_a_pool_shows_what_its_service_runs(hall: Hall) -> None:
+    ident = hall.submit(LONG, name="drawn", tasks=2, gpus=8)
+    hall.call("wait", ident, "--for", "running", "--timeout", "30s")
+    drawn = hall.call("pool", "map", "lab")
+    coarse = hall.call("pool", "map", "lab", "--level", "zone", "-o", "name")
+    data = hall.data("pool", "map", "lab")
+    state = str(hall.folder / "state")
+    alone = call("map", "--config", hall.folder / "coterie.yaml", COTERIE_STATE=state, COTERIE_SERVER="")
+    hall.call("cancel", ident)
+
+    assert f"16/16  {ident}" in drawn.out
+    assert coarse.out == "a\n"
+    assert data["gpus"]["used"] == 24
+    assert "note: this is the cluster file alone" in alone.err
+    assert hall.call("pool", "map", "lab", "--level", "rak").code == 2
+    assert hall.call("pool", "map", "lab", "--workload", "nobody").code == 4
+    assert hall.finished(ident) == "FAILED_CANCELED"
+
+
+def test_what_changes_something_prints_data_and_names_too(hall: Hall) -> None:
+    ident = hall.submit(LONG, name="data")
+    canceled = hall.data("cancel", ident)
+    assert hall.finished(ident) == "FAILED_CANCELED"
+    again = hall.call("retry", ident, "-o", "name")
+    hall.call("cancel", ident)
+    assert hall.finished(ident) == "FAILED_CANCELED"
+
+    assert [one["id"] for one in canceled] == [ident]
+    assert again.out == f"{ident}\n"
+    assert hall.data("delete", ident) == [{"id": ident, "deleted": True}]
+
+
+def test_a_task_that_has_not_started_says_why_there_is_nothing_to_read(hall: Hall) -> None:
+    ident = hall.submit(name="unborn", tasks=3, gpus=8)
+    done = hall.call("logs", f"{ident}/t0")
+    why = hall.call("why", ident)
+    hall.call("cancel", ident)
+
+    assert f"{ident}/t0 has not started" in done.err
+    assert "--tasks g=2" in why.out
+    assert "See its plan with: coterie plan" in why.out
+
+
 def test_a_list_is_filtered_and_names_can_be_piped(hall: Hall) -> None:
     ident = hall.submit("true", "--label", "team=red", name="labelled")
     hall.finished(ident)
@@ -233,6 +349,8 @@ def test_tokens_are_made_shown_once_and_deleted(tmp_path: Path) -> None:
     twice = call("token", "create", "ana", *state)
     gone = call("token", "delete", "ana", *state)
 
+    assert "warning[FirstToken]" in made.err
+    assert "warning" not in twice.err
     assert made.out.startswith("coterie_")
     assert made.out.strip() not in listed.out
     assert "ana" in listed.out
@@ -275,6 +393,18 @@ def test_a_public_address_without_tokens_is_refused(tmp_path: Path) -> None:
     assert "coterie token create" in done.err
 
 
+def test_commands_that_only_ask_load_nothing_heavy_for_what_they_are_told(hall: Hall) -> None:
+    ident = hall.submit(name="told")
+    assert hall.finished(ident) == "COMPLETED"
+    calls = [("list", "-o", "wide"), ("pool", "list"), ("pool", "show", "lab"), ("topology", "show", "lab")]
+    calls += [(word, ident) for word in ("show", "why", "logs", "events", "wait")]
+
+    codes, found = loaded(*calls, COTERIE_SERVER=hall.url)
+
+    assert codes == [0] * len(calls)
+    assert set(found) <= {"pydantic"}  # which is Typer's
+
+
 def test_help_of_every_command_loads_no_client_and_no_server() -> None:
     heavy = {"httpx2", "fastapi", "uvicorn", "sqlalchemy", "rich.live", "numpy"}
     script = (
@@ -290,3 +420,25 @@ def test_help_of_every_command_loads_no_client_and_no_server() -> None:
     )
 
     assert done.stdout.splitlines()[-1] == "loaded []"
+
+
+@pytest.mark.parametrize(("answer", "code"), [("", 130), ("x\nc", 0)])
+def test_who_interrupts_what_they_follow_is_asked_and_leaves_it_by_default(hall: Hall, answer: str, code: int) -> None:
+    name = f"asked{code}"
+    flag = hall.folder / f"{name}.flag"
+    file = hall.file(f"{name}.yaml", flow(f"while ! test -e {flag}; do sleep 0.1; done", name=name))
+    with at_terminal("submit", file, "--follow", COTERIE_SERVER=hall.url) as (process, terminal):
+        read_until(terminal, "RUNNING")
+        process.send_signal(signal.SIGINT)
+        read_until(terminal, "[D]etach, [s]top it, [c]ontinue? ")
+        for key in answer.split("\n"):
+            os.write(terminal, f"{key}\n".encode())
+            read_until(terminal, "none of D, s, c" if key == "x" else key)
+        if code == 0:
+            flag.touch()
+        read_until(terminal, None)
+        process.wait(TIMEOUT_S)
+    flag.touch()
+
+    assert process.returncode == code
+    assert hall.finished(f"{name}-1") == "COMPLETED"

@@ -85,7 +85,7 @@ def test_a_wide_list_has_position_and_expected_start_and_a_dash_where_nothing_is
     common = {
         "status": "PENDING",
         "pool": "lab",
-        "tasks": {"completed": 0, "total": 1},
+        "tasks": {"total": 1, "running": 0, "completed": 0, "failed": 0},
         "gpus": 1,
         "submitted": None,
         "started": None,

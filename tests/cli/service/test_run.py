@@ -222,7 +222,7 @@ def test_a_second_interrupt_kills_tasks_that_do_not_listen(desk: Desk, own_tempo
     assert list(own_temporary_folder.iterdir()) == []
 
 
-@pytest.mark.parametrize(("answer", "code"), [("s", 130), ("c", 0)])
+@pytest.mark.parametrize(("answer", "code"), [("s", 130), ("c", 0), ("", 0)])
 def test_somebody_at_a_terminal_is_asked_what_to_do_about_an_interrupt(desk: Desk, answer: str, code: int) -> None:
     flag = desk.folder / "flag"
     file = desk.file("wf.yaml", flow(f"while ! test -e {flag}; do sleep 0.1; done"))
@@ -235,8 +235,39 @@ def test_somebody_at_a_terminal_is_asked_what_to_do_about_an_interrupt(desk: Des
         read_until(terminal, None)
         process.wait(TIMEOUT_S)
 
-    assert "[s]top it, [c]ontinue" in asked
+    assert "[s]top it, [C]ontinue" in asked
     assert process.returncode == code
+
+
+def test_a_key_that_means_nothing_is_asked_about_again(desk: Desk) -> None:
+    file = desk.file("wf.yaml", flow("while :; do sleep 0.1; done"))
+    with at_terminal("run", file, "--cluster", desk.cluster) as (process, terminal):
+        read_until(terminal, "RUNNING")
+        process.send_signal(signal.SIGINT)
+        read_until(terminal, "ontinue? ")
+        os.write(terminal, b"no\n")
+        again = read_until(terminal, "ontinue? ")
+        os.write(terminal, b"s\n")
+        read_until(terminal, None)
+        process.wait(TIMEOUT_S)
+
+    assert '"no" is none of s, C' in again
+    assert process.returncode == 130
+
+
+def test_the_question_goes_away_when_the_workflow_ends_before_the_answer(desk: Desk) -> None:
+    flag = desk.folder / "flag"
+    file = desk.file("wf.yaml", flow(f"while ! test -e {flag}; do sleep 0.1; done"))
+    with at_terminal("run", file, "--cluster", desk.cluster) as (process, terminal):
+        read_until(terminal, "RUNNING")
+        process.send_signal(signal.SIGINT)
+        read_until(terminal, "ontinue? ")
+        flag.touch()
+        ended = read_until(terminal, None)
+        process.wait(TIMEOUT_S)
+
+    assert "COMPLETED after" in ended
+    assert process.returncode == 0
 
 
 def test_a_terminal_gets_a_table_that_is_redrawn(desk: Desk) -> None:

@@ -147,14 +147,14 @@ def test_somebody_who_follows_a_submission_is_asked_whether_to_leave_or_to_stop_
     with at_terminal("submit", file, "--follow", "--server", hall.url) as (process, terminal):
         read_until(terminal, "RUNNING")
         process.send_signal(signal.SIGINT)
-        asked = read_until(terminal, "it? ")
+        asked = read_until(terminal, "ontinue? ")
         os.write(terminal, f"{answer}\n".encode())
         said = read_until(terminal, None)
         process.wait(TIMEOUT_S)
     view = hall.data("show", f"{name}-1")
     hall.call("cancel", f"{name}-1", "--force")
 
-    assert "[d]etach, or [s]top it?" in asked
+    assert "[D]etach, [s]top it, [c]ontinue?" in asked
     assert (f"coterie show {name}-1 --watch" in said) == (answer == "d")
     assert process.returncode == 130
     assert view["status"] == status

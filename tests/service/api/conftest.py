@@ -8,12 +8,14 @@ from starlette.testclient import TestClient
 
 from coterie.service.api.app import create_app
 from coterie.service.service import Service
-from tests.service.serving import Place
+from tests.service.serving import CONFIG, Place
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    with Service(Place(tmp_path / "place").settings()) as found:
+def service(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Service]:
+    """Run a service, with another configuration where a test gives one."""
+    config = getattr(request, "param", CONFIG)
+    with Service(Place(tmp_path / "place", config=config).settings()) as found:
         yield found
 
 

@@ -33,8 +33,33 @@ def test_a_submission_answers_where_to_look(client: TestClient, service: Service
 @pytest.mark.parametrize("query", [{"dry_run": "true"}, {"validation_only": "true"}])
 def test_a_rehearsal_stores_nothing(client: TestClient, query: dict[str, str]) -> None:
     answer = client.post("/api/pool/main/workflow", json={"file": single("x", "true").source.decode()}, params=query)
-    assert (answer.status_code, answer.json()["name"]) == (200, "x")
+    assert answer.status_code == 200, answer.text
+    assert answer.json() == {
+        "name": "x",
+        "overview": "",
+        "logs": "",
+        "spec": "",
+        "dashboard_url": "",
+        "warnings": [
+            "image is ignored: commands run on this machine, not in containers",
+            'placement of group "g": placed',
+        ],
+    }
     assert client.get("/api/workflow").json() == {"workflows": [], "more_entries": False}
+
+
+def test_a_rehearsal_says_what_a_submission_would_say_and_why_it_would_wait(client: TestClient) -> None:
+    text = workflow("big", {"g": [task("a", "true", "lead: true"), task("b", "true")]}, gpu=5).source.decode()
+    dry = client.post("/api/pool/main/workflow", json={"file": text}, params={"dry_run": "true"}).json()
+    real = client.post("/api/pool/main/workflow", json={"file": text}).json()
+    assert len(real["warnings"]) == 2
+    assert dry["warnings"][:2] == real["warnings"]
+    assert dry["warnings"][2].startswith('placement of group "g": impossible: ')
+    assert dry["warnings"][2].endswith("(NeverFits)")
+
+
+def test_parameters_that_only_others_know_are_let_pass(client: TestClient) -> None:
+    assert client.get("/api/workflow", params={"all_users": "true", "tags": "x"}).status_code == 200
 
 
 def test_lists_have_offset_limit_and_order(client: TestClient) -> None:
@@ -50,6 +75,7 @@ def test_lists_have_offset_limit_and_order(client: TestClient) -> None:
     assert names(order="ASC", offset=3, limit=2) == (made[:2], False)
     assert names(name="c") == (["c-1"], False)
     assert names(users="nobody") == ([], False)
+    assert names(users=["nobody", "local"], pools=["main", "other"]) == (made, False)
 
 
 def test_logs_are_cut_to_their_last_lines(client: TestClient, service: Service) -> None:
@@ -85,3 +111,23 @@ def test_pools_have_their_numbers_as_text(client: TestClient) -> None:
             "total_free": "32",
         }
         assert found["resource_sum"] == pool["resource_usage"]
+
+
+def test_nodes_that_pools_share_are_counted_once(client: TestClient, service: Service) -> None:
+    half = {"backend": "lab", "node_selector": {"topology.kubernetes.io/rack": "r1"}, "gpus": {"limit": 10}}
+    client.put("/api/v1/pools/half", json=half)
+    post(client, "holds", "sleep 60", pool="half")
+    service.wait("holds-1", lambda view: view["status"] == "RUNNING", timeout_s=30)
+    found = client.get("/api/pool_quota").json()
+    by_name = {pool["name"]: pool["resource_usage"] for pool in found["node_sets"][0]["pools"]}
+    assert (by_name["main"]["total_capacity"], by_name["half"]["total_capacity"]) == ("32", "16")
+    assert found["resource_sum"] == {
+        "quota_used": "4",
+        "quota_limit": "42",
+        "quota_free": "38",
+        "total_usage": "4",
+        "total_capacity": "32",
+        "total_free": "28",
+    }
+    client.post("/api/v1/workflows/holds-1/cancel", json={"force": True})
+    ended(service, "holds-1")

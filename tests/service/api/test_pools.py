@@ -71,10 +71,16 @@ def test_a_pool_of_the_file_is_not_changed_and_one_in_use_is_not_deleted(client:
     assert client.put(f"{AT}/main", json=WIDE).status_code == 409
     assert client.delete(f"{AT}/main").status_code == 409
     client.put(f"{AT}/wide", json=WIDE)
-    post(client, "held", "sleep 60", pool="wide")
-    assert client.delete(f"{AT}/wide").status_code == 409
-    client.post("/api/v1/workflows/held-1/cancel", json={"force": True})
-    service.wait("held-1", timeout_s=30)
+    held = [post(client, "held", "sleep 60", pool="wide", gpu=0) for _ in range(21)]
+    answer = client.delete(f"{AT}/wide")
+    assert answer.status_code == 409
+    error = error_of(answer)
+    assert error["message"] == f'pool "wide" is in use by {", ".join(held[:20])} and 1 more'
+    assert error["details"] == {"workflows": held}
+    for ident in held:
+        client.post(f"/api/v1/workflows/{ident}/cancel", json={"force": True})
+    for ident in held:
+        service.wait(ident, timeout_s=30)
 
 
 def test_levels_domains_and_the_map_are_shown(client: TestClient) -> None:

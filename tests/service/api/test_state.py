@@ -47,6 +47,7 @@ def test_metrics_count_requests_by_route_and_workflows_by_status(client: TestCli
     assert 'coterie_http_requests_total{method="other",path="none",status="405"} 1.0' in text
     assert 'coterie_workflows{pool="main",status="COMPLETED"} 1.0' in text
     assert 'coterie_gpus{pool="main"} 32.0' in text
+    assert 'coterie_backend_gpus{backend="lab"} 32.0' in text
     assert re.search(r"^coterie_leader 1.0$", text, re.MULTILINE)
     assert re.search(r"^coterie_followers 0.0$", text, re.MULTILINE)
 
@@ -66,6 +67,7 @@ def test_a_store_that_is_away_is_said_to_be(
         "hint": "Look at its disk.",
         "location": None,
         "errors": [],
+        "details": {},
     }
 
 

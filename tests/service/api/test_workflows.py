@@ -133,12 +133,44 @@ def test_the_placement_is_audited(client: TestClient, service: Service) -> None:
     assert len(audit["groups"][0]["tasks"]) == 4
 
 
-def test_a_cancel_ends_a_workflow_and_a_second_one_is_told_so(client: TestClient, service: Service) -> None:
+def test_a_workflow_is_canceled_any_number_of_times(client: TestClient, service: Service) -> None:
     post(client, "long", "sleep 60")
     service.wait("long-1", lambda view: view["status"] == "RUNNING", timeout_s=30)
-    assert client.post(f"{AT}/long-1/cancel", json={"message": "enough"}).status_code == 202
+    for _ in range(3):
+        assert client.post(f"{AT}/long-1/cancel", json={"message": "enough"}).status_code == 202
     assert ended(service, "long-1")["status"] == "FAILED_CANCELED"
-    assert client.post(f"{AT}/long-1/cancel").status_code == 409
+    again = client.post(f"{AT}/long-1/cancel", json={"force": True})
+    assert (again.status_code, again.json()["status"]) == (202, "FAILED_CANCELED")
+    assert client.post("/api/workflow/long-1/cancel").json() == {"name": "long-1", "status": "FAILED_CANCELED"}
+
+
+@pytest.mark.parametrize(("script", "status"), [("true", "COMPLETED"), ("exit 3", "FAILED")])
+def test_what_ended_otherwise_is_not_canceled(client: TestClient, service: Service, script: str, status: str) -> None:
+    post(client, "short", script)
+    ended(service, "short-1")
+    answer = client.post(f"{AT}/short-1/cancel")
+    assert answer.status_code == 409
+    assert error_of(answer)["message"].endswith(f"has ended already, as {status}")
+    assert error_of(answer)["hint"]
+
+
+def test_a_workflow_whose_pool_is_gone_is_not_retried(client: TestClient, service: Service) -> None:
+    client.put("/api/v1/pools/away", json={"backend": "lab"})
+    post(client, "fails", "exit 3", pool="away")
+    ended(service, "fails-1")
+    assert client.delete("/api/v1/pools/away").status_code == 204
+    answer = client.post(f"{AT}/fails-1/retry")
+    assert answer.status_code == 409
+    assert error_of(answer)["message"] == 'workflow "fails-1" cannot be retried: its pool "away" is gone'
+    assert error_of(answer)["hint"].endswith("Pools are: main.")
+
+
+def test_every_event_of_a_workflow_names_its_pool(client: TestClient, service: Service) -> None:
+    post(client, "one")
+    ended(service, "one-1")
+    found = client.get(f"{AT}/one-1/events").json()["items"]
+    assert {"Submitted", "Status", "Finished"} <= {event["kind"] for event in found}
+    assert {event["pool"] for event in found} == {"main"}
 
 
 def test_a_failed_workflow_is_retried_and_then_deleted(client: TestClient, service: Service) -> None:
@@ -172,7 +204,9 @@ def test_pages_hold_every_workflow_once(client: TestClient) -> None:
         ({"name": "x"}, 0),
         ({"pool": "main"}, 2),
         ({"pool": "other"}, 0),
+        ({"pool": ["other", "main"]}, 2),
         ({"owner": "local"}, 2),
+        ({"owner": ["nobody", "local"]}, 2),
         ({"label": ["team=blue"]}, 1),
         ({"label": ["team=blue", "team2=x"]}, 0),
         ({"submitted_after": "2001-01-01T00:00:00Z"}, 2),

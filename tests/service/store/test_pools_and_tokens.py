@@ -49,8 +49,11 @@ def test_a_pool_in_use_cannot_be_deleted(store: Store) -> None:
     store.put_pool("gb200", {}, NOW)
     users = [submitted(store) for _ in range(5)]
 
-    with pytest.raises(Conflict, match=r'^pool "gb200" is in use by train-1, train-2, train-3 and 2 more$'):
+    with pytest.raises(
+        Conflict, match=r'^pool "gb200" is in use by train-1, train-2, train-3, train-4, train-5$'
+    ) as caught:
         store.delete_pool("gb200")
+    assert caught.value.details == {"workflows": [user.id for user in users]}
     for user in users:
         finish(store, user, lease)
     store.delete_pool("gb200")

@@ -92,8 +92,8 @@ _FILTERS = [
     (Query(), "dcba"),
     (Query(statuses=("RUNNING",)), "b"),
     (Query(statuses=("RUNNING", "PENDING")), "dcb"),
-    (Query(pool="small"), "c"),
-    (Query(owner="bo"), "d"),
+    (Query(pools=("small",)), "c"),
+    (Query(owners=("bo",)), "d"),
     (Query(name_prefix="Tr"), "b"),
     (Query(name_prefix="tr"), "ca"),
     (Query(name_prefix="t_"), ""),
@@ -105,9 +105,11 @@ _FILTERS = [
     (Query(submitted_after=NOW + 1, submitted_before=NOW + 3), "cb"),
     (Query(finished=True), "a"),
     (Query(finished=False), "dcb"),
-    (Query(owner="ann", pool="small", statuses=("PENDING",)), "c"),
-    (Query(owner="an"), ""),
-    (Query(pool="x\0\ud800"), ""),
+    (Query(owners=("ann",), pools=("small",), statuses=("PENDING",)), "c"),
+    (Query(owners=("an",)), ""),
+    (Query(owners=("bo", "nobody", "ann"), pools=("small", "gb200")), "dcba"),
+    (Query(pools=("small", "large")), "c"),
+    (Query(pools=("x\0\ud800",)), ""),
 ]
 
 

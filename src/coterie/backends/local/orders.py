@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from coterie.backends.files import contents_of
 from coterie.backends.local.defaults import DEFAULT_GRACE_S, DEFAULT_LOG
 from coterie.backends.local.order import Key, Order, order_faults
+from coterie.backends.local.remarks import NO_IMAGES
 from coterie.backends.tokens import INPUT, Filling, Values, uuid_of
 from coterie.errors import Fault, NotFound, Notice, SpecErrors, field_path
 from coterie.frontends.workflow.read import Workflow, located
@@ -18,7 +19,6 @@ from coterie.frontends.workflow.values import suggestion
 # All tasks are on this machine, whatever nodes they stand for.
 HOST = "127.0.0.1"
 DEVICES = "CUDA_VISIBLE_DEVICES"
-NO_IMAGES = "image is ignored: commands run on this machine, not in containers"
 
 _OTHER = re.compile(r"[^A-Z0-9]+")
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import httpx2
 
 from coterie.errors import CoterieError, Fault, NotFound, Place, Reason, SpecErrors, Unavailable, UsageError
 from coterie.frontends.page import Page
-from coterie.service.errors import Conflict, Forbidden, Unauthorized
+from coterie.service.errors import Conflict, Forbidden, PlanStale, Unauthorized
 
 Json = dict[str, Any]
 
@@ -24,11 +25,14 @@ _KINDS: dict[int, type[CoterieError]] = {
     503: Unavailable,
     504: Unavailable,
 }
+# What the service says is for both its callers; only this part is for the other one.
+_FOR_REQUESTS = re.compile(r" ?\(In the API: [^()]*\)$")
+_WORD = re.compile(r"[^\s,:{}\[\]]+")
 _TOKEN_HINT = "Pass --token or set $COTERIE_TOKEN; an admin makes one with `coterie token create`."  # noqa: S105 - no secret
 
 
-def raise_for(answer: httpx2.Response, url: str, source: bytes = b"") -> None:
-    """Raise the error that an answer tells of; `source` is the user's text, from which lines are shown."""
+def raise_for(answer: httpx2.Response, url: str, page: Page | None = None) -> None:
+    """Raise the error that an answer tells of; `page` is the user's text, from which lines are shown."""
     if answer.status_code < 400:
         if answer.content and "json" not in answer.headers.get("content-type", "") and _expects_json(answer):
             raise _stranger(url)
@@ -38,9 +42,11 @@ def raise_for(answer: httpx2.Response, url: str, source: bytes = b"") -> None:
         raise _KINDS.get(answer.status_code, CoterieError)(
             f"{url} answered {answer.status_code}, and not as a Coterie service does", "Check --server."
         )
-    message, hint = str(error.get("message", "")), str(error.get("hint") or "")
+    message, hint = str(error.get("message", "")), _hint(error)
     if answer.status_code == 422 and error.get("errors"):
-        raise SpecErrors([_fault(one, source) for one in error["errors"]])
+        raise SpecErrors([_fault(one, page) for one in error["errors"]])
+    if error.get("code") == "PlanStale":
+        raise PlanStale(message, hint, error.get("details"))
     if answer.status_code == 401:
         hint = _TOKEN_HINT
     raise _KINDS.get(answer.status_code, CoterieError)(message, hint)
@@ -62,16 +68,24 @@ def _error(answer: httpx2.Response) -> Json | None:
     return found if isinstance(found, dict) else None
 
 
-def _fault(one: Json, source: bytes) -> Fault:
+def _hint(error: Json) -> str:
+    """Return a hint without what it says to those who write requests."""
+    return _FOR_REQUESTS.sub("", str(error.get("hint") or ""))
+
+
+def _fault(one: Json, page: Page | None) -> Fault:
     code = one.get("code")
     reason = Reason(code) if code in list(Reason) else Reason.INVALID_SPEC
-    return Fault(str(one.get("message", "")), reason, str(one.get("hint") or ""), _place(one, source))
+    return Fault(str(one.get("message", "")), reason, _hint(one), _place(one, page))
 
 
-def _place(one: Json, source: bytes) -> Place | None:
-    file, line, column = one.get("file"), one.get("line"), one.get("column")
+def _place(one: Json, page: Page | None) -> Place | None:
+    """Return where a fault is, with its lines where they are those of the page: a template's are not the file's."""
+    file, line, column = one.get("file"), one.get("line"), one.get("column") or 1
     if not file:
         return None
-    if source and line:
-        return Page.of(source.decode("utf-8-sig", "replace"), file).place(line, column or 1)
-    return Place(file, line, column)
+    if page is None or not line or file != page.file:
+        return Place(file, line, one.get("column"))
+    text = page.lines[line - 1] if line <= len(page.lines) else ""
+    word = _WORD.match(text, column - 1)
+    return page.place(line, column, len(word[0]) if word else 1)

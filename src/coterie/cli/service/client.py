@@ -18,8 +18,9 @@ import typer
 
 from coterie.cli.output import safe
 from coterie.cli.service.answers import raise_for
-from coterie.cli.service.place import known_url
+from coterie.cli.service.place import known_url, where_told
 from coterie.errors import Unavailable, UsageError
+from coterie.frontends.page import Page
 from coterie.service.addresses import is_loopback
 from coterie.service.settings import Submission
 
@@ -32,6 +33,7 @@ _TIMEOUT = httpx2.Timeout(60.0, connect=5.0)
 _STREAM_TIMEOUT = httpx2.Timeout(45.0, connect=5.0)
 # How long a follower waits for a service that went away, and how often it looks.
 _PATIENCE_S = 60.0
+_NO_SERVICE = "Start one with `coterie serve`, or name another with --server or $COTERIE_SERVER."
 _PAUSE_S = 1.0
 
 
@@ -39,7 +41,9 @@ class Client:
     """Calls one service. Every method may raise `CoterieError`s: what the service said, or that it does not answer."""
 
     def __init__(self, server: str | None = None, token: str | None = None, *, transport: Any = None) -> None:  # noqa: ANN401 - httpx2 has several
-        self.url = (server or os.environ.get("COTERIE_SERVER") or known_url()).rstrip("/")
+        named = server or os.environ.get("COTERIE_SERVER")
+        self._told_by = "" if named else f", {where_told()}"
+        self.url = (named or known_url()).rstrip("/")
         try:
             url = httpx2.URL(self.url)
         except httpx2.InvalidURL as error:
@@ -64,19 +68,22 @@ class Client:
     ) -> None:
         self._http.close()
 
-    def submit(self, submission: Submission) -> Json:
-        """Submit a workflow. The key makes it safe to ask again where the answer was lost."""
-        key = submission.client_key or str(uuid.uuid4())
-        body, headers = _body(submission), {"Idempotency-Key": key}
+    def submit(self, submission: Submission, page: Page | None = None, plan: str | None = None) -> Json:
+        """Submit a workflow, whose text is `page`; where a plan is named, only if that still holds.
+
+        The key makes it safe to ask again where the answer was lost.
+        """
+        headers = {"Idempotency-Key": submission.client_key or str(uuid.uuid4())}
+        body, params = _body(submission), {"plan": plan}
         try:
-            return self._json("POST", "/workflows", body=body, headers=headers, source=submission.source)
+            return self._json("POST", "/workflows", params=params, body=body, headers=headers, page=page)
         except Unavailable:
             time.sleep(_PAUSE_S)
-            return self._json("POST", "/workflows", body=body, headers=headers, source=submission.source)
+            return self._json("POST", "/workflows", params=params, body=body, headers=headers, page=page)
 
-    def plan(self, submission: Submission) -> Json:
-        """Ask where a workflow would go now."""
-        return self._json("POST", "/plan", body=_body(submission), source=submission.source)
+    def plan(self, submission: Submission, page: Page | None = None) -> Json:
+        """Ask where a workflow, whose text is `page`, would go now."""
+        return self._json("POST", "/plan", body=_body(submission), page=page)
 
     def workflows(self, params: Params) -> Json:
         """Return a page of workflows."""
@@ -216,9 +223,13 @@ class Client:
         """Return a pool."""
         return self._json("GET", _path("pools", name))
 
-    def apply_pool(self, name: str, document: Json, *, dry_run: bool, source: bytes = b"") -> Json:
+    def apply_pool(self, name: str, document: Json, *, dry_run: bool) -> Json:
         """Make or change a pool."""
-        return self._json("PUT", _path("pools", name), body=document, params={"dry_run": dry_run}, source=source)
+        return self._json("PUT", _path("pools", name), body=document, params={"dry_run": dry_run})
+
+    def map(self, pool: str) -> Json:
+        """Return the nodes of a pool in their domains, with who holds them."""
+        return self._json("GET", _path("pools", pool, "map"))
 
     def delete_pool(self, name: str) -> None:
         """Delete a pool."""
@@ -263,11 +274,11 @@ class Client:
         params: Params | None = None,
         body: Json | None = None,
         headers: Mapping[str, str] | None = None,
-        source: bytes = b"",
+        page: Page | None = None,
     ) -> Json:
         with self._reaching():
             answer = self._http.request(method, path, params=_given(params), json=body, headers=headers)
-        raise_for(answer, self.url, source)
+        raise_for(answer, self.url, page)
         if not answer.content:
             return {}
         found: Json = answer.json()
@@ -291,8 +302,7 @@ class Client:
         try:
             yield
         except httpx2.ConnectError:
-            hint = "Start one with `coterie serve`, or name another with --server or $COTERIE_SERVER."
-            raise Unavailable(f"no service answers at {self.url}", hint) from None
+            raise Unavailable(f"no service answers at {self.url}{self._told_by}", _NO_SERVICE) from None
         except httpx2.TimeoutException:
             raise Unavailable(f"the service at {self.url} takes too long to answer", "Try again later.") from None
         except httpx2.TransportError as error:

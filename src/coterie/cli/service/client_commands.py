@@ -41,6 +41,12 @@ def submit(
         typer.Option("--key", metavar="TEXT", help="Your own name for this call: it never makes a second workflow."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan it on what is free now; submit nothing.")] = False,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            "--plan", metavar="ID", help="Submit it only if the plan with this id, of --dry-run, still holds."
+        ),
+    ] = None,
     follow: FollowOption = False,
     server: ServerOption = None,
     token: TokenOption = None,
@@ -52,6 +58,9 @@ def submit(
     \b
     Examples:
       coterie submit train.yaml --pool gb200 --set steps=1000
+      # see where it would go, then submit it if that is still so
+      coterie submit train.yaml --dry-run
+      coterie submit train.yaml --plan 4f2a91c0
       # stay until it ends, and end as it does
       coterie submit train.yaml --follow
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
@@ -62,7 +71,7 @@ def submit(
 
         none = Source(None, None, None, None)
         call = Call(file, none, tuple(sets or ()), tuple(set_strings or ()), priority)
-        run(client, Ask(call, pool, tuple(labels or ()), key, dry_run, follow, output))
+        run(client, Ask(call, pool, tuple(labels or ()), key, dry_run, plan, follow, output))
 
 
 def list_(
@@ -85,7 +94,7 @@ def list_(
     output: OutputOption = Output.TABLE,
     debug: DebugOption = False,
 ) -> None:
-    """List workflows, the newest first; for one that waits, why.
+    """List workflows, the newest first: where they run, or why they wait.
 
     \b
     Examples:
@@ -230,6 +239,7 @@ def cancel(
     ] = False,
     server: ServerOption = None,
     token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
     debug: DebugOption = False,
 ) -> None:
     """Stop workflows.
@@ -239,16 +249,17 @@ def cancel(
       coterie cancel train-7 -m "wrong learning rate"
       coterie list --active --owner ana -o name | xargs coterie cancel
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(server, token, debug=debug) as client:
-        from coterie.cli.service.looking import cancel as stop
+    with asking(server, token, output, debug=debug) as client:
+        from coterie.cli.service.changing import cancel as stop
 
-        stop(client, workflows, message, force=force)
+        stop(client, workflows, message, output, force=force)
 
 
 def retry(
     target: TaskArgument,
     server: ServerOption = None,
     token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
     debug: DebugOption = False,
 ) -> None:
     """Run again what failed: all of a workflow that did, or one task of it.
@@ -258,10 +269,10 @@ def retry(
       coterie retry train-7
       coterie retry train-7/worker-3
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(server, token, debug=debug) as client:
-        from coterie.cli.service.looking import retry as again
+    with asking(server, token, output, debug=debug) as client:
+        from coterie.cli.service.changing import retry as again
 
-        again(client, target)
+        again(client, target, output)
 
 
 def delete(
@@ -271,6 +282,7 @@ def delete(
     ],
     server: ServerOption = None,
     token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
     debug: DebugOption = False,
 ) -> None:
     """Forget workflows that have ended, with their logs.
@@ -280,7 +292,7 @@ def delete(
       coterie delete train-7
       coterie list --status COMPLETED -o name | xargs coterie delete
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(server, token, debug=debug) as client:
-        from coterie.cli.service.looking import delete as forget
+    with asking(server, token, output, debug=debug) as client:
+        from coterie.cli.service.changing import delete as forget
 
-        forget(client, workflows)
+        forget(client, workflows, output)

@@ -8,6 +8,7 @@ import typer
 
 from coterie.backends.local.defaults import DEFAULT_PROCESSES
 from coterie.cli.codes import Exit, told
+from coterie.cli.helping import Listed
 from coterie.cli.options import (
     ClusterOption,
     ConfigOption,
@@ -54,7 +55,8 @@ def run(
     """Run a workflow here, each task a process, placed as on the cluster that is named; nothing has to be installed.
 
     Shows what happens until the workflow ends, then where its tasks ran and whether that is what was asked for. Without
-    --cluster and --config the cluster is this machine. Ctrl-C stops the workflow, a second one kills its tasks.
+    --cluster and --config the cluster is this machine. On a terminal, Ctrl-C asks what to do: stop it, continue, or,
+    with --state, detach. Elsewhere it stops the workflow; a second one kills its tasks.
 
     \b
     Examples:
@@ -119,7 +121,7 @@ Examples:
   coterie token list
 """
 
-token = typer.Typer(help=_TOKENS, epilog=CLIENT_HELP, no_args_is_help=True)
+token = typer.Typer(help=_TOKENS, cls=Listed, epilog=CLIENT_HELP, no_args_is_help=True)
 
 
 @token.command("create", epilog=CLIENT_HELP)
@@ -179,6 +181,7 @@ def token_delete(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name or id of the token.")],
     state: StateOption = None,
     store: StoreOption = None,
+    output: OutputOption = Output.TABLE,
     debug: DebugOption = False,
 ) -> None:
     """Delete a token; it opens nothing from then on.
@@ -190,7 +193,7 @@ def token_delete(
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     from coterie.cli.report import reporting
 
-    with reporting(Output.TABLE, debug=debug):
+    with reporting(output, debug=debug):
         from coterie.cli.service.tokens import delete
 
-        delete(name, (state, store))
+        delete(name, (state, store), output)

@@ -5,27 +5,25 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import typer
 
-from coterie.cli.codes import Exit
 from coterie.cli.output import Output, safe
-from coterie.cli.report import code_of, fail
 from coterie.cli.screen import screen, show, show_as, show_data
 from coterie.cli.service.client import Client
 from coterie.cli.service.ending import result_of
 from coterie.cli.service.expecting import expectations, within
 from coterie.cli.service.follow import event_line, follow
+from coterie.cli.service.labels import parse_labels
+from coterie.cli.service.places import Places
 from coterie.cli.service.refusals import why_lines
-from coterie.cli.service.submit import parse_labels
 from coterie.cli.service.times import parse_span
 from coterie.cli.service.views import audit_lines, list_lines, warnings, workflow_lines
 from coterie.cli.service.watching import watch as watching
-from coterie.errors import NotFound, UsageError
-from coterie.service.errors import Conflict, Forbidden
+from coterie.errors import NotFound, UsageError, did_you_mean
 
 Json = dict[str, Any]
 
@@ -61,16 +59,32 @@ class Filter:
 def list_workflows(client: Client, wanted: Filter, output: Output, *, watch: bool) -> None:
     """Print workflows, the newest first; with `watch`, again whenever one changes."""
     params = wanted.params(time.time())
+    if watch and wanted.pool is not None:
+        _check_pool(client, wanted.pool)
     if watch:
         watching(client, lambda: _rows(client, params, wanted.limit)[0], output)
         return
     rows, more = _rows(client, params, wanted.limit)
+    if not rows and wanted.pool is not None:
+        _check_pool(client, wanted.pool)
     now = time.time()
-    expected = expectations(client, rows, now) if output is Output.WIDE else None
     names = [row["id"] for row in rows]
-    show_as(output, rows, names, lambda: list_lines(rows, screen(), now, expected=expected))
+    show_as(output, rows, names, lambda: _lines(client, rows, now, wide=output is Output.WIDE))
     if more:
         typer.echo(f"there are more than {wanted.limit}; --limit shows more of them", err=True)
+
+
+def _lines(client: Client, rows: Sequence[Json], now: float, *, wide: bool) -> Iterable[str]:
+    expected = expectations(client, rows, now) if wide else None
+    return list_lines(rows, screen(), now, places=Places(client).of(rows), expected=expected)
+
+
+def _check_pool(client: Client, name: str) -> None:
+    """Raise `NotFound` for a pool that there is not, which an empty list would not tell."""
+    known = [pool["name"] for pool in client.pools()]
+    if name not in known:
+        listed = f"Pools are: {', '.join(known)}." if known else "There are none."
+        raise NotFound(f'there is no pool "{name}"', f"{did_you_mean(name, known)} {listed}".strip())
 
 
 def _rows(client: Client, params: Json, limit: int) -> tuple[list[Json], bool]:
@@ -87,9 +101,9 @@ def _rows(client: Client, params: Json, limit: int) -> tuple[list[Json], bool]:
 
 def show_workflow(client: Client, ident: str, output: Output, *, watch: bool) -> None:
     """Print a workflow with its groups and tasks, and how its placement came out."""
+    view = client.workflow(ident)
     if watch:
         _stay(client, ident, output)
-    view = client.workflow(ident)
     if output in {Output.JSON, Output.YAML}:
         show_data({**view, "placement": client.placement(ident)}, output)
         return
@@ -141,9 +155,23 @@ def logs(client: Client, target: str, attempt: int | None, *, follow_on: bool) -
     stream = sys.stdout.buffer
     # A terminal must not be driven by what a task writes; a file or a pipe gets it as it is.
     tame = sys.stdout.isatty()
+    _say_not_begun(client, ident, task, attempt, follow_on=follow_on)
     for piece in (client.follow_log if follow_on else client.log)(ident, task, attempt):
         stream.write(_tamed(piece) if tame else piece)
         stream.flush()
+
+
+def _say_not_begun(client: Client, ident: str, task: str, attempt: int | None, *, follow_on: bool) -> None:
+    """Say why there is nothing to read yet, where that is so."""
+    view = client.workflow(ident)
+    groups = [group for group in view["groups"] if any(one["name"] == task for one in group["tasks"])]
+    found = next((one for group in groups for one in group["tasks"] if one["name"] == task), None)
+    if found is None or attempt is not None or found["started"]:
+        return
+    waiting = groups[0]["waiting"]
+    why = f": {waiting['reason']}, {waiting['message']}" if waiting else f" ({found['status']})"
+    ends = "; waiting for it" if follow_on and not found["ended"] else ""
+    typer.echo(safe(f"{ident}/{task} has not started{why}{ends}"), err=True)
 
 
 def _tamed(piece: bytes) -> bytes:
@@ -183,32 +211,3 @@ def events(client: Client, ident: str | None, output: Output, *, follow_on: bool
                     else event_line({**one, "message": f"{one['workflow'] or '-'}: {one['message']}"})
                 ]
             )
-
-
-def cancel(client: Client, idents: Sequence[str], message: str, *, force: bool) -> None:
-    """Ask workflows to stop; all are asked, and the worst answer decides the exit code."""
-    _each(idents, lambda ident: client.cancel(ident, message, force=force), "stops")
-
-
-def retry(client: Client, target: str) -> None:
-    """Ask a workflow, or one task of it, to run again."""
-    ident, _, task = target.partition("/")
-    client.retry(ident, task or None)
-    show([safe(f"{target} runs again")])
-
-
-def delete(client: Client, idents: Sequence[str]) -> None:
-    """Delete workflows that have ended."""
-    _each(idents, client.delete, "deleted")
-
-
-def _each(idents: Sequence[str], act: Callable[[str], object], word: str) -> None:
-    codes = [Exit.DONE]
-    for ident in idents:
-        try:
-            act(ident)
-            show([safe(f"{ident} {word}")])
-        except (Conflict, NotFound, Forbidden) as error:
-            fail(str(error), error.hint)
-            codes.append(code_of(error))
-    raise typer.Exit(max(codes))

@@ -22,12 +22,39 @@ def state_folder(given: str | None) -> Path:
 
 def known_url() -> str:
     """Return where the service that was last started here said it is; the usual address where none said so."""
+    return _told(_own_folder()).get("url") or DEFAULT_URL
+
+
+def where_told() -> str:
+    """Return, as the end of a sentence, why the service of this machine is looked for where it is."""
+    folder = _own_folder()
+    if _told(folder).get("url"):
+        return f"where the state folder {folder} says it is"
+    return f"and the state folder {folder} names no other"
+
+
+def service_of(config: str) -> str | None:
+    """Return where the service of this machine is, if it runs and was started with that configuration file."""
+    told = _told(_own_folder())
     try:
-        found = json.loads(_file(state_folder(os.environ.get("COTERIE_STATE"))).read_bytes())
+        os.kill(int(told["pid"]), 0)
+        same = Path(config).samefile(told["config"])
+    except (KeyError, ValueError, OSError):
+        return None
+    return told.get("url") if same else None
+
+
+def _own_folder() -> Path:
+    return state_folder(os.environ.get("COTERIE_STATE"))
+
+
+def _told(folder: Path) -> dict[str, str]:
+    """Return what the service of a folder has written down about itself."""
+    try:
+        found = json.loads(_file(folder).read_bytes())
     except (OSError, ValueError):
-        return DEFAULT_URL
-    url = found.get("url") if isinstance(found, dict) else None
-    return url if isinstance(url, str) and url else DEFAULT_URL
+        return {}
+    return {key: str(value) for key, value in found.items() if value} if isinstance(found, dict) else {}
 
 
 @contextmanager
@@ -37,24 +64,17 @@ def announced(folder: Path) -> Iterator[Path]:
     try:
         yield file
     finally:
-        if _pid(file) == os.getpid():
+        if _told(folder).get("pid") == str(os.getpid()):
             file.unlink(missing_ok=True)
 
 
-def announce(file: Path, url: str) -> None:
-    """Write down where the service of this process is."""
+def announce(file: Path, url: str, config: str | None = None) -> None:
+    """Write down where the service of this process is, and with which configuration file it was started."""
     fresh = file.with_suffix(f".{os.getpid()}")
-    fresh.write_text(json.dumps({"url": url, "pid": os.getpid()}), encoding="utf-8")
+    known = {"url": url, "pid": os.getpid(), "config": str(Path(config).absolute()) if config else None}
+    fresh.write_text(json.dumps(known), encoding="utf-8")
     fresh.replace(file)
 
 
 def _file(folder: Path) -> Path:
     return folder / "service.json"
-
-
-def _pid(file: Path) -> int:
-    try:
-        found = json.loads(file.read_bytes())
-        return int(found["pid"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0

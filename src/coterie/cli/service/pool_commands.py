@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from coterie.cli.completing import pools
+from coterie.cli.formats import Drawing
+from coterie.cli.helping import Listed
 from coterie.cli.options import DebugOption
 from coterie.cli.output import Output
 from coterie.cli.service.asking import asking
@@ -14,7 +16,7 @@ from coterie.cli.service.options import CLIENT_HELP, OutputOption, ServerOption,
 
 PoolArgument = Annotated[str, typer.Argument(metavar="NAME", help="The pool.", autocompletion=pools)]
 
-_POOL = """List, show, apply and delete the pools of a service.
+_POOL = """List, show, draw, apply and delete the pools of a service.
 
 \b
 Examples:
@@ -29,8 +31,8 @@ Examples:
   coterie topology show gb200
 """
 
-pool = typer.Typer(help=_POOL, epilog=CLIENT_HELP, no_args_is_help=True)
-topology = typer.Typer(help=_TOPOLOGY, epilog=CLIENT_HELP, no_args_is_help=True)
+pool = typer.Typer(help=_POOL, cls=Listed, epilog=CLIENT_HELP, no_args_is_help=True)
+topology = typer.Typer(help=_TOPOLOGY, cls=Listed, epilog=CLIENT_HELP, no_args_is_help=True)
 
 
 @pool.command("list", epilog=CLIENT_HELP)
@@ -103,7 +105,11 @@ def pool_apply(
 
 @pool.command("delete", epilog=CLIENT_HELP)
 def pool_delete(
-    name: PoolArgument, server: ServerOption = None, token: TokenOption = None, debug: DebugOption = False
+    name: PoolArgument,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
+    debug: DebugOption = False,
 ) -> None:
     """Delete a pool that no workflow uses.
 
@@ -112,10 +118,42 @@ def pool_delete(
       coterie pool delete old
       coterie pool delete old --server http://127.0.0.1:8720
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(server, token, debug=debug) as client:
+    with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.pools import delete
 
-        delete(client, name)
+        delete(client, name, output)
+
+
+@pool.command("map", epilog=CLIENT_HELP)
+def pool_map(
+    name: PoolArgument,
+    level: Annotated[
+        str | None,
+        typer.Option("--level", "-l", metavar="LEVEL", help="Show the domains of this level. Default: the finest."),
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option("--workload", metavar="ID", help="Make what this workflow has stand out.")
+    ] = None,
+    free: Annotated[
+        bool, typer.Option("--free", help="Show what is free, and where, instead of what is used.")
+    ] = False,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    output: Annotated[Drawing, typer.Option("--output", "-o", help="How to print the map.")] = Drawing.TABLE,
+    debug: DebugOption = False,
+) -> None:
+    """Draw the nodes of a pool as they are now, and who holds them.
+
+    \b
+    Examples:
+      coterie pool map gb200
+      coterie pool map gb200 --workload train-7 -o svg > map.svg
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    with asking(server, token, output.plain, debug=debug) as client:
+        from coterie.cli.drawing import View
+        from coterie.cli.service.charting import draw_pool
+
+        draw_pool(client, name, View(level, workload, free), output)
 
 
 @topology.command("list", epilog=CLIENT_HELP)

@@ -10,15 +10,17 @@ import typer
 from coterie.cli.output import Output, safe
 from coterie.cli.screen import screen, show, show_as, show_data
 from coterie.cli.service.client import Client
-from coterie.cli.service.views import painted, warnings
-from coterie.cli.source import read_input, shown
+from coterie.cli.service.grid import fitted, painted
+from coterie.cli.service.views import warnings
 from coterie.errors import UsageError
-from coterie.frontends.text import decode, load
-from coterie.planning import words
 from coterie.rendering.text import Ink, Style, table, visible
-from coterie.topology.cluster import natural
+from coterie.topology.naming import domain as domain_path
+from coterie.topology.naming import natural
 
 Json = dict[str, Any]
+
+# The columns that a narrow screen goes without, the first of them first.
+_SPARE = ("NODES", "OTHERS", "RUNNING", "WAITING", "FREE")
 
 
 def list_pools(client: Client, output: Output) -> None:
@@ -32,23 +34,31 @@ def _pool_table(pools: Sequence[Json], style: Style, *, wide: bool) -> Iterator[
     if not pools:
         yield "There are no pools; an admin makes one with `coterie pool apply`."
         return
-    more = ["BACKEND", "SCHEDULER", "GUARANTEE", "LIMIT"] if wide else []
-    rows = [[Ink(word) for word in ("NAME", "NODES", "GPUS", "RUNNING", "WAITING", *more, "LEVELS")]]
+    more = ["BACKEND", "SCHEDULER", "GUARANTEE"] if wide else []
+    names = ("NAME", "NODES", "GPUS", "LIMIT", "FREE", "OTHERS", "RUNNING", "WAITING", *more, "LEVELS")
+    rows = [[Ink(word) for word in names]]
     for pool in pools:
         gpus = pool["gpus"]
         cells = [
             visible(pool["name"]) + (" (default)" if pool["default"] else ""),
             str(pool["nodes"]),
             f"{gpus['used']}/{gpus['total']}",
+            _amount(gpus["limit"], "none"),
+            str(gpus["free"] if gpus["limit"] is None else max(0, min(gpus["free"], gpus["limit"] - gpus["used"]))),
+            str(_others(gpus)),
             str(pool["workflows"]["running"]),
             str(pool["workflows"]["waiting"]),
         ]
         if wide:
             cells += [visible(pool["backend"]), visible(pool["scheduler"]), _amount(gpus["guarantee"], "none")]
-            cells.append(_amount(gpus["limit"], "none"))
         levels = " > ".join(visible(level["key"]) for level in pool["topology_keys"]) or "-"
         rows.append([*map(Ink, cells), Ink(levels)])
-    yield from painted(rows, style, whole=wide)
+    yield from painted(rows if wide else fitted(rows, style, _SPARE), style, whole=wide)
+
+
+def _others(gpus: Json) -> int:
+    """Return how many GPUs of a pool's nodes others hold, or are out of service."""
+    return max(0, int(gpus["total"]) - int(gpus["used"]) - int(gpus["free"]))
 
 
 def show_pool(client: Client, name: str, output: Output) -> None:
@@ -63,14 +73,14 @@ def show_pool(client: Client, name: str, output: Output) -> None:
     show(_pool_lines(pool))
     if pool["topology_keys"]:
         show(["", *_level_lines(client.topology(name))])
-    for line in warnings(pool):
+    for line in warnings(pool, wide=output is Output.WIDE):
         typer.echo(safe(line), err=True)
 
 
 def _pool_lines(pool: Json) -> Iterator[str]:
     gpus = pool["gpus"]
-    others = gpus["total"] - gpus["used"] - gpus["free"]
-    beside = f"{others} held by others or out of service, " if others > 0 else ""
+    others = _others(gpus)
+    beside = f"{others} held by others or out of service, " if others else ""
     free = f"{gpus['used']} used, {gpus['free']} free, {beside}{gpus['total']} in all"
     least, most = _amount(gpus["guarantee"], "none"), _amount(gpus["limit"], "none")
     quota = f"guarantee {least}, limit {most}, weight {gpus['weight']}"
@@ -96,20 +106,25 @@ def _amount(value: int | None, none: str) -> str:
 
 def apply(client: Client, file: str, name: str | None, output: Output, *, dry_run: bool) -> None:
     """Make or change the pools of a file."""
+    # Only this one reads a file, for which much is loaded.
+    from coterie.cli.source import read_input, shown
+    from coterie.frontends.text import decode, load
+
     source = read_input(file)
     document = load(decode(source, shown(file)), shown(file)).data
+    before = {pool["name"]: pool for pool in client.pools()}
     answers = [
-        client.apply_pool(pool, wanted, dry_run=dry_run, source=source)
-        for pool, wanted in _pools(document, name, shown(file)).items()
+        client.apply_pool(pool, wanted, dry_run=dry_run) for pool, wanted in _pools(document, name, shown(file)).items()
     ]
     if output in {Output.JSON, Output.YAML}:
         show_data(answers, output)
     elif output is Output.NAME:
         show(safe(answer["pool"]["name"]) for answer in answers)
     else:
-        show(line for answer in answers for line in _applied(answer))
+        show(line for answer in answers for line in _applied(answer, before.get(answer["pool"]["name"])))
     for answer in answers:
-        for line in warnings(answer["pool"]):
+        # What is only worth a remark is said of a pool when it is new.
+        for line in warnings(answer["pool"], wide=answer["created"] or output is Output.WIDE):
             typer.echo(safe(line), err=True)
 
 
@@ -131,13 +146,17 @@ def _pools(document: object, name: str | None, file: str) -> Mapping[str, Json]:
     return {name: below[name]}
 
 
-def _applied(answer: Json) -> Iterator[str]:
+def _applied(answer: Json, before: Json | None) -> Iterator[str]:
     name = visible(answer["pool"]["name"])
     if not answer["changed"]:
         yield f"{name}: no changes, it is as the file says."
         return
     word = "created" if answer["created"] else "changed"
     yield f"{name}: would be {word}." if answer["dry_run"] else f"{name}: {word}."
+    had = {level["key"] for level in before["topology_keys"]} if before else None
+    gained = [level["key"] for level in answer["pool"]["topology_keys"] if had is not None and level["key"] not in had]
+    if gained:
+        yield f"  it gains {', '.join(map(visible, gained))}"
     if answer["lost_levels"]:
         yield f"  it loses {', '.join(map(visible, answer['lost_levels']))}"
     for one in answer["affected"]:
@@ -145,10 +164,10 @@ def _applied(answer: Json) -> Iterator[str]:
         yield visible(f"  {one['workflow']}/{one['group']} needs {one['level']}: {what}")
 
 
-def delete(client: Client, name: str) -> None:
+def delete(client: Client, name: str, output: Output) -> None:
     """Delete a pool."""
     client.delete_pool(name)
-    show([safe(f"{name} deleted")])
+    show_as(output, {"name": name, "deleted": True}, [name], lambda: [safe(f"{name} deleted")])
 
 
 def list_topologies(client: Client, output: Output) -> None:
@@ -167,7 +186,7 @@ def list_topologies(client: Client, output: Output) -> None:
 def show_topology(client: Client, pool: str, output: Output) -> None:
     """Print the levels of a pool with their domains and counts."""
     found = client.topology(pool)
-    names = [words.domain(domain["path"]) for domain in found["domains"]]
+    names = [domain_path(domain["path"]) for domain in found["domains"]]
     show_as(output, found, names, lambda: (*_level_lines(found), *_domain_lines(found["domains"])))
 
 
@@ -175,7 +194,7 @@ def _domain_lines(domains: Sequence[Json]) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [("DOMAIN", "LEVEL", "NODES", "USED", "FREE", "TOTAL")]
     rows += [
         (
-            visible("  " * (len(one["path"]) - 1) + words.domain(one["path"][-1:])),
+            visible("  " * (len(one["path"]) - 1) + domain_path(one["path"][-1:])),
             visible(one["level"]),
             str(one["nodes"]),
             *(str(one["gpus"][word]) for word in ("used", "free", "total")),

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from coterie.cli.service.times import between
-from coterie.planning import words
 from coterie.rendering.text import Ink, Style, count, paint, visible, wrapped
+from coterie.topology import naming
 from coterie.topology.ranges import fold
 
 Json = dict[str, Any]
 
 _MARKS = {"placed": ("+", "green"), "impossible": ("x", "red")}
 _OTHER = ("?", "yellow")
+_CHANGES = frozenset({"--prefer", "--coarsen", "--tasks", "--without", "--uncordon", "--allow-excluded"})
 
 
-def why_lines(answer: Json, style: Style, now: float, expected: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Yield why groups of a workflow wait; `expected` has within what time they start, where that is known."""
+def why_lines(
+    answer: Json, style: Style, now: float, expected: Mapping[str, str] | None = None, plan: str | None = None
+) -> Iterator[str]:
+    """Yield why groups of a workflow wait; `expected` has within what time they start, where that is known.
+
+    `plan` is the call of `coterie plan` that takes the options of ways out; by default, what the service says it is.
+    """
     if not answer["groups"]:
         yield visible(f"{answer['id']} is {answer['status']}: no group of it waits for a place.")
         return
@@ -37,6 +44,12 @@ def why_lines(answer: Json, style: Style, now: float, expected: Mapping[str, str
             yield from refusal_lines(refusal, style)
         elif waiting:
             yield from wrapped(visible(waiting["message"]), style.width, "    ", "    ")
+    ways = [way for group in answer["groups"] for way in (group["refusal"] or {}).get("ways_out", ())]
+    calls = [call for call, option in (_call_and_option(way["command"]) for way in ways) if option]
+    if calls:
+        call = plan or f"{calls[0]} --config FILE"
+        said = f"Every way out was checked. See its plan with: {call} OPTION"
+        yield from wrapped(visible(said), style.width, "  ", "")
 
 
 def refusal_lines(refusal: Json, style: Style, *, indent: str = "    ") -> Iterator[str]:
@@ -45,19 +58,30 @@ def refusal_lines(refusal: Json, style: Style, *, indent: str = "    ") -> Itera
     rows = []
     if refusal["level"] and refusal["best"]:
         best = ", ".join(
-            f"{words.domain(one['domain'])} fits {one['fits']} of {one['wanted']}" for one in refusal["best"]
+            f"{naming.domain(one['domain'])} fits {one['fits']} of {one['wanted']}" for one in refusal["best"]
         )
         rows.append(("best", best))
     if refusal["holders"]:
         held = (
             f"{one['owner']} {count(one['gpus'], 'GPU')}"
-            + (f" in {words.domain(one['domain'])}" if one["domain"] else "")
+            + (f" in {naming.domain(one['domain'])}" if one["domain"] else "")
             for one in refusal["holders"]
         )
         rows.append(("held by", ", ".join(held)))
-    rows += [("way out", f"it {way['change']}") for way in refusal["ways_out"]]
+    ways = [(f"it {way['change']}", _call_and_option(way["command"])[1]) for way in refusal["ways_out"]]
+    width = max((len(text) for text, _ in ways), default=0)
+    longest = width + 2 + max((len(option) for _, option in ways), default=0)
+    aligned = width if len(indent) + 9 + longest <= style.width else 0
+    rows += [("way out", f"{text.ljust(aligned)}  {option}".rstrip()) for text, option in ways]
     for word, text in rows:
         yield from wrapped(visible(text), style.width, f"{indent}{'':9}", f"{indent}{word:9}")
+
+
+def _call_and_option(command: str) -> tuple[str, str]:
+    """Split a call of `coterie plan` into what it is about, and the option that asks about a change."""
+    words = shlex.split(command)
+    at = next((at for at, word in enumerate(words) if word in _CHANGES), len(words))
+    return shlex.join(words[:at]), shlex.join(words[at:])
 
 
 def plan_lines(plan: Json, style: Style) -> Iterator[str]:
@@ -80,7 +104,7 @@ def plan_lines(plan: Json, style: Style) -> Iterator[str]:
 
 def _constraints(found: Sequence[Json]) -> Iterator[str]:
     for one in found:
-        name = words.group_name(tuple((level, group) for level, group in one["path"]))
-        domains = ", ".join(words.domain(domain) for domain in one["domains"])
+        name = naming.group_name(tuple((level, group) for level, group in one["path"]))
+        domains = ", ".join(naming.domain(domain) for domain in one["domains"])
         missed = "" if one["satisfied"] else "missed: "
         yield visible(f"{'  ' * (len(one['path']) - 1)}{name}  {missed}{domains}")

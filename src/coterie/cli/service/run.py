@@ -23,7 +23,7 @@ from coterie.cli.service.ending import result_of
 from coterie.cli.service.overlay import where_it_ran
 from coterie.cli.service.refusals import why_lines
 from coterie.cli.service.setting import LOCAL, Call, prepare
-from coterie.cli.service.tails import Printer, print_tails
+from coterie.cli.service.tails import Printer, pieces_of, print_tails
 from coterie.cli.service.times import between
 from coterie.cli.service.views import audit_lines, warnings
 from coterie.cli.service.vigil import End, Vigil
@@ -96,11 +96,11 @@ def _finish(ask: Ask, service: Service, end: End) -> int:
     view = end.view
     _print_result(ask, service, view)
     if end.stuck is not None:
-        return _say_stuck(end.stuck)
+        return _say_stuck(end.stuck, _plan_call(ask.call))
     took = between(view["submitted"], view["ended"], time.time())
     result = result_of(view)
     if result:
-        print_tails(service, view)
+        print_tails(view, lambda task: pieces_of(service, view["id"], task))
         why = f": {view['message']}" if view["message"] else ""
         fail(f"{view['id']} ended as {view['status']} after {took}{why}", _no_image(view))
     elif not ask.quiet:
@@ -114,11 +114,30 @@ def _no_image(view: Json) -> str:
     return "Images are not used here: install the command on this machine." if _NO_COMMAND in codes else ""
 
 
-def _say_stuck(why: Json) -> int:
+def _plan_call(call: Call) -> str:
+    """Return the call of `coterie plan` about the same workflow on the same nodes."""
+    source = call.source
+    words = ["coterie", "plan", call.file]
+    for option, values in (
+        ("--cluster", (source.cluster,)),
+        ("--config", (source.config,)),
+        ("--pool", (source.pool,)),
+        ("--levels", (source.levels,)),
+        ("--topology", (source.topology,)),
+        ("--set", call.sets),
+        ("--set-string", call.set_strings),
+    ):
+        words += [word for value in values if value for word in (option, value)]
+    return shlex.join(words)
+
+
+def _say_stuck(why: Json, plan: str) -> int:
     groups = [{**group, "waiting": None, "position": None} for group in why["groups"]]
-    typer.echo("\n".join(why_lines({**why, "groups": groups}, screen(), time.time())), err=True)
+    typer.echo("\n".join(why_lines({**why, "groups": groups}, screen(), time.time(), plan=plan)), err=True)
     never = any(group["verdict"] == "impossible" for group in groups)
-    hint = "Take one of the ways out, or run it on another cluster." if never else "Try it when there is room."
+    ways = any(group["refusal"] and group["refusal"]["ways_out"] for group in groups)
+    change = "Change the workflow as a way out says, or run it on another cluster."
+    hint = change if ways else "Run it on another cluster." if never else "Try it when there is room."
     fail(f"{why['id']} would wait for ever: nobody else here can make room for it", hint)
     return Exit.NEVER_FITS if never else Exit.MUST_WAIT
 

@@ -36,7 +36,7 @@ def run(ask: Ask) -> None:
     with announced(folder) as file:
 
         def said(url: str) -> None:
-            announce(file, url)
+            announce(file, url, ask.config)
             show([url])
             typer.echo(safe(f"state in {folder}; Ctrl-C stops the service, and its tasks go on running"), err=True)
 

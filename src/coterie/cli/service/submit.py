@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import dataclass
+from typing import Any
 
 import typer
 
 from coterie.cli.codes import Exit
 from coterie.cli.output import Output, safe
+from coterie.cli.report import fail
 from coterie.cli.screen import screen, show, show_as, show_data
 from coterie.cli.service.client import Client
+from coterie.cli.service.labels import parse_labels
 from coterie.cli.service.refusals import plan_lines
 from coterie.cli.service.setting import Call, read_submission
 from coterie.cli.service.views import warnings
 from coterie.cli.service.waiting import follow_to_end
 from coterie.errors import UsageError
-from coterie.service.settings import Submission
+from coterie.service.errors import PlanStale
+
+Json = dict[str, Any]
+
+_PLAN = re.compile("[0-9a-f]{8}")
 
 _CODES = {"placed": Exit.DONE, "waiting": Exit.MUST_WAIT, "undecided": Exit.MUST_WAIT, "impossible": Exit.NEVER_FITS}
 
@@ -29,6 +38,7 @@ class Ask:
     labels: tuple[str, ...]
     key: str | None
     dry_run: bool
+    plan: str | None
     follow: bool
     output: Output
 
@@ -36,10 +46,22 @@ class Ask:
 def run(client: Client, ask: Ask) -> None:
     """Submit a workflow and say its id; with `follow`, stay until it ends."""
     labels = parse_labels(ask.labels)
-    submission, _ = read_submission(ask.call, pool=ask.pool, labels=labels, key=ask.key)
+    if ask.plan is not None and ask.dry_run:
+        raise UsageError("--dry-run makes a plan, and --plan takes one", "Leave out one of the two.")
+    if ask.plan is not None and not _PLAN.fullmatch(ask.plan):
+        raise UsageError(f'--plan "{ask.plan}" is no id of a plan', "coterie submit --dry-run ends with the id.")
+    submission, workflow = read_submission(ask.call, pool=ask.pool, labels=labels, key=ask.key)
+    page = workflow.document.page
     if ask.dry_run:
-        _plan(client, submission, ask.output)
-    view = client.submit(submission)
+        plan = client.plan(submission, page)
+        _show_plan(ask, plan)
+        raise typer.Exit(_CODES.get(plan["verdict"], Exit.FAILED))
+    try:
+        view = client.submit(submission, page, ask.plan)
+    except PlanStale as error:
+        _show_plan(ask, client.plan(submission, page))
+        fail(str(error))
+        raise typer.Exit(Exit.CONFLICT) from None
     for line in warnings(view, wide=ask.output is Output.WIDE):
         typer.echo(safe(line), err=True)
     if not view["created"]:
@@ -56,19 +78,27 @@ def run(client: Client, ask: Ask) -> None:
         typer.echo(safe(f"submitted to pool {view['pool']}; watch it: coterie show {view['id']} --watch"), err=True)
 
 
-def parse_labels(texts: tuple[str, ...]) -> dict[str, str]:
-    """Read KEY=VALUE pairs."""
-    pairs = [text.partition("=") for text in texts]
-    for text, (key, sign, _) in zip(texts, pairs, strict=True):
-        if not key or not sign:
-            raise UsageError(f'--label "{text}" is not KEY=VALUE', "Write it like --label team=vision.")
-    return {key: value for key, _, value in pairs}
-
-
-def _plan(client: Client, submission: Submission, output: Output) -> None:
-    plan = client.plan(submission)
+def _show_plan(ask: Ask, plan: Json) -> None:
     names = [f"{plan['workload']}/{group['name']}" for group in plan["groups"]]
-    show_as(output, plan, names, lambda: plan_lines(plan, screen()))
+    show_as(ask.output, plan, names, lambda: plan_lines(plan, screen()))
     for line in warnings(plan):
         typer.echo(safe(line), err=True)
-    raise typer.Exit(_CODES.get(plan["verdict"], Exit.FAILED))
+    if plan["verdict"] != "impossible":
+        typer.echo(safe(f"Submit with: {_command(ask, plan['id'])}"), err=True)
+
+
+def _command(ask: Ask, plan: str) -> str:
+    """Return the call that submits what was planned."""
+    call = ask.call
+    words = ["coterie", "submit", call.file]
+    for option, values in (
+        ("--pool", [ask.pool] if ask.pool else []),
+        ("--set", call.sets),
+        ("--set-string", call.set_strings),
+        ("--priority", [call.priority] if call.priority != "NORMAL" else []),
+        ("--label", ask.labels),
+        ("--key", [ask.key] if ask.key else []),
+        ("--plan", [plan]),
+    ):
+        words += [word for value in values for word in (option, value)]
+    return shlex.join(words)

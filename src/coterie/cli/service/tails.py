@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from coterie.cli.output import safe
 from coterie.cli.screen import show
 from coterie.rendering.text import count
-from coterie.service.service import Service
+
+if TYPE_CHECKING:
+    # One that follows what a service runs has no use for what this loads.
+    from coterie.service.service import Service
 
 Json = dict[str, Any]
 
@@ -49,18 +52,31 @@ class Printer:
         self._seen[task, attempt] = offset, rest
 
 
-def print_tails(service: Service, view: Json) -> None:
-    """Say on standard error how the tasks that failed ended, with the last lines that they wrote."""
-    failed = [
+def failed_tasks(view: Json) -> list[Json]:
+    """Return the tasks that failed by themselves, in the order of the workflow."""
+    return [
         task
         for group in view["groups"]
         for task in group["tasks"]
         if task["exit_code"] or _failed_itself(task["status"])
     ]
+
+
+def pieces_of(service: Service, ident: str, task: str) -> Iterator[bytes]:
+    """Yield what a task has written, piece by piece."""
+    offset = 0
+    while piece := service.log(ident, task, None, offset, _PIECE):
+        offset += len(piece)
+        yield piece
+
+
+def print_tails(view: Json, pieces: Callable[[str], Iterable[bytes]]) -> None:
+    """Say on standard error how the tasks that failed ended, with the last lines that they wrote."""
+    failed = failed_tasks(view)
     for task in failed[:_TAIL_TASKS]:
         code = "" if task["exit_code"] is None else f", exit code {task['exit_code']}"
         where = f" on {task['node']}" if task["node"] else ""
-        lines = _tail(service, view["id"], task["name"])
+        lines = _tail(pieces(task["name"]))
         typer.echo(safe(f"{task['name']}: {task['status']}{where}{code}{':' if lines else ''}"), err=True)
         for line in lines:
             typer.echo(f"  {line}", err=True)
@@ -72,10 +88,9 @@ def _failed_itself(status: str) -> bool:
     return status.startswith("FAILED") and status not in {"FAILED_CANCELED", "FAILED_UPSTREAM"}
 
 
-def _tail(service: Service, ident: str, task: str) -> list[str]:
-    offset, kept = 0, b""
-    while piece := service.log(ident, task, None, offset, _PIECE):
-        offset += len(piece)
+def _tail(pieces: Iterable[bytes]) -> list[str]:
+    kept = b""
+    for piece in pieces:
         kept = (kept + piece)[-_PIECE:]
     return [_text(line) for line in kept.rstrip(b"\n").split(b"\n")[-_TAIL_LINES:]] if kept.strip() else []
 

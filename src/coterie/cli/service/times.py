@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from pydantic_core import PydanticCustomError
-
 from coterie.errors import UsageError
-from coterie.frontends.quantities import duration, span
+from coterie.frontends.spans import SpanError, read_span, span
 
 _UNITS = (86400, 3600, 60, 1)
 
@@ -43,7 +41,6 @@ def parse_span(text: str, option: str) -> int:
     """Read a time span that was given to an option."""
     value: object = int(text) if text.isdecimal() and len(text) < 12 else text
     try:
-        return duration(value)
-    except PydanticCustomError as error:
-        found = (error.context or {})["found"][0]
-        raise UsageError(found.message.replace("{field}", option), "Write it like 90s, 10m or 1h30m.") from None
+        return read_span(value, f'"{text[:60]}"')
+    except SpanError as error:
+        raise UsageError(str(error).replace("{field}", option), "Write it like 90s, 10m or 1h30m.") from None

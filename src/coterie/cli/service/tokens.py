@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+import typer
+
 from coterie.cli.output import Output
-from coterie.cli.screen import show, show_data
+from coterie.cli.screen import show, show_as, show_data
 from coterie.cli.service.place import state_folder
 from coterie.cli.service.serve import store_of
 from coterie.cli.service.times import parse_span
@@ -25,7 +27,11 @@ def create(name: str, role: str, expires: str | None, where: Where, output: Outp
     now = time.time()
     until = None if expires is None else now + parse_span(expires, "--expires")
     with _store(where) as store:
+        first = not store.tokens()
         text = new_token(store, name, role, now=now, expires=until)
+    if first:
+        said = "this is the first token: from now on the service wants one from everybody, on this machine too"
+        typer.echo(f"warning[FirstToken]: {said}", err=True)
     if output in {Output.JSON, Output.YAML}:
         show_data({"name": name, "role": role, "token": text, "expires": _when(until)}, output)
     else:
@@ -52,7 +58,7 @@ def list_all(where: Where, output: Output) -> None:
             show(table(rows))
 
 
-def delete(name: str, where: Where) -> None:
+def delete(name: str, where: Where, output: Output) -> None:
     """Delete a token by its name or id."""
     with _store(where) as store:
         known = {one.name: one.id for one in store.tokens()}
@@ -60,7 +66,7 @@ def delete(name: str, where: Where) -> None:
         if ident not in known.values():
             raise NotFound(f'there is no token "{name}"', did_you_mean(name, known) or "See `coterie token list`.")
         store.delete_token(ident)
-    show([f"deleted {visible(name)}"])
+    show_as(output, {"id": ident, "name": name, "deleted": True}, [name], lambda: [f"{visible(name)} deleted"])
 
 
 @contextmanager

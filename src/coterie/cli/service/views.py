@@ -6,16 +6,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from coterie.backends.local.orders import NO_IMAGES
+from coterie.backends.local.remarks import NO_IMAGES
+from coterie.cli.service.grid import fitted, painted
 from coterie.cli.service.times import between
-from coterie.planning import words
-from coterie.rendering.text import Ink, Style, columns, count, cut, pad, paint, visible
+from coterie.rendering.text import Ink, Style, count, cut, paint, visible
+from coterie.topology import naming
 from coterie.topology.ranges import fold
 
 Json = dict[str, Any]
 
 _MARKS = {"held": ("+", "green"), "missed": ("~", "yellow"), "violated": ("x", "red"), "unobservable": ("?", "yellow")}
 _SHOUTED = {"violated": "VIOLATED"}
+# The columns that a narrow screen goes without, the first of them first.
+_SPARE = ("RAN", "POOL", "GPUS", "AGE", "TASKS")
+_SPARE_OF_TASKS = ("GPUS", "RAN", "EXIT", "DOMAIN")
 
 
 def status_colour(status: str) -> str:
@@ -25,26 +29,16 @@ def status_colour(status: str) -> str:
     return {"COMPLETED": "green", "RUNNING": "cyan"}.get(status, "yellow")
 
 
-def painted(rows: Sequence[Sequence[Ink]], style: Style, *, indent: str = "", whole: bool = False) -> Iterator[str]:
-    """Yield rows with their cells in columns; the last one is cut where the screen ends, unless it is wanted whole."""
-    widths = [max(columns(row[at].text) for row in rows) for at in range(len(rows[0]))] if rows else []
-    for row in rows:
-        room = style.width - len(indent) - sum(widths[:-1]) - 2 * (len(widths) - 1)
-        last = row[-1] if whole else Ink(cut(row[-1].text, max(room, 8), style.symbols.more), row[-1].colour)
-        cells = [Ink(pad(ink.text, width), ink.colour) for ink, width in zip(row[:-1], widths, strict=False)]
-        gaps = [piece for cell in cells for piece in (cell, Ink("  "))]
-        yield (indent + paint([*gaps, last], style)).rstrip()
-
-
 def list_lines(
     rows: Sequence[Json],
     style: Style,
     now: float,
     *,
+    places: Mapping[str, str] | None = None,
     expected: Mapping[str, str] | None = None,
     marks: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """Yield a list of workflows: where they stand, and for those that wait, the reason in one word.
+    """Yield a list of workflows: where those that run are, by their ids in `places`, and why others wait, in one word.
 
     The list is wide where it has in what time workflows are `expected` to start, by id, as far as that is known. With
     `marks`, by id, there is a column for them before all others.
@@ -55,15 +49,13 @@ def list_lines(
         return
     names = ["ID", "STATUS", "POOL", "TASKS", "GPUS", "AGE", "RAN"]
     more = ["PRIORITY", "POS", "ETA", "OWNER", "LABELS"] if wide else []
-    first = [] if marks is None else [""]
-    table = [[Ink(name) for name in (*first, *names, *more, "WHY")]]
+    table = [[Ink(name) for name in (*names, *more, "WHERE/WHY")]]
     for row in rows:
-        tasks = row["tasks"]
         cells = [
             Ink(visible(row["id"])),
             Ink(row["status"], status_colour(row["status"])),
             Ink(visible(row["pool"])),
-            Ink(f"{tasks['completed']}/{tasks['total']}"),
+            Ink(_tasks(row)),
             Ink(str(row["gpus"])),
             Ink(between(row["submitted"], None, now)),
             Ink(between(row["started"], row["ended"], now)),
@@ -74,16 +66,30 @@ def list_lines(
             start = f"<{expected[row['id']]}" if row["id"] in expected else "-"
             cells += [Ink(row["priority"]), Ink("-" if position is None else str(position)), Ink(start)]
             cells += [Ink(visible(row["owner"])), Ink(visible(labels) or "-")]
-        mark = [] if marks is None else [Ink(marks.get(row["id"], " "), "yellow")]
-        table.append([*mark, *cells, Ink(visible(_why(row, wide=wide)))])
-    yield from painted(table, style, whole=wide)
+        table.append([*cells, Ink(visible(_where_or_why(row, (places or {}).get(row["id"], ""), wide=wide)))])
+    shown = table if wide else fitted(table, style, _SPARE)
+    if marks is not None:
+        heads = [Ink(" "), *(Ink(marks.get(row["id"], " "), "yellow") for row in rows)]
+        shown = [[head, *row] for head, row in zip(heads, shown, strict=True)]
+    yield from painted(shown, style, whole=wide)
 
 
-def _why(row: Json, *, wide: bool) -> str:
+def _tasks(row: Json) -> str:
+    """Return how the tasks of a workflow are, in the word that says most."""
+    tasks = row["tasks"]
+    total = tasks["total"]
+    failed = "canceled" if row["status"] == "FAILED_CANCELED" else "failed"
+    for word, name in (("failed", failed), ("completed", "done"), ("running", "run")):
+        if number := tasks[word]:
+            return f"{number} {name}" if number == total else f"{number}/{total} {name}"
+    return str(total)
+
+
+def _where_or_why(row: Json, nodes: str, *, wide: bool) -> str:
     waiting = row["waiting"]
     if waiting:
         return f"{waiting['reason']}: {waiting['message']}" if wide else str(waiting["reason"])
-    return str(row["message"] or ("cleaning up" if row["cleaning"] else ""))
+    return str(row["message"] or nodes or ("cleaning up" if row["cleaning"] else ""))
 
 
 def workflow_lines(
@@ -99,7 +105,8 @@ def workflow_lines(
     for group in view["groups"]:
         rows.append(_group_row(group, now, folded=folded))
         rows += [] if folded else [_task_row(task, now) for task in group["tasks"]]
-    yield from painted(rows, style, indent="  ", whole=wide)
+    shown = rows if wide else fitted(rows, style, _SPARE_OF_TASKS, indent="  ")
+    yield from painted(shown, style, indent="  ", whole=wide)
     if wide:
         yield from _past(view)
 
@@ -167,6 +174,8 @@ def audit_lines(placement: Json, style: Style) -> Iterator[str]:
         rows = [_constraint(one) for one in group["constraints"]]
         yield from painted(rows, style, indent="  ")
     summary = placement["summary"]
+    if not any(summary.values()):
+        return
     total = count(sum(summary.values()), "constraint")
     yield f"{total}: " + ", ".join(f"{number} {_SHOUTED.get(word, word)}" for word, number in summary.items()) + "."
 
@@ -176,7 +185,7 @@ def _constraint(one: Json) -> list[Ink]:
     mark, colour = _MARKS[outcome]
     level, name = one["path"][-1]
     depth = "  " * (len(one["path"]) - 1)
-    domains = ", ".join(words.domain(domain) for domain in one["domains"])
+    domains = ", ".join(naming.domain(domain) for domain in one["domains"])
     said = domains if outcome == "held" else f"{domains} ({one['why']})" if domains else one["why"]
     return [
         Ink(mark, colour),
@@ -193,7 +202,9 @@ def warnings(view: Json, *, wide: bool = False) -> Iterable[str]:
     Every task must name an image, and none is ever used where tasks are processes: who wants to know it asks for more.
     """
     for one in view["warnings"]:
-        if one["message"] == NO_IMAGES and not wide:
+        # Remarks are nothing to do anything about, so that they are for those who want to know all.
+        if (one["message"] == NO_IMAGES or one.get("severity") == "info") and not wide:
             continue
         line = f" (line {one['line']})" if one.get("line") else ""
-        yield f"warning[{one['code']}]: {one['message']}{line}"
+        word = "note" if one.get("severity") == "info" else "warning"
+        yield f"{word}[{one['code']}]: {one['message']}{line}"

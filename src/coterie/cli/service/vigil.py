@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 import typer
 
 from coterie.cli.output import safe
+from coterie.cli.service.choosing import choose, somebody_there
 from coterie.cli.service.follow import follow
 from coterie.cli.service.tails import Printer
 from coterie.service.errors import Conflict
@@ -111,16 +111,19 @@ class Vigil:
         return choice
 
     def _asked(self) -> Choice:
-        """Ask somebody at a terminal what to do; nobody is there anywhere else."""
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        """Ask somebody at a terminal what to do; nobody is there anywhere else.
+
+        What needs no undoing is the default: the workflow goes on. So it does when it has ended in the meantime.
+        """
+        if not somebody_there():
             return Choice.STOP
         choices = {"s": Choice.STOP, "c": Choice.GO_ON}
-        words = "[s]top it, [c]ontinue"
+        words = "[s]top it, [C]ontinue"
         if self._resume is not None:
             choices["d"] = Choice.DETACH
-            words = "[s]top it, [d]etach and leave its tasks running, [c]ontinue"
-        typer.echo(safe(f"\n{self._ident}: {words}? "), err=True, nl=False)
-        return choices.get(sys.stdin.readline().strip().lower()[:1], Choice.STOP)
+            words = "[s]top it, [d]etach and leave its tasks running, [C]ontinue"
+        answer = choose(f"{self._ident}: {words}", choices, "c", lambda: bool(self.view(self._ident)["finished"]))
+        return Choice.GO_ON if answer is None else answer
 
     def _cancel(self, message: str, *, force: bool = False) -> None:
         with suppress(Conflict):  # it ended by itself in the meantime

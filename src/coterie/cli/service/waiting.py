@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -13,12 +14,14 @@ from coterie.cli.codes import Exit
 from coterie.cli.output import Output, safe
 from coterie.cli.report import fail
 from coterie.cli.screen import screen, show, show_data
+from coterie.cli.service.choosing import choose, somebody_there
 from coterie.cli.service.client import Client
 from coterie.cli.service.ending import result_of
 from coterie.cli.service.follow import follow
+from coterie.cli.service.tails import failed_tasks, print_tails
 from coterie.cli.service.times import between, parse_span
 from coterie.cli.service.views import audit_lines
-from coterie.errors import UsageError, did_you_mean
+from coterie.errors import NotFound, Unavailable, UsageError, did_you_mean
 from coterie.lifecycle import Status
 from coterie.service.errors import Conflict
 
@@ -34,6 +37,9 @@ def wait(client: Client, ident: str, wanted: str, timeout: str | None, output: O
     until = None if timeout is None else time.monotonic() + parse_span(timeout, "--timeout")
     tries = 0
     view = client.workflow(ident)
+    if not met(view) and not view["finished"] and sys.stderr.isatty():
+        why = f" ({view['waiting']['reason']})" if view["waiting"] else ""
+        typer.echo(safe(f"{ident} is {view['status']}{why}; waiting until it is {wanted}"), err=True)
     while not met(view) and not view["finished"]:
         if until is not None and time.monotonic() >= until:
             fail(f"{ident} is {view['status']}, and not {wanted}, after {timeout}", f"Ask why: coterie why {ident}")
@@ -45,7 +51,7 @@ def wait(client: Client, ident: str, wanted: str, timeout: str | None, output: O
     _say(view, output)
     if met(view):
         raise typer.Exit(result_of(view) if wanted == "finished" else Exit.DONE)
-    fail(f"{ident} ended as {view['status']}, and never was {wanted}")
+    fail(f"{ident} has ended, as {view['status']}, and is not {wanted}")
     raise typer.Exit(result_of(view) or Exit.FAILED)
 
 
@@ -55,7 +61,10 @@ def condition(wanted: str) -> Callable[[Json], bool]:
     if word == "finished":
         return lambda view: bool(view["finished"])
     if word == "placed":
-        return lambda view: all(task["node"] for group in view["groups"] for task in group["tasks"])
+        # One that failed has been somewhere, and is nowhere: whoever waits for that wants to do something there.
+        return lambda view: (
+            not result_of(view) and all(task["node"] for group in view["groups"] for task in group["tasks"])
+        )
     if wanted.upper() in list(Status):
         return lambda view: view["status"] == wanted.upper()
     known = ["finished", "placed", *(status.value.lower() for status in Status)]
@@ -82,8 +91,7 @@ def follow_to_end(client: Client, ident: str, output: Output) -> None:
             view = follow(client, ident)
             break
         except KeyboardInterrupt:
-            interrupted = True
-            _leave_or_stop(client, ident)
+            interrupted = _leave_or_stop(client, ident)
     placement = client.placement(ident)
     if output in {Output.JSON, Output.YAML}:
         show_data({"version": 1, "workflow": view, "placement": placement}, output)
@@ -91,22 +99,45 @@ def follow_to_end(client: Client, ident: str, output: Output) -> None:
         show(audit_lines(placement, screen()))
     took = between(view["submitted"], view["ended"], time.time())
     if result := result_of(view):
-        fail(f"{ident} ended as {view['status']} after {took}: {view['message']}", f"Its output: coterie logs {ident}")
+        print_tails(view, lambda task: _written(client, ident, task))
+        said = f": {view['message']}" if view["message"] else ""
+        names = [task["name"] for task in failed_tasks(view)]
+        hint = f"All that it wrote: coterie logs {ident}/{names[0]}" if names else f"Its tasks: coterie show {ident}"
+        fail(f"{ident} ended as {view['status']} after {took}{said}", hint)
     else:
         typer.echo(safe(f"{ident} {view['status']} after {took}"), err=True)
     raise typer.Exit(Exit.INTERRUPTED if interrupted else result)
 
 
-def _leave_or_stop(client: Client, ident: str) -> None:
-    """Leave a workflow to its service, unless somebody at the terminal wants it stopped."""
-    answer = ""
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        typer.echo(safe(f"\n{ident}: [d]etach, or [s]top it? "), err=True, nl=False)
-        answer = sys.stdin.readline().strip().lower()[:1]
-    if answer != "s":
+def _written(client: Client, ident: str, task: str) -> Iterator[bytes]:
+    with suppress(NotFound):  # it has written nothing, or was never started
+        yield from client.log(ident, task, None)
+
+
+def _leave_or_stop(client: Client, ident: str) -> bool:
+    """Leave a workflow to its service, unless somebody at the terminal wants it stopped; tell whether it stops.
+
+    One that ends before there is an answer has its end told as if nobody had interrupted.
+    """
+    choice: str | None = "leave"
+    if somebody_there():
+        choices = {"d": "leave", "s": "stop", "c": "go on"}
+        with suppress(KeyboardInterrupt):  # whoever presses it again wants to be gone
+            choice = choose(f"{ident}: [D]etach, [s]top it, [c]ontinue", choices, "d", lambda: _over(client, ident))
+    if choice == "leave":
         typer.echo(safe(f"{ident} goes on; follow it again: coterie show {ident} --watch"), err=True)
         raise typer.Exit(Exit.INTERRUPTED)
+    if choice != "stop":
+        return False
     try:
         client.cancel(ident, "interrupted", force=False)
     except Conflict:
         typer.echo(safe(f"{ident} has ended already"), err=True)
+    return True
+
+
+def _over(client: Client, ident: str) -> bool:
+    try:
+        return bool(client.workflow(ident)["finished"])
+    except Unavailable:  # it may come back; the question stands
+        return False

@@ -15,6 +15,7 @@ from coterie.cli.output import Output, safe
 from coterie.cli.screen import show
 from coterie.cli.service.client import Client
 from coterie.cli.service.expecting import expectations
+from coterie.cli.service.places import Places
 from coterie.cli.service.redraw import redrawn
 from coterie.cli.service.views import list_lines
 from coterie.errors import UsageError
@@ -79,13 +80,14 @@ def _line(row: Json, output: Output) -> str:
 def _table(client: Client, rows: Callable[[], Rows], *, wide: bool) -> None:
     latest: Rows | None = None
     expected: dict[str, str] | None = None
+    places, nodes = Places(client), dict[str, str]()
     changed: dict[str, tuple[str, float]] = {}
 
     def lines(style: Style, _: int) -> Iterator[str]:
         if latest is not None:
             now = time.monotonic()
             marks = {ident: mark for ident, (mark, at) in changed.items() if now - at < _MARKED_S}
-            yield from list_lines(latest, style, time.time(), expected=expected, marks=marks)
+            yield from list_lines(latest, style, time.time(), places=nodes, expected=expected, marks=marks)
 
     with redrawn(lines) as draw:
         for found in _readings(client, rows):
@@ -93,6 +95,7 @@ def _table(client: Client, rows: Callable[[], Rows], *, wide: bool) -> None:
                 changed = {**changed, **_marked(latest, found)}
             if wide:
                 expected = client.patiently(lambda found=found: expectations(client, found, time.time()))  # type: ignore[misc]
+            nodes = dict(client.patiently(lambda found=found: places.of(found)))  # type: ignore[misc]
             latest = found
             draw()
 

@@ -87,7 +87,7 @@ def submit_of(
             set=set_ or [],
             set_string=set_string or [],
             priority=priority,
-            labels=pairs(label or ()),
+            label=label or [],
         )
     if beside := sorted(set(request.query_params) & {"file", "pool", "set", "set_string", "priority", "label"}):
         raise UsageError(
@@ -140,7 +140,7 @@ def submission(body: Submit, caller: Caller, key: str | None) -> Submission:
         sets=tuple(body.set),
         set_strings=tuple(body.set_string),
         priority=body.priority,
-        labels=body.labels,
+        labels=_labels(body),
         local_files=_files(body.files),
         client_key=key,
         owner=caller.name,
@@ -156,6 +156,13 @@ def pairs(texts: list[str] | tuple[str, ...]) -> dict[str, str]:
             raise UsageError(f'"{text[:80]}" is no label', "Write KEY=VALUE.")
         found[key] = value
     return found
+
+
+def _labels(body: Submit) -> dict[str, str]:
+    written = pairs(body.label)
+    if twice := sorted(key for key in written.keys() & body.labels.keys() if written[key] != body.labels[key]):
+        raise UsageError(f'label and labels disagree about "{twice[0][:80]}"', "Say each label once.")
+    return {**written, **body.labels}
 
 
 def _files(encoded: Mapping[str, str]) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 import anyio.to_thread
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 
 from coterie.service.api import errors, events, logs, osmo, pools, state, workflows
@@ -16,11 +16,12 @@ from coterie.service.api.following import Followers
 from coterie.service.api.guard import Guard
 from coterie.service.api.metering import Meter, Metrics
 from coterie.service.api.models.base import Error
+from coterie.service.api.queries import known_query
 from coterie.service.service import Service
 
 MOST_BYTES = 10 << 20
 # Requests that are worked on at a time; others wait for their turn.
-THREADS = 64
+THREADS = 12
 
 _REFUSALS = {
     400: "The request makes no sense.",
@@ -77,10 +78,14 @@ def create_app(
     app.state.followers = followers
     app.state.metrics = metrics
     errors.install(app)
-    for part in (workflows, logs, events, pools, state, osmo):
-        app.include_router(part.router)
+    for part in (workflows, logs, events, pools, state):
+        app.include_router(part.router, dependencies=[Depends(known_query)])
+    # Scripts of others and probes may send more than is needed here.
+    for lenient in (state.probes, osmo.router):
+        app.include_router(lenient)
     app.add_middleware(Guard, hosts=hosts, most_bytes=most_bytes)
     app.add_middleware(Meter, metrics=metrics)
+    app.openapi()  # requests are held against it, several at a time
     return app
 
 

@@ -1,8 +1,8 @@
-"""One shape for every error: code, message, hint, location, and all faults of a document."""
+"""One shape for every error: code, message, hint, location, all faults of a document, and details for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -12,9 +12,13 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from coterie.errors import CoterieError, Fault, NotFound, SpecErrors, Unavailable, UsageError, field_path
+from coterie.errors import CoterieError, NotFound, SpecErrors, Unavailable, UsageError, field_path
 from coterie.planning.report import errors_json
-from coterie.service.errors import Conflict, Forbidden, Unauthorized
+from coterie.service.api.hints import for_both
+from coterie.service.api.queries import fields_of, parameters_of, words_for
+from coterie.service.errors import Conflict, Forbidden, PlanStale, Unauthorized
+
+Json = dict[str, Any]
 
 SCHEMA = "/api/v1/openapi.json"
 
@@ -23,14 +27,25 @@ _STATUS: Sequence[tuple[type[CoterieError], int, str]] = (
     (SpecErrors, 422, "InvalidSpec"),
     (UsageError, 400, "BadRequest"),
     (NotFound, 404, "NotFound"),
+    (PlanStale, 409, "PlanStale"),
     (Conflict, 409, "Conflict"),
     (Forbidden, 403, "Forbidden"),
     (Unauthorized, 401, "Unauthorized"),
     (Unavailable, 503, "Unavailable"),
 )
+_INVALID = "InvalidRequest"
 _WORDS = {404: "NotFound", 405: "MethodNotAllowed", 413: "TooLarge", 415: "UnsupportedMediaType"}
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
 _MOST_FAULTS = 100
+# What to do about a fault of a request, by the beginning of its type.
+_ADVICE = {
+    "missing": "It cannot be left out.",
+    "bool": "Write true or false.",
+    "int": "Write a whole number.",
+    "datetime": "Write ISO 8601, such as 2026-01-31T12:00:00Z, or seconds since 1970.",
+    "json": "Send a JSON object.",
+    "string_too_long": "Write less.",
+}
 
 _log = structlog.get_logger("coterie.http")
 
@@ -52,16 +67,41 @@ def status_of(error: CoterieError) -> tuple[int, str]:
 def _coterie(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, CoterieError)  # noqa: S101 - the handler is registered for it alone
     status, code = status_of(error)
-    faults = error.faults if isinstance(error, SpecErrors) else ()
-    return _answer(status, code, str(error), error.hint, faults, _HEADERS.get(status))
+    hint = for_both(str(error), error.hint)
+    details = error.details if isinstance(error, Conflict) else {}
+    if not isinstance(error, SpecErrors):
+        return _answer(status, code, str(error), hint, details=details, headers=_HEADERS.get(status))
+    listed: list[Json] = [
+        {**one, "hint": for_both(one["message"], one["hint"])} for one in errors_json(error.faults)["errors"]
+    ]
+    place = next((fault.place for fault in error.faults if fault.place), None)
+    location = {"file": place.file, "line": place.line, "column": place.column} if place else None
+    return _answer(status, listed[0]["code"], str(error), hint or listed[0]["hint"], listed=listed, location=location)
 
 
-def _request(_: Request, error: Exception) -> JSONResponse:
+def _request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - the handler is registered for it alone
-    listed = error.errors()[:_MOST_FAULTS]
-    faults = [Fault(f"{field_path(map(_short, one['loc']))}: {one['msg']}") for one in listed]
-    hint = f"What is expected is written in {SCHEMA}."
-    return _answer(422, "InvalidRequest", "; ".join(fault.message for fault in faults[:3]), hint, faults)
+    nowhere = {"file": None, "line": None, "column": None}
+    listed: list[Json] = [
+        {
+            "code": _INVALID,
+            "message": f"{field_path(map(_short, one['loc']))}: {one['msg']}",
+            **nowhere,
+            "hint": _advice(one, request),
+        }
+        for one in error.errors()[:_MOST_FAULTS]
+    ]
+    message = "; ".join(one["message"] for one in listed[:3])
+    return _answer(422, _INVALID, message, listed[0]["hint"], listed=listed)
+
+
+def _advice(fault: Mapping[str, Any], request: Request) -> str:
+    kind, loc = str(fault["type"]), fault["loc"]
+    if kind == "extra_forbidden" and len(loc) == 2:
+        known = ("parameters", parameters_of(request)) if loc[0] == "query" else ("fields", fields_of(request))
+        return words_for(known[0], str(loc[1])[:80], known[1])
+    found = next((words for beginning, words in _ADVICE.items() if kind.startswith(beginning)), "")
+    return found or f"What is expected is written in {SCHEMA}."
 
 
 def _short(step: str | int) -> str | int:
@@ -72,28 +112,37 @@ def _http(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 - the handler is registered for it alone
     code = _WORDS.get(error.status_code, "BadRequest")
     headers = dict(error.headers) if error.headers else None
-    return _answer(error.status_code, code, str(error.detail), f"All paths are listed in {SCHEMA}.", (), headers)
+    return _answer(error.status_code, code, str(error.detail), f"All paths are listed in {SCHEMA}.", headers=headers)
 
 
 def _gone(_: Request, __: Exception) -> JSONResponse:
     """Answer a client that went away while it was sending; nobody reads it."""
-    return _answer(400, "BadRequest", "the request ended too early", "Send it again.", ())
+    return _answer(400, "BadRequest", "the request ended too early", "Send it again.")
 
 
 def _unexpected(request: Request, error: Exception) -> JSONResponse:
     """Answer for a fault of the service itself; only its log says more."""
     _log.error("unexpected", path=request.url.path[:300], error=type(error).__name__)
-    return _answer(500, "Unexpected", "the service failed on this request", "Its log says more; please report it.", ())
+    return _answer(500, "Unexpected", "the service failed on this request", "Its log says more; please report it.")
 
 
 def _answer(
-    status: int, code: str, message: str, hint: str, faults: Sequence[Fault], headers: dict[str, str] | None = None
+    status: int,
+    code: str,
+    message: str,
+    hint: str,
+    *,
+    listed: Sequence[Json] = (),
+    location: Json | None = None,
+    details: Json | None = None,
+    headers: dict[str, str] | None = None,
 ) -> JSONResponse:
-    listed: list[dict[str, Any]] = errors_json(faults)["errors"] if faults else []
-    place = next((fault.place for fault in faults if fault.place), None)
-    location = {"file": place.file, "line": place.line, "column": place.column} if place else None
-    if faults and code == "InvalidSpec":
-        code = faults[0].code.value
-        hint = hint or faults[0].hint
-    error = {"code": code, "message": message, "hint": hint, "location": location, "errors": listed}
+    error = {
+        "code": code,
+        "message": message,
+        "hint": hint,
+        "location": location,
+        "errors": list(listed),
+        "details": details or {},
+    }
     return JSONResponse({"error": error}, status, headers)

@@ -57,7 +57,9 @@ class Guard:
         hosts = headers.get("host", [])
         host = hosts[0] if len(hosts) == 1 else ""
         if self._hosts is not None and host_name(host) not in self._hosts:
-            hint = f"It answers to: {', '.join(sorted(self._hosts))}. Another is allowed with --host-name."
+            hint = (
+                f"It answers to: {', '.join(sorted(self._hosts))}. Another is allowed with `coterie serve --host-name`."
+            )
             return 421, "WrongHost", f'this service is not called "{host_name(host)[:80]}"', hint
         origins = headers.get("origin", [])
         if scope["method"] not in _SAFE and any(_authority(origin) != host.lower() for origin in origins):
@@ -106,7 +108,14 @@ def _authority(origin: str) -> str | None:
 
 
 async def _answer(send: Send, status: int, code: str, message: str, hint: str) -> None:
-    error: dict[str, object] = {"code": code, "message": message, "hint": hint, "location": None, "errors": []}
+    error: dict[str, object] = {
+        "code": code,
+        "message": message,
+        "hint": hint,
+        "location": None,
+        "errors": [],
+        "details": {},
+    }
     body = json.dumps({"error": error}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})

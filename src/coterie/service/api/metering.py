@@ -31,7 +31,11 @@ class Metrics:
         )
         self._workflows = Gauge("coterie_workflows", "Workflows by status.", ("pool", "status"), registry=registry)
         self._used = Gauge("coterie_gpus_used", "GPUs that tasks hold.", ("pool",), registry=registry)
-        self._total = Gauge("coterie_gpus", "GPUs that there are.", ("pool",), registry=registry)
+        # Pools may share nodes, so the sum over pools may be more than there is.
+        self._total = Gauge("coterie_gpus", "GPUs of a pool's nodes, shared or not.", ("pool",), registry=registry)
+        self._backend = Gauge(
+            "coterie_backend_gpus", "GPUs of all nodes in pools, each node once.", ("backend",), registry=registry
+        )
         self._leader = Gauge("coterie_leader", "1 where this replica leads.", registry=registry)
         self._ready = Gauge("coterie_ready", "1 where work can be done.", registry=registry)
         self._problems = Gauge("coterie_problems", "Troubles that /api/v1/health tells.", registry=registry)
@@ -46,10 +50,14 @@ class Metrics:
         self._workflows.clear()
         for (pool, status), count in gauges["workflows"].items():
             self._workflows.labels(pool, status).set(count)
-        for gauge, name in ((self._used, "gpus_used"), (self._total, "gpus_total")):
+        for gauge, name in (
+            (self._used, "gpus_used"),
+            (self._total, "gpus_total"),
+            (self._backend, "backend_gpus"),
+        ):
             gauge.clear()
-            for pool, count in gauges[name].items():
-                gauge.labels(pool).set(count)
+            for whose, count in gauges[name].items():
+                gauge.labels(whose).set(count)
         self._leader.set(health["leader"])
         self._ready.set(health["ready"])
         self._problems.set(len(health["problems"]))

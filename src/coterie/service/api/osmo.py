@@ -5,7 +5,7 @@ Numbers of quotas are text there; statuses have the same names here. An attempt 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -41,7 +41,10 @@ def submit(
     validation_only: bool = False,  # noqa: FBT001, FBT002 - a parameter of the query
     priority: Priority = "NORMAL",
 ) -> Json:
-    """Submit a workflow; with dry_run or validation_only it is only planned."""
+    """Submit a workflow; with dry_run or validation_only it is only planned, and warnings say what would become of it.
+
+    Such an answer has no addresses, as there is nothing to look at.
+    """
     wanted = Submission(
         source=body.file.encode(),
         pool=pool,
@@ -52,16 +55,26 @@ def submit(
         owner=caller.name,
     )
     if dry_run or validation_only:
-        plan = service.plan(wanted)
-        return {**_answer(plan["workload"]), "warnings": [one["message"] for one in plan["warnings"]]}
+        plan = service.plan(wanted, rehearsed=True)
+        nowhere = dict.fromkeys(("overview", "logs", "spec", "dashboard_url"), "")
+        return {"name": plan["workload"], **nowhere, "warnings": [*_messages(plan), *_verdicts(plan)]}
     caller.need(Role.USER)
     view = service.submit(wanted)
-    return {**_answer(view["id"]), "warnings": [one["message"] for one in view["warnings"]]}
+    at = f"/api/workflow/{view['id']}"
+    addresses = {"overview": at, "logs": f"{at}/logs", "spec": f"{at}/spec", "dashboard_url": ""}
+    return {"name": view["id"], **addresses, "warnings": _messages(view)}
 
 
-def _answer(name: str) -> Json:
-    at = f"/api/workflow/{name}"
-    return {"name": name, "overview": at, "logs": f"{at}/logs", "spec": f"{at}/spec", "dashboard_url": ""}
+def _messages(found: Json) -> list[str]:
+    return [one["message"] for one in found["warnings"]]
+
+
+def _verdicts(plan: Json) -> Iterator[str]:
+    """Say of each group whether there is a place for it now."""
+    for group in plan["groups"]:
+        refusal = group["refusal"]
+        why = f": {refusal['message']} ({refusal['reason']})" if refusal else ""
+        yield f'placement of group "{group["name"]}": {group["verdict"]}{why}'
 
 
 @router.get("/workflow", response_model=models.Rows)
@@ -70,8 +83,8 @@ def workflows(
     _caller: Who,
     name: Short = "",
     statuses: Annotated[list[str] | None, Query()] = None,
-    users: Annotated[list[str] | None, Query(max_length=1)] = None,
-    pools: Annotated[list[str] | None, Query(max_length=1)] = None,
+    users: Annotated[list[str] | None, Query(description="Any of these.")] = None,
+    pools: Annotated[list[str] | None, Query(description="Any of these.")] = None,
     label: Annotated[list[str] | None, Query(description="KEY=VALUE; all must be there.")] = None,
     submitted_after: datetime | None = None,
     submitted_before: datetime | None = None,
@@ -86,8 +99,8 @@ def workflows(
     while more and len(rows) < offset + limit:
         page = service.workflows(
             statuses=tuple(statuses or ()),
-            owner=users[0] if users else None,
-            pool=pools[0] if pools else None,
+            owners=tuple(users or ()),
+            pools=tuple(pools or ()),
             name_prefix=name,
             labels=pairs(label or ()),
             submitted_after=seconds(submitted_after),
@@ -206,7 +219,7 @@ def pools(service: Behind, _caller: Who) -> Json:
     backends = list(dict.fromkeys(backend for backend, _ in found))
     return {
         "node_sets": [{"pools": [pool for its, pool in found if its == backend]} for backend in backends],
-        "resource_sum": _sum([pool for _, pool in found]),
+        "resource_sum": _sum([pool for _, pool in found], service.backend_gpus()),
     }
 
 
@@ -219,13 +232,10 @@ def pool_quota(service: Behind, caller: Who) -> Json:
 def _pool(pool: Json) -> Json:
     gpus = pool["gpus"]
     limit = gpus["total"] if gpus["limit"] is None else gpus["limit"]
-    usage = {
+    quota = {
         "quota_used": gpus["used"],
         "quota_limit": limit,
         "quota_free": max(0, limit - gpus["used"]),
-        "total_usage": max(0, gpus["total"] - gpus["free"]),
-        "total_capacity": gpus["total"],
-        "total_free": gpus["free"],
     }
     return {
         "name": pool["name"],
@@ -233,9 +243,21 @@ def _pool(pool: Json) -> Json:
         "status": "ONLINE",
         "backend": pool["backend"],
         "topology_keys": pool["topology_keys"],
-        "resource_usage": {name: str(number) for name, number in usage.items()},
+        "resource_usage": _texts({**quota, **_totals(gpus["total"], gpus["free"])}),
     }
 
 
-def _sum(pools: list[Json]) -> Json:
-    return {name: str(sum(int(pool["resource_usage"][name]) for pool in pools)) for name in models.Usage.model_fields}
+def _sum(pools: list[Json], backends: Mapping[str, Mapping[str, int]]) -> Json:
+    """Return all quotas together, and all nodes: those that pools share are there once."""
+    names = ("quota_used", "quota_limit", "quota_free")
+    quota = {name: sum(int(pool["resource_usage"][name]) for pool in pools) for name in names}
+    total, free = (sum(found[name] for found in backends.values()) for name in ("total", "free"))
+    return _texts({**quota, **_totals(total, free)})
+
+
+def _totals(total: int, free: int) -> dict[str, int]:
+    return {"total_usage": max(0, total - free), "total_capacity": total, "total_free": free}
+
+
+def _texts(numbers: Mapping[str, int]) -> Json:
+    return {name: str(number) for name, number in numbers.items()}

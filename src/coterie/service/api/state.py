@@ -15,35 +15,36 @@ from coterie.service.api.models import state as models
 
 Json = dict[str, Any]
 
-router = APIRouter(tags=["state"])
+router = APIRouter(prefix="/api/v1", tags=["state"])
+probes = APIRouter(tags=["state"])
 
 
-@router.get("/api/v1/whoami", response_model=models.Identity)
+@router.get("/whoami", response_model=models.Identity)
 def whoami(caller: Who) -> Json:
     """Say who asks, and in which role."""
     return {"name": caller.name, "role": caller.role}
 
 
-@router.get("/api/v1/health", response_model=models.Health)
+@router.get("/health", response_model=models.Health)
 def health(service: Behind, _caller: Who) -> Json:
     """Say how the service is, and what keeps it from its work."""
     return service.health()
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
+@probes.get("/metrics", response_class=PlainTextResponse)
 def metrics(request: Request, service: Behind, _caller: Who) -> Response:
     """Return metrics for Prometheus."""
     found: Metrics = request.app.state.metrics
     return Response(found.text(service.gauges(), service.health()), media_type=CONTENT_TYPE_LATEST)
 
 
-@router.get("/healthz", response_model=models.Alive)
+@probes.get("/healthz", response_model=models.Alive)
 def healthy(_service: Behind) -> Json:
     """Tell that the process answers. It asks nobody else, so a database that is away does not get it restarted."""
     return {"status": "ok", "version": version("coterie")}
 
 
-@router.get("/readyz", response_model=models.Ready, responses={503: {"model": models.Ready}})
+@probes.get("/readyz", response_model=models.Ready, responses={503: {"model": models.Ready}})
 def ready(service: Behind, response: Response) -> Json:
     """Tell whether work can be done: the store answers and somebody leads; 503 otherwise."""
     found = service.health()

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import JSONResponse
 
+from coterie.errors import UsageError
 from coterie.service.api.access import Behind, Sent, Who, bodies, pairs, submission
 from coterie.service.api.models import plans, requests
 from coterie.service.api.models import workflows as models
@@ -38,6 +39,9 @@ def submit(
     response: Response,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
     dry_run: Annotated[bool, Query(description="Answer with the plan (200), and change nothing.")] = False,  # noqa: FBT002 - a parameter of the query
+    plan: Annotated[
+        str | None, Query(pattern="^[0-9a-f]{8}$", description="The id of a plan; 409 if it would be another one now.")
+    ] = None,
 ) -> Any:  # noqa: ANN401 - a workflow, or a plan
     """Submit a workflow.
 
@@ -45,9 +49,11 @@ def submit(
     """
     wanted = submission(body, caller, idempotency_key)
     if dry_run:
-        return JSONResponse(service.plan(wanted))
+        if plan is not None:
+            raise UsageError("a dry run is held to no plan", "Leave out plan, and compare the id of the answer.")
+        return JSONResponse(service.plan(wanted, rehearsed=True))
     caller.need(Role.USER)
-    view = service.submit(wanted)
+    view = service.submit(wanted, plan)
     if not view["created"]:
         response.status_code = 200
     response.headers["Location"] = f"/api/v1/workflows/{view['id']}"
@@ -59,8 +65,8 @@ def workflows(
     service: Behind,
     _caller: Who,
     status: Annotated[list[str] | None, Query(description="Any of these.")] = None,
-    pool: Short | None = None,
-    owner: Short | None = None,
+    pool: Annotated[list[Short] | None, Query(description="Any of these.")] = None,
+    owner: Annotated[list[Short] | None, Query(description="Any of these.")] = None,
     name: Annotated[Short, Query(description="The beginning of the name.")] = "",
     label: Annotated[list[str] | None, Query(description="KEY=VALUE; all must be there.")] = None,
     submitted_after: Annotated[datetime | None, Query(description="ISO 8601, or seconds since 1970.")] = None,
@@ -72,8 +78,8 @@ def workflows(
     """List workflows, the newest first."""
     return service.workflows(
         statuses=tuple(status or ()),
-        pool=pool,
-        owner=owner,
+        pools=tuple(pool or ()),
+        owners=tuple(owner or ()),
         name_prefix=name,
         labels=pairs(label or ()),
         submitted_after=seconds(submitted_after),
@@ -110,7 +116,10 @@ def spec(workflow: str, service: Behind, _caller: Who) -> Json:
 
 @router.post("/{workflow}/cancel", status_code=202, response_model=models.Workflow)
 def cancel(workflow: str, service: Behind, caller: Who, body: requests.Cancel | None = None) -> Json:
-    """Ask a workflow to stop; it ends as FAILED_CANCELED. The answer may not show it yet."""
+    """Ask a workflow to stop, any number of times; it ends as FAILED_CANCELED. The answer may not show it yet.
+
+    One that has ended in another way is left as it is (409).
+    """
     caller.need_own(service.owner_of(workflow))
     wish = body or requests.Cancel()
     return service.cancel(workflow, wish.message, force=wish.force)

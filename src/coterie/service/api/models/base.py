@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -49,6 +49,9 @@ class ErrorBody(Answer):
     hint: str
     location: Location | None = Field(description="Where the first fault stands, when it has a place.")
     errors: list[FaultBody] = Field(description="All faults, when what was sent has several or has places.")
+    details: dict[str, Any] = Field(
+        description="More for programs: the `workflows` that use a pool; `plan` and `verdict` as they are now."
+    )
 
 
 class Error(Answer):

@@ -97,6 +97,7 @@ class Plan(Answer):
     """Where a workflow would run now, or why not."""
 
     version: int
+    id: str = Field(description="A short name for content and answer; a submission with `plan` is held to it.")
     workload: str
     kind: str
     pool: str

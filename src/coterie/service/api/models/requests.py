@@ -21,6 +21,7 @@ class Submit(Wish):
     set_string: list[str] = Field(default_factory=list, description="The same, always as text.")
     priority: Priority = Field("NORMAL", description="Whose turn comes first in the queue.")
     labels: dict[str, str] = Field(default_factory=dict, description="Labels beside those in the file.")
+    label: list[str] = Field(default_factory=list, description="The same, KEY=VALUE, as in a query.")
     files: dict[str, str] = Field(default_factory=dict, description="Files of `localpath`, base64 by path.")
 
 

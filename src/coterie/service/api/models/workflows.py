@@ -58,6 +58,7 @@ class Row(Answer):
     waiting: FirstWaiting | None
     tasks: Tally
     gpus: int = Field(description="What all its tasks ask for.")
+    position: int | None = Field(description="Its place in the queue of its pool, from 1; null where it is not in it.")
 
 
 class Rows(Answer):
@@ -101,6 +102,7 @@ class Group(Answer):
     queued: Time | None
     started: Time | None
     ended: Time | None
+    ends_by: Time | None = Field(description="When its time limit ends it; null where it has none or does not run.")
     cleaning: bool
     tasks: list[Task]
 
@@ -126,6 +128,7 @@ class WhyGroup(Answer):
     verdict: Verdict = Field(description="What the engine says now; placed: its turn comes.")
     waiting: Waiting | None
     refusal: Refusal | None
+    position: int | None = Field(description="Its place in the queue of the pool, from 1.")
 
 
 class Why(Answer):
@@ -133,6 +136,8 @@ class Why(Answer):
 
     id: str
     status: Status
+    position: int | None = Field(description="The best of its groups' places in the queue.")
+    waiting: int = Field(description="How many groups are in the queue of its pool.")
     groups: list[WhyGroup] = Field(description="Those that wait for a place, or the one that was asked for.")
 
 

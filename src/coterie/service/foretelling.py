@@ -1,0 +1,57 @@
+"""What would become of a submission now, with a short name for the answer, by which it can be held to it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import replace
+from typing import Any
+
+from coterie.planning.report import plan_json
+from coterie.service import views
+from coterie.service.building import fingerprint
+from coterie.service.errors import PlanStale
+from coterie.service.live import Live
+from coterie.service.quota import Question, with_quota
+from coterie.service.settings import Submission
+from coterie.service.submitting import Checked
+
+Json = dict[str, Any]
+
+
+def plan_of(found: Checked, live: Live) -> Json:
+    """Return where a submission would go now, or why not, with everything that its user would be told."""
+    began = time.perf_counter()
+    pool = found.built.pool
+    command = ["coterie", "plan", found.submission.file, "--pool", pool.name]
+    plan = live.planner(pool).plan(found.workload)
+    shown = with_quota(plan_json(plan, command=command, elapsed_ms=0.0), plan, Question(live, found.workload, command))
+    told = [views.notice(each) for each in found.notices]
+    shown["warnings"] += [each for each in told if each not in shown["warnings"]]
+    shown["stats"]["elapsed_ms"] = round((time.perf_counter() - began) * 1000, 3)
+    return {**shown, "id": plan_id(found.submission, pool.name, shown)}
+
+
+def plan_id(submission: Submission, pool: str, plan: Json) -> str:
+    """Return a short name for a plan: the same for the same content in the same pool with the same answer."""
+    # Whose turn it is and what it is called do not change where it would go.
+    asked = fingerprint(replace(submission, file="", priority="", labels={}), pool)
+    places = [
+        [group["name"], group["verdict"], sorted((one["task"], one["node"]) for one in group["assignments"])]
+        for group in plan["groups"]
+    ]
+    answer = json.dumps([asked, plan["verdict"], places])
+    return hashlib.sha256(answer.encode()).hexdigest()[:8]
+
+
+def hold_to(wanted: str, plan: Json) -> None:
+    """Raise `PlanStale` where a plan is not the one that was wanted."""
+    now, verdict = plan["id"], plan["verdict"]
+    if now != wanted:
+        raise PlanStale(
+            f"plan {wanted} is out of date: either the nodes are used differently since then, or the workflow, "
+            f"its values, its files or its pool are others; nothing was submitted",
+            f"The plan is {now} now, and its verdict is {verdict}. Look at it, then submit with {now}.",
+            {"plan": now, "verdict": verdict},
+        )

@@ -1,0 +1,154 @@
+"""What a request may say, and what it is told when it says something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from coterie.service.api.hints import for_both
+from tests.service.api.asking import body, error_of
+from tests.service.serving import CONFIG, single, task, workflow
+
+AT = "/api/v1/workflows"
+YAML = {"content-type": "application/yaml"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "hint"),
+    [
+        ("POST", AT, "dryrun=true", 'Did you mean "dry_run"? Allowed parameters are: '),
+        ("GET", AT, "statuz=RUNNING", 'Did you mean "status"? Allowed parameters are: '),
+        ("PUT", "/api/v1/pools/x", "dry-run=true", 'Did you mean "dry_run"? Allowed parameters are: file, dry_run'),
+        ("GET", "/api/v1/workflows/x/logs", "tail=5", "Allowed parameters are: "),
+        ("GET", "/api/v1/events", "since=5", "Allowed parameters are: after, limit, follow."),
+        ("POST", "/api/v1/workflows/x/cancel", "force=true", "There are no parameters here."),
+        ("GET", "/api/v1/whoami", "verbose=1", "There are no parameters here."),
+    ],
+)
+def test_a_parameter_that_does_not_exist_is_refused(
+    client: TestClient, method: str, path: str, query: str, hint: str
+) -> None:
+    answer = client.request(method, f"{path}?{query}", content=single("x", "true").source, headers=YAML)
+    assert answer.status_code == 422, answer.text
+    error = error_of(answer)
+    (fault,) = error["errors"]
+    assert (error["code"], fault["code"]) == ("InvalidRequest", "InvalidRequest")
+    assert fault["message"] == f"query.{query.partition('=')[0]}: there is no such parameter"
+    assert fault["hint"].startswith(hint)
+    assert error["hint"] == fault["hint"]
+    assert client.get(AT).json()["items"] == []
+
+
+def test_all_parameters_that_do_not_exist_are_told_at_once(client: TestClient) -> None:
+    error = error_of(client.get(AT, params={"statuz": "RUNNING", "limit": "5", "page": "1"}))
+    assert [fault["message"].partition(":")[0] for fault in error["errors"]] == ["query.statuz", "query.page"]
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "hint"),
+    [
+        (AT, {"json": {"source": "x", "sauce": "y"}}, 'Did you mean "source"? Allowed fields are: source, file, pool'),
+        (AT, {"json": {}}, "It cannot be left out."),
+        (AT, {"json": {"source": "x", "priority": "SOON"}}, "What is expected is written in /api/v1/openapi.json."),
+        (AT, {"content": b"{", "headers": {"content-type": "application/json"}}, "Send a JSON object."),
+        (f"{AT}?dry_run=perhaps", {"content": b"x", "headers": YAML}, "Write true or false."),
+        (f"{AT}?plan=x", {"content": b"x", "headers": YAML}, "What is expected is written in /api/v1/openapi.json."),
+        (f"{AT}/one/cancel", {"json": {"forse": True}}, 'Did you mean "force"? Allowed fields are: message, force.'),
+        (f"{AT}/one/retry", {"json": {"tsk": "t"}}, 'Did you mean "task"? Allowed fields are: task.'),
+    ],
+)
+def test_faults_of_a_request_have_one_code_and_a_hint(
+    client: TestClient, path: str, sent: dict[str, Any], hint: str
+) -> None:
+    answer = client.post(path, **sent)
+    assert answer.status_code == 422, answer.text
+    error = error_of(answer)
+    assert {error["code"], *(fault["code"] for fault in error["errors"])} == {"InvalidRequest"}
+    assert error["errors"][0]["hint"].startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("more", "labels"),
+    [
+        ({"label": ["a=b", "c=d"]}, {"a": "b", "c": "d"}),
+        ({"labels": {"a": "b"}}, {"a": "b"}),
+        ({"label": ["a=b"], "labels": {"a": "b", "c": "d"}}, {"a": "b", "c": "d"}),
+    ],
+)
+def test_labels_are_written_as_in_a_query_or_as_an_object(
+    client: TestClient, more: dict[str, object], labels: dict[str, str]
+) -> None:
+    answer = client.post(AT, json=body(single("x", "true"), **more))
+    assert (answer.status_code, answer.json()["labels"]) == (201, labels)
+
+
+def test_labels_that_disagree_are_refused(client: TestClient) -> None:
+    answer = client.post(AT, json=body(single("x", "true"), label=["a=b"], labels={"a": "c"}))
+    assert (answer.status_code, error_of(answer)["message"]) == (400, 'label and labels disagree about "a"')
+
+
+@pytest.mark.parametrize(
+    ("message", "hint", "wanted"),
+    [
+        ("one must be named", "Add --pool with one of: a.", "Add --pool with one of: a. (In the API: ?pool=)"),
+        ("--set: x", "Example: --set a=4", "Example: --set a=4 (In the API: ?set=)"),
+        ("--set-string: x", "", "(In the API: ?set_string=)"),
+        ("x", "Cancel it first: coterie cancel w-1", None),
+        (
+            "x",
+            "See which there are: coterie list",
+            "See which there are: coterie list (In the API: GET /api/v1/workflows)",
+        ),
+        ("x", "Give one with --levels.", "Give one with --levels."),
+        ("a --pool-like word", "Nothing.", "Nothing."),
+        ("x", "", ""),
+    ],
+)
+def test_hints_about_the_command_line_also_say_what_a_request_holds(
+    message: str, hint: str, wanted: str | None
+) -> None:
+    said = "Cancel it first: coterie cancel w-1 (In the API: POST /api/v1/workflows/w-1/cancel)"
+    assert for_both(message, hint) == (said if wanted is None else wanted)
+
+
+def test_hints_of_the_api_are_in_its_words(client: TestClient) -> None:
+    client.put("/api/v1/pools/wide", json={"backend": "lab"})
+    which = error_of(client.post(AT, json=body(single("x", "true"))))
+    assert which["hint"] == "Add --pool with one of: main, wide. (In the API: ?pool=)"
+    unset = error_of(client.post(AT, json=body(single("x", "echo {{ word }}"), pool="main")))
+    assert unset["errors"][0]["hint"].endswith("with --set word=VALUE. (In the API: ?set=)")
+    assert unset["hint"] == unset["errors"][0]["hint"]
+
+
+OTHER = CONFIG.replace("pools:\n", "  far: {scheduler: kai}\npools:\n  away: {backend: far}\n")
+
+
+@pytest.mark.parametrize("service", [OTHER], indirect=True)
+def test_a_pool_that_this_service_does_not_drive_is_refused_alike(client: TestClient) -> None:
+    wanted = body(single("x", "true"), pool="away")
+    answers = [
+        client.post(AT, json=wanted),
+        client.post(AT, json=wanted, params={"dry_run": "true"}),
+        client.post("/api/v1/plan", json=wanted),
+    ]
+    assert [answer.status_code for answer in answers] == [400, 400, 400]
+    assert len({answer.text for answer in answers}) == 1
+    assert client.get("/api/v1/pools/away/map").status_code == 400
+    assert "retry-after" not in client.get("/api/v1/topologies/away").headers
+
+
+def test_a_dry_run_refuses_and_warns_like_a_submission(client: TestClient) -> None:
+    read = workflow("reads", {"g": [task("t", "cat {{input:0}}/x", "inputs: [{url: s3://x}]")]})
+    dry, real = (client.post(AT, json=body(read), params=query) for query in ({"dry_run": "true"}, {}))
+    assert (dry.status_code, real.status_code, dry.text) == (422, 422, real.text)
+    assert "{{input:0}}" in error_of(real)["message"]
+    assert error_of(real)["location"]["line"]
+    planned = client.post("/api/v1/plan", json=body(read))
+    assert "inputs.url is ignored" in str(planned.json()["warnings"])
+    big = body(workflow("big", {"g": [task("t", "true", "inputs: [{url: s3://x}]")]}, gpu=5))
+    dry, real = (client.post(AT, json=big, params=query) for query in ({"dry_run": "true"}, {}))
+    told = real.json()["warnings"]
+    assert {one["code"] for one in told} == {"FieldIgnored", "NeverFits"}
+    assert [one for one in told if one not in dry.json()["warnings"]] == []
