@@ -64,6 +64,8 @@ def serve(
             with server.kept_from_signals():
                 service.start()
                 server.run(sockets=[bound])
+                # A second signal must not end the process before the lease is given back.
+                service.stop()
             if failed:
                 raise _unannounced(failed[0])
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Give a connection that sees what is committed."""
-        with self._look if self.path else nullcontext(), self._failing_in_words(), self.engine.connect() as connection:
+        with self._in_turn(self._look), self._failing_in_words(), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
@@ -51,17 +51,26 @@ class Database:
                 connection.execute(select(func.pg_advisory_xact_lock(postgres.TURN)))
                 yield connection
             return
-        if not self._turn.acquire(timeout=self.patience_s):
-            hint = "Too much is being written, or another program has locked it. Try again."
-            raise Unavailable(f"{self.name}: the database is busy", hint)
-        try:
+        with self._in_turn(self._turn):
             self._look_at(self.path)
             with self._failing_in_words(), self.engine.connect() as connection:
                 connection.execution_options(**{sqlite.WRITING: True, sqlite.REBUILDING: rebuilding})
                 with connection.begin():
                     yield connection
+
+    @contextmanager
+    def _in_turn(self, turn: threading.Lock | threading.RLock) -> Iterator[None]:
+        """Wait for one's turn, where there are turns, and not for ever."""
+        if self.path is None:
+            yield
+            return
+        if not turn.acquire(timeout=self.patience_s):
+            hint = "Too much is asked of it, or another program has locked it. Try again."
+            raise Unavailable(f"{self.name}: the database is busy", hint)
+        try:
+            yield
         finally:
-            self._turn.release()
+            turn.release()
 
     def close(self) -> None:
         """Close all connections."""
