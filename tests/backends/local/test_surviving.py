@@ -155,17 +155,18 @@ def test_what_was_lost_while_nobody_looked_is_found_out_and_cleaned_up(tmp_path:
 
 
 def test_tasks_outlive_the_process_that_starts_their_watchers_and_another_takes_its_place(tmp_path: Path) -> None:
+    others = children(os.getpid())
     with supervising(tmp_path / "root") as supervisor:
         pid = running(supervisor, shell(f"while ! test -e {tmp_path}/go; do sleep 0.01; done; exit 9"))
-        (nursery,) = children(os.getpid())
+        (nursery,) = children(os.getpid()) - others
         os.kill(nursery, signal.SIGKILL)
         (second,) = ended(supervisor, order("true", task="second"))
         assert second.exit_code == 0
-        assert children(os.getpid()) != {nursery}
+        assert children(os.getpid()) - others != {nursery}
         assert Running(pid, getattr(supervisor.status(key()), "since", 0.0)) == supervisor.status(key())
         (tmp_path / "go").touch()
         assert getattr(reached(supervisor, key(), Ended), "exit_code", None) == 9
-    assert not children(os.getpid())
+    assert not children(os.getpid()) - others
 
 
 def test_a_running_task_is_found_again_and_its_exit_code_too(tmp_path: Path) -> None:

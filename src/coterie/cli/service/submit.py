@@ -67,8 +67,6 @@ def run(client: Client, ask: Ask) -> None:
     if not view["created"]:
         typer.echo(safe(f"{view['id']} was there already, by the same key"), err=True)
     if ask.follow:
-        if ask.output not in {Output.JSON, Output.YAML}:
-            show([safe(view["id"])])
         follow_to_end(client, view["id"], ask.output)
     if ask.output in {Output.JSON, Output.YAML}:
         show_data(view, ask.output)

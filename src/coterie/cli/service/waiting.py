@@ -84,10 +84,16 @@ def _say(view: Json, output: Output) -> None:
 
 
 def follow_to_end(client: Client, ident: str, output: Output) -> None:
-    """Show what happens to a workflow, then where it ran; exit with its result. Ctrl-C asks whether to stop it."""
-    interrupted = False
+    """Show what happens to a workflow, then where it ran; exit with its result. Ctrl-C asks whether to stop it.
+
+    Its id comes first, unless data is wanted. Whoever knows it may interrupt, so from then on that is heeded.
+    """
+    interrupted, told = False, output in {Output.JSON, Output.YAML}
     while True:
         try:
+            if not told:
+                told = True
+                show([safe(ident)])
             view = follow(client, ident)
             break
         except KeyboardInterrupt:
