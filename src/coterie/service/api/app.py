@@ -21,7 +21,7 @@ from coterie.service.service import Service
 
 MOST_BYTES = 10 << 20
 # Requests that are worked on at a time; others wait for their turn.
-THREADS = 12
+THREADS = 64
 
 _REFUSALS = {
     400: "The request makes no sense.",

@@ -39,8 +39,11 @@ def metrics(request: Request, service: Behind, _caller: Who) -> Response:
 
 
 @probes.get("/healthz", response_model=models.Alive)
-def healthy(_service: Behind) -> Json:
-    """Tell that the process answers. It asks nobody else, so a database that is away does not get it restarted."""
+async def healthy() -> Json:
+    """Tell that the process answers. It asks nobody else, so a database that is away does not get it restarted.
+
+    Nor does it wait for a thread, all of which may be waiting for that database.
+    """
     return {"status": "ok", "version": version("coterie")}
 
 
