@@ -17,7 +17,7 @@ from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.topology import KINDS as TOPOLOGY_KINDS
 from coterie.frontends.grove.topology_set import Topologies, topologies_of
 from coterie.frontends.kubernetes import is_kubernetes, read_resources
-from coterie.frontends.workflow.lower import lower
+from coterie.frontends.workflow.lower import Lowered, lower
 from coterie.frontends.workflow.read import Workflow, located, read_workflow
 from coterie.planning.inputs import Chart
 from coterie.planning.sets import PreparedSet, named_topology, prepare_graph, prepare_set
@@ -101,23 +101,26 @@ def prepare(written: Written, pool: Pool, known: Mapping[str, Topology], *, conf
     raise TypeError(written.kind)
 
 
+def workload_of(workflow: Workflow, lowered: Lowered, pool: Pool) -> Workload:
+    """Return a workflow as it was lowered for a pool; raise `SpecErrors` for a wish that the pool does not grant."""
+    if faults := nvlink.label_faults(workflow, nvlink=pool.nvlink, pool=pool.name):
+        raise SpecErrors(located(faults, workflow.document))
+    return Workload(
+        workflow.name,
+        WORKFLOW,
+        pool,
+        lowered.gangs,
+        lowered.needs,
+        lowered.notices,
+        nvlink=workflow.spec.labels.get(nvlink.LABEL),
+        namespace=pool.namespace,
+    )
+
+
 def workload_for(written: Written, pool: Pool, known: Mapping[str, Topology], *, configured: bool) -> Workload:
     """Lower a workload of any kind for a pool; raise `SpecErrors` with every fault."""
     if isinstance(written.content, Workflow):
-        lowered = lower(written.content, pool)
-        if faults := nvlink.label_faults(written.content, nvlink=pool.nvlink, pool=pool.name):
-            raise SpecErrors(located(faults, written.content.document))
-        wish = written.content.spec.labels.get(nvlink.LABEL)
-        return Workload(
-            written.name,
-            written.kind,
-            pool,
-            lowered.gangs,
-            lowered.needs,
-            lowered.notices,
-            nvlink=wish,
-            namespace=pool.namespace,
-        )
+        return workload_of(written.content, lower(written.content, pool), pool)
     prepared = prepare(written, pool, known, configured=configured)
     gangs, links = prepared.lowered.gangs, enrolled(prepared.pcs)
     seats = ((task.clique, prepared.lowered.seats[task.name]) for gang in gangs for task in gang.all_tasks())

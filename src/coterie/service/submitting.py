@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from coterie.errors import Notice
 from coterie.lifecycle import Record, Submitted, initial, step, to_json
-from coterie.planning.documents import documents_of, workload_for
+from coterie.planning.documents import workload_of
 from coterie.planning.workload import Workload
 from coterie.service import views
 from coterie.service.building import (
@@ -44,8 +44,7 @@ def checked(submission: Submission, catalog: Catalog, settings: Settings, *, reh
     workflow = read(submission)
     pool = runs_here(catalog.find(submission.pool, workflow.pool))
     built = build(workflow, pool)
-    (written,) = documents_of(workflow).workloads
-    workload = workload_for(written, pool, {}, configured=True)
+    workload = workload_of(workflow, built.lowered, pool)
     if rehearsed:
         rehearse(built, submission.local_files)
     notices = (*built.notices, *never_fits(built, catalog.cluster(pool)))

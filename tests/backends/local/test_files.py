@@ -116,7 +116,7 @@ def test_a_link_that_leads_out_of_the_root_is_not_taken(tmp_path: Path) -> None:
         (root / "w-1").symlink_to(elsewhere / "w-1")
         with pytest.raises(Unavailable, match="a link leads out"):
             supervisor.start([order("true", attempt=2)])
-        supervisor.forget(key())
+        supervisor.remove(key().workflow)
         supervisor.sweep([])
         assert supervisor.statuses() == {}
         assert (elsewhere / key().path / "exit").exists()

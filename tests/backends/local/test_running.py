@@ -17,6 +17,7 @@ from tests.backends.local.building import (
     log,
     order,
     reached,
+    running,
     shell,
     supervising,
     until,
@@ -166,13 +167,39 @@ def test_a_limit_of_years_does_no_harm(supervisor: Supervisor) -> None:
     assert getattr(reached(supervisor, key(), Ended), "exit_code", None) == 0
 
 
-def test_a_forgotten_attempt_is_absent_and_leaves_no_folder(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_what_was_put_away_can_be_read_and_comes_back_with_the_next_order(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    ended(supervisor, shell("echo first; echo left > ../output/said"))
+    supervisor.put_away(key().workflow)
+    assert supervisor.statuses() == {}
+    assert supervisor.away() == {key().workflow}
+    assert supervisor.log(key()) == b"first\n"
+    assert (supervisor.output(key()) / "said").read_text() == "left\n"
+    ended(supervisor, shell("echo second", attempt=2))
+    assert supervisor.statuses().keys() == {key(), key(attempt=2)}
+    assert supervisor.away() == set()
+    supervisor.put_away(key().workflow)
+    supervisor.remove(key().workflow)
+    assert supervisor.log(key()) == b""
+    assert supervisor.away() == set()
+    assert not (tmp_path / "root" / key().workflow).exists()
+
+
+def test_what_still_runs_is_not_put_away(supervisor: Supervisor) -> None:
+    running(supervisor, order("sleep", "1000"))
+    supervisor.put_away(key().workflow)
+    assert supervisor.statuses().keys() == {key()}
+    assert supervisor.away() == set()
+
+
+def test_a_workflow_that_is_removed_leaves_no_folder(supervisor: Supervisor, tmp_path: Path) -> None:
     ended(supervisor, shell("mkdir ../output/locked; touch ../output/locked/x; chmod 0 ../output/locked"))
-    supervisor.forget(key())
+    supervisor.remove(key().workflow)
     assert supervisor.status(key()) == Absent()
     assert [path.name for path in (tmp_path / "root").iterdir() if not path.name.startswith(".")] == []
     assert list((tmp_path / "root" / ".trash").iterdir()) == []
-    supervisor.forget(key())
+    supervisor.remove(key().workflow)
 
 
 def test_a_sweep_ends_and_removes_all_but_what_is_kept(supervisor: Supervisor, tmp_path: Path) -> None:

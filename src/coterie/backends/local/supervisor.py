@@ -156,12 +156,6 @@ class Supervisor:
         """Return the folder into which an attempt writes what others read."""
         return folders.folder_of(self._root, key) / "output"
 
-    def forget(self, key: Key) -> None:
-        """End an attempt, if it still runs, and remove all trace of it."""
-        with self._lock, self._words(f'forget task "{key.task}"'):
-            self._forget([key])
-            self._advance()
-
     def put_away(self, workflow: str) -> None:
         """Keep what a workflow left on the disk, and nothing of it in memory; nothing of it may run.
 
