@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import select
 import stat
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from coterie.errors import NotFound, UsageError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 DEFAULT_LIMIT = 448 << 20
 _CHUNK = 1 << 20
+_LOOK_MS = 250
 _SHRINK = (
     "Leave out what placement does not need: "
     "kubectl get nodes,pods -A -o json | jq -c 'del(.items[].metadata.managedFields, .items[].status.images)'"
@@ -45,12 +52,33 @@ def read_bytes(path: str, stdin: BinaryIO, limit: int = DEFAULT_LIMIT) -> bytes:
 def _up_to(stream: BinaryIO, limit: int, name: str) -> bytes:
     chunks: list[bytes] = []
     size = 0
-    while chunk := stream.read(_CHUNK):
+    for chunk in _chunks(stream):
         size += len(chunk)
         if size > limit:
             raise UsageError(_too_large(name, None, limit), hint=_SHRINK)
         chunks.append(chunk)
     return b"".join(chunks)
+
+
+def _chunks(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield what a stream holds, and heed an interrupt at any moment of the wait for more.
+
+    Python runs the handler of a signal between two of its own steps. One that arrives on the way into a read that
+    blocks would be heeded only when the read ends, so a read begins when there is something, looked for in short turns.
+    """
+    try:
+        descriptor = stream.fileno()
+    except OSError:  # held in memory
+        yield from iter(partial(stream.read, _CHUNK), b"")
+        return
+    arrivals = select.poll()
+    arrivals.register(descriptor, select.POLLIN)
+    while True:
+        if arrivals.poll(_LOOK_MS):
+            chunk = os.read(descriptor, _CHUNK)
+            if not chunk:
+                return
+            yield chunk
 
 
 def _too_large(name: str, size: int | None, limit: int) -> str:
