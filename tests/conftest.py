@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -10,6 +11,11 @@ from hypothesis import settings
 # A test run asks the same questions every time, so that red means a change; COTERIE_RANDOM=1 asks others.
 settings.register_profile("steady", derandomize=True)
 settings.load_profile("default" if os.environ.get("COTERIE_RANDOM") else "steady")
+
+# A shell that starts something in the background lets it ignore interrupts, and all that it starts in turn. Tests send
+# them to programs.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The fixtures of tests that need a real cluster.
 pytest_plugins = ["lab.pytest_plugin"]
