@@ -12,6 +12,7 @@ from typing import Any
 from coterie.service.errors import Conflict
 from coterie.service.service import Service
 from coterie.service.settings import Submission
+from coterie.service.store import Query
 from tests.service.serving import CONFIG, Place, single, task, workflow
 
 Json = dict[str, Any]
@@ -94,7 +95,7 @@ def racks(**sizes: int) -> dict[str, str]:
 
 def clear(service: Service) -> None:
     """End everything that runs or waits."""
-    open_ones = [item["id"] for item in service.workflows(finished=False, limit=1000)["items"]]
+    open_ones = [item["id"] for item in service.workflows(Query(finished=False), limit=1000)["items"]]
     for ident in open_ones:
         try:
             service.cancel(ident, force=True)

@@ -13,6 +13,7 @@ from coterie.errors import NotFound, SpecErrors, UsageError
 from coterie.service.errors import Conflict
 from coterie.service.service import Service
 from coterie.service.settings import Settings, Submission
+from coterie.service.store import Query
 from tests.service.serving import Place, single, task, workflow
 
 Json = dict[str, Any]
@@ -204,9 +205,9 @@ def test_lists_are_filtered_and_paged(service: Service) -> None:
     page = service.workflows(limit=2)
     assert [row["id"] for row in page["items"]] == ["many-5", "many-4"]
     assert [row["id"] for row in service.workflows(limit=2, after=page["next"])["items"]] == ["many-3", "many-2"]
-    assert len(service.workflows(labels={"team": "a"})["items"]) == 2
-    assert len(service.workflows(owners=["u0"], statuses=["COMPLETED"])["items"]) == 3
-    assert service.workflows(statuses=["FAILED"])["items"] == []
+    assert len(service.workflows(Query(labels={"team": "a"}))["items"]) == 2
+    assert len(service.workflows(Query(owners=["u0"], statuses=["COMPLETED"]))["items"]) == 3
+    assert service.workflows(Query(statuses=["FAILED"]))["items"] == []
     assert page["items"][0]["tasks"] == {"total": 1, "running": 0, "completed": 1, "failed": 0}
 
 
@@ -265,7 +266,7 @@ def test_what_does_not_exist_is_not_found(service: Service, call: Callable[[Serv
 
 def test_pages_and_statuses_that_make_no_sense_are_refused(service: Service) -> None:
     with pytest.raises(UsageError, match="status"):
-        service.workflows(statuses=["running"])
+        service.workflows(Query(statuses=["running"]))
     with pytest.raises(UsageError):
         service.workflows(limit=0)
 

@@ -18,6 +18,7 @@ from coterie.frontends.workflow.lower import Lowered, lower
 from coterie.frontends.workflow.model import Labels
 from coterie.frontends.workflow.read import Workflow, read_workflow
 from coterie.frontends.workflow.values import by_action, codes
+from coterie.gang.likeness import kind_of
 from coterie.gang.tree import Gang
 from coterie.lifecycle import ExitAction, GroupRules, Priority, Spec, TaskRules
 from coterie.placement.capacity import Capacity
@@ -28,6 +29,7 @@ from coterie.topology.cluster import GPU, Cluster
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
 
+_REMEMBERED = 4096
 _LABELS: TypeAdapter[dict[str, str]] = TypeAdapter(Labels)
 
 
@@ -67,13 +69,13 @@ def build(workflow: Workflow, pool: Pool) -> Built:
     return Built(workflow, lower(workflow, pool), pool)
 
 
-def rehearse(built: Built, files: Mapping[str, bytes]) -> None:
+def rehearse(workflow: Workflow, files: Mapping[str, bytes]) -> None:
     """Raise `SpecErrors` for everything about the tasks that would only show when they are started."""
     faults: list[Fault] = []
     run = Run("rehearsal", local=files)
-    for team in built.workflow.teams:
+    for team in workflow.teams:
         try:
-            orders_for(built.workflow, team.name, {member.name: Seat("node") for member in team.members}, run)
+            orders_for(workflow, team.name, {member.name: Seat("node") for member in team.members}, run)
         except SpecErrors as error:
             faults += error.faults
     if faults:
@@ -84,8 +86,7 @@ def never_fits(built: Built, cluster: Cluster) -> Iterator[Notice]:
     """Warn of groups that do not even fit the pool when nothing runs there: they wait until it grows."""
     empty = _empty(cluster, built.pool.topology)
     for gang in built.lowered.gangs:
-        found = place(gang, empty, budget=SIDE_BUDGET)
-        if isinstance(found, Absent) and found.proved:
+        if empty.shuts_out(gang):
             message = (
                 f'group "{gang.name}" does not fit into pool "{built.pool.name}" even when nothing else runs there; '
                 "it waits until the pool changes"
@@ -93,10 +94,27 @@ def never_fits(built: Built, cluster: Cluster) -> Iterator[Notice]:
             yield Notice(Reason.NEVER_FITS.value, message, built.lowered.group_places.get(gang.name))
 
 
-@lru_cache(maxsize=16)
-def _empty(cluster: Cluster, topology: Topology) -> Capacity:
-    """Return what an empty cluster offers; many workflows ask the same cluster."""
-    return Capacity.empty(Domains.of(cluster, topology))
+class _Empty:
+    """A cluster on which nothing runs, and what is known of who fits there: many gangs are alike."""
+
+    def __init__(self, cluster: Cluster, topology: Topology) -> None:
+        self._capacity = Capacity.empty(Domains.of(cluster, topology))
+        self._known: dict[object, bool] = {}
+
+    def shuts_out(self, gang: Gang) -> bool:
+        """Tell whether it is proved that there is no place for a gang."""
+        kind = kind_of(gang)
+        known = self._known.get(kind)
+        if known is None:
+            found = place(gang, self._capacity, budget=SIDE_BUDGET)
+            known = isinstance(found, Absent) and found.proved
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[kind] = known
+        return known
+
+
+_empty = lru_cache(maxsize=16)(_Empty)
 
 
 def spec_of(built: Built, priority: str, settings: Settings) -> Spec:

@@ -28,7 +28,7 @@ from coterie.service.live import Live
 from coterie.service.logs import Logs
 from coterie.service.settings import Settings, Submission
 from coterie.service.standing import Standing, Standings
-from coterie.service.store import NewEvent, Query, Store, Summary
+from coterie.service.store import EVERYTHING, NewEvent, Query, Store, Summary
 from coterie.service.submitting import checked, new_workflow
 from coterie.service.troubles import Troubles
 
@@ -97,7 +97,7 @@ class Service:
         self._driver.poke()
         self._ring()
         return {
-            **views.whole(stored, self.store.placements(stored.id)),
+            **views.whole(stored, () if created else self.store.placements(stored.id)),
             "position": self._position(stored),
             "created": created,
         }
@@ -110,41 +110,22 @@ class Service:
         live = self._now()
         return plan_of(checked(submission, live.catalog, self.settings, rehearsed=rehearsed), live)
 
-    def workflows(
-        self,
-        statuses: Sequence[str] = (),
-        pools: Sequence[str] = (),
-        owners: Sequence[str] = (),
-        name_prefix: str = "",
-        labels: Mapping[str, str] | None = None,
-        submitted_after: float | None = None,
-        submitted_before: float | None = None,
-        *,
-        finished: bool | None = None,
-        after: int | None = None,
-        limit: int = 100,
-    ) -> Json:
-        """Return a page of workflows, the newest first."""
+    def workflows(self, query: Query = EVERYTHING, after: int | None = None, limit: int = 100) -> Json:
+        """Return a page of workflows, the newest first; `after` is the `next` of the page before."""
         known = [status.value for status in Status]
-        for status in statuses:
+        for status in query.statuses:
             if status not in known:
                 hint = f"{did_you_mean(status.upper(), known)} Statuses are: {', '.join(known)}.".strip()
                 raise UsageError(f'there is no status "{status[:80]}"', hint)
         if not 0 < limit <= _MOST:
             raise UsageError(f"a page has 1 to {_MOST} workflows, not {limit}", "Ask for the next page with after.")
-        query = Query(
-            tuple(statuses),
-            tuple(pools),
-            tuple(owners),
-            name_prefix,
-            labels or {},
-            submitted_after,
-            submitted_before,
-            finished,
-        )
         page = self.store.workflows(query, after, limit)
-        positions = self._positions(page.items)
-        rows = [{**views.row(item), "position": each} for item, each in zip(page.items, positions, strict=True)]
+        running = [item.id for item in page.items if item.started_at is not None and item.ended_at is None]
+        nodes = self.store.nodes(running) if running else {}
+        rows = [
+            {**views.row(item), "nodes": nodes.get(item.id, []), "position": position}
+            for item, position in zip(page.items, self._positions(page.items), strict=True)
+        ]
         return {"items": rows, "next": page.next}
 
     def workflow(self, ident: str) -> Json:

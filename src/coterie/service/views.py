@@ -76,6 +76,7 @@ def whole(stored: Workflow, placements: Iterable[Placement]) -> Json:
     ]
     return {
         **row(stored),
+        "nodes": sorted({seat.node for seat in seats.values() if seat.held}),
         "created_from": stored.digest.get("file", ""),
         "groups": groups,
         "warnings": list(stored.notices),

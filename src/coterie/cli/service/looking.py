@@ -18,7 +18,6 @@ from coterie.cli.service.ending import result_of
 from coterie.cli.service.expecting import expectations, within
 from coterie.cli.service.follow import event_line, follow
 from coterie.cli.service.labels import parse_labels
-from coterie.cli.service.places import Places
 from coterie.cli.service.refusals import why_lines
 from coterie.cli.service.times import parse_span
 from coterie.cli.service.views import audit_lines, list_lines, warnings, workflow_lines
@@ -76,7 +75,7 @@ def list_workflows(client: Client, wanted: Filter, output: Output, *, watch: boo
 
 def _lines(client: Client, rows: Sequence[Json], now: float, *, wide: bool) -> Iterable[str]:
     expected = expectations(client, rows, now) if wide else None
-    return list_lines(rows, screen(), now, places=Places(client).of(rows), expected=expected)
+    return list_lines(rows, screen(), now, expected=expected)
 
 
 def _check_pool(client: Client, name: str) -> None:

@@ -34,11 +34,10 @@ def list_lines(
     style: Style,
     now: float,
     *,
-    places: Mapping[str, str] | None = None,
     expected: Mapping[str, str] | None = None,
     marks: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """Yield a list of workflows: where those that run are, by their ids in `places`, and why others wait, in one word.
+    """Yield a list of workflows: where those that run are, and why others wait, in one word.
 
     The list is wide where it has in what time workflows are `expected` to start, by id, as far as that is known. With
     `marks`, by id, there is a column for them before all others.
@@ -66,7 +65,7 @@ def list_lines(
             start = f"<{expected[row['id']]}" if row["id"] in expected else "-"
             cells += [Ink(row["priority"]), Ink("-" if position is None else str(position)), Ink(start)]
             cells += [Ink(visible(row["owner"])), Ink(visible(labels) or "-")]
-        table.append([*cells, Ink(visible(_where_or_why(row, (places or {}).get(row["id"], ""), wide=wide)))])
+        table.append([*cells, Ink(visible(_where_or_why(row, wide=wide)))])
     shown = table if wide else fitted(table, style, _SPARE)
     if marks is not None:
         heads = [Ink(" "), *(Ink(marks.get(row["id"], " "), "yellow") for row in rows)]
@@ -85,11 +84,11 @@ def _tasks(row: Json) -> str:
     return str(total)
 
 
-def _where_or_why(row: Json, nodes: str, *, wide: bool) -> str:
+def _where_or_why(row: Json, *, wide: bool) -> str:
     waiting = row["waiting"]
     if waiting:
         return f"{waiting['reason']}: {waiting['message']}" if wide else str(waiting["reason"])
-    return str(row["message"] or nodes or ("cleaning up" if row["cleaning"] else ""))
+    return str(row["message"] or fold(row["nodes"]) or ("cleaning up" if row["cleaning"] else ""))
 
 
 def workflow_lines(

@@ -9,13 +9,12 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from coterie.cli.output import Output, safe
 from coterie.cli.screen import show
 from coterie.cli.service.client import Client
 from coterie.cli.service.expecting import expectations
-from coterie.cli.service.places import Places
 from coterie.cli.service.redraw import redrawn
 from coterie.cli.service.views import list_lines
 from coterie.errors import UsageError
@@ -23,11 +22,12 @@ from coterie.rendering.text import Style
 
 Json = dict[str, Any]
 Rows = Sequence[Json]
+T = TypeVar("T")
 
 # What happens together is read together.
 _SETTLE_S = 0.1
 # How long a row that has changed is marked.
-_MARKED_S = 15.0
+MARKED_S = 15.0
 
 
 def watch(client: Client, rows: Callable[[], Rows], output: Output) -> None:
@@ -38,19 +38,19 @@ def watch(client: Client, rows: Callable[[], Rows], output: Output) -> None:
         _table(client, rows, wide=output is Output.WIDE)
         return
     said: dict[str, str] = {}
-    for found in _readings(client, rows):
+    for found in readings(client, rows):
         show(_news(found, said, output))
 
 
-def _readings(client: Client, rows: Callable[[], Rows]) -> Iterator[Rows]:
-    """Yield the rows, and again each time that something has happened since they were read."""
+def readings(client: Client, read: Callable[[], T]) -> Iterator[T]:
+    """Yield what is read of a service, and again each time that something has happened since it was read."""
     seen = client.last_event()
-    yield rows()
+    yield read()
     for event in client.stream(seen, None):
         if event["seq"] > seen:
             time.sleep(_SETTLE_S)
             seen = client.patiently(client.last_event)
-            yield client.patiently(rows)
+            yield client.patiently(read)
 
 
 def _news(rows: Rows, said: dict[str, str], output: Output) -> Iterator[str]:
@@ -80,22 +80,20 @@ def _line(row: Json, output: Output) -> str:
 def _table(client: Client, rows: Callable[[], Rows], *, wide: bool) -> None:
     latest: Rows | None = None
     expected: dict[str, str] | None = None
-    places, nodes = Places(client), dict[str, str]()
     changed: dict[str, tuple[str, float]] = {}
 
     def lines(style: Style, _: int) -> Iterator[str]:
         if latest is not None:
             now = time.monotonic()
-            marks = {ident: mark for ident, (mark, at) in changed.items() if now - at < _MARKED_S}
-            yield from list_lines(latest, style, time.time(), places=nodes, expected=expected, marks=marks)
+            marks = {ident: mark for ident, (mark, at) in changed.items() if now - at < MARKED_S}
+            yield from list_lines(latest, style, time.time(), expected=expected, marks=marks)
 
     with redrawn(lines) as draw:
-        for found in _readings(client, rows):
+        for found in readings(client, rows):
             if latest is not None:
                 changed = {**changed, **_marked(latest, found)}
             if wide:
                 expected = client.patiently(lambda found=found: expectations(client, found, time.time()))  # type: ignore[misc]
-            nodes = dict(client.patiently(lambda found=found: places.of(found)))  # type: ignore[misc]
             latest = found
             draw()
 

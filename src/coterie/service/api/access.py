@@ -7,7 +7,8 @@ import binascii
 from collections.abc import Mapping
 from typing import Annotated, Any, cast
 
-from fastapi import Depends, Query, Request
+import msgspec
+from fastapi import Depends, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
@@ -17,6 +18,7 @@ from coterie.errors import UsageError
 from coterie.service.api.following import Followers
 from coterie.service.api.models.base import Short
 from coterie.service.api.models.requests import Priority, Submit
+from coterie.service.api.sharing import Shared
 from coterie.service.security import Caller, caller_of
 from coterie.service.service import Service
 from coterie.service.settings import Submission
@@ -27,7 +29,8 @@ YAML = ("application/yaml", "application/x-yaml", "text/yaml")
 _ANY: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 
 
-def service_of(request: Request) -> Service:
+# What needs no waiting is async, which saves a thread: there are several of these in every request.
+async def service_of(request: Request) -> Service:
     """Return the service behind the application."""
     # Dependencies run once the route is known, which is what metrics count by.
     request.state.route = getattr(request.scope.get("route"), "path", "none")
@@ -37,7 +40,7 @@ def service_of(request: Request) -> Service:
 Behind = Annotated[Service, Depends(service_of)]
 
 
-def followers_of(request: Request) -> Followers:
+async def followers_of(request: Request) -> Followers:
     """Return those who wait for news."""
     return cast("Followers", request.app.state.followers)
 
@@ -45,13 +48,20 @@ def followers_of(request: Request) -> Followers:
 Following = Annotated[Followers, Depends(followers_of)]
 
 
-def who(request: Request, service: Behind) -> Caller:
+async def shared_of(request: Request) -> Shared:
+    """Return where work is done once for all who ask for it."""
+    return cast("Shared", request.app.state.shared)
+
+
+Together = Annotated[Shared, Depends(shared_of)]
+
+
+async def who(request: Request, service: Behind, shared: Together) -> Caller:
     """Return who asks, or raise `Unauthorized`."""
-    caller = caller_of(
-        service.store,
-        request.headers.get("authorization"),
-        open_to_all=bool(request.app.state.open_to_all),
-        now=service.settings.now(),
+    header, open_to_all = request.headers.get("authorization"), bool(request.app.state.open_to_all)
+    caller = await shared.of(
+        ("who", header),
+        lambda: caller_of(service.store, header, open_to_all=open_to_all, now=service.settings.now()),
     )
     request.state.caller = caller.name
     return caller
@@ -115,6 +125,11 @@ def document_of(request: Request, body: Raw) -> bytes | dict[str, Any]:
 
 
 Document = Annotated[bytes | dict[str, Any], Depends(document_of)]
+
+
+def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return JSON as it is. Routes name the model of their answers for the schema, and tests hold them to it."""
+    return Response(msgspec.json.encode(value), status, headers, media_type=JSON)
 
 
 def content_type(request: Request) -> str:

@@ -17,6 +17,7 @@ from coterie.service.api.guard import Guard
 from coterie.service.api.metering import Meter, Metrics
 from coterie.service.api.models.base import Error
 from coterie.service.api.queries import known_query
+from coterie.service.api.sharing import Shared
 from coterie.service.service import Service
 
 MOST_BYTES = 10 << 20
@@ -77,6 +78,7 @@ def create_app(
     app.state.open_to_all = open_to_all
     app.state.followers = followers
     app.state.metrics = metrics
+    app.state.shared = Shared()
     errors.install(app)
     for part in (workflows, logs, events, pools, state):
         app.include_router(part.router, dependencies=[Depends(known_query)])

@@ -21,6 +21,7 @@ from coterie.service.api.times import seconds
 from coterie.service.security import Role
 from coterie.service.service import Service
 from coterie.service.settings import Submission
+from coterie.service.store import Query as Filter
 
 Json = dict[str, Any]
 
@@ -93,21 +94,20 @@ def workflows(
     order: Literal["ASC", "DESC"] = "ASC",
 ) -> Json:
     """List workflows; the newest are taken, and shown in the order asked for."""
+    wanted = Filter(
+        statuses=tuple(statuses or ()),
+        owners=tuple(users or ()),
+        pools=tuple(pools or ()),
+        name_prefix=name,
+        labels=pairs(label or ()),
+        submitted_after=seconds(submitted_after),
+        submitted_before=seconds(submitted_before),
+    )
     rows: list[Json] = []
     after: int | None = None
     more = True
     while more and len(rows) < offset + limit:
-        page = service.workflows(
-            statuses=tuple(statuses or ()),
-            owners=tuple(users or ()),
-            pools=tuple(pools or ()),
-            name_prefix=name,
-            labels=pairs(label or ()),
-            submitted_after=seconds(submitted_after),
-            submitted_before=seconds(submitted_before),
-            after=after,
-            limit=min(1000, offset + limit - len(rows)),
-        )
+        page = service.workflows(wanted, after, min(1000, offset + limit - len(rows)))
         rows += page["items"]
         after = page["next"]
         more = after is not None

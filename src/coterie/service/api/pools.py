@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
-from coterie.service.api.access import Behind, Document, Sent, Who, bodies, submission
+from coterie.service.api.access import Behind, Document, Sent, Who, answer, bodies, submission
 from coterie.service.api.models import plans
 from coterie.service.api.models import pools as models
 from coterie.service.api.models.base import Short
 from coterie.service.api.workflows import SUBMIT
 from coterie.service.security import Role
 
-Json = dict[str, Any]
-
 router = APIRouter(prefix="/api/v1", tags=["pools"])
 
 
 @router.get("/pools", response_model=models.Pools)
-def pools(service: Behind, _caller: Who) -> Json:
+def pools(service: Behind, _caller: Who) -> Response:
     """List all pools."""
-    return {"items": service.pools()}
+    return answer({"items": service.pools()})
 
 
 @router.get("/pools/{pool}", response_model=models.Pool)
-def pool(pool: str, service: Behind, _caller: Who) -> Json:
+def pool(pool: str, service: Behind, _caller: Who) -> Response:
     """Show a pool: its levels and labels, and how many GPUs it uses."""
-    return service.pool(pool)
+    return answer(service.pool(pool))
 
 
 @router.put("/pools/{pool}", response_model=models.Applied, openapi_extra=bodies({"type": "object"}))
@@ -41,13 +39,13 @@ def apply_pool(
     version: Annotated[
         int | None, Query(ge=0, lt=2**31, description="The version that is to be replaced; 0 for a new pool.")
     ] = None,
-) -> Json:
+) -> Response:
     """Create or change a pool: the body is what stands below its name in a configuration.
 
     The answer says which workflows are affected by a level that is lost.
     """
     caller.need(Role.ADMIN)
-    return service.apply_pool(pool, document, file=file, dry_run=dry_run, version=version)
+    return answer(service.apply_pool(pool, document, file=file, dry_run=dry_run, version=version))
 
 
 @router.delete("/pools/{pool}", status_code=204)
@@ -58,24 +56,24 @@ def delete_pool(pool: str, service: Behind, caller: Who) -> None:
 
 
 @router.get("/pools/{pool}/map", response_model=models.Map)
-def pool_map(pool: str, service: Behind, _caller: Who) -> Json:
+def pool_map(pool: str, service: Behind, _caller: Who) -> Response:
     """Return the nodes of a pool by domain, with who is where."""
-    return service.map(pool)
+    return answer(service.map(pool))
 
 
 @router.get("/topologies", response_model=models.Topologies)
-def topologies(service: Behind, _caller: Who) -> Json:
+def topologies(service: Behind, _caller: Who) -> Response:
     """List the levels of every pool."""
-    return {"items": service.topologies()}
+    return answer({"items": service.topologies()})
 
 
 @router.get("/topologies/{pool}", response_model=models.Topology)
-def topology(pool: str, service: Behind, _caller: Who) -> Json:
+def topology(pool: str, service: Behind, _caller: Who) -> Response:
     """Show the levels of a pool with their domains and counts."""
-    return service.topology(pool)
+    return answer(service.topology(pool))
 
 
 @router.post("/plan", response_model=plans.Plan, openapi_extra=SUBMIT)
-def plan(body: Sent, service: Behind, caller: Who) -> Json:
+def plan(body: Sent, service: Behind, caller: Who) -> Response:
     """Say where a workflow would run now, or why not; changes nothing."""
-    return service.plan(submission(body, caller, None))
+    return answer(service.plan(submission(body, caller, None)))

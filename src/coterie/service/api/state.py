@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from coterie.service.api.access import Behind, Who
+from coterie.service.api.access import Behind, Who, answer
 from coterie.service.api.metering import Metrics
 from coterie.service.api.models import state as models
 
@@ -20,15 +20,15 @@ probes = APIRouter(tags=["state"])
 
 
 @router.get("/whoami", response_model=models.Identity)
-def whoami(caller: Who) -> Json:
+def whoami(caller: Who) -> Response:
     """Say who asks, and in which role."""
-    return {"name": caller.name, "role": caller.role}
+    return answer({"name": caller.name, "role": caller.role})
 
 
 @router.get("/health", response_model=models.Health)
-def health(service: Behind, _caller: Who) -> Json:
+def health(service: Behind, _caller: Who) -> Response:
     """Say how the service is, and what keeps it from its work."""
-    return service.health()
+    return answer(service.health())
 
 
 @probes.get("/metrics", response_class=PlainTextResponse)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Response
-from fastapi.responses import JSONResponse
+import msgspec
+from fastapi import APIRouter, Header, Query, Request, Response
 
 from coterie.errors import UsageError
-from coterie.service.api.access import Behind, Sent, Who, bodies, pairs, submission
+from coterie.service.api.access import JSON, Behind, Sent, Together, Who, answer, bodies, pairs, submission
 from coterie.service.api.models import plans, requests
 from coterie.service.api.models import workflows as models
 from coterie.service.api.models.base import Short
 from coterie.service.api.times import seconds
 from coterie.service.security import Role
-
-Json = dict[str, Any]
+from coterie.service.store import Query as Filter
 
 router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"])
 
@@ -36,13 +35,12 @@ def submit(
     body: Sent,
     service: Behind,
     caller: Who,
-    response: Response,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
     dry_run: Annotated[bool, Query(description="Answer with the plan (200), and change nothing.")] = False,  # noqa: FBT002 - a parameter of the query
     plan: Annotated[
         str | None, Query(pattern="^[0-9a-f]{8}$", description="The id of a plan; 409 if it would be another one now.")
     ] = None,
-) -> Any:  # noqa: ANN401 - a workflow, or a plan
+) -> Response:
     """Submit a workflow.
 
     The same Idempotency-Key with the same content gives the same workflow again (200), with other content 409.
@@ -51,18 +49,17 @@ def submit(
     if dry_run:
         if plan is not None:
             raise UsageError("a dry run is held to no plan", "Leave out plan, and compare the id of the answer.")
-        return JSONResponse(service.plan(wanted, rehearsed=True))
+        return answer(service.plan(wanted, rehearsed=True))
     caller.need(Role.USER)
     view = service.submit(wanted, plan)
-    if not view["created"]:
-        response.status_code = 200
-    response.headers["Location"] = f"/api/v1/workflows/{view['id']}"
-    return view
+    return answer(view, 201 if view["created"] else 200, {"Location": f"/api/v1/workflows/{view['id']}"})
 
 
 @router.get("", response_model=models.Rows)
-def workflows(
+async def workflows(
+    request: Request,
     service: Behind,
+    shared: Together,
     _caller: Who,
     status: Annotated[list[str] | None, Query(description="Any of these.")] = None,
     pool: Annotated[list[Short] | None, Query(description="Any of these.")] = None,
@@ -74,9 +71,9 @@ def workflows(
     finished: bool | None = None,  # noqa: FBT001 - a parameter of the query
     after: Annotated[int | None, Query(ge=0, lt=2**62, description="The `next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-) -> Json:
+) -> Response:
     """List workflows, the newest first."""
-    return service.workflows(
+    wanted = Filter(
         statuses=tuple(status or ()),
         pools=tuple(pool or ()),
         owners=tuple(owner or ()),
@@ -85,51 +82,53 @@ def workflows(
         submitted_after=seconds(submitted_after),
         submitted_before=seconds(submitted_before),
         finished=finished,
-        after=after,
-        limit=limit,
     )
+    found = await shared.of(
+        ("workflows", request.url.query), lambda: msgspec.json.encode(service.workflows(wanted, after, limit))
+    )
+    return Response(found, media_type=JSON)
 
 
 @router.get("/{workflow}", response_model=models.Workflow)
-def workflow(workflow: str, service: Behind, _caller: Who) -> Json:
+def workflow(workflow: str, service: Behind, _caller: Who) -> Response:
     """Show a workflow with its groups and tasks."""
-    return service.workflow(workflow)
+    return answer(service.workflow(workflow))
 
 
 @router.get("/{workflow}/why", response_model=models.Why)
-def why(workflow: str, service: Behind, _caller: Who, group: Short | None = None) -> Json:
+def why(workflow: str, service: Behind, _caller: Who, group: Short | None = None) -> Response:
     """Say why groups wait: the reason, the best domains, who is in the way, and checked ways out."""
-    return service.why(workflow, group)
+    return answer(service.why(workflow, group))
 
 
 @router.get("/{workflow}/placement", response_model=models.Placement)
-def placement(workflow: str, service: Behind, _caller: Who) -> Json:
+def placement(workflow: str, service: Behind, _caller: Who) -> Response:
     """Hold where tasks run against what was asked: held, missed, violated."""
-    return service.placement(workflow)
+    return answer(service.placement(workflow))
 
 
 @router.get("/{workflow}/spec", response_model=models.Source)
-def spec(workflow: str, service: Behind, _caller: Who) -> Json:
+def spec(workflow: str, service: Behind, _caller: Who) -> Response:
     """Return the workflow as it was submitted."""
-    return service.spec(workflow)
+    return answer(service.spec(workflow))
 
 
 @router.post("/{workflow}/cancel", status_code=202, response_model=models.Workflow)
-def cancel(workflow: str, service: Behind, caller: Who, body: requests.Cancel | None = None) -> Json:
+def cancel(workflow: str, service: Behind, caller: Who, body: requests.Cancel | None = None) -> Response:
     """Ask a workflow to stop, any number of times; it ends as FAILED_CANCELED. The answer may not show it yet.
 
     One that has ended in another way is left as it is (409).
     """
     caller.need_own(service.owner_of(workflow))
     wish = body or requests.Cancel()
-    return service.cancel(workflow, wish.message, force=wish.force)
+    return answer(service.cancel(workflow, wish.message, force=wish.force), 202)
 
 
 @router.post("/{workflow}/retry", status_code=202, response_model=models.Workflow)
-def retry(workflow: str, service: Behind, caller: Who, body: requests.Retry | None = None) -> Json:
+def retry(workflow: str, service: Behind, caller: Who, body: requests.Retry | None = None) -> Response:
     """Run what failed again: one task, or all. The answer may not show it yet."""
     caller.need_own(service.owner_of(workflow))
-    return service.retry(workflow, body.task if body else None)
+    return answer(service.retry(workflow, body.task if body else None), 202)
 
 
 @router.delete("/{workflow}", status_code=204)

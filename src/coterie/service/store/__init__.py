@@ -1,6 +1,7 @@
 """What the service remembers: workflows, events, pools, tokens and who leads, in SQLite or Postgres."""
 
 from coterie.service.store.records import (
+    EVERYTHING,
     LEADER,
     Change,
     Event,
@@ -20,6 +21,7 @@ from coterie.service.store.records import (
 from coterie.service.store.store import Store
 
 __all__ = [
+    "EVERYTHING",
     "LEADER",
     "Change",
     "Event",

@@ -130,6 +130,9 @@ class Query:
     finished: bool | None = None
 
 
+EVERYTHING = Query()
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """A part of a list, the newest first; `next` asks for the part after it, None at the end."""

@@ -81,6 +81,15 @@ def held(tx: Connection) -> Mapping[str, tuple[Placement, ...]]:
     return {workflow: tuple(mine) for workflow, mine in found.items()}
 
 
+def nodes(tx: Connection, idents: Sequence[str]) -> Mapping[str, list[str]]:
+    """Return the nodes that workflows hold something on now, sorted; those that hold nothing are left out."""
+    held_by = (placements.c.held == true()) & placements.c.workflow.in_(idents)
+    found: dict[str, list[str]] = {}
+    for workflow, node in tx.execute(select(placements.c.workflow, placements.c.node).where(held_by).distinct()):
+        found.setdefault(workflow, []).append(node)
+    return {workflow: sorted(mine) for workflow, mine in found.items()}
+
+
 def stale(tx: Connection, changes: Sequence[Change]) -> Conflict:
     """Return which changes stood in the way of a save; to be asked after it was taken back."""
     times = Counter(one.id for one in changes)

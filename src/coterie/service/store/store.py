@@ -13,6 +13,7 @@ from coterie.service.store import events, leases, pools, saving, tokens, wishes,
 from coterie.service.store.database import Database, database
 from coterie.service.store.migrating import migrate
 from coterie.service.store.records import (
+    EVERYTHING,
     LEADER,
     Change,
     Event,
@@ -32,7 +33,6 @@ from coterie.service.store.records import (
 )
 
 PATIENCE_S = 5.0
-_EVERYTHING = Query()
 
 
 class Store:
@@ -105,7 +105,7 @@ class Store:
         with self._database.reading() as tx:
             return workflows.upload(tx, ident)
 
-    def workflows(self, query: Query = _EVERYTHING, after: int | None = None, limit: int = 100) -> Page:
+    def workflows(self, query: Query = EVERYTHING, after: int | None = None, limit: int = 100) -> Page:
         """Return a page of workflows, the newest first; `after` is the `next` of the page before."""
         with self._database.reading() as tx:
             return workflows.page(tx, query, after, limit)
@@ -148,6 +148,11 @@ class Store:
         """Return all capacity that is held, by workflow."""
         with self._database.reading() as tx:
             return saving.held(tx)
+
+    def nodes(self, idents: Sequence[str]) -> Mapping[str, list[str]]:
+        """Return the nodes that some workflows hold capacity on, sorted, by workflow."""
+        with self._database.reading() as tx:
+            return saving.nodes(tx, idents)
 
     def events(self, after: int = 0, workflow: str | None = None, limit: int = 1000) -> tuple[Event, ...]:
         """Return events after a number, in order; whoever goes on from the last one misses none."""
