@@ -147,10 +147,14 @@ def observation_of(line: str) -> Observation:
             return Scheduled(task, int(attempt), node)
         case ["up", task, attempt, *node]:
             return Up(task, int(attempt), *node)
+        case ["running", task, attempt, "since", at]:
+            return Running(task, int(attempt), at=float(at))
         case ["running", task, attempt, *node]:
-            return Running(task, int(attempt), *node)
+            return Running(task, int(attempt), "".join(node))
         case ["ended", task, attempt, code]:
             return Ended(task, int(attempt), int(code))
+        case ["ended", task, attempt, code, "from", started, "to", at]:
+            return Ended(task, int(attempt), int(code), started=float(started), at=float(at))
         case ["lost", task, attempt, cause, *words]:
             return Lost(task, int(attempt), Cause(cause), " ".join(words))
         case ["stopped", task, attempt]:

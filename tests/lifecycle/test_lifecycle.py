@@ -61,6 +61,53 @@ def test_every_stage_has_its_time() -> None:
     assert (task.queued, task.placed, task.started, task.ended) == (1, 2, 3, 5)
 
 
+def test_a_task_has_its_own_times_however_late_they_are_heard_of() -> None:
+    told = ["1 submit", "2 placed train 1 t=n1", "50 ended t 1 0 from 3 to 15"]
+    state, actions = after(ONE, told)
+
+    [group] = state.groups
+    [task] = group.tasks
+    assert (state.status, task.exit_code) == (Status.COMPLETED, 0)
+    assert [(each.started, each.ended) for each in (state, group, task)] == [(3, 15)] * 3
+    assert {one.at for one in actions if isinstance(one, Record) and one.kind == "TaskCompleted"} == {50}
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "ran"),
+    [
+        ("ended t 1 0 from 10 to 99", "COMPLETED", (10, 99)),
+        ("ended t 1 7 from 10 to 99", "FAILED", (10, 99)),
+        ("ended t 1 0 from 10 to 100", "FAILED_EXEC_TIMEOUT", (10, 100)),
+        ("ended t 1 143 from 10 to 165", "FAILED_EXEC_TIMEOUT", (10, 165)),
+        ("ended t 1 0", "FAILED_EXEC_TIMEOUT", (10, 500)),
+    ],
+)
+def test_a_time_limit_is_judged_by_when_a_task_ran_and_not_by_when_that_was_heard(
+    end: str, status: str, ran: tuple[float, float]
+) -> None:
+    state, _ = after(ONE, ["1 submit", "2 placed train 1 t=n1", "11 running t 1 since 10"])
+    state, _ = advance(ONE, state, [observation_of("tick"), observation_of(end)], 500)
+
+    assert (state.status, (state.groups[0].tasks[0].started, state.groups[0].tasks[0].ended)) == (status, ran)
+
+
+def test_a_group_ends_with_the_last_of_its_tasks_in_whatever_order_that_is_heard() -> None:
+    spec = spec_of(["group train: a b; all"])
+    told = ["1 submit", "2 placed train 1 a=n1 b=n2", "50 ended a 1 0 from 4 to 30", "51 ended b 1 0 from 3 to 20"]
+    state, _ = after(spec, told)
+
+    assert [task.ended for task in state.groups[0].tasks] == [30, 20]
+    assert (state.started, state.ended) == (3, 30)
+
+
+@pytest.mark.parametrize("told", ["ended t 1 0 from 1 to 2", "ended t 1 0 from 90 to 80", "ended t 1 0 from 99 to 99"])
+def test_times_that_cannot_be_are_brought_within_what_is_known(told: str) -> None:
+    state, _ = after(ONE, ["1 submit", "5 placed train 1 t=n1", f"50 {told}"])
+
+    [task] = state.groups[0].tasks
+    assert 5 <= (task.started or 0) <= (task.ended or 0) <= 50
+
+
 def test_earlier_attempts_are_kept() -> None:
     told = ["1 submit", "2 placed train 1 t=n1", "3 running t 1", "5 ended t 1 10", "6 gone train 1"]
     state, _ = after(ONE, [*told, "7 released train 1 t", "8 placed train 2 t=n2", "9 ended t 2 0"])

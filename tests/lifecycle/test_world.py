@@ -72,7 +72,13 @@ def assert_all_well(world: World) -> None:
             assert all(need is Status.COMPLETED for need in needs)
             deciding = [group.tasks[rules.lead]] if rules.ignore_nonlead_status else group.tasks
             assert all(task.status is Status.COMPLETED and task.exit_code in (0, 16) for task in deciding)
+            if world.dated and rules.exec_timeout_s is not None:
+                assert (group.ended or 0.0) - (group.started or 0.0) < rules.exec_timeout_s, "in time by its own clock"
+        if group.started is not None and group.ended is not None:
+            assert group.started <= group.ended <= state.ended
         for task in group.tasks:
+            times = [at for at in (task.queued, task.placed, task.started, task.ended) if at is not None]
+            assert times == sorted(times)
             assert task.reschedules <= world.spec.max_reschedules
             assert task.losses <= world.spec.max_infrastructure_retries
             if task.exit_code is not None:
@@ -96,11 +102,11 @@ _OTHERS = int(os.environ.get("COTERIE_LIVES", "0"))
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-@given(spec=specs(), volatile_queue=st.booleans(), late_nodes=st.booleans(), made=choices)
+@given(spec=specs(), volatile_queue=st.booleans(), late_nodes=st.booleans(), dated=st.booleans(), made=choices)
 def test_a_workflow_ends_and_leaves_nothing_behind(
-    *, spec: Spec, volatile_queue: bool, late_nodes: bool, made: list[tuple[int, int]]
+    *, spec: Spec, volatile_queue: bool, late_nodes: bool, dated: bool, made: list[tuple[int, int]]
 ) -> None:
-    world = World(spec, volatile_queue=volatile_queue, late_nodes=late_nodes)
+    world = World(spec, volatile_queue=volatile_queue, late_nodes=late_nodes, dated=dated)
 
     live(world, made)
     world.drain()
@@ -127,7 +133,12 @@ def wander(count: int, seed: int) -> tuple[set[tuple[str, ...]], set[tuple[str, 
     changes: set[tuple[str, str]] = set()
     results: set[Status] = set()
     for _ in range(count):
-        world = World(_random_spec(chance), volatile_queue=chance.random() < 0.5, late_nodes=chance.random() < 0.3)
+        world = World(
+            _random_spec(chance),
+            volatile_queue=chance.random() < 0.5,
+            late_nodes=chance.random() < 0.3,
+            dated=chance.random() < 0.5,
+        )
         live(world, [(chance.randrange(1000), chance.randrange(1000)) for _ in range(chance.randrange(200))])
         world.drain()
         assert_all_well(world)

@@ -67,6 +67,7 @@ class Pod:
     node: str
     held: bool
     phase: str = "created"
+    since: float | None = None
     told: Observation | None = None
 
 
@@ -75,6 +76,7 @@ class World:
     spec: Spec
     volatile_queue: bool = False
     late_nodes: bool = False
+    dated: bool = False
     state: State = field(init=False)
     now: float = 0.0
     todo: list[Action] = field(default_factory=list)
@@ -242,7 +244,8 @@ class World:
         else:
             code = CODES[outcome % len(CODES)]
             self.exits[pod.task, pod.attempt] = code
-            pod.phase, pod.told = "ended", Ended(pod.task, pod.attempt, code)
+            at = self.now if self.dated else None
+            pod.phase, pod.told = "ended", Ended(pod.task, pod.attempt, code, started=pod.since, at=at)
         if pod.told is not None:
             self.air.append(pod.told)
 
@@ -263,9 +266,9 @@ class World:
         alive = [pod for pod in self.pods.values() if pod.phase not in ("ended", "lost")]
         return [pod for pod in alive if not (pod.phase == "up" and pod.held)]
 
-    @staticmethod
-    def _run(pod: Pod) -> tuple[str, Observation]:
-        return "running", Running(pod.task, pod.attempt, pod.node)
+    def _run(self, pod: Pod) -> tuple[str, Observation]:
+        pod.since = self.now if self.dated else None
+        return "running", Running(pod.task, pod.attempt, pod.node, pod.since)
 
     def vanish(self, choice: int) -> None:
         """Finish one removal that was asked for some time ago."""

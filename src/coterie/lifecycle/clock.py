@@ -30,6 +30,25 @@ def tick(turn: Turn) -> None:
             finish(turn, index, status, message)
 
 
+def overdue(turn: Turn, index: int) -> bool:
+    """End a group whose execution limit had passed when that happened which is told; tell whether it had."""
+    group, at = turn.groups[index], _execution_limit(turn.rules(index), turn.groups[index])
+    if group.status.final or at is None or turn.at < at:
+        return False
+    finish(turn, index, Status.FAILED_EXEC_TIMEOUT, _not_done(turn.rules(index)))
+    return True
+
+
+def _execution_limit(rules: GroupRules, group: GroupState) -> float | None:
+    if rules.exec_timeout_s is None or group.started is None:
+        return None
+    return group.started + rules.exec_timeout_s
+
+
+def _not_done(rules: GroupRules) -> str:
+    return f"not done within {rules.exec_timeout_s:g} s"
+
+
 def _limits(rules: GroupRules, group: GroupState) -> Iterator[tuple[float, Status, str]]:
     """Yield when each limit passes, how the group then ends, and why."""
     if group.status.final:
@@ -45,6 +64,5 @@ def _limits(rules: GroupRules, group: GroupState) -> Iterator[tuple[float, Statu
         if since:
             message = f"not started within {rules.start_timeout_s:g} s"
             yield min(since) + rules.start_timeout_s, Status.FAILED_START_TIMEOUT, message
-    if rules.exec_timeout_s is not None and group.started is not None:
-        message = f"not done within {rules.exec_timeout_s:g} s"
-        yield group.started + rules.exec_timeout_s, Status.FAILED_EXEC_TIMEOUT, message
+    if (at := _execution_limit(rules, group)) is not None:
+        yield at, Status.FAILED_EXEC_TIMEOUT, _not_done(rules)

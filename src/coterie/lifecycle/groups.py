@@ -20,10 +20,13 @@ _PENDING = (Status.PROCESSING, Status.RESCHEDULED)
 
 
 def finish(turn: Turn, index: int, status: Status, message: str) -> None:
-    """End a group: its result is known now, tasks that have none take it over, and everything is removed."""
+    """End a group: its result is known now, tasks that have none take it over, and everything is removed.
+
+    It ended when what decides it happened. Tasks that are stopped for it run until now.
+    """
     group = turn.groups[index]
     tasks = tuple(_ended_with(task, status, message, turn.now) for task in group.tasks)
-    group = turn.group(index, status=status, message=message, tasks=tasks, waiting=None, ended=turn.now)
+    group = turn.group(index, status=status, message=message, tasks=tasks, waiting=None, ended=turn.at)
     if status is Status.COMPLETED:
         turn.record("GroupCompleted", f'group "{group.name}" completed', group)
     else:
@@ -35,7 +38,7 @@ def _ended_with(task: TaskState, status: Status, message: str, now: float) -> Ta
     if task.status.final:
         return replace(task, presence=presence)
     message = message or "stopped when its group completed"
-    return replace(task, status=status, message=message, presence=presence, up=False, ended=now)
+    return replace(task, status=status, message=message, presence=presence, up=False, ended=task.ended or now)
 
 
 def decide(turn: Turn, index: int, place: int) -> None:
@@ -46,7 +49,11 @@ def decide(turn: Turn, index: int, place: int) -> None:
         return
     if task.status.failed:
         finish(turn, index, task.status, f'task "{task.name}": {task.message}')
-    elif rules.ignore_nonlead_status or all(each.status is Status.COMPLETED for each in group.tasks):
+    elif rules.ignore_nonlead_status:
+        finish(turn, index, Status.COMPLETED, "")
+    elif all(each.status is Status.COMPLETED for each in group.tasks):
+        # The last one to be heard of need not be the last one that ended.
+        turn.at = max(turn.at, *(each.ended or turn.at for each in group.tasks))
         finish(turn, index, Status.COMPLETED, "")
 
 

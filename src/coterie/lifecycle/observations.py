@@ -1,6 +1,7 @@
 """What a workflow can be told, by the queue, a back end, a user or the clock.
 
-Every observation may come twice, late, or in any order: what is old or known already changes nothing.
+Every observation may come twice, late, or in any order: what is old or known already changes nothing. Where the one who
+tells knows when something happened, that counts, however late it is heard: nobody may have been there to listen.
 """
 
 from __future__ import annotations
@@ -74,21 +75,27 @@ class Up:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A task's command runs."""
+    """A task's command runs, since the time `at` where that is known."""
 
     task: str
     attempt: int
     node: str = ""
+    at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A task's command ended by itself, with an exit code (128 + n for signal n)."""
+    """A task's command ended by itself, with an exit code (128 + n for signal n).
+
+    It ran from `started` to `at`, as far as that is known.
+    """
 
     task: str
     attempt: int
     exit_code: int
     message: str = ""
+    started: float | None = None
+    at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +148,10 @@ class RetryAsked:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time passed. Only this makes time limits count, so it must come when `deadline` says so."""
+    """Time passed. This makes time limits count, so it must come when `deadline` says so.
+
+    It does not undo what ended in time and is told together with it.
+    """
 
 
 Observation = (

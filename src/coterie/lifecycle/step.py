@@ -49,16 +49,29 @@ def advance(
 ) -> tuple[State, tuple[Action, ...]]:
     """Return the same for several observations made at one time, in their order.
 
-    The outcome is that of the steps one after the other, but for what would have been asked and taken back between.
+    The outcome is that of the steps one after the other, but for what would have been asked and taken back between, and
+    but for the clock: whatever is known to have happened at a time of its own is heard before a tick.
     """
     current, records = state, list[Action]()
-    for observation in observations:
-        turn = Turn(spec, current, now)
+    for observation in _in_time(observations):
+        turn = Turn(spec, current, now, _at(observation))
         _observe(turn, observation)
         settle(turn)
         current = _state_after(turn)
         records.extend(turn.records)
     return current, (*records, *_new_actions(spec, state, current))
+
+
+def _in_time(observations: Sequence[Observation]) -> Sequence[Observation]:
+    first = next((index for index, each in enumerate(observations) if isinstance(each, Tick)), len(observations))
+    before, after = observations[:first], observations[first:]
+    dated = [each for each in after if _at(each) is not None]
+    return (*before, *dated, *(each for each in after if _at(each) is None)) if dated else observations
+
+
+def _at(told: Observation) -> float | None:
+    """Return when something happened, if whoever tells of it knows."""
+    return told.at if isinstance(told, Running | Ended) else None
 
 
 def _observe(turn: Turn, told: Observation) -> None:
@@ -111,7 +124,7 @@ def _observe_task(turn: Turn, index: int, place: int, told: Scheduled | Up | Run
 def _state_after(turn: Turn) -> State:
     before, groups = turn.before, tuple(turn.groups)
     status, message = _status(groups, begun=turn.started is not None, cancelled=turn.cancel is not None)
-    ended = (before.ended if before.status.final else turn.now) if status.final else None
+    ended = (before.ended if before.status.final else _last_end(groups)) if status.final else None
     after = State(
         groups=groups,
         status=status,
@@ -123,6 +136,10 @@ def _state_after(turn: Turn) -> State:
         events=before.events + len(turn.records),
     )
     return before if after == before else after
+
+
+def _last_end(groups: Sequence[GroupState]) -> float | None:
+    return max((group.ended for group in groups if group.ended is not None), default=None)
 
 
 def _status(groups: Sequence[GroupState], *, begun: bool, cancelled: bool) -> tuple[Status, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coterie.errors import Reason
+from coterie.lifecycle.clock import overdue
 from coterie.lifecycle.groups import again, decide, restart
 from coterie.lifecycle.observations import Ended, Lost, Placed, Refused, Running, Scheduled, Up
 from coterie.lifecycle.spec import ExitAction
@@ -102,22 +103,25 @@ def seen(turn: Turn, index: int, place: int, told: Scheduled | Up | Running) -> 
         if not task.up:
             turn.task(index, place, up=True, status=Status.INITIALIZING, placed=_first(task.placed, turn.now))
     else:
-        _started(turn, index, place)
+        _started(turn, index, place, turn.at)
 
 
 def ended(turn: Turn, index: int, place: int, told: Ended) -> None:
-    """Do what a task's exit code means."""
+    """Do what a task's exit code means, unless it ended after the time of its group was over."""
     task = turn.groups[index].tasks[place]
     if not (task.present and _going(task)):
         return
     _heard(turn, index, place)
-    _started(turn, index, place)
-    task = turn.task(index, place, exit_code=told.exit_code)
+    _started(turn, index, place, turn.now if told.started is None else min(told.started, turn.at))
+    turn.at = max(turn.at, turn.groups[index].tasks[place].started or turn.at)
+    task = turn.task(index, place, exit_code=told.exit_code, ended=turn.at)
+    if told.at is not None and overdue(turn, index):
+        return
     meaning = turn.rules(index).tasks[place].meaning(told.exit_code)
     said = f"exit code {told.exit_code}" + (f" ({told.message})" if told.message else "")
     most = turn.spec.max_reschedules
     if meaning is ExitAction.COMPLETE:
-        task = turn.task(index, place, status=Status.COMPLETED, message="", ended=turn.now)
+        task = turn.task(index, place, status=Status.COMPLETED, message="")
         turn.record("TaskCompleted", f'task "{task.name}" completed with {said}', turn.groups[index], task)
         decide(turn, index, place)
     elif meaning is ExitAction.FAIL:
@@ -186,27 +190,22 @@ def _on_node(turn: Turn, index: int, place: int, node: str) -> TaskState:
     return turn.task(index, place, node=node)
 
 
-def _started(turn: Turn, index: int, place: int) -> None:
+def _started(turn: Turn, index: int, place: int, at: float) -> None:
+    """Note that a task runs since then, though never from before it had its place."""
     group = turn.groups[index]
     task = group.tasks[place]
     if task.status is Status.RUNNING:
         return
-    task = turn.task(
-        index,
-        place,
-        status=Status.RUNNING,
-        up=False,
-        placed=_first(task.placed, turn.now),
-        started=turn.now,
-    )
+    at = max(at, _first(task.placed, at))
+    task = turn.task(index, place, status=Status.RUNNING, up=False, placed=_first(task.placed, at), started=at)
     where = f" on node {task.node}" if task.node else ""
     turn.record("TaskRunning", f'task "{task.name}" runs{where}', group, task)
-    turn.started = _first(turn.started, turn.now)
-    if group.started is None:
-        turn.group(index, started=turn.now, waiting=None)
+    turn.started = min(at, _first(turn.started, at))
+    if group.started is None or at < group.started:
+        turn.group(index, started=min(at, _first(group.started, at)), waiting=None)
 
 
 def _fail(turn: Turn, index: int, place: int, status: Status, message: str) -> None:
-    task = turn.task(index, place, status=status, message=message, ended=turn.now)
+    task = turn.task(index, place, status=status, message=message, ended=turn.at)
     turn.record("TaskFailed", f'task "{task.name}" ended as {status}: {message}', turn.groups[index], task)
     decide(turn, index, place)

@@ -19,11 +19,15 @@ _LEAVING = {
 
 
 class Turn:
-    """A state that is being changed, with the events that tell of it."""
+    """A state that is being changed, with the events that tell of it.
 
-    def __init__(self, spec: Spec, state: State, now: float) -> None:
+    `now` is when something is heard, `at` when it happened: the same, unless somebody knows better.
+    """
+
+    def __init__(self, spec: Spec, state: State, now: float, at: float | None = None) -> None:
         self.spec = spec
         self.now = now
+        self.at = now if at is None else min(at, now)
         self.before = state
         self.groups = list(state.groups)
         self.cancel: Cancel | None = state.cancel

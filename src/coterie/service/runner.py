@@ -10,7 +10,7 @@ from coterie.backends.local import order as local
 from coterie.backends.local.order import Key
 from coterie.backends.local.orders import Run, Seat, orders_for
 from coterie.backends.local.supervisor import Limits, Supervisor
-from coterie.errors import NotFound, SpecErrors, UsageError
+from coterie.errors import NotFound, SpecErrors, Unavailable, UsageError
 from coterie.lifecycle import (
     Cause,
     Create,
@@ -30,6 +30,8 @@ from coterie.service.life import Life, Texts, attempts_of
 from coterie.service.settings import Settings
 from coterie.service.world import Held
 
+# The folder of a service in which its tasks run.
+TASKS = "tasks"
 # A limit that the life cycle enforces is enforced by the process's watcher too, a little later, while nobody drives.
 _BACKSTOP_S = 60.0
 # Up to so many tasks it is cheaper to ask about each than about all that ever ran.
@@ -100,8 +102,13 @@ class Runner:
                 if task.presence in (Presence.CREATED, Presence.STOPPING, Presence.DELETING):
                     self._watched.setdefault(Key(life.id, group.name, task.name, task.attempt), local.Starting())
 
+    def let_go(self, workflow: str) -> None:
+        """Follow the tasks of a workflow no longer; they go on."""
+        self._watched = {key: status for key, status in self._watched.items() if key.workflow != workflow}
+        self._ending = {name: ending for name, ending in self._ending.items() if ending.workflow != workflow}
+
     def news(self) -> Iterator[tuple[str, Observation]]:
-        """Yield what became of tasks since this was asked last."""
+        """Yield what became of tasks since this was asked last; then raise `Unavailable` if some cannot begin."""
         if not self._watched and not self._ending:
             return
         known = self._statuses()
@@ -119,6 +126,9 @@ class Runner:
             if all(_over(known.get(key, local.Absent())) for key in ending.keys):
                 del self._ending[name]
                 yield ending.workflow, ending.confirms
+        if said := self.supervisor.trouble:
+            # Last, so that whatever there is to tell has been told.
+            raise Unavailable(said, "Let Coterie open more files (ulimit -n), or start it with fewer --processes.")
 
     def strays(self, lives: Mapping[str, Life]) -> list[Key]:
         """Return what runs although no state knows of it, as a leader that lost its place may have left it."""
@@ -172,7 +182,7 @@ class Runner:
 
 def tasks_root(settings: Settings) -> Path:
     """Return the folder in which tasks run."""
-    return settings.state / "tasks"
+    return settings.state / TASKS
 
 
 def _sources(workflow: str, state: State) -> Iterator[tuple[str, Key]]:
@@ -188,12 +198,12 @@ def _over(status: local.Status) -> bool:
 
 def _told(key: Key, status: local.Status) -> Observation | None:
     match status:
-        case local.Running():
-            return Running(key.task, key.attempt)
-        case local.Ended(exit_code, _, "exited", note):
-            return Ended(key.task, key.attempt, exit_code, note)
-        case local.Ended(exit_code, _, "timeout", _):
-            return Ended(key.task, key.attempt, exit_code, "stopped after its time limit")
+        case local.Running(_, since):
+            return Running(key.task, key.attempt, at=since)
+        case local.Ended(exit_code, at, "exited", note, since):
+            return Ended(key.task, key.attempt, exit_code, note, since, at)
+        case local.Ended(exit_code, at, "timeout", _, since):
+            return Ended(key.task, key.attempt, exit_code, "stopped after its time limit", since, at)
         case local.Ended():
             return Lost(key.task, key.attempt, Cause.PROCESS_LOST, "it was stopped from outside")
         case local.Lost(why):

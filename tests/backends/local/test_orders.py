@@ -58,6 +58,26 @@ def test_a_task_is_told_who_and_where_it_is() -> None:
     assert (second.environment["COTERIE_RANK"], second.environment["CUDA_VISIBLE_DEVICES"]) == ("1", "")
 
 
+def test_the_hosts_of_a_group_are_one_text_for_all_its_tasks() -> None:
+    first, second = orders_for(read(PAIR), "g", {"a": SEAT, "b": SEAT}, RUN)
+    assert first.environment["COTERIE_HOSTS"] is second.environment["COTERIE_HOSTS"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (("command: [run, {0}]",), "a word of the command has 131,072 bytes"),
+        (("command: [run]", "args: [{0}]"), "a word of the command has 131,072 bytes"),
+        (("command: [run]", "environment: {{X: {0}}}"), "the variable X has 131,074 bytes"),
+    ],
+)
+def test_a_text_that_no_program_can_be_given_is_told_before_it_is_started(fields: tuple[str, ...], said: str) -> None:
+    longest = (128 << 10) - 1
+    [found] = faults(*(field.format("x" * (longest + 1)) for field in fields))
+    assert found == f'task "t": {said}, and no program can be given more than 131,071 in one'
+    one(*(field.format("x" * (longest - 2)) for field in fields))
+
+
 def test_only_tasks_with_a_seat_are_ordered_and_keep_their_rank() -> None:
     [found] = orders(PAIR, "g", run=replace(RUN, attempts={"b": 3}), b=SEAT)
     assert found.key == Key("w-1", "g", "b", 3)

@@ -59,7 +59,7 @@ def test_a_script_without_an_interpreter_says_so(supervisor: Supervisor) -> None
 
 
 def test_a_command_that_is_too_long_for_the_machine_says_so(supervisor: Supervisor) -> None:
-    [found] = ended(supervisor, order("echo", "x" * (1 << 22)))
+    [found] = ended(supervisor, order("echo", *["x" * 100_000] * 80))
     assert found.exit_code == 126
     assert "too long" in log(supervisor)
 
@@ -176,14 +176,32 @@ def test_what_was_put_away_can_be_read_and_comes_back_with_the_next_order(
     assert supervisor.away() == {key().workflow}
     assert supervisor.log(key()) == b"first\n"
     assert (supervisor.output(key()) / "said").read_text() == "left\n"
+    before = tmp_path / "root" / key().path / "output/said"
+    assert before.read_text() == "left\n", "it is found where it was"
+    supervisor.put_away(key().workflow)
+    assert before.read_text() == "left\n", "however often it is put away"
     ended(supervisor, shell("echo second", attempt=2))
+    assert before.read_text() == "left\n", "and when it is back"
     assert supervisor.statuses().keys() == {key(), key(attempt=2)}
     assert supervisor.away() == set()
     supervisor.put_away(key().workflow)
     supervisor.remove(key().workflow)
     assert supervisor.log(key()) == b""
     assert supervisor.away() == set()
+    assert not (tmp_path / "root" / key().workflow).is_symlink()
     assert not (tmp_path / "root" / key().workflow).exists()
+
+
+def test_what_was_put_away_is_found_where_it_was_by_the_next_supervisor(tmp_path: Path) -> None:
+    with supervising(tmp_path / "root") as before:
+        ended(before, shell("echo left > ../output/said"))
+        before.put_away(key().workflow)
+    (tmp_path / "root" / key().workflow).unlink(missing_ok=True)  # as a crash in between leaves it
+    with supervising(tmp_path / "root") as after:
+        assert after.statuses() == {}
+        assert (tmp_path / "root" / key().path / "output/said").read_text() == "left\n"
+        after.remove(key().workflow)
+    assert [path.name for path in (tmp_path / "root").iterdir() if not path.name.startswith(".")] == []
 
 
 def test_what_still_runs_is_not_put_away(supervisor: Supervisor) -> None:

@@ -94,7 +94,7 @@ def test_a_task_that_was_stopped_before_it_began_never_does(supervisor: Supervis
 
 
 def test_with_one_that_waits_all_are_withdrawn_that_were_to_start_with_it(tmp_path: Path) -> None:
-    with supervising(tmp_path / "root", processes=1) as supervisor:
+    with supervising(tmp_path / "root", processes=2) as supervisor:
         running(supervisor, order("sleep", "1000"))
         supervisor.start([order("true", task="a"), order("true", task="b")])
         assert supervisor.status(key("a")) == Starting()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ from coterie.backends.local.folder import Record, Surroundings, make
 from coterie.backends.local.order import Ended, Key, Running, Starting
 from coterie.backends.local.supervisor import Limits, Supervisor
 from coterie.backends.local.turns import Turns
+from coterie.errors import UsageError
 from tests.backends.local.building import ended, key, order, reached, running, shell, supervising
 
 
@@ -41,11 +43,23 @@ def test_those_that_start_together_wait_until_there_is_room_for_all(tmp_path: Pa
         assert supervisor.status(key("later")) == Starting()
 
 
-def test_more_than_may_run_at_a_time_start_together_when_nothing_else_runs(tmp_path: Path) -> None:
+def test_more_than_may_ever_run_at_a_time_are_refused_and_nothing_is_left_of_them(tmp_path: Path) -> None:
+    with supervising(tmp_path / "root", processes=2) as supervisor:
+        with pytest.raises(UsageError, match="3 tasks are to start together, and at most 2 tasks run") as caught:
+            supervisor.start([order("true", task=task) for task in "abc"])
+        assert "--processes 3" in caught.value.hint
+        assert supervisor.statuses() == {}
+        assert [end.exit_code for end in ended(supervisor, *(order("true", task=task) for task in "ab"))] == [0, 0]
+
+
+def test_those_that_were_accepted_when_more_could_run_start_together_when_nothing_else_runs(tmp_path: Path) -> None:
+    meet = f"touch {tmp_path}/$COTERIE_TASK; while ! test -e {tmp_path}/a -a -e {tmp_path}/b; do sleep 0.01; done"
+    pair = [shell(meet, task=task, environment={"COTERIE_TASK": task}) for task in "ab"]
+    before = Supervisor(tmp_path / "root", Limits(processes=2))
+    running(before, order("sleep", "1000", task="one"))
+    before.start(pair)
+    before.close()
     with supervising(tmp_path / "root", processes=1) as supervisor:
-        running(supervisor, order("sleep", "1000", task="one"))
-        meet = f"touch {tmp_path}/$COTERIE_TASK; while ! test -e {tmp_path}/a -a -e {tmp_path}/b; do sleep 0.01; done"
-        pair = [shell(meet, task=task, environment={"COTERIE_TASK": task}) for task in "ab"]
         supervisor.start(pair)
         supervisor.kill(key("one"))
         ends = [reached(supervisor, each.key, Ended) for each in pair]

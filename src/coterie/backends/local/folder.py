@@ -44,6 +44,14 @@ class Surroundings:
     fixed: Mapping[str, str]
 
 
+def make_root(root: Path) -> None:
+    """Make the folder of all attempts, or take it as it is, for nobody but its owner: tasks have secrets."""
+    root.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
+    # Where it belongs to another user, it is theirs to guard.
+    with contextlib.suppress(PermissionError):
+        root.chmod(stat.S_IRWXU)
+
+
 def make(root: Path, order: Order, record: Record, around: Surroundings) -> bool:
     """Make the folder of an attempt with all its files; tell whether it was not there before."""
     target = root / order.key.path
@@ -75,6 +83,7 @@ def _fill(draft: Path, order: Order, record: Record, around: Surroundings) -> No
     head = f"{order.log_bytes} {order.grace_s:.3f} {timeout} {stamps} {words}\n"
     environment = {**around.common, **order.environment, **around.fixed}
     texts = [*order.command, *(f"{name}={value}" for name, value in environment.items())]
+    (draft / "launch").touch(0o600)  # environments hold secrets
     (draft / "launch").write_bytes(head.encode() + b"".join(_word(text) + b"\0" for text in texts))
     together = [[key.workflow, key.group, key.task, key.attempt] for key in record.together]
     (draft / "order.json").write_text(json.dumps({"turn": record.turn, "together": together}))
@@ -136,10 +145,9 @@ def _me(pid: int) -> str:
 
 def mark_of(root: Path) -> str:
     """Return what tells the processes of this root from all others; it is made once."""
+    if found := known_mark(root):
+        return found
     path = root / ".mark"
-    with contextlib.suppress(FileNotFoundError):
-        if found := path.read_text().strip():
-            return found
     draft = root / f".mark.{os.getpid()}"
     draft.write_text(secrets.token_hex(8))
     # Of two that make it at the same time, one is first.
@@ -147,6 +155,14 @@ def mark_of(root: Path) -> str:
         path.hardlink_to(draft)
     draft.unlink()
     return path.read_text().strip()
+
+
+def known_mark(root: Path) -> str:
+    """Return the mark of a root, if it has one already."""
+    try:
+        return (root / ".mark").read_text().strip()
+    except FileNotFoundError:
+        return ""
 
 
 def record_of(folder: Path) -> Record | None:
@@ -180,7 +196,7 @@ def end_of(folder: Path) -> Ended | Lost | None:
     try:
         first, _, note = (folder / "exit").read_text(encoding="utf-8", errors="replace").partition("\n")
         code, at, why = first.split()
-        return Ended(int(code), float(at), why, note.strip())
+        return Ended(int(code), float(at), why, note.strip(), _since(folder))
     except FileNotFoundError:
         pass
     except (OSError, ValueError):
@@ -189,6 +205,15 @@ def end_of(folder: Path) -> Ended | Lost | None:
         return Lost((folder / "lost").read_text(encoding="utf-8", errors="replace").strip() or "unknown")
     except OSError:
         return None
+
+
+def _since(folder: Path) -> float | None:
+    """Return when a command began; how it ended is known without it."""
+    try:
+        found = command_of(folder)
+    except (OSError, ValueError):
+        return None
+    return found[1] if found else None
 
 
 def withdraw(folder: Path) -> bool:
@@ -216,13 +241,34 @@ def folder_of(root: Path, key: Key) -> Path:
 
 def put_away(root: Path, workflow: str) -> None:
     """Take a workflow that has ended out of the way of those that have not; what it left can be read as before."""
+    if (root / workflow).is_symlink():
+        return
     (root / ENDED).mkdir(exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
         (root / workflow).rename(root / ENDED / workflow)
+    show_ended(root, [workflow])
+
+
+def show_ended(root: Path, workflows: Iterable[str] | None = None) -> None:
+    """Leave a link where workflows were that are put away, so that users find what they left under the same path."""
+    for workflow in ended(root) if workflows is None else workflows:
+        # Where there is no room for it, it is made by the next start. Nothing else depends on it.
+        with contextlib.suppress(OSError):
+            (root / workflow).symlink_to(Path(ENDED) / workflow)
+
+
+def _is_shown(root: Path, workflow: str) -> bool:
+    """Tell whether there is the link of a workflow that was put away; any other is nobody's here."""
+    try:
+        return (root / workflow).readlink() == Path(ENDED) / workflow
+    except OSError:
+        return False
 
 
 def bring_back(root: Path, workflow: str) -> bool:
     """Undo that; tell whether there was anything to do."""
+    if _is_shown(root, workflow):
+        (root / workflow).unlink(missing_ok=True)
     try:
         (root / ENDED / workflow).rename(root / workflow)
     except FileNotFoundError:
@@ -237,7 +283,9 @@ def ended(root: Path) -> set[str]:
 
 def folders(root: Path, workflow: str = "[!.]*") -> Iterator[tuple[Key, Path]]:
     """Yield every attempt below a root that is not put away; whatever else lies there is nobody's business."""
-    for path in root.glob(f"{workflow}/*/*/*"):
+    # Those that are put away are links. They may be very many, so nobody looks behind them.
+    there = (path for top in root.glob(workflow) if not top.is_symlink() for path in top.glob("*/*/*"))
+    for path in there:
         *_, workflow, group, task, attempt = path.parts
         ours = attempt.isdecimal() and str(int(attempt)) == attempt and (path / "order.json").exists()
         if ours and _direct(path):

@@ -12,8 +12,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from coterie.backends.local import handles
+
 # Imported, so that Python keeps it compiled; from beside this file and last, so that it stands in nobody's way.
-_MAIN = "import sys; sys.path.append(sys.argv[1]); from shim.nursery import main; main(int(sys.argv[2]))"
+_MAIN = "import sys; sys.path.append(sys.argv[1]); from shim.nursery import main; main(*map(int, sys.argv[2:]))"
 _PATIENCE_MS = 15_000
 
 
@@ -101,13 +103,15 @@ class Nursery:
             _, asked = self._process = self._process or _begin()
             try:
                 socket.send_fds(asked, [os.fsencode(folder)], [word])
-                answer, handles, *_ = socket.recv_fds(asked, 16, 1)
+                answer, shims, *_ = socket.recv_fds(asked, 16, 1)
             except (ConnectionError, TimeoutError):
-                answer, handles = b"", []
-            if handles:
-                return handles[0]
+                answer, shims = b"", []
+            if shims:
+                return shims[0]
             if answer:
-                raise OSError(int(answer), os.strerror(int(answer)))
+                # A handle that was sent and is not here found no room.
+                number = int(answer) or errno.EMFILE
+                raise OSError(number, os.strerror(number))
             self.close()
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
@@ -120,7 +124,7 @@ def _begin() -> tuple[int, socket.socket]:
     with its:
         pid = os.posix_spawn(
             sys.executable,
-            [sys.executable, "-I", "-S", "-c", _MAIN, str(Path(__file__).parent), "3"],
+            [sys.executable, "-I", "-S", "-c", _MAIN, str(Path(__file__).parent), "3", str(handles.task_limit())],
             {},
             file_actions=[null, *copies],
             setsid=True,

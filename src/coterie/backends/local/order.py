@@ -12,6 +12,8 @@ from coterie.backends.tokens import OUTPUT
 from coterie.errors import UsageError
 
 LEAST_LOG = 4096
+# Linux takes no longer text as one word of a command, nor as one variable with its name; it ends with a zero byte.
+LONGEST_WORD = (128 << 10) - 1
 
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
@@ -78,13 +80,14 @@ class Ended:
     """The command and all it started are gone.
 
     `why` is exited, stopped, timeout, or withdrawn when it was stopped before it began. `note` says what else went
-    wrong, such as a log that could not be written.
+    wrong, such as a log that could not be written. It ran from `since`, where that is known, until `at`.
     """
 
     exit_code: int
     at: float
     why: str = "exited"
     note: str = ""
+    since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,14 @@ def order_faults(order: Order) -> Iterator[tuple[str, str, tuple[str | int, ...]
     for text, where in words:
         if "\0" in text:
             yield f"{where[0]} has a zero byte in it", "No program can be given one.", where
+        size = _size(text) + (_size(f"{where[1]}=") if where[0] == "environment" else 0)
+        if size > LONGEST_WORD:
+            what = f"the variable {where[1]}" if where[0] == "environment" else "a word of the command"
+            yield (
+                f"{what} has {size:,} bytes, and no program can be given more than {LONGEST_WORD:,} in one",
+                "Put a long text into a file (files: [{path: /tmp/text, contents: …}]) and let the command read it.",
+                where,
+            )
     if not order.command:
         yield "there is no command", "Name the program to run.", ("command",)
     if order.log_bytes < LEAST_LOG:
@@ -122,6 +133,10 @@ def order_faults(order: Order) -> Iterator[tuple[str, str, tuple[str | int, ...]
                 "Example: /coterie/input/0",
                 ("inputs",),
             )
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
 def _path_faults(files: list[str], folders: list[str]) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:

@@ -58,25 +58,48 @@ def orders_for(workflow: Workflow, group: str, seats: Mapping[str, Seat], run: R
         raise NotFound(
             f'the workflow has no group "{group}"', suggestion(group, [each.name for each in workflow.teams])
         )
-    hosts = {member.name: run.hosts.get(member.name, HOST) for each in workflow.teams for member in each.members}
-    values = Values(run.workflow_id, uuid_of("local", run.workflow_id), hosts)
-    faults: list[Fault] = []
     orders: list[Order] = []
-    for rank, member in enumerate(team.members):
-        if seat := seats.get(member.name):
-            filling = Filling(values, member)
-            orders.append(_order(filling, team, rank, seat, run))
-            faults += (*filling.faults, *_unread(filling))
-            faults += [
-                Fault(f'task "{member.name}": {message}', path=(*member.path, *_written(where, member)), hint=hint)
-                for message, hint, where in order_faults(orders[-1])
-            ]
+    faults: list[Fault] = []
+    for order, wrong in _drawn_up(team, seats, run, _values(workflow, run)):
+        orders.append(order)
+        faults += wrong
     if faults:
         raise SpecErrors(located(faults, workflow.document))
     return tuple(orders)
 
 
-def _order(filling: Filling, team: Team, rank: int, seat: Seat, run: Run) -> Order:
+def start_faults(workflow: Workflow, run: Run) -> Iterator[Fault]:
+    """Yield what would only show when tasks are started, without keeping the orders of all of them."""
+    values = _values(workflow, run)
+    for team in workflow.teams:
+        seats = {member.name: Seat("node") for member in team.members}
+        for _, wrong in _drawn_up(team, seats, run, values):
+            yield from located(wrong, workflow.document)
+
+
+def _values(workflow: Workflow, run: Run) -> Values:
+    hosts = {member.name: run.hosts.get(member.name, HOST) for each in workflow.teams for member in each.members}
+    return Values(run.workflow_id, uuid_of("local", run.workflow_id), hosts)
+
+
+def _drawn_up(
+    team: Team, seats: Mapping[str, Seat], run: Run, values: Values
+) -> Iterator[tuple[Order, Sequence[Fault]]]:
+    """Yield the order of each task that has a seat, one at a time, with what is wrong about it."""
+    # One text for all: each task has as many hosts as there are tasks.
+    hosts = ",".join(values.hosts[member.name] for member in team.members)
+    for rank, member in enumerate(team.members):
+        if seat := seats.get(member.name):
+            filling = Filling(values, member)
+            order = _order(filling, team, rank, seat, run, hosts)
+            refused = [
+                Fault(f'task "{member.name}": {message}', path=(*member.path, *_written(where, member)), hint=hint)
+                for message, hint, where in order_faults(order)
+            ]
+            yield order, (*filling.faults, *_unread(filling), *refused)
+
+
+def _order(filling: Filling, team: Team, rank: int, seat: Seat, run: Run, hosts: str) -> Order:
     member, spec = filling.member, filling.member.spec
     command = [filling.fill(word, "command", index) for index, word in enumerate(spec.command)]
     command += [filling.fill(word, "args", index) for index, word in enumerate(spec.args)]
@@ -86,14 +109,15 @@ def _order(filling: Filling, team: Team, rank: int, seat: Seat, run: Run) -> Ord
         Fault(f"the file {path} was not sent along", path=(*member.path, "files"), hint="Submit the workflow again.")
         for path in sorted(missing)
     )
-    files = contents_of(spec.files, {**dict.fromkeys(missing, b""), **run.local}, filling)
+    local = {**dict.fromkeys(missing, b""), **run.local} if missing else run.local
+    files = contents_of(spec.files, local, filling)
     attempt = run.attempts.get(member.name, 1)
     return Order(
         key=Key(run.workflow_id, team.name, member.name, attempt),
         command=tuple(command),
         environment={
             **environment,
-            **identity(filling.values, team, rank, seat),
+            **identity(run.workflow_id, team, rank, seat, hosts),
             "COTERIE_ATTEMPT": str(attempt),
         },
         files=tuple(files),
@@ -128,7 +152,7 @@ def _unread(filling: Filling) -> Iterator[Fault]:
         )
 
 
-def identity(values: Values, team: Team, rank: int, seat: Seat) -> dict[str, str]:
+def identity(workflow_id: str, team: Team, rank: int, seat: Seat, hosts: str) -> dict[str, str]:
     """Return the variables that tell a task who and where it is.
 
     RANK, WORLD_SIZE and MASTER_ADDR are not among them: launchers count processes, of which a task with several GPUs
@@ -136,13 +160,13 @@ def identity(values: Values, team: Team, rank: int, seat: Seat) -> dict[str, str
     """
     devices = ",".join(map(str, seat.gpus))
     return {
-        "COTERIE_WORKFLOW": values.workflow_id,
+        "COTERIE_WORKFLOW": workflow_id,
         "COTERIE_GROUP": team.name,
         "COTERIE_TASK": team.members[rank].name,
         "COTERIE_NODE": seat.node,
         "COTERIE_RANK": str(rank),
         "COTERIE_WORLD_SIZE": str(len(team.members)),
-        "COTERIE_HOSTS": ",".join(values.hosts[member.name] for member in team.members),
+        "COTERIE_HOSTS": hosts,
         **{f"COTERIE_DOMAIN_{_OTHER.sub('_', level.upper())}": name for level, name in seat.domains.items()},
         "COTERIE_GPUS": devices,
         DEVICES: devices,

@@ -11,16 +11,26 @@ true one. A path that a program puts together as it runs is not; `COTERIE_FILES`
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from coterie.backends.local.order import Order
 from coterie.backends.tokens import OUTPUT
+from coterie.errors import UsageError
 
 # What a path may not touch, or it is the part of a longer one: /tmp/run.sh in /tmp/run.sh.old or in /my/tmp/run.sh.
 _BEFORE = r"(?<![\w./~})-])"
 _AFTER_FOLDER = r"(?![\w~-]|\.\w)"
 _AFTER_FILE = r"(?![\w/~-]|\.\w)"
+
+
+def check_root(root: Path, advice: str = "Choose one") -> None:
+    """Raise `UsageError` for a folder whose path cannot stand in commands as it is."""
+    if shlex.quote(str(root)) != str(root):
+        hint = f'{advice} of letters, digits, "-", "_" and "." alone: it becomes part of commands.'
+        raise UsageError(f'the folder "{root}" cannot be used for running tasks', hint)
 
 
 def translation(order: Order, root: str) -> Callable[[str], str]:

@@ -90,16 +90,16 @@ class Roster:
                 each.status = Running(found[0].pid, found[1])
         return [each for each, status in before.items() if each.status != status or (each in asked and each.waiting)]
 
-    def launch(self, attempt: Attempt) -> bool:
-        """Begin an attempt; tell whether that was possible now, or has to wait for better times."""
+    def launch(self, attempt: Attempt) -> str:
+        """Begin an attempt; return what keeps it from that until times are better, or nothing."""
         try:
             self._watch(attempt, self._nursery.launch(attempt.folder))
         except OSError as error:
             if error.errno in _PASSING:
-                return False
-            self._never(attempt, f"the process that watches it could not be started: {error.strerror}")
+                return error.strerror or str(error)
+            self.never(attempt, f"the process that watches it could not be started: {error.strerror}")
         attempt.tries += 1
-        return True
+        return ""
 
     def stop(self, attempt: Attempt, grace_s: float | None) -> None:
         """Ask an attempt to end; one that has not begun never will."""
@@ -199,7 +199,8 @@ class Roster:
             return ""
         return f"the process that watches it could not begin: {words}"
 
-    def _never(self, attempt: Attempt, why: str) -> None:
+    def never(self, attempt: Attempt, why: str) -> None:
+        """Say of an attempt that it is lost before it began, unless somebody was faster and began it."""
         if folders.withdraw(attempt.folder):
             self._lose({attempt: why})
         else:

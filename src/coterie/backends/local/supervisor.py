@@ -12,7 +12,6 @@ import contextlib
 import errno
 import os
 import select
-import shlex
 import sys
 import threading
 import time
@@ -21,15 +20,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coterie.backends.local import folder as folders
-from coterie.backends.local import processes
+from coterie.backends.local import handles, processes
+from coterie.backends.local.crowds import too_many
 from coterie.backends.local.defaults import DEFAULT_PROCESSES
 from coterie.backends.local.order import Absent, Key, Lost, Order, Status, order_faults
+from coterie.backends.local.paths import check_root
 from coterie.backends.local.roster import Attempt, Roster
-from coterie.backends.local.turns import Turns
+from coterie.backends.local.turns import Together, Turns
 from coterie.errors import Unavailable, UsageError
 
 _POLL_S = 0.05
 _LONGEST_S = 3600.0
+# How long some of those that start together may be there without the others, who cannot begin at the moment.
+_PATIENCE_S = 10.0
 _INHERITED = ("PATH", "HOME", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL", "LD_LIBRARY_PATH")
 
 
@@ -48,15 +51,16 @@ class Supervisor:
         if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
             raise Unavailable("tasks can run as processes only on Linux", "Choose a pool with another back end.")
         self._root = root.resolve()
-        if shlex.quote(str(self._root)) != str(self._root):
-            hint = 'Choose one of letters, digits, "-", "_" and "." alone: it becomes part of commands.'
-            raise UsageError(f'the folder "{self._root}" cannot be used for running tasks', hint)
+        check_root(self._root)
         self._limits = limits or Limits()
         self._lock = threading.RLock()
         self._turns = Turns()
         self._changed = False
+        self._held_up = ""
+        self._apart: dict[Together, float] = {}
         with self._words("open the folder of tasks"):
-            self._root.mkdir(parents=True, exist_ok=True)
+            folders.make_root(self._root)
+            folders.show_ended(self._root)
             self._roster = Roster(self._root, folders.mark_of(self._root))
             self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
             self._roster.epoll.register(self._bell, select.EPOLLIN)
@@ -70,8 +74,8 @@ class Supervisor:
     def start(self, orders: Sequence[Order]) -> None:
         """Accept orders, which then start together or not at all. What was accepted before is left as it is.
 
-        They begin when there is room for all of them, in the order of the calls. Orders that are more than may run at
-        a time begin when nothing else runs. When this returns, they are on the disk and survive this process.
+        They begin when there is room for all of them, in the order of the calls; more than may ever run at a time are
+        refused. When this returns, they are on the disk and survive this process.
         """
         faults = [(order.key, *fault) for order in orders for fault in order_faults(order)]
         if faults:
@@ -79,6 +83,9 @@ class Supervisor:
             raise UsageError(f'task "{key.task}": {message}', hint)
         names = ", ".join(f'"{order.key.task}"' for order in orders[:3])
         with self._lock, self._words(f"start {names}"):
+            new = any(order.key not in self._roster.attempts for order in orders)
+            if new and (found := too_many(len(orders), self._limits.processes)):
+                raise UsageError(f"{len(orders)} tasks are to start together, and {found[0]}", found[1])
             self._turn += 1
             record = folders.Record(tuple(dict.fromkeys(order.key for order in orders)), self._turn)
             for workflow in {order.key.workflow for order in orders}:
@@ -98,6 +105,12 @@ class Supervisor:
             self._advance()
             found = self._roster.attempts.get(key)
             return found.status if found else Absent()
+
+    @property
+    def trouble(self) -> str:
+        """What keeps tasks from beginning whose turn it is, in words; nothing when they begin."""
+        with self._lock:
+            return self._held_up
 
     def statuses(self) -> dict[Key, Status]:
         """Return what became of every attempt that is not forgotten."""
@@ -159,7 +172,8 @@ class Supervisor:
     def put_away(self, workflow: str) -> None:
         """Keep what a workflow left on the disk, and nothing of it in memory; nothing of it may run.
 
-        Its attempts are absent from now on. They come back with the next order of the same workflow.
+        Its attempts are absent from now on, and their folders found under the same paths. They come back with the next
+        order of the same workflow.
         """
         with self._lock, self._words("put tasks away"):
             self._advance()
@@ -251,12 +265,38 @@ class Supervisor:
 
     def _begin(self) -> None:
         roster, most = self._roster, self._limits.processes
+        self._held_up = ""
         while ready := self._turns.next(roster.running, most, roster.attempts.__contains__):
-            for attempt in map(roster.attempts.__getitem__, ready):
-                if not roster.launch(attempt):
+            company = [roster.attempts[key] for key in ready]
+            if not handles.enough_for(len(company), alone=not roster.running):
+                self._hold_up(company, "there are too few handles")
+                return
+            for number, attempt in enumerate(company):
+                if why := roster.launch(attempt):
+                    self._hold_up(company[number:], why)
                     return
                 self._turns.drop(attempt.key, attempt.record.together)
                 self._changed |= attempt.over
+            self._apart.pop(company[0].record.together, None)
+
+    def _hold_up(self, left: Sequence[Attempt], why: str) -> None:
+        """Say why those cannot begin who should; when some of their company have begun without them, that must end."""
+        names = ", ".join(each.key.path for each in left[:3]) + (", …" if len(left) > 3 else "")
+        files = f"at most {handles.limit():,} files are open at a time, {handles.PER_TASK} of them for each task"
+        self._held_up = f"{len(left)} tasks cannot begin ({names}): {why}; {files}"
+        together = left[0].record.together
+        if len(left) == len(together):
+            return
+        now = time.monotonic()
+        if now - self._apart.setdefault(together, now) < _PATIENCE_S:
+            return
+        del self._apart[together]
+        for each in left:
+            self._roster.never(each, f"it could not begin together with the others: {why}")
+        for each in (self._roster.attempts[key] for key in together if key in self._roster.attempts):
+            self._roster.stop(each, 0.0)
+            self._turns.drop(each.key, together)
+        self._changed = True
 
     def _withdraw_or_wait(self, attempt: Attempt) -> None:
         """Let an attempt that nobody has begun wait, unless one that it was to start with was withdrawn."""

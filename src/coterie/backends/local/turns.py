@@ -34,8 +34,8 @@ class Turns:
     def next(self, running: int, most: int, known: Callable[[Key], bool]) -> Iterable[Key]:
         """Return those who may begin now: all who still wait of the first company that is complete, if they fit.
 
-        A company of which some have begun does not wait for room: it has had its turn. One that is larger than all
-        the room there is begins when nothing else runs. Nobody overtakes.
+        A company of which some have begun does not wait for room: it has had its turn. One that was accepted when there
+        was more room than there ever is now begins when nothing else runs. Nobody overtakes.
         """
         for together, keys in self._complete(known):
             begun = len(keys) < len(together)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
@@ -11,6 +12,8 @@ EXIT_SIZE = 512
 ROOMS = ("claim", "pid", "exit")
 ROOM_SIZE = 128
 WITHDRAWN = "withdrawn"
+# Beside the workflows: which process all of them end with, where there is one.
+KEEPER = ".keeper"
 CHUNK = 1 << 16
 
 
@@ -36,6 +39,22 @@ def started(pid: int) -> str | None:
 def identity(pid: int) -> str:
     """Return the line that stands for a living process, now and after any restart."""
     return f"{pid} {started(pid)} {boot()}"
+
+
+def keeper(folder: str) -> int | None:
+    """Open the process that an attempt ends with; nothing where it outlives everybody.
+
+    Raises `ProcessLookupError` where that process is gone.
+    """
+    try:
+        pid, since, _ = read(f"{folder.rsplit('/', 4)[0]}/{KEEPER}").decode().split()
+    except FileNotFoundError:
+        return None
+    handle = os.pidfd_open(int(pid))
+    if started(int(pid)) != since:
+        os.close(handle)
+        raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+    return handle
 
 
 def claim(folder: str, holder: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import select
 import signal
 import socket
@@ -13,13 +14,14 @@ _LONGEST = 1 << 14
 _HANDLES = 1024
 
 
-def main(handle: int) -> None:
-    """Start a shim for each folder that is asked for, until nobody can ask any more.
+def main(handle: int, files: int) -> None:
+    """Start a shim for each folder that is asked for, until nobody can ask any more; each may open so many `files`.
 
     With each folder comes the end of a pipe, which the shim keeps for its last word: what kept it from beginning, or
     0. The answer is a handle of the shim's process, or the number of an error.
     """
     os.chdir("/")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     asked = socket.socket(fileno=handle)
     woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)

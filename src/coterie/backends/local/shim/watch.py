@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Callable
 
-from .claims import CHUNK, EXIT_SIZE, claim, identity, read, room, write, write_exit
+from .claims import CHUNK, EXIT_SIZE, claim, identity, keeper, read, room, write, write_exit
 from .ending import end_all, exit_code, reap, send, unstartable
 from .log import Log
 
@@ -39,6 +39,7 @@ class Watch:
 
     def __init__(self, folder: str, launch: Launch, prctl: Callable[[int, int], None]) -> None:
         self._folder, self._launch, self._prctl = folder, launch, prctl
+        self._keeper = keeper(folder)
         self._signals: set[int] = set()
         self._why = "exited"
         self._kill_at: float | None = None
@@ -109,6 +110,8 @@ class Watch:
         poll = select.poll()
         poll.register(self._woken, select.POLLIN)
         poll.register(output, select.POLLIN)
+        if self._keeper is not None:
+            poll.register(self._keeper, select.POLLIN)
         timeout_s = self._launch.timeout_s
         ends_at = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
@@ -117,6 +120,9 @@ class Watch:
             for handle, _ in poll.poll(wait_ms):
                 if handle == self._woken:
                     os.read(self._woken, CHUNK)
+                elif handle == self._keeper:
+                    poll.unregister(handle)
+                    self._stop(pid, "stopped", self._launch.grace_s)
                 elif data := os.read(output, CHUNK):
                     log.write(data)
                 else:
