@@ -20,7 +20,7 @@ from coterie.errors import Unavailable
 from coterie.service.board import Board
 from coterie.service.holders import is_gone, new_holder
 from coterie.service.service import Service
-from coterie.service.store import Change, Store
+from coterie.service.store import Change, Lease, Store
 from tests.service.postgres import Postgres
 from tests.service.serving import Place, single, task, workflow
 
@@ -87,10 +87,10 @@ def test_a_fault_of_the_drivers_own_is_said_and_the_next_turn_begins_anew(
     broken = threading.Event()
     turn = Board.turn
 
-    def sometimes(board: Board, now: float, fence: int) -> tuple[bool, float]:
+    def sometimes(board: Board, now: float, lease: Lease) -> tuple[bool, float]:
         if broken.is_set():
             raise KeyError("x")
-        return turn(board, now, fence)
+        return turn(board, now, lease)
 
     monkeypatch.setattr(Board, "turn", sometimes)
     with Service(place.settings()) as service:

@@ -207,6 +207,25 @@ def test_users_see_levels_with_their_domains(service: Service) -> None:
         "path": ["a", "r1"],
         "level": "rack",
         "nodes": 4,
-        "gpus": {"total": 16, "used": 0, "free": 16},
+        "gpus": {"total": 16, "used": 0, "free": 16, "out_of_service": 0},
     }
     assert [one["pool"] for one in service.topologies()] == ["main"]
+
+
+def test_gpus_that_are_idle_on_cordoned_nodes_are_neither_free_nor_used(place: Place) -> None:
+    """Of the six nodes of a rack two take no work; somebody holds half of one of them, and half of another."""
+    marked = """
+nodes:
+- {name: c1, gpu: 4, domains: {zone: a, rack: r1}, cordoned: true}
+- {name: c2, gpu: 4, domains: {zone: a, rack: r1}, ready: false}
+pods:
+- {owner: stranger, node: c1, gpu: 2}
+- {owner: stranger, node: r1-n3, gpu: 2}
+"""
+    with Service(Place(place.folder, config=place.config, cluster=place.cluster + marked).settings()) as service:
+        gpus = service.pool("main")["gpus"]
+        (rack,) = [one["gpus"] for one in service.topology("main")["domains"] if one["path"] == ["a", "r1"]]
+
+    assert gpus["used"] == 0
+    assert (gpus["total"], gpus["free"], gpus["out_of_service"]) == (40, 30, 6)
+    assert rack == {"total": 24, "used": 4, "free": 14, "out_of_service": 6}

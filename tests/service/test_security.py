@@ -172,10 +172,15 @@ READS = (
     "/api/workflow/anns-1",
     "/api/workflow/anns-1/logs",
     "/api/workflow/anns-1/spec",
+    "/api/workflow/anns-1/error_logs",
+    "/api/workflow/anns-1/events",
     "/api/pool",
     "/api/pool_quota",
+    "/api/task",
+    "/api/resources",
+    "/api/resources/r1-n1",
 )
-OPEN = {"/healthz", "/readyz"}
+OPEN = {"/healthz", "/readyz", "/health", "/api/version"}
 
 
 @pytest.fixture
@@ -203,7 +208,12 @@ def test_every_path_but_the_probes_asks_who_it_is(served: tuple[TestClient, dict
         for method in methods:
             if path in OPEN:
                 continue
-            at = path.replace("{workflow}", "anns-1").replace("{name}", "anns-1").replace("{pool}", "main")
+            at = (
+                path.replace("{workflow}", "anns-1")
+                .replace("{name}", "anns-1")
+                .replace("{pool}", "main")
+                .replace("{node}", "r1-n1")
+            )
             for caller in ("nobody", "liar"):
                 answer = client.request(method.upper(), at, headers=headers[caller])
                 assert answer.status_code == 401, (method, path, answer.text)
@@ -231,6 +241,8 @@ POOL = {"backend": "lab"}
         ("POST", "/api/v1/workflows/anns-1/cancel", {}, {"ann", "root"}),
         ("POST", "/api/workflow/anns-1/cancel", None, {"ann", "root"}),
         ("POST", "/api/v1/workflows/anns-1/retry", {}, {"ann", "root"}),
+        ("POST", "/api/pool/main/workflow/anns-1/restart", None, {"ann", "root"}),
+        ("POST", "/api/pool/main/workflow?workflow_id=anns-1", None, {"ann", "bob", "root"}),
         ("DELETE", "/api/v1/workflows/anns-1", None, {"ann", "root"}),
         ("PUT", "/api/v1/pools/new", POOL, {"root"}),
         ("PUT", "/api/v1/pools/new?dry_run=true", POOL, {"root"}),

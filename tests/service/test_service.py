@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from coterie.errors import NotFound, SpecErrors, UsageError
+from coterie.service.building import fingerprint
 from coterie.service.errors import Conflict
 from coterie.service.service import Service
 from coterie.service.settings import Settings, Submission
-from coterie.service.store import Query
+from coterie.service.store import NewWorkflow, Query, Workflow
 from tests.service.serving import Place, single, task, workflow
 
 Json = dict[str, Any]
@@ -104,6 +105,49 @@ def test_the_same_key_and_content_find_the_same_workflow(service: Service) -> No
     assert service.submit(replace(first, owner="another"))["id"] == "once-2"
 
 
+def test_a_repetition_is_answered_although_its_pool_is_gone(service: Service) -> None:
+    service.apply_pool("q", {"backend": "lab"})
+    first = replace(single("once", "true"), pool="q", client_key="k1")
+    ident = service.submit(first)["id"]
+    ended(service, ident)
+    service.delete_pool("q")
+    again = service.submit(first, plan="00000000")
+    assert (again["id"], again["created"], again["status"]) == (ident, False, "COMPLETED")
+    with pytest.raises(Conflict):
+        service.submit(replace(first, pool="main"))
+    with pytest.raises(NotFound):
+        service.submit(replace(first, client_key="k2"))
+
+
+def test_a_repetition_that_names_no_pool_is_answered_although_the_default_has_changed(service: Service) -> None:
+    first = replace(single("once", "true"), client_key="k1")
+    ident = service.submit(first)["id"]
+    service.apply_pool("q", {"backend": "lab"})  # so that none is the default
+    again = service.submit(first)
+    assert (again["id"], again["pool"], again["created"]) == (ident, "main", False)
+    with pytest.raises(Conflict):
+        service.submit(replace(first, pool="q"))
+    with pytest.raises(Conflict):
+        service.submit(replace(first, sets=("a=1",)))
+    ended(service, ident)
+
+
+def test_nothing_is_stored_into_a_pool_that_is_deleted_while_it_is_checked(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.apply_pool("q", {"backend": "lab"})
+    store = service.store.submit
+
+    def late(new: NewWorkflow) -> tuple[Workflow, bool]:
+        service.delete_pool("q")
+        return store(new)
+
+    monkeypatch.setattr(service.store, "submit", late)
+    with pytest.raises(Conflict, match='pool "q" was deleted meanwhile'):
+        service.submit(replace(single("late", "true"), pool="q"))
+    assert service.workflows()["items"] == []
+
+
 def test_a_gang_waits_for_room_is_told_why_and_runs_when_it_comes(service: Service, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
@@ -152,6 +196,49 @@ def test_what_runs_can_be_cancelled_and_again_without_harm(service: Service) -> 
     view = ended(service, "long-1")
     assert (view["status"], view["message"]) == ("FAILED_CANCELED", "canceled: not needed")
     assert service.cancel("long-1", "once more")["message"] == "canceled: not needed"
+
+
+@pytest.mark.parametrize("script", ["sleep 60", "exit 1"], ids=["canceled before", "failed before"])
+def test_what_is_about_to_run_again_can_be_cancelled(place: Place, script: str) -> None:
+    with Service(place.settings()) as service:
+        service.submit(single("back", script))
+        if script == "sleep 60":
+            until(service, "back-1", running)
+            service.cancel("back-1", "at first")
+        ended(service, "back-1")
+    service = Service(place.settings())  # nobody leads, so that wishes wait
+    try:
+        service.retry("back-1")
+        service.cancel("back-1", "in the end")
+        assert [wish.observation["kind"] for wish in service.store.wishes()] == ["retry", "cancel"]
+        service.start()
+        wanted = "canceled: in the end"
+        view = until(service, "back-1", lambda seen: bool(seen["finished"] and seen["message"] == wanted))
+        assert view["status"] == "FAILED_CANCELED"
+        assert service.store.wishes() == ()
+    finally:
+        service.stop()
+
+
+def test_what_has_ended_otherwise_cannot_be_cancelled(service: Service) -> None:
+    service.submit(single("done", "true"))
+    ended(service, "done-1")
+    with pytest.raises(Conflict, match="has ended already, as COMPLETED"):
+        service.cancel("done-1")
+    assert service.store.wishes() == ()
+
+
+def test_the_end_of_a_log_is_whole_lines(service: Service) -> None:
+    service.submit(single("long", "seq 1 400000; echo"))
+    service.submit(single("wide", "printf 'x%.0s' $(seq 1 500); echo yz"))
+    for ident in ("long-1", "wide-1"):
+        ended(service, ident)
+    assert service.log_end("long-1", "t", None, 15) == b"399999\n400000\n\n"
+    assert service.log_end("long-1", "t", None, 14) == b"400000\n\n"
+    assert service.log_end("long-1", "t", None, 1 << 20).endswith(b"\n399999\n400000\n\n")
+    assert service.log_end("long-1", "t", None, 1 << 20)[:7] > b"200000\n"
+    assert service.log_end("wide-1", "t", None, 4) == b"xyz\n"
+    assert len(service.log_end("wide-1", "t", None, 1 << 30)) == 503
 
 
 def test_what_waits_can_be_cancelled(service: Service) -> None:
@@ -353,3 +440,8 @@ def test_whoever_waits_has_a_position_and_every_replica_says_the_same(service: S
         service.cancel(f"{name}-1", force=True)
     for name in ("one", "two", "three", "all"):
         ended(service, f"{name}-1")
+
+
+def test_what_older_releases_stored_of_a_submission_still_tells_whether_it_is_the_same() -> None:
+    sent = Submission(b"x", sets=("a=1",), labels={"k": "v"}, local_files={"f": b"y"})
+    assert fingerprint(sent, "main") == "627e7e6024036d40d2d6c1c8380ef1303b9d4430245f5886c73a50145f934a52"

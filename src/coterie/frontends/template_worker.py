@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 import resource
 import signal
 import sys
@@ -35,6 +36,8 @@ def main() -> None:
     """Answer one request."""
     request = json.load(sys.stdin)
     _limit(request["seconds"], request["memory"])
+    # A workflow is rendered again after a restart, and must be the one that was checked.
+    random.seed(json.dumps([request["template"], request["variables"]], sort_keys=True))
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
     try:
         answer = _render(environment, request)

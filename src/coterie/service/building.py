@@ -10,7 +10,9 @@ from functools import lru_cache
 
 from pydantic import TypeAdapter, ValidationError
 
-from coterie.backends.local.orders import Run, Seat, notices_for, orders_for
+from coterie.backends.local.crowds import MOST_TASKS, crowd_faults, task_count
+from coterie.backends.local.defaults import DEFAULT_PROCESSES
+from coterie.backends.local.orders import Run, notices_for, start_faults
 from coterie.errors import Fault, Notice, Place, Reason, SpecErrors, UsageError, did_you_mean
 from coterie.frontends.config import Pool
 from coterie.frontends.kubernetes import is_kubernetes
@@ -69,15 +71,14 @@ def build(workflow: Workflow, pool: Pool) -> Built:
     return Built(workflow, lower(workflow, pool), pool)
 
 
-def rehearse(workflow: Workflow, files: Mapping[str, bytes]) -> None:
-    """Raise `SpecErrors` for everything about the tasks that would only show when they are started."""
-    faults: list[Fault] = []
-    run = Run("rehearsal", local=files)
-    for team in workflow.teams:
-        try:
-            orders_for(workflow, team.name, {member.name: Seat("node") for member in team.members}, run)
-        except SpecErrors as error:
-            faults += error.faults
+def rehearse(workflow: Workflow, files: Mapping[str, bytes], processes: int = DEFAULT_PROCESSES) -> None:
+    """Raise `SpecErrors` for everything about the tasks that would only show when they are started.
+
+    So many `processes` run at a time.
+    """
+    faults = list(crowd_faults(workflow, processes))
+    if task_count(workflow) <= MOST_TASKS:
+        faults += start_faults(workflow, Run("rehearsal", local=files))
     if faults:
         raise SpecErrors(faults)
 
@@ -185,7 +186,11 @@ def _label_words(error: ValidationError) -> Iterator[tuple[str, str]]:
 
 
 def fingerprint(submission: Submission, pool: str) -> str:
-    """Return what two submissions have in common exactly when they ask for the same."""
+    """Return what two submissions have in common exactly when they ask for the same.
+
+    `pool` is the one that it goes to, or went to when it was first sent: a call that names no pool asks for the same
+    again, whichever pool is the default by then.
+    """
     said = {
         "file": submission.file,
         "pool": pool,

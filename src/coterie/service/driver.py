@@ -46,11 +46,17 @@ class Driver:
         self._lease: Lease | None = None
         self._renew_at = 0.0
         self._board: Board | None = None
+        self._failing = False
 
     @property
     def leading(self) -> bool:
         """Whether this is the one that drives."""
         return self._board is not None
+
+    @property
+    def failing(self) -> bool:
+        """Whether nothing is driven, although it should be, for a reason that nobody foresaw."""
+        return self._failing
 
     @property
     def load(self) -> tuple[int, int]:
@@ -88,7 +94,7 @@ class Driver:
                 self._board = Board(
                     self._store, self._settings, self._catalogue, self._troubles, self.poke, self._fresh
                 )
-            news, wait = self._board.turn(now, lease.fence)
+            news, wait = self._board.turn(now, lease)
         except Unavailable as error:
             self._troubles.say("store", f"{error}. {error.hint}".strip())
             return _PAUSE_S
@@ -97,9 +103,11 @@ class Driver:
             return 0.0
         except Exception as error:  # noqa: BLE001 - requests would still be taken, and nothing done about them
             _log.exception("driver")
+            self._failing = True
             self._troubles.say("driver", f"unexpected {type(error).__name__}: {error}. It begins again and again.")
             self._doubt()
             return _PAUSE_S
+        self._failing = False
         for what in ("store", "driver"):
             self._troubles.solve(what)
         self._note_configuration()

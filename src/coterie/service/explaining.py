@@ -8,11 +8,14 @@ from coterie.errors import NotFound, Reason, SpecErrors, did_you_mean
 from coterie.frontends.config import Pool
 from coterie.gang.tree import Gang
 from coterie.lifecycle import GroupState, Presence, State, from_json
+from coterie.planning import words
+from coterie.planning.changes import AS_IT_IS, parse_changes
+from coterie.planning.fit import choices_json
 from coterie.planning.report import plan_json
 from coterie.planning.workload import Workload
 from coterie.service import views
 from coterie.service.life import Texts, levels_of, lost_levels, without_wishes
-from coterie.service.live import Live
+from coterie.service.live import PLAINLY, Asked, Live
 from coterie.service.pools import find
 from coterie.service.queue import only_tasks, without_nodes
 from coterie.service.quota import Question, with_quota
@@ -23,8 +26,14 @@ from coterie.topology.domains import Domains
 Json = dict[str, Any]
 
 
-def why_of(store: Store, live: Live, standing: Standing, ident: str, group: str | None) -> Json:
-    """Explain why groups of a workflow wait for a place, those that do or the one named, and whose turn it is."""
+def why_of(
+    store: Store, live: Live, standing: Standing, ident: str, group: str | None, question: Asked = PLAINLY
+) -> Json:
+    """Explain why groups of a workflow wait for a place, those that do or the one named, and whose turn it is.
+
+    Asked for all the evidence, groups have `alternatives` as in a plan; asked what if, those that would be placed have
+    `assignments`.
+    """
     stored = store.workflow(ident)
     state = from_json(State, stored.state)
     names = [each.name for each in state.groups]
@@ -40,7 +49,7 @@ def why_of(store: Store, live: Live, standing: Standing, ident: str, group: str 
         "waiting": standing.waiting.get(stored.pool, 0),
         "groups": [
             {
-                **(_why(each, stored, live, texts) if views.waits(each) else _not_waiting(each)),
+                **(_why(each, stored, live, texts, question) if views.waits(each) else _not_waiting(each)),
                 "position": standing.positions.get((ident, each.name)),
             }
             for each in asked
@@ -59,7 +68,7 @@ def placement_of(store: Store, live: Live, ident: str) -> Json:
     return {"id": ident, "pool": stored.pool, **found}
 
 
-def _why(group: GroupState, stored: Workflow, live: Live, texts: Texts) -> Json:
+def _why(group: GroupState, stored: Workflow, live: Live, texts: Texts, question: Asked) -> Json:
     told = views.waiting_of(group)
     shown = {"name": group.name, "verdict": "waiting", "waiting": told, "refusal": None}
     known = live.catalog.pools.get(stored.pool)
@@ -76,20 +85,27 @@ def _why(group: GroupState, stored: Workflow, live: Live, texts: Texts) -> Json:
         return {**shown, "refusal": {**_refusal(Reason.LEVEL_LOST, message), "level": lost[0]}}
     wanted = {task.name for task in group.tasks if task.presence is Presence.QUEUED or task.present}
     gang = without_nodes(only_tasks(without_wishes(gang, pool.topology), wanted), group.excluded)
-    plan = _plan(stored, pool, gang, live)
+    plan = _plan(stored, pool, gang, live, question)
+    more = {key: plan[key] for key in ("alternatives",) if key in plan}
+    if question.what_if != AS_IT_IS:
+        more["assignments"] = plan["assignments"]
+        return {**shown, "verdict": plan["verdict"], "refusal": plan["refusal"], **more}
     if plan["refusal"] is None and group.waiting is not None:
         # It would fit where it may go, and still has to wait: for the machine, or for one whose turn is before.
-        return {**shown, "refusal": _refusal(Reason(group.waiting.reason), group.waiting.message)}
-    return {**shown, "verdict": plan["verdict"], "refusal": plan["refusal"]}
+        return {**shown, "refusal": _refusal(Reason(group.waiting.reason), group.waiting.message), **more}
+    return {**shown, "verdict": plan["verdict"], "refusal": plan["refusal"], **more}
 
 
-def _plan(stored: Workflow, pool: Pool, gang: Gang, live: Live) -> Json:
+def _plan(stored: Workflow, pool: Pool, gang: Gang, live: Live, question: Asked) -> Json:
     workload = Workload(stored.id, "Workflow", pool, (gang,))
     joining = (stored.id, gang.name)
-    plan = live.planner(pool, joining=joining).plan(workload)
-    command = ["coterie", "plan", str(stored.digest.get("file", "")), "--pool", pool.name]
-    question = Question(live, workload, command, joining)
-    found: Json = with_quota(plan_json(plan, command=command, elapsed_ms=0.0), plan, question)["groups"][0]
+    changes = parse_changes(question.what_if, [workload], live.cluster(pool))
+    planner = live.planner(pool, joining=joining, changes=changes)
+    plan, choices = planner.choose(workload) if question.verbose else (planner.plan(workload), None)
+    alternatives = None if choices is None else {name: choices_json(each) for name, each in choices.items()}
+    command = ["coterie", "why", f"{stored.id}/{gang.name}", *(word for each in changes for word in words.option(each))]
+    shown = plan_json(plan, command=command, elapsed_ms=0.0, alternatives=alternatives)
+    found: Json = with_quota(shown, plan, Question(live, workload, command, joining))["groups"][0]
     return found
 
 

@@ -25,14 +25,16 @@ from coterie.lifecycle import (
 )
 from coterie.service.building import Built, build, read
 from coterie.service.settings import Submission
-from coterie.service.store import Change, NewEvent, Placement, Store
+from coterie.service.store import Change, NewEvent, Placement, Slot, Store
 from coterie.service.store import Workflow as Stored
 from coterie.service.turns import queued_in
 from coterie.topology.levels import Topology
 
 Json = dict[str, Any]
 
+# How many texts are remembered, and how many bytes of the files that came with them.
 _TEXTS = 256
+_BYTES = 64 << 20
 
 
 @dataclass(eq=False)
@@ -49,7 +51,7 @@ class Life:
     spec: Spec
     state: State
     pending: list[Observation] = field(default_factory=list)
-    placed: list[Placement] = field(default_factory=list)
+    placed: dict[Slot, Placement] = field(default_factory=dict)
     wishes: list[int] = field(default_factory=list)
 
     @staticmethod
@@ -105,7 +107,7 @@ class Life:
             finished=state.finished,
             digest=digest_of(state, self.digest),
             events=events,
-            placed=[each for each in self.placed if (each.group, each.task, each.attempt) not in gone],
+            placed=[row for slot, row in self.placed.items() if slot not in gone],
             released=released,
             wishes=tuple(self.wishes),
         )
@@ -117,7 +119,7 @@ class Life:
         if change is not None:
             self.version += 1
             self.digest = change.digest
-        self.pending, self.placed, self.wishes = [], [], []
+        self.pending, self.placed, self.wishes = [], {}, []
 
 
 def digest_of(state: State, known: Mapping[str, Any]) -> Json:
@@ -187,6 +189,7 @@ class Texts:
         self._fresh = nothing_fresh() if fresh is None else fresh
         self._known: OrderedDict[str, tuple[Workflow, Mapping[str, bytes]]] = OrderedDict()
         self._built: dict[str, Built] = {}
+        self._bytes = 0
 
     def get(self, workflow: str) -> tuple[Workflow, Mapping[str, bytes]]:
         """Return a workflow, and the files that came with it."""
@@ -195,17 +198,21 @@ class Texts:
         if workflow not in self._known:
             upload = self._store.upload(workflow)
             text = Submission(upload.source, upload.file, sets=upload.sets, set_strings=upload.set_strings)
-            self._known[workflow] = read(text), upload.files
+            self._remember(workflow, read(text), upload.files)
         self._known.move_to_end(workflow)
-        while len(self._known) > _TEXTS:
-            self._built.pop(self._known.popitem(last=False)[0], None)
         return self._known[workflow]
 
     def _take_in(self) -> None:
         while self._fresh:
             workflow, built, files = self._fresh.popleft()
-            self._known[workflow] = built.workflow, files
+            self._remember(workflow, built.workflow, files)
             self._built[workflow] = built
+
+    def _remember(self, workflow: str, text: Workflow, files: Mapping[str, bytes]) -> None:
+        self._known[workflow] = text, files
+        self._bytes += sum(map(len, files.values()))
+        while len(self._known) > _TEXTS or (self._bytes > _BYTES and len(self._known) > 1):
+            self.forget(next(iter(self._known)))
 
     def built(self, workflow: str, pool: Pool, submitted: Topology) -> Built:
         """Return a workflow lowered for its pool as it is now or, where that lacks levels, as it was submitted."""
@@ -223,7 +230,8 @@ class Texts:
 
     def forget(self, workflow: str) -> None:
         """Let go of a workflow."""
-        self._known.pop(workflow, None)
+        _, files = self._known.pop(workflow, (None, {}))
+        self._bytes -= sum(map(len, files.values()))
         self._built.pop(workflow, None)
 
 

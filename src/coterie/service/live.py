@@ -10,13 +10,25 @@ import numpy as np
 
 from coterie.frontends.config import Pool
 from coterie.placement.whatif import Change, Release
-from coterie.planning.plan import Planner
+from coterie.planning.changes import AS_IT_IS, WhatIf
+from coterie.planning.fit import ChoosingPlanner
 from coterie.service.catalog import Catalog
 from coterie.service.life import shape_in
 from coterie.service.store import Query, Store, Summary
 from coterie.topology.cluster import GPU, PODS, Cluster, Member, Pod
 
 _PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked about a group that waits, beside why: what if something were different, and all the evidence."""
+
+    what_if: WhatIf = AS_IT_IS
+    verbose: bool = False
+
+
+PLAINLY = Asked()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +52,14 @@ class Live:
         held: dict[str, Counter[str]] = {}
         for summary in unfinished(store) if rows else ():
             known = catalog.pools.get(summary.pool)
+            own = known.pool.backend if known else ""
             for row in rows.get(summary.id, ()):
                 requests = dict(shape_in(summary.digest, row.task).requests)
                 held.setdefault(summary.pool, Counter())[summary.id] += requests.get(GPU, 0)
-                if known is not None:
-                    name = f"{summary.id}/{row.task}/{row.attempt}"
-                    member = Member(summary.id, row.group, row.task)
-                    pod = Pod(name, row.node, requests, owner=summary.id, member=member)
-                    pods.setdefault(known.pool.backend, []).append(pod)
+                name = f"{summary.id}/{row.task}/{row.attempt}"
+                member = Member(summary.id, row.group, row.task)
+                pod = Pod(name, row.node, requests, owner=summary.id, member=member)
+                pods.setdefault(_home(catalog, own, row.node), []).append(pod)
         return Live(catalog, {name: tuple(found) for name, found in pods.items()}, held)
 
     def cluster(self, pool: Pool) -> Cluster:
@@ -68,6 +80,7 @@ class Live:
         their GPUs do not count twice against the pool's limit.
         """
         released = [Release(workflow) for workflow in gone]
+        gone = {*gone, *(change.owner for change in changes if isinstance(change, Release))}
         planner = LivePlanner(self.cluster(pool), changes=(*changes, *released), fresh=joining is None)
         mine = self.held.get(pool.name, {})
         own = [pod for pod in self.pods.get(pool.backend, ()) if pod.member and _place(pod.member) == joining]
@@ -77,12 +90,20 @@ class Live:
         return planner
 
 
-class LivePlanner(Planner):
+class LivePlanner(ChoosingPlanner):
     """A planner that knows what pools use already."""
 
     def charge(self, gpus: Mapping[str, int]) -> None:
         """Count these GPUs, by pool, against the pools' limits."""
         self._pools.update(gpus)
+
+
+def _home(catalog: Catalog, own: str, node: str) -> str:
+    """Return the backend that has a node: the pool's own or, where that does not know it any more, any."""
+    candidates = [own] if own in catalog.clusters else []
+    return next(
+        (name for name in (*candidates, *catalog.clusters) if node in catalog.clusters[name].cluster.position), own
+    )
 
 
 def unfinished(store: Store, pool: str | None = None) -> Iterator[Summary]:

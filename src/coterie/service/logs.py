@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 
 from coterie.backends.local.folder import folder_of
 from coterie.backends.local.order import Key
@@ -23,15 +24,45 @@ class Logs:
 
     def read(self, stored: Workflow, task: str, attempt: int | None, offset: int, limit: int) -> bytes:
         """Return a piece of a log; nothing where nothing was written, or nothing more yet."""
-        key = _key(stored, task, attempt)
+        return self._piece(_key(stored, task, attempt), lambda _: (max(offset, 0), min(max(limit, 0), _MOST)))
+
+    def end(self, stored: Workflow, task: str, attempt: int | None, limit: int) -> bytes:
+        """Return the end of a log: as many whole lines as there are within a number of bytes.
+
+        Of a line that is longer than that, its end.
+        """
+        return self._end(_key(stored, task, attempt), limit)
+
+    def ends(
+        self, stored: Workflow, most: int, each: int, chosen: Callable[[TaskState], bool]
+    ) -> Iterator[tuple[str, bytes]]:
+        """Yield the ends of chosen tasks' logs, with the names of the tasks; they share `most` bytes alike."""
+        groups = from_json(State, stored.state).groups
+        begun = [(group.name, task) for group in groups for task in group.tasks if _attempts(task) and chosen(task)]
+        for group, task in begun:
+            key = Key(stored.id, group, task.name, _attempts(task)[-1])
+            yield task.name, self._end(key, min(each, most // len(begun)))
+
+    def _end(self, key: Key, limit: int) -> bytes:
+        # One byte more, which tells whether the first line is whole.
+        size = min(max(limit, 0), _MOST) + 1
+        found = self._piece(key, lambda whole: (max(0, whole - size), size))
+        if len(found) < size:
+            return found
+        _, sign, rest = found.partition(b"\n")
+        return rest if sign and rest else found[1:]
+
+    def _piece(self, key: Key, where: Callable[[int], tuple[int, int]]) -> bytes:
+        """Return a piece of a log, whose beginning and size depend on the size of the log."""
         try:
             handle = os.open(folder_of(self._root, key) / "log", os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
             return b""
         except OSError as error:
-            raise Unavailable(f'the log of task "{task}" cannot be read: {error.strerror}') from error
+            raise Unavailable(f'the log of task "{key.task}" cannot be read: {error.strerror}') from error
         try:
-            return os.pread(handle, min(max(limit, 0), _MOST), max(offset, 0))
+            offset, size = where(os.fstat(handle).st_size)
+            return os.pread(handle, size, offset)
         finally:
             os.close(handle)
 
@@ -45,13 +76,17 @@ class Logs:
 
 def _key(stored: Workflow, task: str, attempt: int | None) -> Key:
     found = _task(stored, task)
-    numbers = [*(past.attempt for past in found.past), *([found.attempt] if found.attempt else [])]
+    numbers = _attempts(found)
     if attempt is not None and attempt not in numbers:
         known = ", ".join(map(str, numbers)) or "none yet"
         raise NotFound(f'task "{task}" has no attempt {attempt}', f"Attempts are: {known}.")
     group = from_json(Spec, stored.spec).places[task][0]
     name = from_json(State, stored.state).groups[group].name
     return Key(stored.id, name, task, numbers[-1] if attempt is None and numbers else attempt or 0)
+
+
+def _attempts(task: TaskState) -> list[int]:
+    return [*(past.attempt for past in task.past), *([task.attempt] if task.attempt else [])]
 
 
 def _task(stored: Workflow, task: str) -> TaskState:

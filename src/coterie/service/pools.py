@@ -18,7 +18,7 @@ from coterie.service.errors import Conflict
 from coterie.service.live import Live, unfinished
 from coterie.service.store import Store
 from coterie.service.views import waits
-from coterie.topology.cluster import GPU, Cluster
+from coterie.topology.cluster import GPU, Bools, Cluster
 from coterie.topology.domains import Domains
 
 Json = dict[str, Any]
@@ -135,7 +135,7 @@ def pool_view(known: Known, live: Live, tally: Mapping[tuple[str, str], int]) ->
             "limit": pool.gpus.limit,
             "weight": pool.gpus.weight,
             "used": live.gpus.get(pool.name, 0),
-            **(gpus_of(own) if own is not None else {"total": 0, "free": 0}),
+            **(gpus_of(own) if own is not None else {"total": 0, "free": 0, "out_of_service": 0}),
         },
         "nodes": len(own) if own is not None else 0,
         "max_exec_timeout": pool.max_exec_timeout,
@@ -157,6 +157,7 @@ def topology_view(known: Known, live: Live) -> Json:
     row = own.resource(GPU)
     total = own.allocatable[row][domains.order]
     used = own.held(range(len(own.pods)))[row][domains.order]
+    idle, serving = (total - used).clip(min=0), _in_service(own)[domains.order]
     return {
         "pool": pool.name,
         "name": pool.topology_name,
@@ -178,7 +179,8 @@ def topology_view(known: Known, live: Live) -> Json:
                 "gpus": {
                     "total": int(total[start:end].sum()),
                     "used": int(used[start:end].sum()),
-                    "free": int((total[start:end] - used[start:end]).clip(min=0).sum()),
+                    "free": int(idle[start:end][serving[start:end]].sum()),
+                    "out_of_service": int(idle[start:end][~serving[start:end]].sum()),
                 },
             }
             for level, tier in zip(pool.topology.levels, domains.tiers, strict=True)
@@ -220,11 +222,21 @@ def backend_gpus(live: Live) -> dict[str, Json]:
 
 
 def gpus_of(own: Cluster) -> Json:
-    """Return how many GPUs nodes have, and how many are free on those that take work."""
-    row = own.resource(GPU)
-    usable = own.ready & ~own.cordoned
-    left = (own.allocatable[row] - own.held(range(len(own.pods)))[row]).clip(min=0)
-    return {"total": int(own.allocatable[row].sum()), "free": int(left[usable].sum())}
+    """Return how many GPUs nodes have, and how many of them are idle: free where nodes take work, else out of service.
+
+    All others are in use.
+    """
+    row, serving = own.resource(GPU), _in_service(own)
+    idle = (own.allocatable[row] - own.held(range(len(own.pods)))[row]).clip(min=0)
+    return {
+        "total": int(own.allocatable[row].sum()),
+        "free": int(idle[serving].sum()),
+        "out_of_service": int(idle[~serving].sum()),
+    }
+
+
+def _in_service(own: Cluster) -> Bools:
+    return own.ready & ~own.cordoned
 
 
 def _warnings(known: Known, catalog: Catalog, cluster: Cluster | None) -> Iterator[Json]:

@@ -1,4 +1,4 @@
-"""Who is placed next: priority, then age, with no gang held back by one that must wait, and none overtaken for ever.
+"""Who is placed next: whose turn it is, with no gang held back by one that must wait, and none overtaken for ever.
 
 A gang that does not fit now lets those behind it pass. Once the first that waits in a pool has been passed for longer
 than `patience`, the nodes on which it would fit if nothing of Coterie's ran there are kept for it: what runs on them
@@ -10,58 +10,28 @@ only after capacity has come back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 from coterie.errors import Reason
-from coterie.frontends.config import Pool
-from coterie.gang import edits
+from coterie.gang.edits import only_tasks, without_nodes
 from coterie.gang.likeness import kind_of
-from coterie.gang.tree import Gang, Group, Shape, Task
-from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.engine import Found, place
 from coterie.placement.explain import decide
 from coterie.placement.refusal import Decision, Refusal, Verdict
+from coterie.service.tables import QUEUE_BUDGET, Entry, Guest, Seated, Tables
 from coterie.service.turns import Turn, in_turn
-from coterie.service.world import Held, Key, World
-from coterie.topology.cluster import GPU
+from coterie.service.world import Key, World
 
-# A queue has no time for hard questions: what is not found with this is asked again later.
-QUEUE_BUDGET = DEFAULT_BUDGET // 10
+__all__ = ["Entry", "Queue", "Seated", "Told", "only_tasks", "without_nodes"]
+
 # How long a reason that was given stays good enough to show, in seconds.
 FRESH = 30.0
 # How many reasons are found out in one cycle: each costs more than placing a gang does.
 EXPLAINED = 4
 
 _REMEMBERED = 4096
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A gang that waits: whole, or the tasks of it that are to join the `anchors`, which run already."""
-
-    key: Key
-    pool: Pool
-    gang: Gang
-    priority: str
-    since: float
-    number: int
-    anchors: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def turn(self) -> Turn:
-        """All that its turn depends on; of GPUs, those that it would newly take."""
-        gpus = sum(task.shape.amount(GPU) for task in self.gang.all_tasks() if task.name not in self.anchors)
-        return Turn(self.pool.name, bool(self.anchors), self.priority, self.since, self.number, gpus)
-
-
-@dataclass(frozen=True, slots=True)
-class Seated:
-    """A gang that has found its place, and holds it."""
-
-    entry: Entry
-    held: tuple[Held, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +95,8 @@ class Queue:
             self._failed.clear()  # what failed for want of the nodes that were kept may fit now
 
     def entries(self) -> list[Entry]:
-        """Return who waits, in the order of their turns."""
-        covered = {entry.pool.name: entry.pool.gpus.guarantee for entry in self._waiting.values()}
-        return [self._waiting[key] for key in in_turn(self._turns, self.world.gpus, covered.get)]
+        """Return who waits, in the order of their turns as long as nobody is placed."""
+        return [self._waiting[key] for key in self._in_turn()]
 
     def onto(self, world: World) -> Queue:
         """Return the same queue before other nodes: who waits, and since when they are passed; nothing is known yet."""
@@ -141,16 +110,17 @@ class Queue:
         """Place whoever can be placed, in turn; yield each, and whoever waits for a new reason."""
         refused: list[Entry] = []
         kept: dict[Key, frozenset[str]] = {}
-        turns = self.entries()
-        for entry in turns:
+        tables = Tables(self.world)
+        for entry in self._waiting.values():
             self.world.capacity(entry.pool)  # every view is there before nodes are closed in all of them
+        overdue = {key for key in self._passed if self._impatient(self._waiting[key], now)}
         shut = False  # nobody passes one that has waited too long for the machine itself
         with ExitStack() as closed:
-            for entry in turns:
-                if not shut and (seated := self._try(entry, len(kept))) is not None:
+            for key in self._in_turn(overdue):
+                entry = self._waiting[key]
+                if not shut and self._try(entry, tables, kept):
                     for passed in refused:
                         self._passed.setdefault(passed.key, now)
-                    yield seated
                     continue
                 refused.append(entry)
                 shut = shut or (self._impatient(entry, now) and bool(self._crowded(entry)))
@@ -161,6 +131,7 @@ class Queue:
         if self._reserved.keys() - kept.keys():
             self._failed.clear()
         self._reserved = kept
+        yield from tables.seated()
         yield from self._reasons(refused, now)
 
     def why(self, key: Key) -> Decision | None:
@@ -168,22 +139,33 @@ class Queue:
         entry = self._waiting.get(key)
         return self._explained(entry) if entry else None
 
-    def _try(self, entry: Entry, walls: int) -> Seated | None:
+    def _in_turn(self, overdue: Container[Key] = ()) -> Iterator[Key]:
+        quotas = {entry.pool.name: entry.pool.gpus for entry in self._waiting.values()}
+        return in_turn(self._turns, self.world.gpus, quotas.__getitem__, overdue)
+
+    def _try(self, entry: Entry, tables: Tables, kept: Mapping[Key, frozenset[str]]) -> bool:
+        """Seat a gang if there is room for it, or if others of its workflow that were seated a moment ago make some."""
         kind = self._kinds[entry.key]
         freed, least = self._failed.get(kind, (-1, 0))
-        if (freed == self.world.freed and least <= walls) or self._over_quota(entry) or self._crowded(entry):
-            return None
-        found = place(entry.gang, self.world.capacity(entry.pool), anchors=self._present(entry), budget=QUEUE_BUDGET)
-        if not isinstance(found, Found):
-            if len(self._failed) > _REMEMBERED:
-                self._failed.clear()
-            self._failed[kind] = (self.world.freed, walls)
-            return None
-        shapes = {task.name: task.shape for task in entry.gang.all_tasks()}
-        nodes = {task: node for task, node in found.nodes.items() if task not in entry.anchors}
-        held = self.world.hold(entry.key, entry.pool.name, nodes, shapes)
-        self.drop(entry.key)
-        return Seated(entry, held)
+        hopeless = freed == self.world.freed and least <= len(kept)
+        if (hopeless and not tables.mates(entry)) or self._over_quota(entry) or self._crowded(entry):
+            return False
+        guest = Guest(entry, self._present(entry), frozenset().union(*kept.values()))
+        seated = (not hopeless and self._seat(guest, tables, len(kept))) or tables.make_room(guest, kind)
+        if seated:
+            self.drop(entry.key)
+        return seated
+
+    def _seat(self, guest: Guest, tables: Tables, walls: int) -> bool:
+        entry = guest.entry
+        found = place(entry.gang, self.world.capacity(entry.pool), anchors=guest.anchors, budget=QUEUE_BUDGET)
+        if isinstance(found, Found):
+            tables.seat(guest, found)
+            return True
+        if len(self._failed) > _REMEMBERED:
+            self._failed.clear()
+        self._failed[self._kinds[entry.key]] = (self.world.freed, walls)
+        return False
 
     def _present(self, entry: Entry) -> dict[str, str]:
         """Return the anchors whose nodes are still there."""
@@ -262,38 +244,6 @@ class Queue:
             return crowded
         # It fits, but the room is kept for somebody who has waited longer.
         return Decision(Verdict.WAITING, refusal=Refusal(Reason.NO_CAPACITY, wanted=len(entry.gang.all_tasks())))
-
-
-def without_nodes(gang: Gang, nodes: Iterable[str]) -> Gang:
-    """Return the gang with some nodes excluded for every task: those that failed under it."""
-    gone = frozenset(nodes)
-    if not gone:
-        return gang
-    shapes: dict[Shape, Shape] = {}
-
-    def spared(task: Task) -> Task:
-        shape = shapes.setdefault(task.shape, replace(task.shape, excluded=task.shape.excluded | gone))
-        return replace(task, shape=shape)
-
-    return edits.mapped(gang, spared)
-
-
-def only_tasks(gang: Gang, names: Iterable[str]) -> Gang:
-    """Return the gang with these tasks alone; groups that have none of them are left out."""
-    wanted = frozenset(names)
-
-    def kept(groups: Iterable[Group]) -> Iterator[Group]:
-        for group in groups:
-            one = replace(
-                group,
-                groups=tuple(kept(group.groups)),
-                tasks=tuple(task for task in group.tasks if task.name in wanted),
-            )
-            if one.groups or one.tasks:
-                yield one
-
-    tasks = tuple(task for task in gang.tasks if task.name in wanted)
-    return replace(gang, groups=tuple(kept(gang.groups)), tasks=tasks)
 
 
 def _said(decision: Decision) -> tuple[str, str]:

@@ -8,29 +8,34 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from coterie.errors import CoterieError, NotFound, UsageError, did_you_mean
-from coterie.lifecycle import Spec, State, Status, from_json, retry_fault
+from coterie.errors import CoterieError, UsageError
+from coterie.lifecycle import TaskState
 from coterie.planning.mapping import default_depth, map_json, scene_of
 from coterie.rendering.scene import Scene
 from coterie.service import pools as pool_rules
 from coterie.service import views
+from coterie.service.belonging import claim
+from coterie.service.building import fingerprint
 from coterie.service.catalog import Catalog, Catalogue
 from coterie.service.driver import Driver
-from coterie.service.errors import Conflict
 from coterie.service.explaining import placement_of, why_of
 from coterie.service.foretelling import hold_to, plan_of
 from coterie.service.life import nothing_fresh
-from coterie.service.live import Live
+from coterie.service.live import PLAINLY, Asked, Live
 from coterie.service.logs import Logs
+from coterie.service.resources import NodeUse, nodes_of
+from coterie.service.runner import tasks_root
 from coterie.service.settings import Settings, Submission
 from coterie.service.standing import Standing, Standings
-from coterie.service.store import EVERYTHING, NewEvent, Query, Store, Summary
+from coterie.service.store import EVERYTHING, NewEvent, Placement, Query, Store, Summary, Workflow
 from coterie.service.submitting import checked, new_workflow
 from coterie.service.troubles import Troubles
+from coterie.service.wishing import cancels, check_retry, check_statuses
 
 Json = dict[str, Any]
 
@@ -45,6 +50,11 @@ class Service:
         self._catalogue = Catalogue(settings)
         self._catalogue.current()
         self.store = Store.open(settings.store)
+        try:
+            claim(tasks_root(settings), self.store.identity(), self.store.name)
+        except CoterieError:
+            self.store.close()
+            raise
         self._troubles = Troubles(settings.now)
         self._fresh = nothing_fresh()
         self._bell = threading.Condition()
@@ -87,20 +97,18 @@ class Service:
 
         Where the id of a plan is given, nothing is stored unless the plan would be the same now.
         """
+        known = self._repeated(submission)
+        if known is not None:
+            return {**self._whole(known), "created": False}
         found = checked(submission, self._catalog(), self.settings)
-        new = new_workflow(found, self.settings)
-        if plan is not None and not self.store.repeats(new):
+        if plan is not None:
             hold_to(plan, plan_of(found, self._now()))
-        stored, created = self.store.submit(new)
+        stored, created = self.store.submit(new_workflow(found, self.settings))
         if created:
             self._fresh.append((stored.id, found.built, submission.local_files))
         self._driver.poke()
         self._ring()
-        return {
-            **views.whole(stored, () if created else self.store.placements(stored.id)),
-            "position": self._position(stored),
-            "created": created,
-        }
+        return {**self._whole(stored, () if created else None), "created": created}
 
     def plan(self, submission: Submission, *, rehearsed: bool = False) -> Json:
         """Say where a workflow would go now, or why not; nothing is stored.
@@ -112,11 +120,7 @@ class Service:
 
     def workflows(self, query: Query = EVERYTHING, after: int | None = None, limit: int = 100) -> Json:
         """Return a page of workflows, the newest first; `after` is the `next` of the page before."""
-        known = [status.value for status in Status]
-        for status in query.statuses:
-            if status not in known:
-                hint = f"{did_you_mean(status.upper(), known)} Statuses are: {', '.join(known)}.".strip()
-                raise UsageError(f'there is no status "{status[:80]}"', hint)
+        check_statuses(query.statuses)
         if not 0 < limit <= _MOST:
             raise UsageError(f"a page has 1 to {_MOST} workflows, not {limit}", "Ask for the next page with after.")
         page = self.store.workflows(query, after, limit)
@@ -130,16 +134,15 @@ class Service:
 
     def workflow(self, ident: str) -> Json:
         """Return a workflow with its groups and tasks."""
-        stored = self.store.workflow(ident)
-        return {**views.whole(stored, self.store.placements(ident)), "position": self._position(stored)}
+        return self._whole(self.store.workflow(ident))
 
     def owner_of(self, ident: str) -> str:
         """Return whose workflow it is."""
         return self.store.summary(ident).owner
 
-    def why(self, ident: str, group: str | None = None) -> Json:
-        """Say why groups wait, with evidence and ways out."""
-        return why_of(self.store, self._now(), self._standing(exact=True), ident, group)
+    def why(self, ident: str, group: str | None = None, question: Asked = PLAINLY) -> Json:
+        """Say why groups wait, with evidence and ways out, or what would become of them if."""
+        return why_of(self.store, self._now(), self._standing(exact=True), ident, group, question)
 
     def placement(self, ident: str) -> Json:
         """Hold where tasks run against what was asked."""
@@ -160,33 +163,36 @@ class Service:
         """Return a piece of what a task has written; nothing where there is no more yet."""
         return self._logs.read(self.store.workflow(ident), task, attempt, offset, limit)
 
+    def log_end(self, ident: str, task: str, attempt: int | None, limit: int) -> bytes:
+        """Return the last lines that a task has written, as many as there are within a number of bytes."""
+        return self._logs.end(self.store.workflow(ident), task, attempt, limit)
+
+    def log_ends(
+        self, ident: str, most: int, each: int, chosen: Callable[[TaskState], bool]
+    ) -> Iterator[tuple[str, bytes]]:
+        """Yield the same of chosen tasks that have begun, with their names; all of it within `most` bytes."""
+        return self._logs.ends(self.store.workflow(ident), most, each, chosen)
+
     def log_ended(self, ident: str, task: str, attempt: int | None = None) -> bool:
         """Tell whether a task will write nothing more."""
         return self._logs.ended(self.store.workflow(ident), task, attempt)
 
     def cancel(self, ident: str, message: str = "", *, force: bool = False) -> Json:
         """Wish that a workflow end; one that was canceled before stays so, and that is no fault."""
-        state = from_json(State, self.store.workflow(ident).state)
-        if state.status.final and not (force and state.cleaning):
-            if state.status is Status.FAILED_CANCELED:
-                return self.workflow(ident)
-            raise Conflict(
-                f'workflow "{ident}" has ended already, as {state.status}',
-                "Its tasks are being removed; force makes that quick." if state.cleaning else "There is nothing to do.",
-            )
-        return self._wish(ident, {"kind": "cancel", "message": message[:1000], "force": force})
+        wish = {"kind": "cancel", "message": message[:1000], "force": force}
+        wanted = partial(cancels, force=force)
+        if self.store.wish_if(ident, wish, self.settings.now(), wanted):
+            self._driver.poke()
+        return self.workflow(ident)
 
     def retry(self, ident: str, task: str | None = None) -> Json:
         """Wish that a workflow which ended go on."""
         stored = self.store.workflow(ident)
-        spec, state = from_json(Spec, stored.spec), from_json(State, stored.state)
-        if task is not None and task not in spec.places:
-            hint = f"Tasks are: {', '.join(list(spec.places)[:12])}. {did_you_mean(task, spec.places)}".strip()
-            raise NotFound(f'workflow "{ident}" has no task "{task[:80]}"', hint)
-        if fault := retry_fault(spec, state, task):
-            raise Conflict(f'workflow "{ident}" cannot be retried: {fault}', "")
+        check_retry(stored, task)
         pool_rules.still_runs(self._catalog(), ident, stored.pool)
-        return self._wish(ident, {"kind": "retry", "task": task})
+        self.store.wish(ident, {"kind": "retry", "task": task}, self.settings.now())
+        self._driver.poke()
+        return self.workflow(ident)
 
     def delete(self, ident: str) -> None:
         """Remove a workflow that has ended, with its logs."""
@@ -327,7 +333,7 @@ class Service:
             store, holder = str(error), ""
         running, waiting = self._driver.load
         return {
-            "ready": store == "ok" and bool(holder),
+            "ready": store == "ok" and bool(holder) and not self._driver.failing,
             "leader": self._driver.leading,
             "holder": holder,
             "store": store,
@@ -343,9 +349,9 @@ class Service:
         """Return numbers for measuring: workflows by pool and status, GPUs by pool and by backend."""
         return pool_rules.gauges(self._now(), self.store.tally())
 
-    def backend_gpus(self) -> Mapping[str, Mapping[str, int]]:
-        """Return how many GPUs there are, and are free, by backend: nodes that pools share count once."""
-        return pool_rules.backend_gpus(self._now())
+    def nodes(self) -> list[NodeUse]:
+        """Return every node with what it has, who holds how much of it, and which pools it is in."""
+        return list(nodes_of(self._now()))
 
     def _standing(self, *, exact: bool) -> Standing:
         return self._standings.now(self._catalog(), lambda: self._now().gpus, exact=exact)
@@ -358,10 +364,18 @@ class Service:
     def _position(self, item: Summary) -> int | None:
         return self._positions([item])[0]
 
-    def _wish(self, ident: str, observation: Json) -> Json:
-        self.store.wish(ident, observation, self.settings.now())
-        self._driver.poke()
-        return self.workflow(ident)
+    def _repeated(self, submission: Submission) -> Workflow | None:
+        """Return what the same request has made before. That it would be refused by now makes no difference."""
+        if submission.client_key is None:
+            return None
+        said = submission.pool
+        return self.store.repeated(
+            submission.owner, submission.client_key, lambda pool: fingerprint(submission, said or pool)
+        )
+
+    def _whole(self, stored: Workflow, seats: Iterable[Placement] | None = None) -> Json:
+        known = self.store.placements(stored.id) if seats is None else seats
+        return {**views.whole(stored, known, tasks_root(self.settings).resolve()), "position": self._position(stored)}
 
     def _ring(self) -> None:
         with self._bell:

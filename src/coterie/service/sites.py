@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from coterie.errors import NotFound, Reason, SpecErrors
@@ -15,6 +16,7 @@ from coterie.service.life import Life, Texts, levels_of, lost_levels, shape_in, 
 from coterie.service.nodes import Ailment, Ailments, next_end, outlasting, still, well
 from coterie.service.queue import Entry, Queue, Seated, Told, only_tasks, without_nodes
 from coterie.service.store import Placement
+from coterie.service.store import Workflow as Stored
 from coterie.service.turns import since_of
 from coterie.service.world import Held, Key, World
 from coterie.topology.domains import Domains
@@ -109,19 +111,37 @@ class Sites:
         known = {(row.group, row.task, row.attempt): row for row in rows}
         failures: list[Failure] = []
         for one in holdings(life.state):
-            if not one.node or (own := self._site(life.pool)) is None:
+            if not one.node:
                 continue
             key = (life.id, one.group, one.attempt)
             row = known.get((one.group, one.task, one.attempt))
             held = Held(one.task, one.node, shape_in(life.digest, one.task), tuple(row.gpus) if row else ())
-            home = next(
-                (site for site in (own, *self._sites.values()) if one.node in site.world.cluster.position), None
-            )
-            if home is None:
+            if not self._held_again(key, life.pool, held) and self._site(life.pool) is not None:
                 failures.append(_gone(key, held))
-            else:
-                home.world.restore(key, life.pool, [held])
         return failures
+
+    def keep(self, stored: Stored, rows: Iterable[Placement]) -> None:
+        """Hold what a workflow holds that cannot be driven, as far as it can be told."""
+        for row in rows:
+            with suppress(LookupError, TypeError, ValueError):
+                held = Held(row.task, row.node, shape_in(stored.digest, row.task), tuple(row.gpus))
+                self._held_again((stored.id, row.group, row.attempt), stored.pool, held)
+
+    def withdraw(self, workflow: str) -> None:
+        """Let no gang of a workflow wait any longer."""
+        for site in self._sites.values():
+            for entry in site.queue.entries():
+                if entry.key[0] == workflow:
+                    site.queue.drop(entry.key)
+
+    def _held_again(self, key: Key, pool: str, held: Held) -> bool:
+        """Hold something where its node is; tell whether it is anywhere. Its pool may know other nodes now, or none."""
+        own = self._site(pool)
+        for site in (*([own] if own else ()), *self._sites.values()):
+            if held.node in site.world.cluster.position:
+                site.world.restore(key, pool, [held])
+                return True
+        return False
 
     def failed(self, lives: Mapping[str, Life], now: float) -> list[Failure]:
         """Return the tasks on nodes that have not been well for too long, each once."""
@@ -250,8 +270,11 @@ class Sites:
         return self.catalog.pools[name].pool
 
     def _site(self, pool: str) -> Site | None:
+        """Return where a pool's gangs wait; None for one whose backend this service does not know, or no longer."""
         known = self.catalog.pools.get(pool)
-        return self._sites.get(known.pool.backend) if known else None
+        if known is None or known.pool.backend not in self.catalog.clusters:
+            return None
+        return self._sites.get(known.pool.backend)
 
 
 def _gone(key: Key, held: Held) -> Failure:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from coterie.frontends.config import GpuQuota
 from coterie.service.catalog import Catalog
 from coterie.service.live import unfinished
 from coterie.service.store import Store, Summary
@@ -37,11 +38,12 @@ def standing(summaries: Iterable[Summary], catalog: Catalog, used: Callable[[], 
         for summary in summaries
         for name, since, gpus, joins in summary.digest.get("queued", ())
     }
-    covered = {name: known.pool.gpus.guarantee for name, known in catalog.pools.items()}
-    gpus = used() if any(covered.values()) else {}
+    quotas = {name: known.pool.gpus for name, known in catalog.pools.items()}
+    # A position is one in its pool, so the shares of pools that compete do not matter, only what is guaranteed.
+    gpus = used() if any(quota.guarantee for quota in quotas.values()) else {}
     counted: Counter[str] = Counter()
     positions: dict[tuple[str, str], int] = {}
-    for key in in_turn(waiting, lambda pool: gpus.get(pool, 0), covered.get):
+    for key in in_turn(waiting, lambda pool: gpus.get(pool, 0), lambda pool: quotas.get(pool, GpuQuota())):
         counted[waiting[key].pool] += 1
         positions[key] = counted[waiting[key].pool]
     return Standing(positions, counted)

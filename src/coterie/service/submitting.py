@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coterie.errors import Notice
+from coterie.backends.local.crowds import crowd_notices
+from coterie.errors import Fault, Notice, SpecErrors
+from coterie.frontends.config import Pool
+from coterie.frontends.schema import by_file
 from coterie.lifecycle import Record, Submitted, initial, step, to_json
-from coterie.planning.documents import workload_of
+from coterie.planning.documents import WORKFLOW, Scene, Written, draft_documents, faults_in, lowered, workload_of
+from coterie.planning.inputs import collect
 from coterie.planning.workload import Workload
 from coterie.service import views
 from coterie.service.building import (
@@ -29,26 +34,62 @@ from coterie.service.store import NewEvent, NewWorkflow
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A submission with nothing wrong about it, and what its user should know."""
+    """A submission with nothing wrong about it, and what its user should know.
+
+    `pool_version` is that of a pool which is stored, and could change.
+    """
 
     submission: Submission
     built: Built
     workload: Workload
     labels: dict[str, str]
     notices: tuple[Notice, ...]
+    pool_version: int | None
 
 
 def checked(submission: Submission, catalog: Catalog, settings: Settings, *, rehearsed: bool = True) -> Checked:
     """Check a submission, or raise what is wrong with it; unless it is `rehearsed`, its tasks need not be startable."""
     check_call(submission, settings.files_limit)
-    workflow = read(submission)
-    pool = runs_here(catalog.find(submission.pool, workflow.pool))
-    built = build(workflow, pool)
-    workload = workload_of(workflow, built.lowered, pool)
+    try:
+        workflow = read(submission)
+    except SpecErrors as error:
+        raise SpecErrors(_with_pool(error.faults, submission, catalog)) from None
+    pool = _pool(catalog, submission, workflow.pool)
+    faults: list[Fault] = []
     if rehearsed:
-        rehearse(built, submission.local_files)
+        collect(faults, lambda: rehearse(workflow, submission.local_files, settings.processes))
+    built = collect(faults, lambda: build(workflow, pool))
+    if built is None or faults:
+        raise SpecErrors(by_file((*faults, *faults_in(workflow, pool))))
+    workload = workload_of(workflow, built.lowered, pool)
     notices = (*built.notices, *never_fits(built, catalog.cluster(pool)))
-    return Checked(submission, built, workload, labels_of(workflow, submission), notices)
+    notices += tuple(crowd_notices(workflow, settings.processes))
+    known = catalog.pools[pool.name]
+    version = None if known.managed else known.version
+    return Checked(submission, built, workload, labels_of(workflow, submission), notices, version)
+
+
+def _pool(catalog: Catalog, submission: Submission, wished: str | None) -> Pool:
+    return runs_here(catalog.find(submission.pool, wished))
+
+
+def _with_pool(own: Sequence[Fault], submission: Submission, catalog: Catalog) -> Sequence[Fault]:
+    """Return the faults that a file has by itself together with those that only its pool shows."""
+    faults = list(own)
+    scene = Scene(lambda one: _pool(catalog, submission, one.pool), {}, configured=True, pool=submission.pool)
+    lowered(faults, drafted(submission), scene)
+    return by_file(faults)
+
+
+def drafted(submission: Submission) -> Sequence[Written]:
+    """Return what can be made out of a workflow file with faults; nothing of a file that is no workflow."""
+    found = collect(
+        [],
+        lambda: draft_documents(
+            submission.source, submission.file, sets=submission.sets, set_strings=submission.set_strings
+        ),
+    )
+    return [one for one in found.workloads if one.kind == WORKFLOW] if found else []
 
 
 def new_workflow(found: Checked, settings: Settings) -> NewWorkflow:
@@ -84,4 +125,5 @@ def new_workflow(found: Checked, settings: Settings) -> NewWorkflow:
         digest=digest_of(state, first_digest(built, submission.file)),
         notices=[views.notice(each) for each in found.notices],
         events=[said, *records],
+        pool_version=found.pool_version,
     )

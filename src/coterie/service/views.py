@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from coterie.backends.local.order import Key
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Group
 from coterie.lifecycle import GroupRules, GroupState, Past, Presence, Spec, State, TaskState, from_json
@@ -50,8 +52,8 @@ def row(summary: Summary) -> Json:
     }
 
 
-def whole(stored: Workflow, placements: Iterable[Placement]) -> Json:
-    """Return a workflow with its groups and tasks."""
+def whole(stored: Workflow, placements: Iterable[Placement], tasks: Path) -> Json:
+    """Return a workflow with its groups and tasks, which run below the folder `tasks`."""
     spec, state = from_json(Spec, stored.spec), from_json(State, stored.state)
     seats = {(each.group, each.task, each.attempt): each for each in placements}
     groups = [
@@ -68,7 +70,12 @@ def whole(stored: Workflow, placements: Iterable[Placement]) -> Json:
             "ends_by": when(ends_by(rules, group)),
             "cleaning": group.cleaning,
             "tasks": [
-                {"name": task.name, "lead": position == rules.lead, **_task(task, seats.get(_slot(group, task)))}
+                {
+                    "name": task.name,
+                    "lead": position == rules.lead,
+                    **_task(task, seats.get(_slot(group, task))),
+                    "output": output_of(tasks, Key(stored.id, group.name, task.name, task.attempt)),
+                }
                 for position, task in enumerate(group.tasks)
             ],
         }
@@ -81,6 +88,11 @@ def whole(stored: Workflow, placements: Iterable[Placement]) -> Json:
         "groups": groups,
         "warnings": list(stored.notices),
     }
+
+
+def output_of(tasks: Path, attempt: Key) -> str | None:
+    """Return the folder into which an attempt writes, the same before and after its end; None before the first."""
+    return str(tasks / attempt.path / "output") if attempt.attempt else None
 
 
 def ends_by(rules: GroupRules, group: GroupState) -> float | None:
@@ -131,13 +143,13 @@ def audit(state: State, gangs: Mapping[str, Gang], rows: Iterable[Placement], do
         there = {task.name: seat for task in group.tasks if (seat := seats.get(_slot(group, task))) is not None}
         nodes = {task: seat.node for task, seat in there.items()}
         asked = gangs[group.name].walk() if group.name in gangs else ()
-        findings = [_finding(one, nodes, domains) for one in asked]
-        counted.update(finding.outcome.value for finding in findings)
+        findings = [finding(one, nodes, domains) for one in asked]
+        counted.update(each.outcome.value for each in findings)
         groups.append(
             {
                 "name": group.name,
                 "status": group.status.value,
-                "constraints": [finding_json(finding) for finding in findings],
+                "constraints": [finding_json(each) for each in findings],
                 "tasks": [
                     {"task": task, "node": seat.node, "domains": dict(seat.domains), "gpus": list(seat.gpus)}
                     for task, seat in there.items()
@@ -147,7 +159,7 @@ def audit(state: State, gangs: Mapping[str, Gang], rows: Iterable[Placement], do
     return {"groups": groups, "summary": {outcome.value: counted[outcome.value] for outcome in Outcome}}
 
 
-def _finding(group: Group, nodes: Mapping[str, str], domains: Domains) -> Finding:
+def finding(group: Group, nodes: Mapping[str, str], domains: Domains) -> Finding:
     """Judge a constraint; a level that the pool has lost leaves nothing to judge by."""
     levels = domains.topology
     if group.level not in levels.names:

@@ -93,3 +93,18 @@ def test_closing_wakes_all_and_lets_nobody_wait_again(service: Service) -> None:
         await soon(lambda: watchers() == 0)
 
     asyncio.run(scene())
+
+
+def test_there_is_room_for_so_many_and_the_next_is_told_to_come_later(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coterie.service.api.following.MOST", 1)
+    followers = Followers(service)
+
+    async def scene() -> None:
+        followers.need_room()
+        with followers.joined(), pytest.raises(Unavailable, match="1 streams are open already"):
+            followers.need_room()
+        followers.need_room()
+
+    asyncio.run(scene())

@@ -152,3 +152,59 @@ def test_a_dry_run_refuses_and_warns_like_a_submission(client: TestClient) -> No
     told = real.json()["warnings"]
     assert {one["code"] for one in told} == {"FieldIgnored", "NeverFits"}
     assert [one for one in told if one not in dry.json()["warnings"]] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "most"),
+    [
+        (AT, "label", 16),
+        (AT, "status", 100),
+        (AT, "pool", 100),
+        (AT, "owner", 100),
+        ("/api/workflow", "label", 16),
+        ("/api/workflow", "statuses", 100),
+        ("/api/workflow", "users", 100),
+        ("/api/workflow", "pools", 100),
+        ("/api/pool_quota", "pools", 100),
+        ("/api/resources", "pools", 100),
+    ],
+)
+def test_no_parameter_is_repeated_without_end(client: TestClient, path: str, name: str, most: int) -> None:
+    def asked(count: int) -> Any:
+        value = {"label": "k{}=", "status": "RUNNING", "statuses": "RUNNING"}.get(name, "main")
+        return client.get(path, params=[(name, value.format(number)) for number in range(count)])
+
+    assert asked(most).status_code == 200, asked(most).text
+    refused = asked(most + 1)
+    assert refused.status_code == 422, refused.text
+    assert error_of(refused)["errors"][0]["hint"] == "Give fewer of them."
+
+
+@pytest.mark.parametrize("name", ["label", "set", "set_string"])
+def test_no_parameter_of_a_submission_is_repeated_without_end(client: TestClient, name: str) -> None:
+    query = {name: [f"k{number}=v" for number in range(1001)]}
+    answer = client.post(AT, content=single("x", "true").source, headers=YAML, params=query)
+    assert (answer.status_code, error_of(answer)["code"]) == (422, "InvalidRequest")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (f"{AT}/a%2Fb", 'there is no workflow "a/b"'),
+        (f"{AT}/a%2Fb/why", 'there is no workflow "a/b"'),
+        ("/api/workflow/a%2Fb/logs", 'there is no workflow "a/b"'),
+        ("/api/v1/pools/a%2Fb", 'there is no pool "a/b"'),
+        ("/api/v1/topologies/a%2F%2Fb", 'there is no pool "a//b"'),
+        (f"{AT}/a/b", f'there is no path "{AT}/a/b"'),
+        ("/nowhere?x=1", 'there is no path "/nowhere"'),
+    ],
+)
+def test_what_is_not_there_is_named(client: TestClient, path: str, message: str) -> None:
+    answer = client.get(path)
+    error = error_of(answer)
+    assert (answer.status_code, error["code"], error["message"]) == (404, "NotFound", message)
+    if "%2F" in path:
+        assert 'has a "/" in its name. See which there are: coterie ' in error["hint"]
+        assert "(In the API: GET /api/v1/" in error["hint"]
+    else:
+        assert error["hint"] == "All paths are listed in /api/v1/openapi.json."

@@ -28,9 +28,34 @@ def test_a_service_that_nobody_leads_is_alive_and_not_ready(tmp_path: Path) -> N
     try:
         client = TestClient(create_app(service, open_to_all=True))
         assert client.get("/healthz").status_code == 200
-        assert client.get("/readyz").status_code == 503
+        answer = client.get("/readyz")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+        assert answer.json() == {
+            "ready": False,
+            "leader": False,
+            "error": {
+                "code": "Unavailable",
+                "message": "no replica leads yet",
+                "hint": "Ask again in a few seconds. GET /api/v1/health says what is wrong.",
+                "location": None,
+                "errors": [],
+                "details": {},
+            },
+        }
     finally:
         service.stop()
+
+
+def test_a_probe_does_not_tell_where_a_store_is_that_is_away(
+    client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise Unavailable("/secret/store.db: the disk is gone")
+
+    monkeypatch.setattr(service.store, "leader", away)
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["error"]["message"]) == (503, "the store does not answer")
+    assert "secret" not in answer.text
 
 
 def test_metrics_count_requests_by_route_and_workflows_by_status(client: TestClient, service: Service) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from coterie.errors import NotFound
 from coterie.service.errors import Conflict
-from coterie.service.store import NewEvent, Placement, Query, Store, Upload
+from coterie.service.store import NewEvent, Placement, Query, Store, Upload, Wish, Workflow
 from tests.service.store.building import NOW, change, finish, leading, new, submitted
 
 
@@ -72,6 +73,65 @@ def test_the_same_key_with_other_content_is_refused(store: Store) -> None:
 
     with pytest.raises(Conflict, match=r'the key "k" was used for another submission, train-1'):
         store.submit(new(client_key="k", fingerprint="g"))
+
+
+def test_a_repetition_is_held_against_the_pool_that_the_first_one_went_to(store: Store) -> None:
+    first, _ = store.submit(new(client_key="k", fingerprint="f in gb200"))
+
+    assert store.repeated("ann", "k", lambda pool: f"f in {pool}") == first
+    with pytest.raises(Conflict, match=r'the key "k" was used for another submission, train-1'):
+        store.repeated("ann", "k", lambda _: "f in other")
+    assert store.repeated("ann", "new", lambda pool: f"f in {pool}") is None
+    assert store.repeated("bo", "k", lambda pool: f"f in {pool}") is None
+
+
+def test_nothing_is_stored_into_a_pool_that_was_deleted_or_changed_meanwhile(store: Store) -> None:
+    made, _ = store.put_pool("gb200", {"n": 1}, NOW)
+    assert store.submit(new(pool_version=made.version))[1]
+    now, _ = store.put_pool("gb200", {"n": 2}, NOW)
+
+    with pytest.raises(Conflict, match=r'^pool "gb200" was changed meanwhile; nothing was stored$'):
+        store.submit(new(pool_version=made.version))
+    with pytest.raises(Conflict, match=r'^pool "other" was deleted meanwhile; nothing was stored$'):
+        store.submit(new(pool="other", pool_version=1))
+
+    assert store.submit(new(pool_version=now.version))[0].id == "train-2"
+    assert store.submit(new(pool="configured"))[0].id == "train-3"
+
+
+def test_a_repetition_needs_no_pool_any_more(store: Store) -> None:
+    store.put_pool("gb200", {"n": 1}, NOW)
+    first, _ = store.submit(new(client_key="k", fingerprint="f", pool_version=1))
+    finish(store, first, leading(store))
+    store.delete_pool("gb200")
+
+    again, created = store.submit(new(client_key="k", fingerprint="f", pool_version=1))
+
+    assert (again.id, created) == (first.id, False)
+
+
+def test_a_wish_is_left_in_view_of_the_workflow_and_of_what_waits(store: Store) -> None:
+    one, other = submitted(store), submitted(store)
+    store.wish(other.id, {"kind": "retry"}, NOW)
+    seen: list[tuple[str, list[Any]]] = []
+
+    def first(workflow: Workflow, waiting: Sequence[Wish]) -> bool:
+        seen.append((workflow.id, [wish.observation["kind"] for wish in waiting]))
+        return not waiting
+
+    assert store.wish_if(one.id, {"kind": "cancel"}, NOW, first)
+    assert not store.wish_if(one.id, {"kind": "cancel"}, NOW, first)
+
+    assert seen == [(one.id, []), (one.id, ["cancel"])]
+    assert [(wish.workflow, wish.observation["kind"]) for wish in store.wishes()] == [
+        (other.id, "retry"),
+        (one.id, "cancel"),
+    ]
+
+
+def test_a_wish_for_a_workflow_that_is_not_there_is_not_left(store: Store) -> None:
+    with pytest.raises(NotFound):
+        store.wish_if("no-1", {}, NOW, lambda *_: True)
 
 
 def test_a_key_is_its_owners_own(store: Store) -> None:

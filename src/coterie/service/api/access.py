@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
-from typing import Annotated, Any, cast
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 from fastapi import Depends, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 
 from coterie.errors import UsageError
 from coterie.service.api.following import Followers
 from coterie.service.api.models.base import Short
-from coterie.service.api.models.requests import Priority, Submit
+from coterie.service.api.models.requests import Cancel, Priority, Retry, Submit
 from coterie.service.api.sharing import Shared
 from coterie.service.security import Caller, caller_of
 from coterie.service.service import Service
@@ -25,6 +26,13 @@ from coterie.service.settings import Submission
 
 JSON = "application/json"
 YAML = ("application/yaml", "application/x-yaml", "text/yaml")
+
+# How many values a parameter may have that is repeated. A workflow has no more labels.
+MANY, LABELS, VALUES = 100, 16, 1000
+# A stream that has nothing to tell asks this often whether it may go on.
+RECHECK_S = 15.0
+
+M = TypeVar("M", bound=BaseModel)
 
 _ANY: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 
@@ -70,6 +78,28 @@ async def who(request: Request, service: Behind, shared: Together) -> Caller:
 Who = Annotated[Caller, Depends(who)]
 
 
+class Admission:
+    """Whether a caller may still be told something: a token is deleted or expires while a stream is open."""
+
+    def __init__(self, ask: Callable[[], Awaitable[Caller]]) -> None:
+        self._ask = ask
+        self._asked = time.monotonic()
+
+    async def check(self, *, telling: bool) -> None:
+        """Raise `Unauthorized` for a caller who is no longer known, before anything is told, and now and then."""
+        if telling or time.monotonic() - self._asked >= RECHECK_S:
+            await self._ask()
+            self._asked = time.monotonic()
+
+
+async def admission_of(request: Request, service: Behind, shared: Together) -> Admission:
+    """Return what asks again who it is."""
+    return Admission(lambda: who(request, service, shared))
+
+
+Admitted = Annotated[Admission, Depends(admission_of)]
+
+
 async def raw(request: Request, _caller: Who) -> bytes:
     """Return the body as it was sent; it is not read for somebody who is not known."""
     return await request.body()
@@ -83,10 +113,14 @@ def submit_of(
     body: Raw,
     file: Annotated[Short, Query(description="For a YAML body: the name of the file.")] = "workflow.yaml",
     pool: Annotated[Short | None, Query(description="For a YAML body: the pool.")] = None,
-    set_: Annotated[list[str] | None, Query(alias="set", description="For a YAML body: KEY=VALUE.")] = None,
-    set_string: Annotated[list[str] | None, Query(description="For a YAML body: KEY=VALUE, always as text.")] = None,
+    set_: Annotated[
+        list[str] | None, Query(alias="set", max_length=VALUES, description="For a YAML body: KEY=VALUE.")
+    ] = None,
+    set_string: Annotated[
+        list[str] | None, Query(max_length=VALUES, description="For a YAML body: KEY=VALUE, always as text.")
+    ] = None,
     priority: Annotated[Priority, Query(description="For a YAML body.")] = "NORMAL",
-    label: Annotated[list[str] | None, Query(description="For a YAML body: KEY=VALUE.")] = None,
+    label: Annotated[list[str] | None, Query(max_length=LABELS, description="For a YAML body: KEY=VALUE.")] = None,
 ) -> Submit:
     """Return what is submitted: the fields of a JSON object, or the workflow as it is with the rest in the query."""
     if content_type(request) != JSON:
@@ -103,13 +137,36 @@ def submit_of(
         raise UsageError(
             f"with a JSON body, {' and '.join(beside)} in the query would say it twice", "Put it into the body."
         )
-    try:
-        return Submit.model_validate_json(body)
-    except ValidationError as error:
-        raise _invalid(error) from None
+    return parsed(request, body, Submit)
 
 
 Sent = Annotated[Submit, Depends(submit_of)]
+
+
+# FastAPI would read and parse the body of a model before it asks who sends it, and on the event loop.
+def cancel_of(request: Request, body: Raw) -> Cancel:
+    """Return why a workflow is stopped; nothing need be said."""
+    return parsed(request, body, Cancel) if body else Cancel()
+
+
+Cancelling = Annotated[Cancel, Depends(cancel_of)]
+
+
+def retry_of(request: Request, body: Raw) -> Retry:
+    """Return what is to run again; nothing need be said."""
+    return parsed(request, body, Retry) if body else Retry()
+
+
+Retrying = Annotated[Retry, Depends(retry_of)]
+
+
+def parsed(request: Request, body: bytes, model: type[M]) -> M:
+    """Return what a JSON body holds."""
+    content_type(request, JSON)
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        raise _invalid(error) from None
 
 
 def document_of(request: Request, body: Raw) -> bytes | dict[str, Any]:
@@ -132,11 +189,12 @@ def answer(value: object, status: int = 200, headers: Mapping[str, str] | None =
     return Response(msgspec.json.encode(value), status, headers, media_type=JSON)
 
 
-def content_type(request: Request) -> str:
-    """Return the type of a body that may be JSON or YAML; raise for any other."""
+def content_type(request: Request, *allowed: str) -> str:
+    """Return the type of a body, which may be JSON or YAML unless it is told otherwise; raise for any other."""
     found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if found not in (JSON, *YAML):
-        raise HTTPException(415, f"a body is {JSON} or {YAML[0]}, not {found[:80] or 'of no type'}")
+    if found not in (allowed or (JSON, *YAML)):
+        words = " or ".join(allowed or (JSON, YAML[0]))
+        raise HTTPException(415, f"a body is {words}, not {found[:80] or 'of no type'}")
     return found
 
 
@@ -144,6 +202,11 @@ def bodies(schema: dict[str, Any]) -> dict[str, Any]:
     """Return what the published schema says of a body that is JSON or YAML."""
     content = {JSON: {"schema": schema}, YAML[0]: {"schema": {"type": "string"}}}
     return {"requestBody": {"required": True, "content": content}}
+
+
+def json_body(model: type[BaseModel]) -> dict[str, Any]:
+    """Return what the published schema says of a JSON body that may be left out."""
+    return {"requestBody": {"required": False, "content": {JSON: {"schema": model.model_json_schema()}}}}
 
 
 def submission(body: Submit, caller: Caller, key: str | None) -> Submission:

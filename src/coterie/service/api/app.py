@@ -11,7 +11,7 @@ import anyio.to_thread
 from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 
-from coterie.service.api import errors, events, logs, osmo, pools, state, workflows
+from coterie.service.api import errors, events, logs, osmo, osmo_pools, osmo_tasks, pools, state, workflows
 from coterie.service.api.following import Followers
 from coterie.service.api.guard import Guard
 from coterie.service.api.metering import Meter, Metrics
@@ -83,7 +83,7 @@ def create_app(
     for part in (workflows, logs, events, pools, state):
         app.include_router(part.router, dependencies=[Depends(known_query)])
     # Scripts of others and probes may send more than is needed here.
-    for lenient in (state.probes, osmo.router):
+    for lenient in (state.probes, osmo_pools.probes, osmo.router, osmo_tasks.router, osmo_pools.router):
         app.include_router(lenient)
     app.add_middleware(Guard, hosts=hosts, most_bytes=most_bytes)
     app.add_middleware(Meter, metrics=metrics)

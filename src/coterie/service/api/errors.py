@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import structlog
 from fastapi import FastAPI, Request
@@ -34,9 +35,19 @@ _STATUS: Sequence[tuple[type[CoterieError], int, str]] = (
     (Unavailable, 503, "Unavailable"),
 )
 _INVALID = "InvalidRequest"
-_WORDS = {404: "NotFound", 405: "MethodNotAllowed", 413: "TooLarge", 415: "UnsupportedMediaType"}
+_WORDS = {405: "MethodNotAllowed", 413: "TooLarge", 415: "UnsupportedMediaType"}
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
 _MOST_FAULTS = 100
+_LIST = ("workflow", "See which there are: coterie list")
+_POOLS = ("pool", "See which there are: coterie pool list")
+# What is named by the part of a path that comes after one of these.
+_NAMED = {
+    "/api/v1/workflows/": _LIST,
+    "/api/v1/pools/": _POOLS,
+    "/api/v1/topologies/": _POOLS,
+    "/api/workflow/": _LIST,
+    "/api/pool/": _POOLS,
+}
 # What to do about a fault of a request, by the beginning of its type.
 _ADVICE = {
     "missing": "It cannot be left out.",
@@ -45,6 +56,7 @@ _ADVICE = {
     "datetime": "Write ISO 8601, such as 2026-01-31T12:00:00Z, or seconds since 1970.",
     "json": "Send a JSON object.",
     "string_too_long": "Write less.",
+    "too_long": "Give fewer of them.",
 }
 
 _log = structlog.get_logger("coterie.http")
@@ -108,11 +120,23 @@ def _short(step: str | int) -> str | int:
     return step if isinstance(step, int) else step[:80].encode("utf-8", "replace").decode()
 
 
-def _http(_: Request, error: Exception) -> JSONResponse:
+def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 - the handler is registered for it alone
+    if error.status_code == 404:
+        return _coterie(request, _nowhere(request))
     code = _WORDS.get(error.status_code, "BadRequest")
     headers = dict(error.headers) if error.headers else None
     return _answer(error.status_code, code, str(error.detail), f"All paths are listed in {SCHEMA}.", headers=headers)
+
+
+def _nowhere(request: Request) -> NotFound:
+    """Say of a path that there is not what is missing: a name that holds a slash is asked for where no path leads."""
+    path = request.scope.get("raw_path", b"").decode("latin-1").partition("?")[0] or request.url.path
+    for beginning, (what, hint) in _NAMED.items():
+        name = unquote(path.removeprefix(beginning).partition("/")[0]) if path.startswith(beginning) else ""
+        if "/" in name:
+            return NotFound(f'there is no {what} "{name[:200]}"', f'No {what} has a "/" in its name. {hint}')
+    return NotFound(f'there is no path "{request.url.path[:200]}"', f"All paths are listed in {SCHEMA}.")
 
 
 def _gone(_: Request, __: Exception) -> JSONResponse:
@@ -124,6 +148,11 @@ def _unexpected(request: Request, error: Exception) -> JSONResponse:
     """Answer for a fault of the service itself; only its log says more."""
     _log.error("unexpected", path=request.url.path[:300], error=type(error).__name__)
     return _answer(500, "Unexpected", "the service failed on this request", "Its log says more; please report it.")
+
+
+def body_of(code: str, message: str, hint: str) -> Json:
+    """Return an error that is nobody's fault, in the one shape."""
+    return {"code": code, "message": message, "hint": hint, "location": None, "errors": [], "details": {}}
 
 
 def _answer(
@@ -138,9 +167,7 @@ def _answer(
     headers: dict[str, str] | None = None,
 ) -> JSONResponse:
     error = {
-        "code": code,
-        "message": message,
-        "hint": hint,
+        **body_of(code, message, hint),
         "location": location,
         "errors": list(listed),
         "details": details or {},

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
-from fastapi.concurrency import run_in_threadpool
 from fastapi.sse import EventSourceResponse, format_sse_event
 
 from coterie.errors import NotFound, Unavailable, UsageError
-from coterie.service.api.access import Behind, Following, Who
+from coterie.service.api.access import Admission, Admitted, Behind, Following, Together, Who
 from coterie.service.api.following import Followers
 from coterie.service.api.models import state as models
+from coterie.service.api.sharing import Shared
+from coterie.service.errors import Unauthorized
 from coterie.service.service import Service
 
 # A comment now and then keeps proxies from closing a quiet stream, and finds out that a client is gone.
@@ -36,7 +38,8 @@ LastEvent = Annotated[
 ]
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "A list, or a stream whose `data` are events as in the list. A stream ends with `event: end`.",
+        "description": "A list, or a stream whose `data` are events as in the list. A stream ends with `event: end` "
+        "and a `reason`: finished, deleted, or unauthorized for a token that is no longer known.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     },
 }
@@ -48,6 +51,8 @@ def events(
     request: Request,
     service: Behind,
     followers: Following,
+    shared: Together,
+    admission: Admitted,
     _caller: Who,
     after: After = 0,
     limit: Limit = 1000,
@@ -57,7 +62,7 @@ def events(
     """Return what happened after an event; or follow it, as server-sent events, as it happens."""
     since = _since(after, last)
     if _streams(request, follow=follow):
-        return _stream(service, followers, None, since)
+        return _stream(service, followers, shared, admission, None, since)
     return _list(service, None, since, limit)
 
 
@@ -67,6 +72,8 @@ def workflow_events(
     request: Request,
     service: Behind,
     followers: Following,
+    shared: Together,
+    admission: Admitted,
     _caller: Who,
     after: After = 0,
     limit: Limit = 1000,
@@ -80,7 +87,7 @@ def workflow_events(
     found, done = _look(service, workflow, since)
     if done and not found and last is not None:
         return Response(status_code=204)  # which tells a browser not to come back
-    return _stream(service, followers, workflow, since)
+    return _stream(service, followers, shared, admission, workflow, since)
 
 
 def _since(after: int, last: str | None) -> int:
@@ -100,9 +107,12 @@ def _list(service: Service, workflow: str | None, after: int, limit: int) -> dic
     return {"items": service.events(after, workflow, limit), "last": newest}
 
 
-def _stream(service: Service, followers: Followers, workflow: str | None, after: int) -> EventSourceResponse:
+def _stream(
+    service: Service, followers: Followers, shared: Shared, admission: Admission, workflow: str | None, after: int
+) -> EventSourceResponse:
+    followers.need_room()
     headers = {"X-Accel-Buffering": "no"}
-    return EventSourceResponse(_followed(service, followers, workflow, after), headers=headers)
+    return EventSourceResponse(_followed(service, followers, shared, admission, workflow, after), headers=headers)
 
 
 def _look(service: Service, workflow: str | None, after: int) -> tuple[list[dict[str, Any]], bool]:
@@ -112,18 +122,28 @@ def _look(service: Service, workflow: str | None, after: int) -> tuple[list[dict
     return found, done
 
 
-async def _followed(service: Service, followers: Followers, workflow: str | None, after: int) -> AsyncIterator[bytes]:
-    """Yield events until the workflow is done or the service ends. No thread is held while nothing happens."""
+async def _followed(
+    service: Service, followers: Followers, shared: Shared, admission: Admission, workflow: str | None, after: int
+) -> AsyncIterator[bytes]:
+    """Yield events until the workflow is done, the caller is no longer known, or the service ends.
+
+    No thread is held while nothing happens.
+    """
     with followers.joined() as ear:
         yield format_sse_event(retry=RETRY_MS)
         spoke = time.monotonic()
         while not followers.closed:
             try:
-                found, done = await run_in_threadpool(_look, service, workflow, after)
+                # Most followers have seen the same, and wait for the same.
+                found, done = await shared.of(("events", workflow, after), partial(_look, service, workflow, after))
+                await admission.check(telling=bool(found))
             except Unavailable:
                 found, done = [], False
             except NotFound:
-                yield format_sse_event(event="end", data_str=json.dumps({"reason": "deleted"}))
+                yield _end("deleted")
+                return
+            except Unauthorized:
+                yield _end("unauthorized")
                 return
             for one in found:
                 after = one["seq"]
@@ -131,8 +151,12 @@ async def _followed(service: Service, followers: Followers, workflow: str | None
             if found:
                 spoke = time.monotonic()
             elif done:
-                yield format_sse_event(event="end", data_str=json.dumps({"reason": "finished"}))
+                yield _end("finished")
                 return
             elif not await ear.news(LOOK_S) and time.monotonic() - spoke >= KEEP_ALIVE_S:
                 yield format_sse_event(comment="still here")
                 spoke = time.monotonic()
+
+
+def _end(reason: str) -> bytes:
+    return format_sse_event(event="end", data_str=json.dumps({"reason": reason}))

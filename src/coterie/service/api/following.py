@@ -8,11 +8,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from coterie.errors import CoterieError
+from coterie.errors import CoterieError, Unavailable
 from coterie.service.service import Service
 
 # How long the thread waits at a time; it ends within this time when the last follower has gone.
 SLICE_S = 0.5
+# How many may follow at a time.
+MOST = 500
 
 
 class Ear:
@@ -70,6 +72,11 @@ class Followers:
         finally:
             with self._lock:
                 self._ears.discard(ear)
+
+    def need_room(self) -> None:
+        """Raise `Unavailable` where as many follow already as the service bears: each keeps a connection."""
+        if len(self) >= MOST:
+            raise Unavailable(f"{MOST} streams are open already", "Try again later, or ask for a list.")
 
     def close(self) -> None:
         """End all streams soon. Safe in a signal handler: it takes no lock."""

@@ -16,6 +16,7 @@ _OPTIONS = {
 _COMMANDS = (
     (re.compile(r"\bcoterie list\b"), "GET /api/v1/workflows"),
     (re.compile(r"\bcoterie cancel ([\w.-]+)"), r"POST /api/v1/workflows/\1/cancel"),
+    (re.compile(r"\bcoterie pool list\b"), "GET /api/v1/pools"),
     (re.compile(r"\bcoterie pool apply\b"), "PUT /api/v1/pools/NAME"),
 )
 _OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*")

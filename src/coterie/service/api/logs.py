@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -10,9 +11,10 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from coterie.errors import NotFound, Unavailable
-from coterie.service.api.access import Behind, Following, Who
+from coterie.service.api.access import Admission, Admitted, Behind, Following, Who
 from coterie.service.api.following import Followers
 from coterie.service.api.models.base import Short
+from coterie.service.errors import Unauthorized
 from coterie.service.service import Service
 
 # How much of a log one answer, or one piece of a stream, holds at most.
@@ -33,6 +35,7 @@ def logs(
     workflow: str,
     service: Behind,
     followers: Following,
+    admission: Admitted,
     _caller: Who,
     task: Short,
     attempt: Annotated[int | None, Query(ge=1, lt=2**31, description="The latest, where none is given.")] = None,
@@ -43,28 +46,45 @@ def logs(
     """Return what a task has written, from a byte on; `X-Next-Offset` says where to go on."""
     first = service.log(workflow, task, attempt, offset, limit)
     if follow:
-        return StreamingResponse(_followed(service, followers, workflow, task, attempt, offset), media_type=TEXT)
+        followers.need_room()
+        followed = _followed(service, followers, admission, Wanted(workflow, task, attempt, offset))
+        return StreamingResponse(followed, media_type=TEXT)
     return Response(first, media_type=TEXT, headers={"X-Next-Offset": str(offset + len(first))})
 
 
+@dataclass
+class Wanted:
+    """The log of one attempt, the one that runs or ran last where none is named, and how far it was told."""
+
+    workflow: str
+    task: str
+    attempt: int | None
+    offset: int
+
+
 async def _followed(
-    service: Service, followers: Followers, workflow: str, task: str, attempt: int | None, offset: int
+    service: Service, followers: Followers, admission: Admission, wanted: Wanted
 ) -> AsyncIterator[bytes]:
-    """Yield the log of one attempt. No thread is held while nothing is written."""
+    """Yield the log of one attempt, as long as the caller is known. No thread is held while nothing is written."""
+    workflow, task = wanted.workflow, wanted.task
     pause = QUICK_S
     with followers.joined() as ear:
         while not followers.closed:
             try:
-                attempt = attempt or await run_in_threadpool(_begun, service, workflow, task)
+                wanted.attempt = wanted.attempt or await run_in_threadpool(_begun, service, workflow, task)
                 # Asked before reading: what is written between the two is read the next time round.
-                ended = await run_in_threadpool(service.log_ended, workflow, task, attempt)
-                while piece := await run_in_threadpool(service.log, workflow, task, attempt, offset, MOST):
-                    offset += len(piece)
+                ended = await run_in_threadpool(service.log_ended, workflow, task, wanted.attempt)
+                while piece := await run_in_threadpool(
+                    service.log, workflow, task, wanted.attempt, wanted.offset, MOST
+                ):
+                    await admission.check(telling=True)
+                    wanted.offset += len(piece)
                     pause = QUICK_S
                     yield piece
+                await admission.check(telling=False)
             except Unavailable:
                 ended = False
-            except NotFound:  # deleted meanwhile
+            except (NotFound, Unauthorized):  # deleted meanwhile, the workflow or the token
                 return
             if ended:
                 return

@@ -5,52 +5,72 @@ Numbers of quotas are text there; statuses have the same names here. An attempt 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
-from coterie.service.api.access import Behind, Who, pairs
+from coterie.errors import UsageError
+from coterie.lifecycle import TaskState
+from coterie.service.api.access import LABELS, MANY, Behind, Raw, Who, answer, json_body, pairs, parsed
 from coterie.service.api.logs import MOST, TEXT
 from coterie.service.api.models import osmo as models
 from coterie.service.api.models.base import Short
 from coterie.service.api.models.requests import Priority
 from coterie.service.api.times import seconds
-from coterie.service.security import Role
+from coterie.service.security import Caller, Role
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 from coterie.service.store import Query as Filter
 
 Json = dict[str, Any]
 
-# All tasks together; each of them is cut to its end.
+# Of all tasks together, each has this much of its end at most.
 _EACH = 1 << 16
+_EVENTS = 10_000
+
+Any_ = Annotated[list[Short] | None, Query(max_length=MANY, description="Any of these.")]
+Labels = Annotated[list[str] | None, Query(max_length=LABELS, description="KEY=VALUE; all of them.")]
+Retry = Annotated[int | None, Query(ge=0, lt=2**31 - 1)]
+Lines = Annotated[int | None, Query(ge=1, le=100_000)]
 
 router = APIRouter(prefix="/api", tags=["osmo"])
 
 
-@router.post("/pool/{pool}/workflow", response_model=models.Submitted)
+def template_of(request: Request, body: Raw) -> models.TemplateSpec | None:
+    """Return the workflow that is sent; nothing where an earlier one is to be run once more."""
+    return parsed(request, body, models.TemplateSpec) if body else None
+
+
+@router.post("/pool/{pool}/workflow", response_model=models.Submitted, openapi_extra=json_body(models.TemplateSpec))
 def submit(
     pool: str,
-    body: models.TemplateSpec,
+    body: Annotated[models.TemplateSpec | None, Depends(template_of)],
     service: Behind,
     caller: Who,
-    label: Annotated[list[str] | None, Query(description="KEY=VALUE.")] = None,
+    label: Labels = None,
+    env_vars: Annotated[list[str] | None, Query(max_length=MANY, description="Not offered: refused.")] = None,
+    workflow_id: Annotated[
+        Short | None, Query(description="One that is to be run once more, instead of a body.")
+    ] = None,
     dry_run: bool = False,  # noqa: FBT001, FBT002 - a parameter of the query
     validation_only: bool = False,  # noqa: FBT001, FBT002 - a parameter of the query
     priority: Priority = "NORMAL",
-) -> Json:
+) -> Response:
     """Submit a workflow; with dry_run or validation_only it is only planned, and warnings say what would become of it.
 
     Such an answer has no addresses, as there is nothing to look at.
     """
-    wanted = Submission(
-        source=body.file.encode(),
+    if env_vars:
+        hint = "Write them under `environment` of the tasks, or into the file as templates that set_variables fill in."
+        raise UsageError("env_vars are not offered here, and tasks would run without them", hint)
+    wanted = replace(
+        _sent(service, caller, body, workflow_id),
         pool=pool,
-        sets=tuple(body.set_variables),
-        set_strings=tuple(body.set_string_variables),
         priority=priority,
         labels=pairs(label or ()),
         owner=caller.name,
@@ -58,12 +78,47 @@ def submit(
     if dry_run or validation_only:
         plan = service.plan(wanted, rehearsed=True)
         nowhere = dict.fromkeys(("overview", "logs", "spec", "dashboard_url"), "")
-        return {"name": plan["workload"], **nowhere, "warnings": [*_messages(plan), *_verdicts(plan)]}
+        return answer({"name": plan["workload"], **nowhere, "warnings": [*_messages(plan), *_verdicts(plan)]})
     caller.need(Role.USER)
     view = service.submit(wanted)
+    return answer(_submitted(view, _messages(view)))
+
+
+def _sent(service: Service, caller: Caller, body: models.TemplateSpec | None, earlier: str | None) -> Submission:
+    """Return what is to run: what was sent, or what was sent for an earlier workflow."""
+    if (body is None) is (earlier is None):
+        twice = "both a workflow and workflow_id were sent" if body else "neither a workflow nor workflow_id was sent"
+        raise UsageError(twice, "Send the workflow as `file` of a JSON body, or name an earlier one in workflow_id.")
+    if body is not None:
+        return Submission(
+            body.file.encode(), sets=tuple(body.set_variables), set_strings=tuple(body.set_string_variables)
+        )
+    assert earlier is not None  # noqa: S101 - one of the two is there
+    upload = service.store.upload(earlier)
+    if upload.files:
+        # Whoever runs them can read them, and nobody else is shown more than their names.
+        caller.need_own(service.owner_of(earlier))
+    return Submission(
+        upload.source, upload.file, sets=upload.sets, set_strings=upload.set_strings, local_files=upload.files
+    )
+
+
+def _submitted(view: Json, warnings: list[str]) -> Json:
     at = f"/api/workflow/{view['id']}"
     addresses = {"overview": at, "logs": f"{at}/logs", "spec": f"{at}/spec", "dashboard_url": ""}
-    return {"name": view["id"], **addresses, "warnings": _messages(view)}
+    return {"name": view["id"], **addresses, "warnings": warnings}
+
+
+@router.post("/pool/{pool}/workflow/{name}/restart", response_model=models.Submitted)
+def restart(pool: str, name: str, service: Behind, caller: Who) -> Response:
+    """Run again what failed. The workflow keeps its name, and groups that completed are kept."""
+    known = service.store.summary(name)
+    caller.need_own(known.owner)
+    if known.pool != pool:
+        hint = f"Restart it there: POST /api/pool/{known.pool}/workflow/{name}/restart"
+        raise UsageError(f'workflow "{name}" is in pool "{known.pool}", and goes on only there', hint)
+    told = "the workflow goes on under its own name; groups that completed are kept"
+    return answer(_submitted(service.retry(name), [told]))
 
 
 def _messages(found: Json) -> list[str]:
@@ -83,16 +138,16 @@ def workflows(
     service: Behind,
     _caller: Who,
     name: Short = "",
-    statuses: Annotated[list[str] | None, Query()] = None,
-    users: Annotated[list[str] | None, Query(description="Any of these.")] = None,
-    pools: Annotated[list[str] | None, Query(description="Any of these.")] = None,
-    label: Annotated[list[str] | None, Query(description="KEY=VALUE; all must be there.")] = None,
+    statuses: Any_ = None,
+    users: Any_ = None,
+    pools: Any_ = None,
+    label: Labels = None,
     submitted_after: datetime | None = None,
     submitted_before: datetime | None = None,
     offset: Annotated[int, Query(ge=0, le=10_000)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
     order: Literal["ASC", "DESC"] = "ASC",
-) -> Json:
+) -> Response:
     """List workflows; the newest are taken, and shown in the order asked for."""
     wanted = Filter(
         statuses=tuple(statuses or ()),
@@ -112,7 +167,7 @@ def workflows(
         after = page["next"]
         more = after is not None
     shown = [_row(row) for row in rows[offset:]]
-    return {"workflows": shown if order == "DESC" else shown[::-1], "more_entries": more}
+    return answer({"workflows": shown if order == "DESC" else shown[::-1], "more_entries": more})
 
 
 def _row(row: Json) -> Json:
@@ -134,10 +189,10 @@ def workflow(
     service: Behind,
     _caller: Who,
     skip_groups: bool = False,  # noqa: FBT001, FBT002 - a parameter of the query
-) -> Json:
+) -> Response:
     """Show a workflow."""
     view = service.workflow(name)
-    return {**_row(view), "groups": [] if skip_groups else [_group(group) for group in view["groups"]]}
+    return answer({**_row(view), "groups": [] if skip_groups else [_group(group) for group in view["groups"]]})
 
 
 def _group(group: Json) -> Json:
@@ -170,25 +225,77 @@ def logs(
     service: Behind,
     _caller: Who,
     task_name: Short | None = None,
-    retry_id: Annotated[int | None, Query(ge=0, lt=2**31 - 1)] = None,
-    last_n_lines: Annotated[int | None, Query(ge=1, le=100_000)] = None,
+    retry_id: Retry = None,
+    last_n_lines: Lines = None,
 ) -> Response:
-    """Return the log of a task, or of all tasks with their names before each line."""
+    """Return the log of a task, or of all tasks with their names before each line; of long ones, the end."""
     if task_name is not None:
-        attempt = None if retry_id is None else retry_id + 1
-        lines = service.log(name, task_name, attempt, 0, MOST).splitlines(keepends=True)
-    else:
-        lines = list(_all_lines(service, name))
-    return Response(b"".join(lines[-last_n_lines:] if last_n_lines else lines), media_type=TEXT)
+        return _text(_of_task(service, name, task_name, retry_id), last_n_lines)
+    return _text(_of_tasks(service, name, lambda _: True), last_n_lines)
 
 
-def _all_lines(service: Service, name: str) -> Iterator[bytes]:
-    left = MOST
-    for group in service.workflow(name)["groups"]:
-        for task in (one for one in group["tasks"] if one["attempt"]):
-            text = service.log(name, task["name"], None, 0, min(_EACH, left))
-            left -= len(text)
-            yield from (f"[{task['name']}] ".encode() + line for line in text.splitlines(keepends=True))
+@router.get("/workflow/{name}/error_logs", response_class=PlainTextResponse)
+def error_logs(
+    name: str,
+    service: Behind,
+    _caller: Who,
+    task_name: Short | None = None,
+    retry_id: Retry = None,
+    last_n_lines: Lines = None,
+) -> Response:
+    """Return the log of a task, or of all tasks that failed: tasks write their errors into the same log."""
+    if task_name is not None:
+        return _text(_of_task(service, name, task_name, retry_id), last_n_lines)
+    return _text(_of_tasks(service, name, lambda task: task.status.failed), last_n_lines)
+
+
+@router.get("/workflow/{name}/events", response_class=PlainTextResponse)
+def events(
+    name: str,
+    service: Behind,
+    _caller: Who,
+    task_name: Short | None = None,
+    retry_id: Retry = None,
+    last_n_lines: Lines = None,
+) -> Response:
+    """Return what happened, a line each: the time, whom it happened to, and what; of many, the last ones."""
+    if task_name is not None:
+        service.log_ended(name, task_name)  # which raises for a task that there is not
+    lines = deque[bytes](maxlen=_EVENTS)
+    after = 0
+    while page := service.events(after, name):
+        after = page[-1]["seq"]
+        lines += [
+            _line(one)
+            for one in page
+            if (task_name is None or one["task"] == task_name) and (retry_id is None or one["attempt"] == retry_id + 1)
+        ]
+    return _text(list(lines), last_n_lines)
+
+
+def _line(event: Json) -> bytes:
+    whom = event["task"] or event["group"] or event["workflow"]
+    again = f" retry-{event['attempt'] - 1}" if event["task"] and event["attempt"] > 1 else ""
+    day, _, hour = event["at"].removesuffix("Z").partition("T")
+    said = " ".join(event["message"].split())
+    return f"{day} {hour} [{whom}{again}] {event['kind']}: {said}\n".encode("utf-8", "replace")
+
+
+def _text(lines: list[bytes], last: int | None) -> Response:
+    return Response(b"".join(lines[-last:] if last else lines), media_type=TEXT)
+
+
+def _of_task(service: Service, name: str, task: str, retry: int | None) -> list[bytes]:
+    attempt = None if retry is None else retry + 1
+    return service.log_end(name, task, attempt, MOST).splitlines(keepends=True)
+
+
+def _of_tasks(service: Service, name: str, chosen: Callable[[TaskState], bool]) -> list[bytes]:
+    return [
+        f"[{task}] ".encode() + line
+        for task, text in service.log_ends(name, MOST, _EACH, chosen)
+        for line in text.splitlines(keepends=True)
+    ]
 
 
 @router.get("/workflow/{name}/spec", response_class=PlainTextResponse)
@@ -204,60 +311,8 @@ def cancel(
     caller: Who,
     message: Annotated[str, Query(max_length=1000)] = "",
     force: bool = False,  # noqa: FBT001, FBT002 - a parameter of the query
-) -> Json:
+) -> Response:
     """Ask a workflow to stop."""
     caller.need_own(service.owner_of(name))
     view = service.cancel(name, message, force=force)
-    return {"name": view["id"], "status": view["status"]}
-
-
-@router.get("/pool", response_model=models.Pools)
-def pools(service: Behind, _caller: Who) -> Json:
-    """List pools with their levels and quotas; pools of one backend share its nodes."""
-    views = service.pools()
-    found = [(pool["backend"], _pool(pool)) for pool in views]
-    backends = list(dict.fromkeys(backend for backend, _ in found))
-    return {
-        "node_sets": [{"pools": [pool for its, pool in found if its == backend]} for backend in backends],
-        "resource_sum": _sum([pool for _, pool in found], service.backend_gpus()),
-    }
-
-
-@router.get("/pool_quota", response_model=models.Pools)
-def pool_quota(service: Behind, caller: Who) -> Json:
-    """List the same."""
-    return pools(service, caller)
-
-
-def _pool(pool: Json) -> Json:
-    gpus = pool["gpus"]
-    limit = gpus["total"] if gpus["limit"] is None else gpus["limit"]
-    quota = {
-        "quota_used": gpus["used"],
-        "quota_limit": limit,
-        "quota_free": max(0, limit - gpus["used"]),
-    }
-    return {
-        "name": pool["name"],
-        "description": pool["description"],
-        "status": "ONLINE",
-        "backend": pool["backend"],
-        "topology_keys": pool["topology_keys"],
-        "resource_usage": _texts({**quota, **_totals(gpus["total"], gpus["free"])}),
-    }
-
-
-def _sum(pools: list[Json], backends: Mapping[str, Mapping[str, int]]) -> Json:
-    """Return all quotas together, and all nodes: those that pools share are there once."""
-    names = ("quota_used", "quota_limit", "quota_free")
-    quota = {name: sum(int(pool["resource_usage"][name]) for pool in pools) for name in names}
-    total, free = (sum(found[name] for found in backends.values()) for name in ("total", "free"))
-    return _texts({**quota, **_totals(total, free)})
-
-
-def _totals(total: int, free: int) -> dict[str, int]:
-    return {"total_usage": max(0, total - free), "total_capacity": total, "total_free": free}
-
-
-def _texts(numbers: Mapping[str, int]) -> Json:
-    return {name: str(number) for name, number in numbers.items()}
+    return answer({"name": view["id"], "status": view["status"]})

@@ -10,6 +10,7 @@ from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from coterie.service.api.access import Behind, Who, answer
+from coterie.service.api.errors import body_of
 from coterie.service.api.metering import Metrics
 from coterie.service.api.models import state as models
 
@@ -17,6 +18,9 @@ Json = dict[str, Any]
 
 router = APIRouter(prefix="/api/v1", tags=["state"])
 probes = APIRouter(tags=["state"])
+
+# Why nobody does any work, by whether somebody leads.
+_IDLE = {False: "no replica leads yet", True: "the replica that leads cannot drive workflows"}
 
 
 @router.get("/whoami", response_model=models.Identity)
@@ -47,10 +51,14 @@ async def healthy() -> Json:
     return {"status": "ok", "version": version("coterie")}
 
 
-@probes.get("/readyz", response_model=models.Ready, responses={503: {"model": models.Ready}})
-def ready(service: Behind, response: Response) -> Json:
+@probes.get("/readyz", response_model=models.Ready, responses={503: {"model": models.NotReady}})
+def ready(service: Behind) -> Response:
     """Tell whether work can be done: the store answers and somebody leads; 503 otherwise."""
     found = service.health()
-    if not found["ready"]:
-        response.status_code = 503
-    return {"ready": found["ready"], "leader": found["leader"]}
+    shown = {"ready": found["ready"], "leader": found["leader"]}
+    if found["ready"]:
+        return answer(shown)
+    # Whoever asks is not known here, and is not told where the store is.
+    why = "the store does not answer" if found["store"] != "ok" else _IDLE[bool(found["holder"])]
+    hint = "Ask again in a few seconds. GET /api/v1/health says what is wrong."
+    return answer({**shown, "error": body_of("Unavailable", why, hint)}, 503, {"Retry-After": "5"})

@@ -6,14 +6,31 @@ from datetime import datetime
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from coterie.errors import UsageError
-from coterie.service.api.access import JSON, Behind, Sent, Together, Who, answer, bodies, pairs, submission
+from coterie.planning.changes import WhatIf
+from coterie.service.api.access import (
+    JSON,
+    LABELS,
+    MANY,
+    Behind,
+    Cancelling,
+    Retrying,
+    Sent,
+    Together,
+    Who,
+    answer,
+    bodies,
+    json_body,
+    pairs,
+    submission,
+)
 from coterie.service.api.models import plans, requests
 from coterie.service.api.models import workflows as models
 from coterie.service.api.models.base import Short
 from coterie.service.api.times import seconds
+from coterie.service.live import Asked
 from coterie.service.security import Role
 from coterie.service.store import Query as Filter
 
@@ -61,11 +78,11 @@ async def workflows(
     service: Behind,
     shared: Together,
     _caller: Who,
-    status: Annotated[list[str] | None, Query(description="Any of these.")] = None,
-    pool: Annotated[list[Short] | None, Query(description="Any of these.")] = None,
-    owner: Annotated[list[Short] | None, Query(description="Any of these.")] = None,
+    status: Annotated[list[str] | None, Query(max_length=MANY, description="Any of these.")] = None,
+    pool: Annotated[list[Short] | None, Query(max_length=MANY, description="Any of these.")] = None,
+    owner: Annotated[list[Short] | None, Query(max_length=MANY, description="Any of these.")] = None,
     name: Annotated[Short, Query(description="The beginning of the name.")] = "",
-    label: Annotated[list[str] | None, Query(description="KEY=VALUE; all must be there.")] = None,
+    label: Annotated[list[str] | None, Query(max_length=LABELS, description="KEY=VALUE; all must be there.")] = None,
     submitted_after: Annotated[datetime | None, Query(description="ISO 8601, or seconds since 1970.")] = None,
     submitted_before: Annotated[datetime | None, Query(description="ISO 8601, or seconds since 1970.")] = None,
     finished: bool | None = None,  # noqa: FBT001 - a parameter of the query
@@ -95,10 +112,40 @@ def workflow(workflow: str, service: Behind, _caller: Who) -> Response:
     return answer(service.workflow(workflow))
 
 
-@router.get("/{workflow}/why", response_model=models.Why)
-def why(workflow: str, service: Behind, _caller: Who, group: Short | None = None) -> Response:
-    """Say why groups wait: the reason, the best domains, who is in the way, and checked ways out."""
-    return answer(service.why(workflow, group))
+def asked(
+    verbose: Annotated[bool, Query(description="Answer with all the evidence: `alternatives`.")] = False,  # noqa: FBT002 - a parameter of the query
+    prefer: Annotated[list[Short] | None, Query(description="What if these levels were only preferred?")] = None,
+    coarsen: Annotated[list[Short] | None, Query(description="What if the next coarser levels would do?")] = None,
+    tasks: Annotated[list[str] | None, Query(description="What if groups had only N tasks? GROUP=N.")] = None,
+    without: Annotated[list[Short] | None, Query(description="What if these holders were gone?")] = None,
+    uncordon: Annotated[list[Short] | None, Query(description="What if these nodes were back in service?")] = None,
+    allow_excluded: Annotated[bool, Query(description="What if nodesExcluded were ignored?")] = False,  # noqa: FBT002 - the same
+) -> Asked:
+    """Return what is asked about a group that waits."""
+    what_if = WhatIf(
+        prefer=tuple(prefer or ()),
+        coarsen=tuple(coarsen or ()),
+        tasks=tuple(tasks or ()),
+        without=tuple(without or ()),
+        uncordon=tuple(uncordon or ()),
+        allow_excluded=allow_excluded,
+    )
+    return Asked(what_if, verbose)
+
+
+@router.get("/{workflow}/why", response_model=models.Why | models.WhyInDetail)
+def why(
+    workflow: str,
+    service: Behind,
+    _caller: Who,
+    question: Annotated[Asked, Depends(asked)],
+    group: Short | None = None,
+) -> Response:
+    """Say why groups wait: the reason, the best domains, who is in the way, and checked ways out.
+
+    Asked what if, groups that would be placed have `assignments`; nothing changes.
+    """
+    return answer(service.why(workflow, group, question))
 
 
 @router.get("/{workflow}/placement", response_model=models.Placement)
@@ -113,22 +160,31 @@ def spec(workflow: str, service: Behind, _caller: Who) -> Response:
     return answer(service.spec(workflow))
 
 
-@router.post("/{workflow}/cancel", status_code=202, response_model=models.Workflow)
-def cancel(workflow: str, service: Behind, caller: Who, body: requests.Cancel | None = None) -> Response:
+@router.post(
+    "/{workflow}/cancel",
+    status_code=202,
+    response_model=models.Workflow,
+    openapi_extra=json_body(requests.Cancel),
+)
+def cancel(workflow: str, service: Behind, caller: Who, wish: Cancelling) -> Response:
     """Ask a workflow to stop, any number of times; it ends as FAILED_CANCELED. The answer may not show it yet.
 
     One that has ended in another way is left as it is (409).
     """
     caller.need_own(service.owner_of(workflow))
-    wish = body or requests.Cancel()
     return answer(service.cancel(workflow, wish.message, force=wish.force), 202)
 
 
-@router.post("/{workflow}/retry", status_code=202, response_model=models.Workflow)
-def retry(workflow: str, service: Behind, caller: Who, body: requests.Retry | None = None) -> Response:
+@router.post(
+    "/{workflow}/retry",
+    status_code=202,
+    response_model=models.Workflow,
+    openapi_extra=json_body(requests.Retry),
+)
+def retry(workflow: str, service: Behind, caller: Who, wish: Retrying) -> Response:
     """Run what failed again: one task, or all. The answer may not show it yet."""
     caller.need_own(service.owner_of(workflow))
-    return answer(service.retry(workflow, body.task if body else None), 202)
+    return answer(service.retry(workflow, wish.task), 202)
 
 
 @router.delete("/{workflow}", status_code=204)

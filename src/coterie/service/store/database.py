@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, func, make_url, select
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
 from coterie.errors import CoterieError, Unavailable, UsageError
@@ -93,6 +93,8 @@ class Database:
     def _failing_in_words(self) -> Iterator[None]:
         try:
             yield
+        except (DataError, IntegrityError):
+            raise  # the database is well; to ask it for the same again would be of no use
         except DBAPIError as error:
             raise self.in_words(error.orig, self.name) from error
         except NoConnection as error:

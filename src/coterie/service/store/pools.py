@@ -46,6 +46,14 @@ def put(tx: Connection, name: str, spec: Mapping[str, Json], at: float, version:
     return one(tx, name), True
 
 
+def unchanged(tx: Connection, name: str, version: int) -> None:
+    """Raise `Conflict` unless a pool is what somebody has just checked something against."""
+    now = tx.execute(select(pools.c.version).where(pools.c.name == name)).scalar()
+    if now != version:
+        became = "deleted" if now is None else "changed"
+        raise Conflict(f'pool "{name}" was {became} meanwhile; nothing was stored', "Send it again.")
+
+
 def remove(tx: Connection, name: str, version: int | None) -> None:
     """Delete a pool that no workflow needs any more."""
     _expect(name, one(tx, name), version)

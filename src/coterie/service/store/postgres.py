@@ -49,6 +49,7 @@ def engine(url: URL, patience_s: float) -> Engine:
         pool_pre_ping=True,
         json_serializer=dumps,
         json_deserializer=loads,
+        hide_parameters=True,
         connect_args={"connect_timeout": math.ceil(patience_s - quiet_s), "tcp_user_timeout": wait_ms},
     )
     line = Line(quiet_s)

@@ -49,7 +49,8 @@ class NewWorkflow:
 
     `client_key` is the submitter's own name for the request, one per owner: the same key finds the same workflow again,
     provided that `fingerprint` says that the request is the same. `spec` and `state` are the life cycle's, as JSON.
-    `digest` is a small value for lists, so that they need not read states.
+    `digest` is a small value for lists, so that they need not read states. `pool_version` is the version of a stored
+    pool that it was checked against; a pool of the configuration has none.
     """
 
     name: str
@@ -71,6 +72,7 @@ class NewWorkflow:
     digest: Mapping[str, Json] = field(default_factory=dict)
     notices: Sequence[Json] = ()
     events: Sequence[NewEvent] = ()
+    pool_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ def engine(url: URL, patience_s: float) -> Engine:
         pool_timeout=patience_s,
         json_serializer=dumps,
         json_deserializer=loads,
+        hide_parameters=True,
         connect_args={"timeout": patience_s},
     )
 

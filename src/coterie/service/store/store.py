@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -31,6 +31,7 @@ from coterie.service.store.records import (
     Wish,
     Workflow,
 )
+from coterie.service.store.tables import identity
 
 PATIENCE_S = 5.0
 
@@ -63,6 +64,11 @@ class Store:
         """How messages call the database: a path, or a URL without its password."""
         return self._database.name
 
+    def identity(self) -> str:
+        """Return what tells this store from all others."""
+        with self._database.reading() as tx:
+            return str(tx.execute(select(identity.c.store)).scalar_one())
+
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
@@ -85,10 +91,10 @@ class Store:
         with self._database.writing() as tx:
             return workflows.submit(tx, new)
 
-    def repeats(self, new: NewWorkflow) -> bool:
-        """Tell whether `submit` would find this workflow instead of storing it."""
+    def repeated(self, owner: str, key: str, fingerprint: Callable[[str], str]) -> Workflow | None:
+        """Return what an owner submitted with a key before; `fingerprint` is the new submission's, for a pool."""
         with self._database.reading() as tx:
-            return workflows.repeats(tx, new)
+            return workflows.repeated(tx, owner, key, fingerprint)
 
     def workflow(self, ident: str) -> Workflow:
         """Return a workflow with its rules and its state."""
@@ -174,6 +180,23 @@ class Store:
         """Leave a wish for the leader."""
         with self._database.writing() as tx:
             return wishes.add(tx, workflow, observation, at)
+
+    def wish_if(
+        self,
+        workflow: str,
+        observation: Mapping[str, Json],
+        at: float,
+        wanted: Callable[[Workflow, tuple[Wish, ...]], bool],
+    ) -> bool:
+        """Leave a wish if it is wanted in view of the workflow and of wishes for it that wait; tell whether it was.
+
+        Nothing changes between the look and the wish. What `wanted` raises is raised.
+        """
+        with self._database.writing() as tx:
+            if not wanted(workflows.whole(tx, workflow), wishes.of(tx, workflow)):
+                return False
+            wishes.add(tx, workflow, observation, at)
+            return True
 
     def wishes(self, after: int = 0, limit: int = 1000) -> tuple[Wish, ...]:
         """Return wishes that nobody has dealt with, the oldest first."""

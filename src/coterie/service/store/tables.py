@@ -187,3 +187,6 @@ leases = Table(
     Column("fence", Number, nullable=False),
     Column("expires_at", Double, nullable=False),
 )
+
+# One row, made with the table and never changed: what tells this store from all others.
+identity = Table("identity", metadata, Column("store", Words, primary_key=True))

@@ -30,6 +30,12 @@ def after(tx: Connection, seq: int, limit: int) -> tuple[Wish, ...]:
     return tuple(Wish(*row) for row in tx.execute(wanted.limit(max(1, min(limit, MOST)))))
 
 
+def of(tx: Connection, workflow: str) -> tuple[Wish, ...]:
+    """Return the wishes for a workflow, the oldest first."""
+    wanted = select(*_COLUMNS).where(wishes.c.workflow == workflow).order_by(wishes.c.seq)
+    return tuple(Wish(*row) for row in tx.execute(wanted.limit(MOST)))
+
+
 def drop(tx: Connection, seqs: Sequence[int]) -> None:
     """Forget wishes; those that are gone already are no matter."""
     if seqs:

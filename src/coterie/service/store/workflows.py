@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Column, Connection, Select, false, func, insert, select, true, update
 
 from coterie.errors import NotFound
 from coterie.service.errors import Conflict
-from coterie.service.store import events
+from coterie.service.store import events, pools
 from coterie.service.store.columns import LARGEST, Words
 from coterie.service.store.records import NewEvent, NewWorkflow, Page, Query, Summary, Upload, Workflow
 from coterie.service.store.tables import counters, files, labels, submissions, workflows
@@ -25,9 +25,16 @@ _TALLY = select(workflows.c.pool, workflows.c.status, func.count()).group_by(wor
 
 
 def submit(tx: Connection, new: NewWorkflow) -> tuple[Workflow, bool]:
-    """Store a workflow under the next id of its name, unless its owner's key has one; say whether it is new."""
-    if new.client_key is not None and (known := _by_key(tx, new.owner, new.client_key, new.fingerprint)) is not None:
-        return whole(tx, known), False
+    """Store a workflow under the next id of its name, unless its owner's key has one; say whether it is new.
+
+    One that was checked against a stored pool needs that pool to be there still, as it was.
+    """
+    if new.client_key is not None:
+        known = repeated(tx, new.owner, new.client_key, lambda _: new.fingerprint)
+        if known is not None:
+            return known, False
+    if new.pool_version is not None:
+        pools.unchanged(tx, new.pool, new.pool_version)
     ident = f"{new.name}-{_counted(tx, new.name)}"
     tx.execute(
         insert(workflows),
@@ -68,9 +75,21 @@ def submit(tx: Connection, new: NewWorkflow) -> tuple[Workflow, bool]:
     return whole(tx, ident), True
 
 
-def repeats(tx: Connection, new: NewWorkflow) -> bool:
-    """Tell whether a workflow would be found by its owner's key instead of being stored."""
-    return new.client_key is not None and _by_key(tx, new.owner, new.client_key, new.fingerprint) is not None
+def repeated(tx: Connection, owner: str, key: str, fingerprint: Callable[[str], str]) -> Workflow | None:
+    """Return what its owner stored under a key before; raise `Conflict` where that was something else.
+
+    `fingerprint` says what the submission would be in the pool of the one that is there.
+    """
+    wanted = select(workflows.c.id, workflows.c.pool, workflows.c.fingerprint)
+    known = tx.execute(wanted.where(workflows.c.owner == owner, workflows.c.client_key == key)).first()
+    if known is None:
+        return None
+    if known.fingerprint != fingerprint(known.pool):
+        raise Conflict(
+            f'the key "{key}" was used for another submission, {known.id}',
+            "Use a new key for a new submission, and the same key only to repeat one exactly.",
+        )
+    return whole(tx, known.id)
 
 
 def whole(tx: Connection, ident: str) -> Workflow:
@@ -135,19 +154,6 @@ def delete(tx: Connection, ident: str, at: float) -> None:
     tx.execute(workflows.delete().where(workflows.c.id == ident))
     tx.execute(event_table.delete().where(event_table.c.workflow == ident))
     events.append(tx, events.rows([NewEvent(at, "Deleted", f"{ident} was deleted.")], ident, one.pool))
-
-
-def _by_key(tx: Connection, owner: str, key: str, fingerprint: str) -> str | None:
-    wanted = select(workflows.c.id, workflows.c.fingerprint)
-    known = tx.execute(wanted.where(workflows.c.owner == owner, workflows.c.client_key == key)).first()
-    if known is None:
-        return None
-    if known.fingerprint != fingerprint:
-        raise Conflict(
-            f'the key "{key}" was used for another submission, {known.id}',
-            "Use a new key for a new submission, and the same key only to repeat one exactly.",
-        )
-    return str(known.id)
 
 
 def _counted(tx: Connection, name: str) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.lifecycle import Status
@@ -121,3 +123,68 @@ class Pools(Answer):
 
     node_sets: list[NodeSet]
     resource_sum: Usage
+
+
+class ListedTask(Answer):
+    """A task in a list of all; cores, GPUs and GiB are what it asks for."""
+
+    user: str
+    workflow_id: str
+    task_name: str
+    retry_id: int
+    pool: str
+    node: str | None
+    start_time: str | None
+    end_time: str | None
+    status: Status
+    overview: str
+    logs: str
+    error_logs: str | None
+    cpu: int
+    gpu: int
+    memory: int
+    storage: int
+    priority: str
+
+
+class Tasks(Answer):
+    """Tasks of any workflows."""
+
+    tasks: list[ListedTask]
+
+
+class Resource(Answer):
+    """A node: whole cores, GPUs and GiB. A pool without platforms has an empty name after its slash."""
+
+    hostname: str
+    backend: str
+    exposed_fields: dict[str, Any]
+    pool_platform_labels: dict[str, list[str]]
+    allocatable_fields: dict[str, int]
+    usage_fields: dict[str, int]
+    non_workflow_usage_fields: dict[str, int]
+    label_fields: dict[str, str]
+    taints: list[dict[str, str]]
+    conditions: list[str]
+    resource_type: Literal["UNUSED", "RESERVED", "SHARED"]
+
+
+class Resources(Answer):
+    """Nodes."""
+
+    resources: list[Resource]
+
+
+class Version(Answer):
+    """The version of Coterie."""
+
+    major: str
+    minor: str
+    revision: str
+    hash: str
+
+
+class Health(Answer):
+    """The process answers."""
+
+    status: Literal["ok"]

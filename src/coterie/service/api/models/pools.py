@@ -25,6 +25,7 @@ class Quota(Answer):
     used: int
     total: int
     free: int
+    out_of_service: int = Field(description="Idle on nodes that take no work: neither used nor free.")
 
 
 class Busy(Answer):
@@ -107,6 +108,7 @@ class Gpus(Answer):
     total: int
     used: int
     free: int
+    out_of_service: int = Field(description="Idle on nodes that take no work: neither used nor free.")
 
 
 class Domain(Answer):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from coterie.service.api.models.base import Answer
+from coterie.service.api.models.base import Answer, ErrorBody
 from coterie.service.security import Role
 
 
@@ -51,6 +51,12 @@ class Ready(Answer):
 
     ready: bool
     leader: bool
+
+
+class NotReady(Ready):
+    """Why no work can be done."""
+
+    error: ErrorBody
 
 
 class Problem(Answer):

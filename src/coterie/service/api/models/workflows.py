@@ -8,7 +8,7 @@ from pydantic import Field
 
 from coterie.lifecycle import Status
 from coterie.service.api.models.base import Answer
-from coterie.service.api.models.plans import Refusal, Verdict, Warned
+from coterie.service.api.models.plans import Assignment, Refusal, Verdict, Warned
 from coterie.service.api.models.requests import Priority
 
 # ISO 8601 in UTC, as in 2026-01-31T12:00:00.123Z.
@@ -88,6 +88,9 @@ class Task(Past):
     lead: bool
     domains: dict[str, str] = Field(description="The domain of its node at each level.")
     gpus: list[int] = Field(description="The devices of the node that it has.")
+    output: str | None = Field(
+        description="The folder into which it writes, on the machine of the service, also after its end."
+    )
     past: list[Past]
 
 
@@ -140,6 +143,67 @@ class Why(Answer):
     position: int | None = Field(description="The best of its groups' places in the queue.")
     waiting: int = Field(description="How many groups are in the queue of its pool.")
     groups: list[WhyGroup] = Field(description="Those that wait for a place, or the one that was asked for.")
+
+
+class Candidate(Answer):
+    """A domain that tasks could go to."""
+
+    domain: list[str]
+    fits: int = Field(description="How many of the tasks fit there now.")
+    wanted: int
+    free_gpus: int
+    left_gpus: int = Field(description="What is free when those that fit are there.")
+    nodes: int = Field(description="On how many nodes they would be.")
+    extra_domains: int | None = Field(description="How many more domains the others need; of what is preferred.")
+    chosen: bool
+    lacks: str | None = Field(description="Why not all fit.")
+
+
+class Excluded(Answer):
+    """How many are out of the question, and why."""
+
+    why: str
+    count: int
+
+
+class Counted(Answer):
+    """How many there are, how many would do, and what is wrong with the others."""
+
+    total: int
+    good: int
+    excluded: list[Excluded]
+
+
+class Histograms(Answer):
+    """All nodes, of which those are good that take a task; all domains, of which those are that take all tasks."""
+
+    nodes: Counted
+    domains: Counted
+
+
+class Choice(Answer):
+    """Which domains groups of one kind have to choose from."""
+
+    groups: list[list[list[str]]] = Field(description="Their paths: pairs of level and group.")
+    type: Literal["required", "preferred"]
+    level: str | None
+    wanted: int
+    domains: list[Candidate] = Field(description="The best, at most ten.")
+    more: int = Field(description="How many others there are.")
+    counted: Histograms
+
+
+class DetailedGroup(WhyGroup):
+    """Why a group waits, with all the evidence, or what would become of it."""
+
+    alternatives: list[Choice] | None = Field(None, description="With `verbose`.")
+    assignments: list[Assignment] | None = Field(None, description="What if: where its tasks would go.")
+
+
+class WhyInDetail(Why):
+    """Why groups of a workflow wait, with all the evidence, or what would become of them."""
+
+    groups: list[DetailedGroup]  # type: ignore[assignment]  # each is a group that waits
 
 
 class Audited(Answer):

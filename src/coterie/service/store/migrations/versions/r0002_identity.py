@@ -1,0 +1,22 @@
+"""A name for every store, so that folders know to which one they belong."""
+
+from __future__ import annotations
+
+import secrets
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    """Take the step."""
+    made = op.create_table("identity", sa.Column("store", sa.Text(), nullable=False), sa.PrimaryKeyConstraint("store"))
+    op.bulk_insert(made, [{"store": secrets.token_hex(8)}])
+
+
+def downgrade() -> None:
+    """Take it back."""
+    op.drop_table("identity")
