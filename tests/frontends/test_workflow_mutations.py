@@ -14,10 +14,11 @@ from pydantic import ValidationError
 
 from coterie.errors import Fault
 from coterie.frontends.config import read_config
-from coterie.frontends.workflow.lower import lower
-from coterie.frontends.workflow.mending import further_faults
+from coterie.frontends.schema import faults_of
+from coterie.frontends.text import load
+from coterie.frontends.workflow.lower import lower, pool_faults
 from coterie.frontends.workflow.model import WorkflowFile
-from coterie.frontends.workflow.read import read_workflow
+from coterie.frontends.workflow.read import draft_workflow, read_workflow
 from tests.frontends.mutating import junk, mutated
 from tests.frontends.test_config import GOOD
 from tests.frontends.workflows import POOL, refusal
@@ -26,6 +27,7 @@ TASK = {
     "name": "b",
     "image": "i",
     "command": ["x"],
+    "resource": "r",
     "inputs": [{"task": "a"}],
     "files": [{"path": "/a", "contents": "b"}],
     "exitActions": {"FAIL": "1-2"},
@@ -41,10 +43,16 @@ VALID: dict[str, Any] = {
         "resources": {"default": {"cpu": 1, "gpu": 8, "memory": "1Gi", "nodesExcluded": ["n"]}},
         "groups": [
             {"name": "g", "tasks": [{"name": "a", "image": "i", "command": ["x"]}]},
-            {"name": "h", "tasks": [TASK, {"name": "c", "image": "i", "command": ["x"], "lead": True}]},
+            {
+                "name": "h",
+                "tasks": [TASK, {"name": "c", "image": "i", "command": ["x"], "lead": True, "resource": "s"}],
+            },
         ],
     },
-    "resources": {"r": {"topology": [{"key": "rack", "group": "g", "requirementType": "preferred"}]}},
+    "resources": {
+        "r": {"topology": [{"key": "rack", "group": "g", "requirementType": "preferred"}]},
+        "s": {"topology": [{"key": "rack", "group": "g", "requirementType": "preferred"}]},
+    },
 }
 
 VALUES = junk("a", "default", "rack", "../x", "0-300") | st.recursive(
@@ -91,14 +99,21 @@ def test_one_faulty_field_brings_no_fault_that_is_not_its_own(path: tuple[str | 
     for step in above:
         owner = owner[step]
     owner[last] = junk
-    assert _further(document) == []
+    found = _further(document)
+    assert [fault.message for fault in found] == []
 
 
 def _further(document: object) -> list[Fault]:
+    """Return what is said of a file with faulty fields beside these: by rules between fields, and by its pool."""
+    text = json.dumps(document, indent=1).encode()
     try:
         WorkflowFile.model_validate(document)
     except ValidationError as error:
-        return further_faults(document, error)
+        shown = load(text.decode(), "w.yaml")
+        fields = {(fault.message, fault.path) for fault in faults_of(error, WorkflowFile, shown, lambda *_: "")}
+        draft = draft_workflow(text, "w.yaml")
+        more = pool_faults(draft.workflow, POOL, draft.gone) if draft.workflow else []
+        return [fault for fault in (*draft.faults, *more) if (fault.message, fault.path) not in fields]
     return []
 
 

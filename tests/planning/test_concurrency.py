@@ -68,3 +68,13 @@ def test_with_very_many_sets_everything_is_assumed_to_run_at_once() -> None:
 
     assert found is not None
     assert found.tolist() == [[18]]
+
+
+def test_many_groups_at_once_take_no_longer_than_their_sum() -> None:
+    """Also beside a few that are ordered."""
+    held = {f"g{number}": np.array([[1]]) for number in range(400)} | {"x": np.array([[2]]), "y": np.array([[5]])}
+
+    found = peak(held, ancestors({"y": frozenset({"x"})}))
+
+    assert found is not None
+    assert found.tolist() == [[405]]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from pydantic import ValidationError
-
 from coterie.errors import Fault, NotFound, Notice, SpecErrors, UsageError, did_you_mean
 from coterie.frontends.config_model import BackendModel, ConfigModel, GpuQuotaModel, PoolModel, TolerationModel
-from coterie.frontends.schema import Spec, faults_of, named_fields
-from coterie.frontends.text import Document, decode, load
+from coterie.frontends.mending import meets, sound
+from coterie.frontends.schema import Spec, in_order, named_fields, valid
+from coterie.frontends.text import Document, Path, decode, load
 from coterie.gang.tree import Toleration
 from coterie.topology.levels import Topology, level_faults
 
@@ -78,6 +77,15 @@ class Pool:
         return replace(self, topology=topology)
 
 
+class UnknownPool(NotFound):
+    """Raised for a pool that a configuration does not have; `written` tells that it is the workflow that names it."""
+
+    def __init__(self, name: str, file: str, hint: str, *, written: bool) -> None:
+        source = ", which the workflow names" if written else ""
+        super().__init__(f'there is no pool "{name}"{source} in {file}', hint)
+        self.written = written
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """A checked configuration."""
@@ -91,19 +99,20 @@ class Config:
 def read_config(data: bytes, file: str) -> Config:
     """Read a configuration file, or raise `SpecErrors` with every fault."""
     document = load(decode(data, file), file)
-    try:
-        model = ConfigModel.model_validate(document.data)
-    except ValidationError as error:
-        raise SpecErrors(faults_of(error, ConfigModel, document, _advice)) from None
-    faults = [
-        fault if fault.place else fault.at(document.place(fault.path))
+    own, mended = sound(document.data, lambda data: valid(ConfigModel, data, document, _advice))
+    if mended is None:
+        raise SpecErrors(own)
+    model = mended.content
+    further = [
+        fault.at(document.place(fault.path))
         for found in (
             *(_backend_faults(name, backend) for name, backend in model.backends.items()),
             *(_pool_faults(name, pool, model.backends) for name, pool in model.pools.items()),
         )
         for fault in found
+        if not _follows_from(fault, mended.gone)
     ]
-    if faults:
+    if faults := sorted((*own, *further), key=in_order) if own else further:
         raise SpecErrors(faults)
     backends = {
         name: Backend(name, found.scheduler, found.cluster, found.context, found.namespace)
@@ -138,9 +147,8 @@ def choose_pool(config: Config, name: str | None = None, workflow_pool: str | No
     wanted = name or workflow_pool
     if wanted is not None:
         if (found := config.pools.get(wanted)) is None:
-            source = "" if name else ", which the workflow names"
             hint = f"Pools are: {known}. {did_you_mean(wanted, config.pools)}".strip()
-            raise NotFound(f'there is no pool "{wanted}"{source} in {config.file}', hint)
+            raise UnknownPool(wanted, config.file, hint, written=not name)
         return found
     if len(config.pools) > 1:
         raise UsageError(
@@ -160,6 +168,12 @@ def _advice(model: type[Spec] | None, word: str) -> str:
     if model is PoolModel and word in named_fields(BackendModel):
         return f"{word} belongs to a backend: backends.NAME.{word}."
     return "The limit is called limit here." if model is GpuQuotaModel and word == "maximum" else ""
+
+
+def _follows_from(fault: Fault, gone: Collection[Path]) -> bool:
+    """Tell whether a rule looked at something that was mended; without its backend, little can be said of a pool."""
+    lost = any(path[0] == "backends" for path in gone)
+    return meets(fault.path, gone) or (lost and fault.path[-1] in ("backend", "topology", "topology_keys", "nvlink"))
 
 
 def _backend_faults(name: str, backend: BackendModel) -> Iterator[Fault]:

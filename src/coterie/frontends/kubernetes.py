@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from coterie.errors import Fault, FieldError, Notice, Place, Reason, SpecErrors, did_you_mean, nearest
 from coterie.frontends.page import LIMITS, Page, Spot
-from coterie.frontends.schema import Advice, Spec, faults_of, in_order, said
+from coterie.frontends.schema import Advice, Spec, in_order, said, valid
 from coterie.frontends.text import Document, Path, decode, documents
 
 # The kinds that Coterie takes, and the versions of each.
@@ -90,11 +90,15 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The objects of one text: those of the kinds that Coterie takes, the others, and what the user should know."""
+    """The objects of one text: those of the kinds that Coterie takes, the others, and what the user should know.
+
+    `faults` are those of what is no object at all, and of names that stand twice.
+    """
 
     resources: tuple[Resource, ...]
     others: tuple[Resource, ...] = ()
     notices: tuple[Notice, ...] = ()
+    faults: tuple[Fault, ...] = ()
 
     def of(self, *kinds: str) -> tuple[Resource, ...]:
         """Return the objects of some kinds, in the order of the text."""
@@ -130,6 +134,14 @@ def is_kubernetes(data: bytes) -> bool:
 
 def read_resources(data: bytes, file: str) -> Bundle:
     """Read every object of a text, or raise `SpecErrors` with all that is wrong with their outer shape."""
+    bundle = draft_resources(data, file)
+    if bundle.faults:
+        raise SpecErrors(bundle.faults)
+    return bundle
+
+
+def draft_resources(data: bytes, file: str) -> Bundle:
+    """Read the objects of a text whose outer shape is right, with what is wrong with that of the others."""
     faults: list[Fault] = []
     taken: list[Resource] = []
     others: list[Resource] = []
@@ -138,9 +150,7 @@ def read_resources(data: bytes, file: str) -> Bundle:
         if found is not None:
             (taken if found.kind in KINDS else others).append(found)
     faults += _repeated(taken)
-    if faults:
-        raise SpecErrors(sorted(faults, key=in_order))
-    return Bundle(tuple(taken), tuple(others), tuple(_ignored(others)))
+    return Bundle(tuple(taken), tuple(others), tuple(_ignored(others)), tuple(sorted(faults, key=in_order)))
 
 
 def resource_of(data: Mapping[str, Any], file: str = "") -> Resource:
@@ -162,11 +172,9 @@ def field_fault(
 def shaped(model: type[M], resource: Resource, advice: Advice = lambda _model, _word: "") -> M:
     """Return the object as its model, or raise `SpecErrors`: wrong types, missing fields, unknown fields."""
     try:
-        return model.model_validate(resource.data)
-    except ValidationError as error:
-        raise SpecErrors(
-            [_typed(fault, resource) for fault in faults_of(error, model, resource.document, advice)]
-        ) from None
+        return valid(model, resource.data, resource.document, advice)
+    except SpecErrors as error:
+        raise SpecErrors([_typed(fault, resource) for fault in error.faults]) from None
 
 
 def _typed(fault: Fault, resource: Resource) -> Fault:

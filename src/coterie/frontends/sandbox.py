@@ -52,6 +52,7 @@ def run(template: str, variables: Mapping[str, Any], output: int) -> Answer:
             [sys.executable, "-I", str(_WORKER)],
             input=json.dumps(request).encode(),
             capture_output=True,
+            env={},  # what this process was given is none of a template's business
             timeout=_PATIENCE,
             check=False,
         )

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Str
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from coterie.errors import Fault, nearest
+from coterie.errors import Fault, SpecErrors, nearest
 from coterie.frontends.text import Document, Path
 
 MOST_FAULTS = 100
@@ -28,6 +28,9 @@ class Spec(BaseModel):
     """Base of everything a user writes: nothing unknown is accepted and nothing is converted silently."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+M = TypeVar("M", bound=Spec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ def faults_of(error: ValidationError, root: type[Spec], document: Document, advi
 
     `advice` says where a field belongs that stands in the wrong model, or nothing.
     """
-    details = [detail for detail in error.errors(include_url=False) if not follows(detail)]
+    details = _apart([detail for detail in error.errors(include_url=False) if not follows(detail)])
     found = (fault for detail in details[:MOST_FAULTS] for fault in _faults(detail, root, document, advice))
     faults = sorted(dict.fromkeys(found), key=in_order)
     if len(details) > MOST_FAULTS:
@@ -128,14 +131,44 @@ def faults_of(error: ValidationError, root: type[Spec], document: Document, advi
     return faults
 
 
+def valid(model: type[M], data: object, document: Document, advice: Advice) -> M:
+    """Return data as a model, or raise `SpecErrors` with all that is wrong with it; `document` locates its paths."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise SpecErrors(faults_of(error, model, document, advice)) from None
+
+
 def in_order(fault: Fault) -> tuple[int, int]:
     """Sort key: faults in the order in which a reader of the file meets them."""
     return (fault.place.line or 0, fault.place.column or 0) if fault.place else (0, 0)
 
 
+def by_file(faults: Iterable[Fault]) -> list[Fault]:
+    """Return faults without repeats: those of no file, then file by file as these are first met, by place in each."""
+    found = list(dict.fromkeys(faults))
+    files = ["", *dict.fromkeys(fault.place.file for fault in found if fault.place)]
+    order = {file: number for number, file in enumerate(files)}
+    return sorted(found, key=lambda fault: (order[fault.place.file if fault.place else ""], in_order(fault)))
+
+
 def follows(detail: ErrorDetails) -> bool:
     """Tell whether something is wrong only because something else is: every entry of a list, so it is too short."""
     return detail["type"] == "too_short" and bool(detail["input"])
+
+
+def _apart(details: Sequence[ErrorDetails]) -> list[ErrorDetails]:
+    """Leave out that a field is missing where one beside it, which nobody knows, is probably meant to be that field."""
+    missing: dict[Path, list[str]] = {}
+    for each in details:
+        if each["type"] == "missing" and each["loc"]:
+            missing.setdefault(each["loc"][:-1], []).append(str(each["loc"][-1]))
+    meant = {
+        (*each["loc"][:-1], nearest(str(each["loc"][-1]), missing[each["loc"][:-1]]))
+        for each in details
+        if each["type"] == "extra_forbidden" and each["loc"][:-1] in missing
+    }
+    return [each for each in details if each["type"] != "missing" or each["loc"] not in meant]
 
 
 def _faults(detail: ErrorDetails, root: type[Spec], document: Document, advice: Advice) -> Iterator[Fault]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
-from coterie.gang.tree import Gang, Group, Path, Task
+from coterie.gang.tree import Gang, Group, Path, Shape, Task
 from coterie.topology.levels import Topology
 
 
@@ -81,6 +81,40 @@ def joined(gangs: Sequence[Gang]) -> Gang:
         start += len(gang.all_tasks())
     tasks = tuple(task for gang in ranked for task in gang.tasks)
     return Gang(gangs[0].name, _united(group for gang in ranked for group in gang.groups), tasks)
+
+
+def set_apart(gang: Gang, mark: str) -> Gang:
+    """Return the gang with a mark in the path of every group: joined with others, it shares no group with them."""
+
+    def marked(group: Group) -> Group:
+        (level, name), *rest = group.path
+        return replace(group, path=((level, f"{mark}/{name}"), *rest))
+
+    return _map(gang, marked)
+
+
+def side_by_side(gangs: Sequence[Gang]) -> Gang:
+    """Return several gangs as one, named after the first, of which each keeps its groups to itself."""
+    return joined([set_apart(gang, str(number)) for number, gang in enumerate(gangs)])
+
+
+def only_tasks(gang: Gang, names: Container[str]) -> Gang:
+    """Return the gang with these tasks alone; groups that have none of them are left out."""
+    return _filter(gang, lambda task: task.name in names)
+
+
+def without_nodes(gang: Gang, nodes: Iterable[str]) -> Gang:
+    """Return the gang with some nodes excluded for every task."""
+    gone = frozenset(nodes)
+    if not gone:
+        return gang
+    shapes: dict[Shape, Shape] = {}
+
+    def spared(task: Task) -> Task:
+        shape = shapes.setdefault(task.shape, replace(task.shape, excluded=task.shape.excluded | gone))
+        return replace(task, shape=shape)
+
+    return mapped(gang, spared)
 
 
 def without_exclusions(gang: Gang) -> Gang:

@@ -138,7 +138,8 @@ class _Case:
             best = nearest(missing, level, self.capacity, short=binding.rivals, only=home)
         blocked = reason is Reason.COMPUTE_DOMAIN_BLOCKED
         lacking = CHANNEL if blocked else GPU
-        held = holders(level, best, self.now, self.anchors, lacking) if self.capacity is self.now else ()
+        waits = self.capacity is self.now
+        held = holders(missing, level, best, self.now, self.anchors, lacking=lacking) if waits else ()
         search = Remedies(self.gang, self.now, self.capacity, self.anchors, SIDE_BUDGET)
         return Refusal(
             reason=reason,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
@@ -46,24 +46,30 @@ def peak(held: Mapping[str, Ints], before: Mapping[str, frozenset[str]]) -> Ints
 
 def _together(names: Sequence[str], before: Mapping[str, frozenset[str]]) -> Iterator[Sequence[str]]:
     """Yield the largest sets of groups of which none waits for another."""
-
-    def clash(one: str, other: str) -> bool:
-        return one in before.get(other, ()) or other in before.get(one, ())
-
-    def extend(chosen: list[str], candidates: Iterable[str], left_out: list[str]) -> Iterator[Sequence[str]]:
-        open_ = list(candidates)
-        if not open_:
-            if not left_out:
-                yield tuple(chosen)
-            return
-        passed = list(left_out)
-        while open_:
-            name = open_.pop(0)
-            yield from extend(
-                [*chosen, name],
-                [other for other in open_ if not clash(name, other)],
-                [other for other in passed if not clash(name, other)],
+    rivals: dict[str, set[str]] = {name: set() for name in names}
+    for name in names:
+        for other in before.get(name, frozenset()) & rivals.keys():
+            rivals[name].add(other)
+            rivals[other].add(name)
+    # Who has no rival is in every set. Of the others, those that were tried are in no later set.
+    start = [name for name in names if not rivals[name]], [name for name in names if rivals[name]], list[str]()
+    stack = [start]
+    while stack:
+        chosen, candidates, tried = stack.pop()
+        if not candidates and not tried:
+            yield chosen
+        if not candidates:
+            continue
+        left = dict.fromkeys(candidates)
+        # A set without this one has one of its rivals, else it would not be among the largest.
+        pivot = min((*candidates, *tried), key=lambda name: len(rivals[name] & left.keys()))
+        for name in [name for name in candidates if name == pivot or name in rivals[pivot]]:
+            del left[name]
+            stack.append(
+                (
+                    [*chosen, name],
+                    [other for other in left if other not in rivals[name]],
+                    [other for other in tried if other not in rivals[name]],
+                )
             )
-            passed.append(name)
-
-    yield from extend([], names, [])
+            tried = [*tried, name]

@@ -1,8 +1,8 @@
-"""The question `how large a gang fits here`: the shape it is about, the answer with its remarks, and its JSON."""
+"""What fits where: how large a gang each domain holds, and which domains the gangs of a plan had to choose from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,17 @@ import numpy as np
 
 from coterie.errors import Notice, UsageError
 from coterie.frontends.config import Pool
-from coterie.gang.tree import Shape
+from coterie.gang.tree import Group, Path, Shape, Task
+from coterie.placement.capacity import Capacity
 from coterie.placement.eligibility import eligible
+from coterie.placement.evidence import Candidate, Counted, Survey, survey
 from coterie.placement.fitting import Fitting, Room, fitting
+from coterie.placement.whatif import changed_capacity
+from coterie.planning.concurrency import ancestors
 from coterie.planning.mapping import level_depth
-from coterie.planning.words import count
+from coterie.planning.plan import GangPlan, Plan, Planner
+from coterie.planning.words import count, obstacle
+from coterie.planning.workload import Workload
 from coterie.topology.cluster import CPU, GPU, MEMORY
 from coterie.topology.domains import Domains
 from coterie.topology.quantity import amount
@@ -127,3 +133,182 @@ def _notices(wish: Wish, level: str, pool: Pool, shape: Shape, domains: Domains,
     if wish.gpus and limit is not None and limit // wish.gpus < max((room.now for room in found.rooms), default=0):
         most = count(limit // wish.gpus, "such task")
         yield Notice("OverQuota", f'the limit of pool "{pool.name}", {limit} GPUs, allows {most} at once')
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What groups of one kind had to choose from; a gang without constraints is a group without a path."""
+
+    groups: tuple[Path, ...]
+    required: bool
+    survey: Survey
+
+
+class ChoosingPlanner(Planner):
+    """A planner that also says what each gang had to choose from, on what was free when its turn came."""
+
+    def choose(self, workload: Workload, *, remember: bool = True) -> tuple[Plan, dict[str, tuple[Choice, ...]]]:
+        """Plan a workload; return the plan, and by the names of its gangs what they had to choose from."""
+        taken = self._taken
+        plan = self.plan(workload, remember=remember)
+        done = ancestors(plan.workload.needs)
+        before: dict[str, GangPlan] = {}
+        found = {}
+        for one in plan.gangs:
+            now, empty = Capacity.now(plan.domains), Capacity.empty(plan.domains)
+            if taken is not None:
+                now.give(-taken[:, plan.domains.order])
+            for change in self.changes:
+                now = changed_capacity(change, now)
+            # Those that follow a gang are placed with it, and are not moved aside for what it merely prefers.
+            followers = [other for other in plan.gangs if other.gang.follows == one.gang.name]
+            for other in (*before.values(), *followers):
+                if other.gang.name not in done.get(one.gang.name, ()):
+                    _take(other, other.gang.all_tasks(), now)
+            if one.gang.groups and plan.workload.pool.scheduler == "kai":
+                for capacity in (now, empty):
+                    capacity.hide(plan.domains.tiers[-1].of < 0)
+            found[one.gang.name] = choices(one, now, empty, before.get(one.gang.follows))
+            before[one.gang.name] = one
+        return plan, found
+
+
+def choices(one: GangPlan, now: Capacity, empty: Capacity, leader: GangPlan | None = None) -> tuple[Choice, ...]:
+    """Return what the groups of a gang's finest level had to choose from, those that are alike together.
+
+    Of a gang that was refused, it is the group that stands in the way, if there is one. The other tasks of a gang that
+    was placed are where they were put, and those of its `leader`, which it follows, keep it in their domain.
+    """
+    kinds: dict[tuple[object, ...], list[Group]] = {}
+    for group in _deciding(one):
+        shapes = sorted((task.shape.requests for task in group.all_tasks()), key=repr)
+        kinds.setdefault((group.required, group.level, *shapes), []).append(group)
+    if not kinds:
+        tasks = _open(one.gang.all_tasks(), one)
+        return (Choice(((),), required=False, survey=survey(tasks, None, now, empty)),) if tasks else ()
+    found = []
+    for groups in kinds.values():
+        first = max(groups, key=lambda group: len(_open(tuple(group.all_tasks()), one)))
+        tasks = _open(tuple(first.all_tasks()), one)
+        if tasks:
+            mine = {task.name for group in groups for task in group.all_tasks()}
+            rest = now.copy()
+            _take(one, [task for task in one.gang.all_tasks() if task.name not in mine], rest)
+            within = _within(first, one, mine, leader, now)
+            looked = survey(tasks, first.level, rest, empty, chosen=_chosen(groups, one, now), within=within)
+            found.append(Choice(tuple(group.path for group in groups), first.required, looked))
+    return tuple(found)
+
+
+def choices_json(found: Sequence[Choice]) -> list[Json]:
+    """Return what a gang had to choose from as data."""
+    return [
+        {
+            "groups": [[list(step) for step in path] for path in choice.groups],
+            "type": "required" if choice.required else "preferred",
+            "level": choice.survey.level,
+            "wanted": choice.survey.wanted,
+            "domains": [_candidate(each, required=choice.required) for each in choice.survey.candidates],
+            "more": choice.survey.more,
+            "counted": {
+                "nodes": _counted(choice.survey.nodes, of_domains=False),
+                "domains": _counted(choice.survey.domains, of_domains=True),
+            },
+        }
+        for choice in found
+    ]
+
+
+def _candidate(each: Candidate, *, required: bool) -> Json:
+    return {
+        "domain": list(each.domain),
+        "fits": each.fits,
+        "wanted": each.wanted,
+        "free_gpus": each.free_gpus,
+        "left_gpus": each.left_gpus,
+        "nodes": each.nodes,
+        "extra_domains": None if required else each.extra,
+        "chosen": each.chosen,
+        "lacks": obstacle(each.lacks, of_domain=True) if each.lacks else None,
+    }
+
+
+def _counted(found: Counted, *, of_domains: bool) -> Json:
+    excluded = [{"why": obstacle(what, of_domain=of_domains), "count": number} for what, number in found.excluded]
+    return {"total": found.total, "good": found.good, "excluded": excluded}
+
+
+def _deciding(one: GangPlan) -> list[Group]:
+    """Return the group that stands in the way of a gang, or all those of its finest level."""
+    groups = list(one.gang.walk())
+    refusal = one.decision.refusal
+    if refusal and refusal.level:
+        binding = [group for group in groups if group.path == refusal.path and group.level == refusal.level]
+        rivals = [group for group in groups if group.path in refusal.together]
+        if binding or rivals:
+            return binding or rivals
+    finest = max((len(group.path) for group in groups), default=0)
+    return [group for group in groups if len(group.path) == finest]
+
+
+def _open(tasks: Sequence[Task], one: GangPlan) -> tuple[Task, ...]:
+    """Return the tasks that a plan had to find a place for: not those that run, nor those it could do without."""
+    found = one.decision.found
+    left_out = found.left_out if found else ()
+    ordered = sorted(tasks, key=lambda task: task.rank)
+    return tuple(
+        task
+        for task in ordered
+        if task.name not in one.survivors and task.name not in left_out and (found or task.needed)
+    )
+
+
+def _chosen(groups: Sequence[Group], one: GangPlan, now: Capacity) -> dict[tuple[str, ...], int]:
+    """Return the domains that groups were placed in, with how many nodes they use there."""
+    found = one.decision.found
+    if not found:
+        return {}
+    tier = now.domains.tiers[now.domains.topology.index(groups[0].level)]
+    used: dict[tuple[str, ...], set[int]] = {}
+    for group in groups:
+        for task in group.all_tasks():
+            position = found.positions.get(task.name)
+            if position is not None and (number := int(tier.of[position])) >= 0:
+                used.setdefault(tier.values[number], set()).add(position)
+    return {domain: len(positions) for domain, positions in used.items()}
+
+
+def _within(
+    group: Group, one: GangPlan, mine: Container[str], leader: GangPlan | None, now: Capacity
+) -> tuple[str, ...]:
+    """Return the domain that a group cannot leave: others are there, and it or one above it must share theirs."""
+    above = [each for each in one.gang.walk() if each.required and group.path[: len(each.path)] == each.path]
+    for each in sorted(above, key=lambda each: -len(each.path)):
+        tier = now.domains.tiers[now.domains.topology.index(each.level)]
+        where = {int(tier.of[position]) for position in _there(each, one, mine, leader, now)}
+        if len(where) == 1 and -1 not in where:
+            return tier.values[where.pop()]
+    return ()
+
+
+def _there(group: Group, one: GangPlan, mine: Container[str], leader: GangPlan | None, now: Capacity) -> Iterator[int]:
+    """Yield where tasks of a group are that are not in question: they run, or were placed, or are the leader's."""
+    placed = one.decision.found.positions if one.decision.found else {}
+    for task in group.all_tasks():
+        if task.name in one.survivors:
+            yield now.domains.position[one.survivors[task.name]]
+        elif task.name in placed and task.name not in mine:
+            yield placed[task.name]
+    if leader and leader.decision.found:
+        theirs = leader.decision.found.positions
+        shared = [task.name for each in leader.gang.walk() if each.path == group.path for task in each.all_tasks()]
+        yield from (theirs[name] for name in shared if name in theirs)
+
+
+def _take(one: GangPlan, tasks: Sequence[Task], capacity: Capacity) -> None:
+    """Take what tasks of a gang that was placed newly hold."""
+    found = one.decision.found
+    positions = found.positions if found else {}
+    for task in tasks:
+        if task.name in positions and task.name not in one.survivors:
+            capacity.take(task.shape, [positions[task.name]], [1])

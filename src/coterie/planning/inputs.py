@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from coterie.errors import Fault, Notice, Place, SpecErrors, UsageError
 from coterie.frontends.config import Config, Pool, choose_pool
@@ -23,6 +24,8 @@ from coterie.sources.clusterfile import read_cluster_file
 from coterie.sources.kubectl import read_kubectl
 from coterie.topology.check import Finding
 from coterie.topology.levels import Topology
+
+T = TypeVar("T")
 
 _WORKFLOW = re.compile(rb"^workflow:", re.MULTILINE)
 
@@ -54,6 +57,15 @@ def read_snapshot(data: bytes, file: str) -> Snapshot:
     if isinstance(document.data, dict) and {"apiVersion", "kind"} <= document.data.keys():
         return with_topologies(read_kubectl(json.dumps(document.data).encode(), file), file)
     return read_cluster_file(document.data, document.place)
+
+
+def collect(faults: list[Fault], read: Callable[[], T]) -> T | None:
+    """Return what `read` reads; None, with its faults added, when it is wrong."""
+    try:
+        return read()
+    except SpecErrors as error:
+        faults.extend(error.faults)
+        return None
 
 
 def with_topologies(snapshot: Snapshot, file: str) -> Snapshot:

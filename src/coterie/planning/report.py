@@ -17,15 +17,27 @@ VERSION = 1
 Json = dict[str, Any]
 
 
-def plan_json(plan: Plan, *, command: Sequence[str], elapsed_ms: float) -> Json:
-    """Return the JSON object of one plan; `command` is the call that made it, to which ways out add an option."""
+def plan_json(
+    plan: Plan,
+    *,
+    command: Sequence[str],
+    elapsed_ms: float,
+    alternatives: Mapping[str, Sequence[Json]] | None = None,
+) -> Json:
+    """Return the JSON object of one plan; `command` is the call that made it, to which ways out add an option.
+
+    `alternatives` is what each gang had to choose from, by name, where that is asked for.
+    """
+    groups = [_group(one, plan, command) for one in plan.gangs]
+    if alternatives is not None:
+        groups = [{**group, "alternatives": list(alternatives[group["name"]])} for group in groups]
     return {
         "version": VERSION,
         "workload": plan.workload.name,
         "kind": plan.workload.kind,
         "pool": plan.workload.pool.name,
         "verdict": plan.verdict.value,
-        "groups": [_group(one, plan, command) for one in plan.gangs],
+        "groups": groups,
         "warnings": [_notice(notice) for notice in plan.notices],
         "stats": {
             "nodes": len(plan.domains),

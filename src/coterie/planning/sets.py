@@ -62,6 +62,13 @@ def prepare_graph(graph: GraphDeployment, pool: Pool, known: Known, *, configure
     return replace(prepared, notices=(*meant.notices, *graph_rules.warnings(graph, meant.known), *located))
 
 
+def rule_faults(content: PodCliqueSet | GraphDeployment) -> list[Fault]:
+    """Return what the rules refuse in a workload of which nobody can say what its topology is like."""
+    if isinstance(content, GraphDeployment):
+        return graph_rules.create_faults(content, None)
+    return [*set_rules.create_faults(content, None), *placeable(content).faults]
+
+
 @dataclass(frozen=True, slots=True)
 class _Meant:
     """The topology that a workload names, and those that are known; one that `stands_in` has the levels of the call."""

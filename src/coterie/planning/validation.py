@@ -11,15 +11,20 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from coterie.errors import Fault, FieldError, NotFound, Notice, Place, SpecErrors, field_path
-from coterie.frontends.config import Config, choose_pool
+from coterie.errors import CoterieError, Fault, FieldError, NotFound, Notice, Place, SpecErrors, UsageError, field_path
+from coterie.frontends.config import Config
+from coterie.frontends.dynamo.read import read_graph
+from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.topology import KINDS as TOPOLOGY_KINDS
 from coterie.frontends.grove.topology import read_cluster_topology
 from coterie.frontends.grove.topology_set import Topologies, topologies_of
-from coterie.frontends.kubernetes import DEFAULT_NAMESPACE, Resource, is_kubernetes, read_resources
-from coterie.frontends.workflow.lower import lower
-from coterie.frontends.workflow.read import Workflow, read_workflow
-from coterie.planning.documents import POD_CLIQUE_SET, WORKFLOW
+from coterie.frontends.kubernetes import DEFAULT_NAMESPACE, Resource, draft_resources, is_kubernetes
+from coterie.frontends.kubernetes_draft import draft, independent
+from coterie.frontends.mending import meets
+from coterie.frontends.schema import by_file
+from coterie.frontends.workflow.lower import lower, pool_faults
+from coterie.frontends.workflow.read import Draft, Workflow, draft_workflow
+from coterie.planning.documents import POD_CLIQUE_SET, POOL, WORKFLOW, faults_in, pool_trouble
 from coterie.planning.inputs import Chart, all_topologies, pool_for
 from coterie.planning.judging import Knowledge, Said, Site, judge_graph, judge_set, judge_topology, judged, removed
 from coterie.planning.report import told
@@ -27,6 +32,8 @@ from coterie.sources import Snapshot
 from coterie.topology.levels import Topology
 
 VERSION = 1
+# Where a judgement is about the call itself, and no file.
+CALL = "the call"
 
 Json = dict[str, Any]
 Key = tuple[str, str, str]
@@ -47,7 +54,10 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """What files are judged against; all of it may be missing, and then less is judged and a warning says so."""
+    """What files are judged against; all of it may be missing, and then less is judged and a warning says so.
+
+    Where it is `unread`, because it has faults itself, files are judged by what needs no pool and no topology.
+    """
 
     site: Site = field(default_factory=Site)
     config: Config | None = None
@@ -56,6 +66,7 @@ class Against:
     snapshot: Snapshot | None = None
     sets: tuple[str, ...] = ()
     set_strings: tuple[str, ...] = ()
+    unread: bool = False
 
 
 class Change(StrEnum):
@@ -110,7 +121,11 @@ def validate(texts: Sequence[Text], against: Against, old: Sequence[Text] | None
     judgements = [judgement for file in files for judgement in judge.file(file)]
     judgements += (file.whole for file in before if file.whole.faults or file.text.blank)
     judgements += judge.gone()
-    return Validation(tuple(judgements))
+    found = Validation(tuple(judgements))
+    if judge.troubles and not found.faults:
+        raise next(iter(judge.troubles.values()))
+    called = Judgement(CALL, faults=tuple(judge.troubles))
+    return replace(found, judgements=(*([called] if called.faults else ()), *found.judgements))
 
 
 def validation_json(found: Validation) -> Json:
@@ -149,13 +164,13 @@ def _read(text: Text) -> _File:
     if not is_kubernetes(text.data):
         return _File(text, workflow=True)
     try:
-        bundle = read_resources(text.data, text.file)
+        bundle = draft_resources(text.data, text.file)
     except SpecErrors as error:
         return _File(text, whole=Judgement(text.file, faults=error.faults))
     notices = bundle.notices
-    if not bundle.resources and not bundle.others:
+    if not bundle.resources and not bundle.others and not bundle.faults:
         notices = (Notice("NothingToJudge", "there is no object in it", Place(text.file)),)
-    return _File(text, bundle.resources, Judgement(text.file, notices=notices))
+    return _File(text, bundle.resources, Judgement(text.file, faults=bundle.faults, notices=notices))
 
 
 def _read_old(text: Text) -> _File:
@@ -177,6 +192,7 @@ class _Judge:
     def __init__(self, files: Sequence[_File], before: Sequence[_File], against: Against) -> None:
         self.against = against
         self.site = against.site
+        self.troubles: dict[Fault, CoterieError] = {}
         self.before: dict[Key, Resource] = {}
         for file in before:
             self.before |= {_key(resource): resource for resource in file.resources}
@@ -198,6 +214,8 @@ class _Judge:
         for resource in file.resources:
             old = self.before.get(_key(resource))
             said = judged(lambda resource=resource, old=old: self._object(resource, old, knowledge))  # type: ignore[misc]
+            if said.faults and old is None and resource.kind not in TOPOLOGY_KINDS:
+                said = self._with_further(resource, knowledge, said)
             if resource.kind in TOPOLOGY_KINDS and not said.faults:
                 said = self._alone(resource, file, said)
             change = Change.UPDATED if old else Change.CREATED if self.updating else Change.NONE
@@ -215,6 +233,20 @@ class _Judge:
             return judge_topology(resource, old, self.site)
         judge = judge_set if resource.kind == POD_CLIQUE_SET else judge_graph
         return judge(resource, old, knowledge, self.site)
+
+    def _with_further(self, resource: Resource, knowledge: Knowledge, said: Said) -> Said:
+        """Add to the faults of an object's shape what the rules find beside them."""
+        read = read_podcliqueset if resource.kind == POD_CLIQUE_SET else read_graph
+
+        def shaped(found: Resource) -> Resource:
+            read(found)
+            return found
+
+        own, mended = draft(resource, shaped)
+        if not own or mended is None:
+            return said
+        further = judged(lambda: self._object(mended.content, None, knowledge))
+        return Said(tuple(by_file((*own, *independent(further.faults, mended.gone)))))
 
     def _topologies(self, file: _File) -> Topologies:
         """Return the topologies of a file; of two that differ under one name, the first."""
@@ -243,6 +275,8 @@ class _Judge:
         return said
 
     def _knowledge(self, beside: Topologies) -> Knowledge:
+        if self.against.unread:
+            return Knowledge()
         levels, snapshot = self.against.levels, self.against.snapshot
         charted = levels.topologies.wrong if isinstance(levels, Chart) else {}
         wrong = {*beside.wrong, *charted, *(snapshot.wrong_topologies if snapshot else ())}
@@ -257,31 +291,48 @@ class _Judge:
             return levels
         if self.against.pool is not None or (config is not None and len(config.pools) == 1):
             given = levels.topologies | beside if isinstance(levels, Chart) else beside
-            return pool_for(config, self.against.pool, None, None, snapshot, given).topology
+            try:
+                return pool_for(config, self.against.pool, None, None, snapshot, given).topology
+            except (NotFound, UsageError) as error:
+                self._trouble(error, None)
+                return Topology()
         return (snapshot.topology if snapshot else None) or Topology()
 
     def _workflow(self, text: Text) -> Judgement:
         against = self.against
         try:
-            workflow = read_workflow(text.data, text.file, sets=against.sets, set_strings=against.set_strings)
+            found = draft_workflow(text.data, text.file, sets=against.sets, set_strings=against.set_strings)
         except SpecErrors as error:
             return Judgement(text.file, WORKFLOW, faults=error.faults)
-        said = judged(lambda: self._in_pool(workflow))
+        workflow = found.workflow
+        if workflow is None:
+            return Judgement(text.file, WORKFLOW, faults=found.faults)
+        said = judged(lambda: self._in_pool(workflow, found))
+        if found.faults:
+            return Judgement(text.file, WORKFLOW, faults=tuple(by_file((*found.faults, *said.faults))))
         return Judgement(text.file, WORKFLOW, workflow.name, "", Change.NONE, said.faults, said.notices)
 
-    def _in_pool(self, workflow: Workflow) -> Said:
+    def _in_pool(self, workflow: Workflow, found: Draft) -> Said:
         """Judge a workflow against its pool; without any levels only what needs no pool is judged."""
         against = self.against
-        if against.config is not None and against.pool is None and workflow.pool is not None:
-            try:
-                choose_pool(against.config, None, workflow.pool)
-            except NotFound as error:
-                path = ("workflow", "pool")
-                return Said((Fault(str(error), hint=error.hint, path=path, place=workflow.place(path)),))
-        pool = pool_for(against.config, against.pool, workflow.pool, against.levels, against.snapshot, self.all)
+        if against.unread or (against.pool is None and meets(POOL, found.gone)):
+            return Said()
+        try:
+            pool = pool_for(against.config, against.pool, workflow.pool, against.levels, against.snapshot, self.all)
+        except (NotFound, UsageError) as error:
+            return self._trouble(error, workflow)
         if against.config is None and not pool.topology.levels:
             return Said((), (*workflow.notices, *_unchecked(workflow)))
-        return Said((), lower(workflow, pool).notices)
+        faults = faults_in(workflow, pool, found.gone) if against.config else pool_faults(workflow, pool, found.gone)
+        return Said(tuple(faults), () if faults or found.faults else lower(workflow, pool).notices)
+
+    def _trouble(self, error: CoterieError, workflow: Workflow | None) -> Said:
+        """Keep an error about a pool; where a file names that pool, it is a fault of the file."""
+        fault = pool_trouble(error, workflow)
+        if fault.place:
+            return Said((fault,))
+        self.troubles[fault] = error
+        return Said()
 
 
 def _unchecked(workflow: Workflow) -> Iterator[Notice]:

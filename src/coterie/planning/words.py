@@ -22,6 +22,8 @@ _OBSTACLES = {
     "too little pods": "no room for another pod",
     NO_CHANNEL: "NVLink channel taken",
 }
+# What is said of a whole domain, where the same words would mean something else than of a node.
+_OF_DOMAINS = {"too little nvidia.com/gpu": "too few GPUs on one node"}
 _WITH_OBSTACLES = {Reason.NO_CAPACITY, Reason.NEVER_FITS, Reason.COMPUTE_DOMAIN_BLOCKED}
 
 
@@ -61,8 +63,13 @@ def message(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) 
         said += "; of tasks with a claim to a ComputeDomain, a node takes only one"
     if not refusal.obstacles or refusal.reason not in _WITH_OBSTACLES:
         return said
-    counted = (f"{count(number, 'node')}: {_OBSTACLES.get(what, what)}" for what, number in refusal.obstacles)
+    counted = (f"{count(number, 'node')}: {obstacle(what)}" for what, number in refusal.obstacles)
     return f"{said} ({'; '.join(counted)})"
+
+
+def obstacle(what: str, *, of_domain: bool = False) -> str:
+    """Return in words what keeps a task off a node, or off most nodes of a domain."""
+    return (_OF_DOMAINS.get(what) if of_domain else None) or _OBSTACLES.get(what, what)
 
 
 def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) -> str:

@@ -25,6 +25,7 @@ from coterie.frontends.grove.topology_model import (
     TopologySpec,
 )
 from coterie.frontends.kubernetes import Resource, field_fault, shaped
+from coterie.frontends.kubernetes_draft import draft, independent
 from coterie.frontends.schema import Spec, said
 from coterie.topology.levels import HOSTNAME, MAX_LEVELS, Level, Topology, label_fault
 
@@ -83,14 +84,17 @@ def read_cluster_topology(resource: Resource, enabled: frozenset[str] | None = S
     `enabled` are the schedulers that are in use. None leaves references to schedulers alone: an object that is already
     in a cluster may refer to one that was disabled later.
     """
-    spec = _shaped(resource)
+    own, mended = draft(resource, _shaped)
+    if mended is None:
+        raise SpecErrors(own)
+    spec = mended.content
     field_name = "schedulerReferences" if resource.kind == KINDS[0] else "schedulerTopologyBindings"
-    faults = [
+    found = [
         *_count_faults(spec.levels, resource.kind),
         *_level_faults(spec.levels, resource.kind),
         *_reference_faults(spec.references or (), field_name, enabled),
     ]
-    if faults:
+    if faults := [*own, *independent(found, mended.gone)]:
         raise SpecErrors(resource.located(faults))
     return ClusterTopology(
         name=resource.name,

@@ -44,8 +44,19 @@ def read_topologies(data: bytes, file: str) -> Topologies:
 
 def topologies_of(resources: Iterable[Resource], enabled: frozenset[str] | None = SCHEDULERS) -> Topologies:
     """Check all topologies among objects that were read; raise `SpecErrors` with the faults of all."""
+    found, faults = draft_topologies(resources, enabled)
+    if faults:
+        raise SpecErrors(faults)
+    return found
+
+
+def draft_topologies(
+    resources: Iterable[Resource], enabled: frozenset[str] | None = SCHEDULERS
+) -> tuple[Topologies, list[Fault]]:
+    """Return the topologies among objects that were read, those that are wrong by name, and the faults of all."""
     faults: list[Fault] = []
     found: dict[str, ClusterTopology] = {}
+    wrong: dict[str, tuple[Fault, ...]] = {}
     for resource in resources:
         if resource.kind not in KINDS:
             continue
@@ -53,13 +64,12 @@ def topologies_of(resources: Iterable[Resource], enabled: frozenset[str] | None 
             topology = read_cluster_topology(resource, enabled)
         except SpecErrors as error:
             faults.extend(error.faults)
+            wrong[resource.name] = error.faults
             continue
         first = found.setdefault(topology.name, topology)
         if first != topology:
             faults += resource.located([_twin(topology, first)])
-    if faults:
-        raise SpecErrors(faults)
-    return Topologies(found, notices=tuple(notice for each in found.values() for notice in each.notices))
+    return Topologies(found, wrong, tuple(notice for each in found.values() for notice in each.notices)), faults
 
 
 def known_topologies(objects: Iterable[Mapping[str, Any]], file: str) -> Topologies:

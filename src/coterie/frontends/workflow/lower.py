@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from coterie.errors import Fault, Notice, Place, SpecErrors
 from coterie.frontends.config import Platform, Pool
+from coterie.frontends.mending import meets
+from coterie.frontends.schema import named_fields
 from coterie.frontends.spans import span
 from coterie.frontends.text import Path
+from coterie.frontends.workflow.model import TaskSpec
 from coterie.frontends.workflow.read import Workflow, located
 from coterie.frontends.workflow.rules import Member, Resource, Team, needs_of
 from coterie.frontends.workflow.values import suggestion
@@ -17,6 +20,10 @@ from coterie.gang.rules import Asked, Requirement, build, requirement_faults
 from coterie.gang.tree import Gang, Shape
 from coterie.gang.tree import Path as TreePath
 from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE
+from coterie.topology.levels import Topology
+
+# Fields of a task that do not say what it is called or where it goes.
+_APART = named_fields(TaskSpec).keys() - {"name", "resource"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +45,10 @@ class Lowered:
 
 def lower(workflow: Workflow, pool: Pool) -> Lowered:
     """Lower a workflow for a pool, or raise `SpecErrors` with every fault."""
-    faults: dict[Fault, None] = {}
-    notices: list[Notice] = []
-    shapes: dict[str, Shape] = {}
-    for name, resource in workflow.resources.items():
-        platform, found = _platform(resource, pool, workflow)
-        if isinstance(found, Fault):
-            faults[found] = None
-        elif found is not None:
-            notices.append(found)
-        shapes[name] = _shape(resource, pool, platform)
-    shapes.setdefault("default", _shape(None, pool, Platform()))
-    asked = [[_asked(member, workflow, shapes) for member in team.members] for team in workflow.teams]
-    faults.update(dict.fromkeys(requirement_faults([task for tasks in asked for task in tasks], pool.topology)))
-    if faults:
-        raise SpecErrors(located(list(faults), workflow.document))
+    found = _Judged(workflow, pool)
+    if found.faults:
+        raise SpecErrors(located(found.faults, workflow.document))
+    notices, asked = found.notices, found.asked
     gangs = tuple(build(team.name, tasks, pool.topology) for team, tasks in zip(workflow.teams, asked, strict=True))
     limits = workflow.spec.timeout
     clamped = [
@@ -73,6 +69,63 @@ def lower(workflow: Workflow, pool: Pool) -> Lowered:
         exec_timeout=clamped[0][0],
         queue_timeout=clamped[1][0],
     )
+
+
+def pool_faults(workflow: Workflow, pool: Pool, gone: Collection[Path] = ()) -> list[Fault]:
+    """Return what forbids a workflow in a pool; what was mended at `gone`, in a file with faults, is left out of it."""
+    faults = _Judged(workflow, pool, gone).faults
+    return located((fault for fault in faults if not meets(fault.path, gone)), workflow.document)
+
+
+class _Judged:
+    """What a pool says of a workflow: faults, notices, and what each task asks for, group by group."""
+
+    def __init__(self, workflow: Workflow, pool: Pool, gone: Collection[Path] = ()) -> None:
+        faults: dict[Fault, None] = {}
+        self.notices: list[Notice] = []
+        shapes: dict[str, Shape] = {}
+        for name, resource in workflow.resources.items():
+            platform, found = _platform(resource, pool, workflow)
+            if isinstance(found, Fault):
+                faults[found] = None
+            elif found is not None:
+                self.notices.append(found)
+            shapes[name] = _shape(resource, pool, platform)
+        shapes.setdefault("default", _shape(None, pool, Platform()))
+        self.asked = [[_asked(member, workflow, shapes) for member in team.members] for team in workflow.teams]
+        # What was mended says nothing of whether it agrees with other tasks.
+        lost = {
+            member.name
+            for team in workflow.teams
+            for member in team.members
+            if _changed(member.path, gone) or meets(_where(workflow, member), gone)
+        }
+        tasks = [task for tasks in self.asked for task in tasks]
+        self.faults = [*faults, *_tree_faults(tasks, pool.topology, lost)]
+
+
+def _changed(task: Path, gone: Iterable[Path]) -> bool:
+    """Tell whether mending may have changed a task's name or resource; a field that nobody knows may be either."""
+    depth = len(task)
+    return any(path[:depth] == task and (*path, "")[depth] not in _APART for path in gone)
+
+
+def _tree_faults(tasks: Sequence[Asked], topology: Topology, lost: Collection[str]) -> Iterable[Fault]:
+    """Return every breach of the tree's rules: a task with a fault of its own hides nothing about the others."""
+    if not lost and not requirement_faults(tasks, topology):
+        return ()
+    found: dict[Fault, None] = {}
+    sound: list[Asked] = []
+    alike: dict[frozenset[str], list[Asked]] = {}
+    for task in tasks:
+        own = requirement_faults([task], topology)
+        found.update(dict.fromkeys(own))
+        if task.requirements and not own and task.name not in lost:
+            sound.append(task)
+            alike.setdefault(frozenset(each.key for each in task.requirements), []).append(task)
+    for some in (sound, *alike.values()):
+        found.update(dict.fromkeys(requirement_faults(some, topology)))
+    return found
 
 
 def _platform(resource: Resource, pool: Pool, workflow: Workflow) -> tuple[Platform, Fault | Notice | None]:
@@ -111,7 +164,13 @@ def _asked(member: Member, workflow: Workflow, shapes: Mapping[str, Shape]) -> A
     requirements = tuple(
         Requirement(entry.key, entry.group, entry.requirement_type == "required") for entry in resource.spec.topology
     )
-    return Asked(member.name, shapes[member.spec.resource], requirements, (*resource.path, "topology"))
+    return Asked(member.name, shapes[member.spec.resource], requirements, _where(workflow, member))
+
+
+def _where(workflow: Workflow, member: Member) -> Path:
+    """Return the path of a task's requirements; of one that names no resource spec, that of the task itself."""
+    resource = workflow.resources.get(member.spec.resource)
+    return (*resource.path, "topology") if resource else member.path
 
 
 def _clamp(

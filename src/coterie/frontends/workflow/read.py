@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-
-from pydantic import ValidationError
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from coterie.errors import Fault, Notice, Place, SpecErrors
-from coterie.frontends.schema import Spec, faults_of, in_order, named_fields
+from coterie.frontends.mending import sound
+from coterie.frontends.schema import Spec, in_order, named_fields, valid
 from coterie.frontends.template import render
 from coterie.frontends.text import Document, Path, decode, load
-from coterie.frontends.workflow.mending import further_faults
+from coterie.frontends.workflow.mending import follows_from
 from coterie.frontends.workflow.model import ResourceSpec, TaskSpec, WorkflowFile, WorkflowSpec
 from coterie.frontends.workflow.rules import Resource, Team, elsewhere, resources_of, teams_of, workflow_faults
 
@@ -41,28 +40,48 @@ class Workflow:
         return self.document.place(path, key=key)
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A workflow file with the faults that it has by itself, and what can be made out beside them.
+
+    `workflow` is None where that is too little. What stands in it at the paths `gone` is not what the user wrote.
+    """
+
+    faults: tuple[Fault, ...]
+    workflow: Workflow | None
+    gone: frozenset[Path] = frozenset()
+
+
 def read_workflow(data: bytes, file: str, *, sets: Sequence[str] = (), set_strings: Sequence[str] = ()) -> Workflow:
     """Read a workflow file with its template variables, or raise `SpecErrors` with every fault."""
+    draft = draft_workflow(data, file, sets=sets, set_strings=set_strings)
+    if draft.faults or draft.workflow is None:
+        raise SpecErrors(draft.faults)
+    return draft.workflow
+
+
+def draft_workflow(data: bytes, file: str, *, sets: Sequence[str] = (), set_strings: Sequence[str] = ()) -> Draft:
+    """Read a workflow file as far as it can be; raise `SpecErrors` where its template or its YAML is wrong."""
     rendered = render(decode(data, file), file, sets, set_strings)
     document = load(rendered.text, rendered.file, shown=rendered.shown)
-    try:
-        model = WorkflowFile.model_validate(document.data)
-    except ValidationError as error:
-        faults = faults_of(error, WorkflowFile, document, _advice)
-        further = located(further_faults(document.data, error), document)
-        raise SpecErrors(sorted((*faults, *further), key=in_order)) from None
-    if faults := workflow_faults(model):
-        raise SpecErrors(located(faults, document))
+    own, mended = sound(document.data, lambda data: valid(WorkflowFile, data, document, _advice))
+    if mended is None:
+        return Draft(own, None)
+    model, gone = mended.content, mended.gone
+    further = located((fault for fault in workflow_faults(model) if not follows_from(fault, gone)), document)
     teams, resources = teams_of(model), resources_of(model)
+    workflow = Workflow(model.workflow, teams, resources, document)
+    if own or further:
+        return Draft(tuple(sorted((*own, *further), key=in_order)), workflow, gone)
     notices = (
         *rendered.notices,
         *_ignored(model.workflow, teams, document),
         *_bare_sizes(resources, document),
     )
-    return Workflow(model.workflow, teams, resources, document, notices)
+    return Draft((), replace(workflow, notices=notices))
 
 
-def located(faults: Sequence[Fault], document: Document) -> list[Fault]:
+def located(faults: Iterable[Fault], document: Document) -> list[Fault]:
     """Return faults with the places of their paths, in the order of the file."""
     return sorted((fault.at(document.place(fault.path)) for fault in faults), key=in_order)
 

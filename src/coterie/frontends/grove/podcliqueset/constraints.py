@@ -1,13 +1,13 @@
 """Rules of topology constraints when a PodCliqueSet is created.
 
-They run in stages, and a stage that finds something ends them, since later ones would only repeat it: the shape of
-each constraint; whether constraints are allowed at all; which topology each means; whether it exists; whether it has
-the domains; whether no child is broader than its parent.
+They are of several kinds: the shape of each constraint; whether constraints are allowed at all; which topology each
+means; whether it exists; whether it has the domains; whether no child is broader than its parent. All are asked, and a
+constraint that breaks one is left out of the later ones, which would only repeat it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from coterie.errors import Fault, FieldError, Reason, Unavailable, field_path
@@ -25,14 +25,23 @@ _SET_NAME = field_path((*TEMPLATE, "topologyConstraint", "topologyName"))
 
 
 def constraint_faults(pcs: PodCliqueSet, topologies: Topologies | None, settings: Settings) -> list[Fault]:
-    """Return the breaches of the first stage that has any. Without `topologies`, what depends on them is not judged."""
-    if faults := list(shape_faults(pcs, settings, create=True)):
-        return faults
+    """Return every breach. Without `topologies`, what depends on them is not judged."""
+    shapes = list(shape_faults(pcs, settings, create=True))
+    bad = {each.path for each in pcs.constraints() if any(_within(fault, each) for fault in shapes)}
     if not settings.topology_aware_scheduling:
         hint = "Remove it, or ask an administrator to enable topology-aware scheduling."
         message = "topology constraints are not allowed while topology-aware scheduling is off"
-        return [field_fault(FieldError.INVALID, each.path, message, hint) for each in pcs.constraints()]
-    return meaning_faults(pcs, topologies)
+        refused = (each for each in pcs.constraints() if each.path not in bad)
+        return [*shapes, *(field_fault(FieldError.INVALID, each.path, message, hint) for each in refused)]
+    return [*shapes, *(fault for fault in meaning_faults(pcs, topologies) if not _below(fault, bad))]
+
+
+def _within(fault: Fault, constraint: Constraint) -> bool:
+    return _below(fault, {constraint.path})
+
+
+def _below(fault: Fault, paths: Collection[Path]) -> bool:
+    return any(fault.path[: len(path)] == path for path in paths)
 
 
 def shape_faults(pcs: PodCliqueSet, settings: Settings, *, create: bool) -> Iterator[Fault]:
@@ -72,22 +81,22 @@ def _old_form(pcs: PodCliqueSet) -> Iterator[Fault]:
 
 
 def meaning_faults(pcs: PodCliqueSet, topologies: Topologies | None) -> list[Fault]:
-    """Return what is wrong with what constraints mean: names, domains, hierarchy; of the first stage that has any."""
+    """Return what is wrong with what constraints mean: names, domains, hierarchy."""
     names = _Names(pcs)
-    if names.faults or not names.found:
-        return names.faults
-    name, written = next(iter(names.found.items()))
-    if topologies is None:
-        return []
+    if len(names.found) != 1 or topologies is None:
+        return names.faults  # of two topologies, nobody can say whose domains are meant
+    ((name, written),) = names.found.items()
     try:
         topology = topologies.get(name)
     except Unavailable as error:
         message = f"the ClusterTopology {said(name)} cannot be read: {error}"
-        return [field_fault(FieldError.INTERNAL, written, message, "Try again later.", _SET_NAME)]
+        return [*names.faults, field_fault(FieldError.INTERNAL, written, message, "Try again later.", _SET_NAME)]
     if topology is None:
         message = f"there is no ClusterTopology {said(name)}"
-        return [field_fault(FieldError.INVALID, written, message, known_names(name, topologies), _SET_NAME)]
-    return list(_unknown_domains(pcs, topology, name)) or list(_hierarchy(pcs, topology))
+        hint = known_names(name, topologies)
+        return [*names.faults, field_fault(FieldError.INVALID, written, message, hint, _SET_NAME)]
+    # While a domain is unknown, Grove does not ask which is the broader one.
+    return [*names.faults, *(list(_unknown_domains(pcs, topology, name)) or _hierarchy(pcs, topology))]
 
 
 class _Names:

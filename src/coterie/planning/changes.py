@@ -1,0 +1,73 @@
+"""What-if questions as they are written, in options or in a query, checked against what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from coterie.errors import NotFound, UsageError, did_you_mean
+from coterie.gang.tree import Path
+from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Uncordon
+from coterie.planning.workload import Workload
+from coterie.topology.cluster import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What is asked: levels preferred or coarser, groups smaller, holders gone, nodes back, exclusions ignored."""
+
+    prefer: tuple[str, ...] = ()
+    coarsen: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    uncordon: tuple[str, ...] = ()
+    allow_excluded: bool = False
+
+
+AS_IT_IS = WhatIf()
+
+
+def parse_changes(ask: WhatIf, workloads: Sequence[Workload], cluster: Cluster) -> tuple[Change, ...]:
+    """Return the changes a call asks about; raise `UsageError` for one that names nothing."""
+    levels = list(dict.fromkeys(name for workload in workloads for name in workload.pool.topology.names))
+    return (
+        *(Prefer(_known("level", level, levels)) for level in ask.prefer),
+        *_coarser(ask.coarsen, workloads, levels),
+        *(_keep(text, workloads) for text in ask.tasks),
+        *(Release(_known("holder", owner, {pod.owner for pod in cluster.pods if pod.owner})) for owner in ask.without),
+        *(Uncordon((_known("node", node, cluster.names),)) for node in ask.uncordon),
+        *([AllowExcluded()] if ask.allow_excluded else []),
+    )
+
+
+def _known(kind: str, word: str, known: Iterable[str]) -> str:
+    words = sorted(known)
+    if word not in words:
+        listed = f"Known: {', '.join(words)}." if words and len(words) <= 16 else ""
+        raise NotFound(f'there is no {kind} "{word}"', f"{did_you_mean(word, words)} {listed}".strip())
+    return word
+
+
+def _coarser(asked: Sequence[str], workloads: Sequence[Workload], levels: Sequence[str]) -> Iterator[Change]:
+    for level in asked:
+        _known("level", level, levels)
+        for topology in dict.fromkeys(workload.pool.topology for workload in workloads):
+            if level not in topology.names:
+                continue
+            index = topology.index(level)
+            if index == 0:
+                raise UsageError(f'level "{level}" is the coarsest already', "Use --prefer to make it a wish.")
+            yield Coarsen(level, topology.names[index - 1])
+
+
+def _keep(text: str, workloads: Sequence[Workload]) -> Keep:
+    where, _, number = text.rpartition("=")
+    gang, *steps = where.split("/")
+    if not where or not number.isdigit() or int(number) < 1:
+        raise UsageError(f'--tasks: "{text}" is not GROUP=N with N at least 1', "Example: --tasks trainer=14")
+    gangs = {one.name: one for workload in workloads for one in workload.gangs}
+    _known("group", gang, gangs)
+    path: Path = tuple((level, name) for level, _, name in (step.partition(":") for step in steps))
+    if path and path not in {group.path for group in gangs[gang].walk()}:
+        raise UsageError(f'--tasks: group "{gang}" has no constraint {"/".join(steps)}')
+    return Keep(gang, path, int(number))
