@@ -62,6 +62,12 @@ def test_without_a_service_there_are_no_names_and_no_words(url: str) -> None:
     assert _completed("show", "x", server=url) == []
 
 
+def test_a_folder_without_a_service_completes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTERIE_STATE", str(tmp_path))
+
+    assert _completed("show", "x") == []
+
+
 def test_a_service_that_does_not_answer_is_not_waited_for() -> None:
     class Context:
         params: dict[str, str]

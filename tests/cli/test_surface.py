@@ -52,6 +52,7 @@ def test_a_short_flag_means_the_same_in_every_command() -> None:
         "-o": ["--output"],
         "-p": ["--pool"],
         "-q": ["--quiet"],
+        "-v": ["--verbose"],
         "-w": ["--watch"],
     }
 

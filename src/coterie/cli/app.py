@@ -10,15 +10,21 @@ from coterie.cli.codes import Exit, told
 from coterie.cli.formats import Drawing
 from coterie.cli.helping import Grouped
 from coterie.cli.options import (
+    AllowExcludedOption,
     ClusterOption,
+    CoarsenOption,
     ConfigOption,
     DebugOption,
     LevelsOption,
     PoolOption,
+    PreferOption,
     SetOption,
     SetStringOption,
     SourceArgument,
+    TasksOption,
     TopologyOption,
+    UncordonOption,
+    WithoutOption,
 )
 from coterie.cli.output import Output
 from coterie.cli.service.commands import register
@@ -81,23 +87,14 @@ def plan(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Plan a new submission, even if tasks of that name already run.")
     ] = False,
-    prefer: Annotated[
-        list[str] | None, typer.Option("--prefer", metavar="LEVEL", help="What if this level were only preferred?")
-    ] = None,
-    coarsen: Annotated[
-        list[str] | None, typer.Option("--coarsen", metavar="LEVEL", help="What if the next coarser level would do?")
-    ] = None,
-    tasks: Annotated[
-        list[str] | None, typer.Option("--tasks", metavar="GROUP=N", help="What if a group had only its first N tasks?")
-    ] = None,
-    without: Annotated[
-        list[str] | None, typer.Option("--without", metavar="OWNER", help="What if this holder's pods were gone?")
-    ] = None,
-    uncordon: Annotated[
-        list[str] | None, typer.Option("--uncordon", metavar="NODE", help="What if this node were back in service?")
-    ] = None,
-    allow_excluded: Annotated[
-        bool, typer.Option("--allow-excluded", help="What if nodesExcluded were ignored?")
+    prefer: PreferOption = None,
+    coarsen: CoarsenOption = None,
+    tasks: TasksOption = None,
+    without: WithoutOption = None,
+    uncordon: UncordonOption = None,
+    allow_excluded: AllowExcludedOption = False,
+    alternatives: Annotated[
+        bool, typer.Option("--alternatives", help="Show the domains that each group had to choose from.")
     ] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the plan.")] = Output.TABLE,
     debug: DebugOption = False,
@@ -114,6 +111,8 @@ def plan(
         coterie plan train.yaml -c - --levels zone=topology.kubernetes.io/zone,rack=topology.kubernetes.io/rack
       # on a cluster file that names its own levels
       coterie plan examples/01-single-nvl72-rack/workflow.yaml --cluster examples/01-single-nvl72-rack/cluster.yaml
+      # which racks it had to choose from, or what each of them lacks
+      coterie plan examples/refusals/never-fits.yaml --cluster examples/refusals/cluster.yaml --alternatives
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     from coterie.cli.plan import Ask, run
     from coterie.cli.report import reporting
@@ -137,6 +136,7 @@ def plan(
                 without=tuple(without or ()),
                 uncordon=tuple(uncordon or ()),
                 allow_excluded=allow_excluded,
+                alternatives=alternatives,
                 output=output,
             )
         )

@@ -63,12 +63,14 @@ def _soon(ask: Callable[[], Iterator[Named]]) -> list[Named]:
 
     from yaml import YAMLError
 
+    from coterie.errors import CoterieError
+
     found: list[Named] = []
 
     def look() -> None:
         try:
             found.extend(ask())
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, HTTPException, YAMLError):
+        except (CoterieError, OSError, ValueError, LookupError, TypeError, AttributeError, HTTPException, YAMLError):
             found.clear()  # a key was pressed: nobody wants to read here what is wrong
 
     thread = threading.Thread(target=look, daemon=True)

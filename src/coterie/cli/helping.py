@@ -27,6 +27,7 @@ PANELS: Mapping[str, Sequence[str]] = {
         "list",
         "show",
         "why",
+        "top",
         "logs",
         "events",
         "wait",

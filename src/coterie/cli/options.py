@@ -44,3 +44,19 @@ SetStringOption = Annotated[
     list[str] | None, typer.Option("--set-string", metavar="KEY=VALUE", help="Set a template value as text.")
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")]
+PreferOption = Annotated[
+    list[str] | None, typer.Option("--prefer", metavar="LEVEL", help="What if this level were only preferred?")
+]
+CoarsenOption = Annotated[
+    list[str] | None, typer.Option("--coarsen", metavar="LEVEL", help="What if the next coarser level would do?")
+]
+TasksOption = Annotated[
+    list[str] | None, typer.Option("--tasks", metavar="GROUP=N", help="What if a group had only its first N tasks?")
+]
+WithoutOption = Annotated[
+    list[str] | None, typer.Option("--without", metavar="OWNER", help="What if this holder's pods were gone?")
+]
+UncordonOption = Annotated[
+    list[str] | None, typer.Option("--uncordon", metavar="NODE", help="What if this node were back in service?")
+]
+AllowExcludedOption = Annotated[bool, typer.Option("--allow-excluded", help="What if nodesExcluded were ignored?")]

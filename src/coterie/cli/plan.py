@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import typer
 
-from coterie.cli.changes import parse_changes
 from coterie.cli.codes import Exit
 from coterie.cli.output import Output, safe
-from coterie.cli.screen import show_data
+from coterie.cli.screen import screen, show, show_data
 from coterie.cli.source import (
     Source,
     collect,
@@ -29,13 +29,19 @@ from coterie.errors import Fault, Notice, SpecErrors, UsageError
 from coterie.frontends.config import Config
 from coterie.frontends.grove.topology_set import Topologies
 from coterie.placement.refusal import Verdict
+from coterie.planning.changes import WhatIf, parse_changes
 from coterie.planning.documents import Documents, Written, levels_for, read_documents, workload_for
+from coterie.planning.fit import ChoosingPlanner, choices_json
 from coterie.planning.inputs import NO_TOPOLOGIES, Chart, all_topologies, pool_for, topology_notices
-from coterie.planning.plan import Plan, Planner
+from coterie.planning.plan import Plan
 from coterie.planning.report import plan_json
 from coterie.planning.workload import Workload
+from coterie.rendering.alternatives import choice_lines
+from coterie.rendering.text import Style
 from coterie.sources import Snapshot
 from coterie.topology.levels import Topology
+
+Json = dict[str, Any]
 
 _CODES = {
     Verdict.PLACED: Exit.DONE,
@@ -65,6 +71,7 @@ class Ask:
     without: tuple[str, ...]
     uncordon: tuple[str, ...]
     allow_excluded: bool
+    alternatives: bool
     output: Output
 
     @property
@@ -102,6 +109,7 @@ class Ask:
             ("--independent", self.independent),
             ("--fresh", self.fresh),
             ("--allow-excluded", self.allow_excluded),
+            ("--alternatives", self.alternatives),
         ):
             words += [option] if given else []
         return words
@@ -110,34 +118,61 @@ class Ask:
 def run(ask: Ask) -> None:
     """Plan the files of a call, print the plans, and exit with the worst verdict."""
     workloads, snapshot = _read(ask)
-    changes = parse_changes(ask, workloads, snapshot.cluster)
-    planner = Planner(snapshot.cluster, changes, fresh=ask.fresh)
-    plans: list[tuple[Plan, float]] = []
-    for workload in workloads:
-        start = time.perf_counter()
-        plan = planner.plan(workload, remember=not ask.independent)
-        plans.append((plan, (time.perf_counter() - start) * 1000))
+    what_if = WhatIf(ask.prefer, ask.coarsen, ask.tasks, ask.without, ask.uncordon, ask.allow_excluded)
+    changes = parse_changes(what_if, workloads, snapshot.cluster)
+    planner = ChoosingPlanner(snapshot.cluster, changes, fresh=ask.fresh)
+    plans = [_planned(ask, workload, planner) for workload in workloads]
     _print(ask, plans)
     warn(snapshot.notices)
-    for plan, _ in plans:
-        warn(plan.notices)
+    for planned in plans:
+        warn(planned.plan.notices)
     pool = workloads[0].pool
     words = ["coterie", "submit", ask.files[0], "--pool", pool.name, "--dry-run"]
     say_service(ask.source, pool, shlex.join(words))
-    raise typer.Exit(max(_CODES[plan.verdict] for plan, _ in plans))
+    raise typer.Exit(max(_CODES[planned.plan.verdict] for planned in plans))
 
 
-def _print(ask: Ask, plans: list[tuple[Plan, float]]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A plan, how long it took, and what its gangs had to choose from, if that is wanted."""
+
+    plan: Plan
+    elapsed_ms: float
+    alternatives: Mapping[str, Sequence[Json]] | None = None
+
+
+def _planned(ask: Ask, workload: Workload, planner: ChoosingPlanner) -> _Planned:
+    start = time.perf_counter()
+    if not ask.alternatives:
+        plan = planner.plan(workload, remember=not ask.independent)
+        return _Planned(plan, (time.perf_counter() - start) * 1000)
+    plan, found = planner.choose(workload, remember=not ask.independent)
+    elapsed = (time.perf_counter() - start) * 1000
+    return _Planned(plan, elapsed, {name: choices_json(choices) for name, choices in found.items()})
+
+
+def _print(ask: Ask, plans: Sequence[_Planned]) -> None:
     if ask.output in {Output.JSON, Output.YAML}:
-        data = [plan_json(plan, command=ask.command(), elapsed_ms=elapsed) for plan, elapsed in plans]
+        data = [
+            plan_json(each.plan, command=ask.command(), elapsed_ms=each.elapsed_ms, alternatives=each.alternatives)
+            for each in plans
+        ]
         show_data(data[0] if len(data) == len(ask.files) == 1 else data, ask.output)
     elif ask.output is Output.NAME:
-        for plan, _ in plans:
-            for gang in plan.gangs:
-                typer.echo(safe(f"{plan.workload.name}/{gang.gang.name}"))
+        for each in plans:
+            for gang in each.plan.gangs:
+                typer.echo(safe(f"{each.plan.workload.name}/{gang.gang.name}"))
     else:
-        for line in plan_lines([plan for plan, _ in plans], wide=ask.output is Output.WIDE):
+        for line in plan_lines([each.plan for each in plans], wide=ask.output is Output.WIDE):
             typer.echo(line)
+        show(line for each in plans for line in _choice_lines(each, screen()))
+
+
+def _choice_lines(planned: _Planned, style: Style) -> Iterator[str]:
+    for name, found in (planned.alternatives or {}).items():
+        for choice in found:
+            yield ""
+            yield from choice_lines(name, choice, style)
 
 
 def _read(ask: Ask) -> tuple[list[Workload], Snapshot]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from coterie.cli.output import Output, safe
 from coterie.rendering.text import ASCII, BLOCKS, Style
 
-_PLAIN = str.maketrans({"…": "...", "×": "x", "›": ">", "·": "-"})
+_PLAIN = str.maketrans({"…": "...", "×": "x", "›": ">", "·": "-", "✔": "*"})
 _NARROWEST = 20
 
 

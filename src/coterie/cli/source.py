@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 import typer
 
@@ -16,6 +15,7 @@ from coterie.errors import Fault, Notice, SpecErrors, UsageError
 from coterie.frontends.config import Config, Pool, parse_levels, read_config
 from coterie.frontends.grove.topology_set import read_topologies
 from coterie.planning.inputs import Chart, pool_for, read_snapshot, snapshot_drift, topology_notices, with_topologies
+from coterie.planning.inputs import collect as collect  # noqa: PLC0414 - commands take it from here
 from coterie.planning.labels import guess_levels, guessed_message, pool_nodes
 from coterie.sources import Snapshot
 from coterie.sources.limits import read_bytes
@@ -25,8 +25,6 @@ from coterie.topology.levels import Topology
 
 LIVE = "context:"
 LOCAL = "local"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,15 +175,6 @@ def say_service(source: Source, pool: Pool, command: str) -> None:
     if source.cluster is None and source.config and pool.scheduler == LOCAL and (url := service_of(source.config)):
         said = f"this is the cluster file alone; for what the service at {url} runs: {command}"
         typer.echo(safe(f"note: {said}"), err=True)
-
-
-def collect(faults: list[Fault], read: Callable[[], T]) -> T | None:
-    """Return what `read` reads; None, with its faults added, when it is wrong."""
-    try:
-        return read()
-    except SpecErrors as error:
-        faults.extend(error.faults)
-        return None
 
 
 def with_levels(faults: Iterable[Fault], snapshot: Snapshot | None) -> list[Fault]:

@@ -57,8 +57,8 @@ def _validated(ask: Ask) -> Validation:
     levels, config = read_pools(faults, source)
     name = source.cluster
     snapshot = None if name is None else collect(faults, lambda: read_source(name))
-    if faults:
-        return _unasked(faults)
+    texts = [_text(file) for file in dict.fromkeys(ask.files)]
+    old = None if ask.old is None else [_text(file) for file in dict.fromkeys(ask.old)]
     against = Against(
         site=Site(ask.strict, ask.off),
         config=config,
@@ -67,17 +67,19 @@ def _validated(ask: Ask) -> Validation:
         snapshot=snapshot,
         sets=ask.sets,
         set_strings=ask.set_strings,
+        unread=bool(faults),
     )
-    texts = [_text(file) for file in dict.fromkeys(ask.files)]
-    return validate(texts, against, None if ask.old is None else [_text(file) for file in dict.fromkeys(ask.old)])
+    found = validate(texts, against, old)
+    return _with_unread(faults, found) if faults else found
 
 
-def _unasked(faults: Sequence[Fault]) -> Validation:
-    """Return the faults of what files were to be judged against; nothing else can be said then."""
+def _with_unread(faults: Sequence[Fault], found: Validation) -> Validation:
+    """Return the faults of what files were to be judged against, and those that the files have without it."""
     files: dict[str, list[Fault]] = {}
     for fault in faults:
         files.setdefault(fault.place.file if fault.place else "--levels", []).append(fault)
-    return Validation(tuple(Judgement(file, faults=tuple(found)) for file, found in files.items()))
+    own = [replace(each, notices=()) for each in found.judgements if each.faults]
+    return Validation((*(Judgement(file, faults=tuple(each)) for file, each in files.items()), *own))
 
 
 def _text(file: str) -> Text:

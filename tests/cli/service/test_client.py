@@ -62,6 +62,30 @@ def test_a_dry_run_plans_and_stores_nothing(hall: Hall) -> None:
     assert hall.data("list", "--name", "dry") == []
 
 
+def test_a_dry_run_refuses_what_submitting_refuses(hall: Hall) -> None:
+    """What no process can be given shows only when the command is made for it."""
+    text = flow("cat {{input:0}}/x", name="far").replace("lead: true,", "lead: true, inputs: [{url: s3://b/x}],")
+    file = hall.file("far.yaml", text)
+
+    planned = hall.call("submit", file, "--dry-run")
+    submitted = hall.call("submit", file)
+
+    assert planned.code == submitted.code == 3
+    assert "which is a URL" in planned.err
+    assert planned.err == submitted.err
+    assert "Submit with" not in planned.err
+
+
+def test_the_numbers_of_a_tasks_gpus_are_not_taken_for_how_many_they_are(hall: Hall) -> None:
+    ident = hall.submit(LONG, name="devices", gpus=1)
+    hall.call("wait", ident, "--for", "running", "--timeout", "30s")
+    shown = hall.call("show", ident).out.splitlines()
+    hall.call("cancel", ident, "--force")
+
+    assert shown[1].split() == ["NAME", "STATUS", "NODE", "DOMAIN", "DEVICES", "EXIT", "RAN"]
+    assert hall.finished(ident) == "FAILED_CANCELED"
+
+
 def test_faults_of_a_file_are_shown_with_their_lines(hall: Hall) -> None:
     done = hall.call("submit", hall.file("bad.yaml", flow().replace("key: rack", "key: rak")))
 
@@ -253,7 +277,7 @@ def test_a_task_that_has_not_started_says_why_there_is_nothing_to_read(hall: Hal
 
     assert f"{ident}/t0 has not started" in done.err
     assert "--tasks g=2" in why.out
-    assert "See its plan with: coterie plan" in why.out
+    assert f"See what comes of one:\n  coterie why {ident}/g --" in why.out
 
 
 def test_a_list_is_filtered_and_names_can_be_piped(hall: Hall) -> None:
@@ -383,7 +407,7 @@ def test_a_service_with_tokens_asks_for_one(tmp_path: Path) -> None:
     assert looking.code == 0
     assert changing.code == 1
     assert token not in changing.err
-    assert not (tmp_path / "service.json").exists()
+    assert list(tmp_path.glob("service.*")) == []
 
 
 def test_a_public_address_without_tokens_is_refused(tmp_path: Path) -> None:

@@ -18,7 +18,15 @@ def row(ident: str, status: str, reason: str = "", tasks: Mapping[str, int] | No
     """Return a workflow as lists have it."""
     counted = {"total": 18, "running": 0, "completed": 0, "failed": 0, **(tasks or {})}
     waiting = {"reason": reason, "message": "so it is", "since": None} if reason else None
-    some = {"pool": "research", "gpus": 72, "message": "", "cleaning": False, "ended": None, "priority": "NORMAL"}
+    some: dict[str, Any] = {
+        "pool": "research",
+        "gpus": 72,
+        "message": "",
+        "cleaning": False,
+        "ended": None,
+        "priority": "NORMAL",
+    }
+    some |= {"nodes": [f"{rack}-rack-n{n}" for rack in ("blue", "red") for n in range(1, 19)] if tasks else []}
     at = "2026-01-31T12:00:00Z"
     return {"id": ident, "status": status, "tasks": counted, "waiting": waiting, "submitted": at, "started": at, **some}
 
@@ -27,7 +35,7 @@ def row(ident: str, status: str, reason: str = "", tasks: Mapping[str, int] | No
 def test_the_reason_is_never_cut_and_nodes_say_so_where_they_are(width: int) -> None:
     rows = [row("pretrain-2", "PENDING", "ComputeDomainNotReady"), row("pretrain-1", "RUNNING", tasks={"running": 18})]
 
-    lines = list(list_lines(rows, Style(width), 0.0, places={"pretrain-1": NODES}))
+    lines = list(list_lines(rows, Style(width), 0.0))
 
     assert [line for line in lines if columns(line) > width] == []
     assert lines[0].split()[-1] == "WHERE/WHY"
@@ -68,7 +76,7 @@ def test_tasks_are_told_by_the_word_that_says_most(status: str, tasks: dict[str,
 @pytest.mark.parametrize("width", [120, 60])
 def test_ways_out_come_with_the_option_that_shows_them(width: int) -> None:
     ways = [
-        {"change": "places when other-1 ends", "command": "coterie plan f.yaml --pool p --without other-1"},
+        {"change": "places when other-1 ends", "command": "coterie why wf-1/g --without other-1"},
         {"change": "is within the limit if an admin raises it", "command": ""},
     ]
     refusal = {"reason": "NoCapacity", "message": "no", "level": None, "best": [], "holders": [], "ways_out": ways}
@@ -78,5 +86,5 @@ def test_ways_out_come_with_the_option_that_shows_them(width: int) -> None:
 
     said = " ".join(" ".join(lines).split())
     assert "places when other-1 ends --without other-1" in said
-    assert said.endswith("See its plan with: coterie plan f.yaml --pool p --config FILE OPTION")
+    assert lines[-1] == "  coterie why wf-1/g --without other-1"
     assert [line for line in lines if line != line.rstrip()] == []

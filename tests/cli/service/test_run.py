@@ -192,7 +192,7 @@ def _running(desk: Desk, script: str, *options: str) -> Iterator[subprocess.Pope
         yield process
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_stops_the_workflow_and_waits_for_its_end(
     desk: Desk, number: signal.Signals, own_temporary_folder: Path
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from coterie.backends.kai.folding import Part, is_bound, size
@@ -13,6 +13,9 @@ from coterie.gang.tree import Gang
 from coterie.topology.cluster import GPU, Cluster
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
+
+# How many groups a warning names.
+_NAMED = 5
 
 
 def gang_notices(gang: Gang, root: Part) -> Iterator[Notice]:
@@ -35,6 +38,17 @@ def gang_notices(gang: Gang, root: Part) -> Iterator[Notice]:
                 f"{_where(gang, part)} has {len(bound)} parts of different sizes: KAI places them one after the other, "
                 "the largest first, and can leave them pending although they fit together",
             )
+
+
+def jointly_notice(gangs: Sequence[str]) -> Notice:
+    """Warn of gangs that were planned together, because one after the other the last of them finds no room."""
+    *others, last = (f'"{name}"' for name in gangs)
+    shown = f"{', '.join(others[:_NAMED])}{f' and {len(others) - _NAMED} more' if len(others) > _NAMED else ''}"
+    return Notice(
+        "GreedyGroups",
+        f"group {last} has its place only because {shown} {'was' if len(others) == 1 else 'were'} planned together "
+        f"with it: KAI places one group after the other, and can leave {last} pending until more is free",
+    )
 
 
 def cluster_notices(cluster: Cluster, topology: Topology) -> Iterator[Notice]:

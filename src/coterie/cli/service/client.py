@@ -82,8 +82,8 @@ class Client:
             return self._json("POST", "/workflows", params=params, body=body, headers=headers, page=page)
 
     def plan(self, submission: Submission, page: Page | None = None) -> Json:
-        """Ask where a workflow, whose text is `page`, would go now."""
-        return self._json("POST", "/plan", body=_body(submission), page=page)
+        """Ask where a workflow, whose text is `page`, would go now; whatever submitting would refuse, this does too."""
+        return self._json("POST", "/workflows", params={"dry_run": True}, body=_body(submission), page=page)
 
     def workflows(self, params: Params) -> Json:
         """Return a page of workflows."""
@@ -115,17 +115,13 @@ class Client:
                     typer.echo(safe(f"the service at {self.url} is back"), err=True)
                 return found
 
-    def why(self, ident: str, group: str | None) -> Json:
-        """Return why groups wait."""
-        return self._json("GET", _path("workflows", ident, "why"), params={"group": group} if group else {})
+    def why(self, ident: str, group: str | None, question: Params | None = None) -> Json:
+        """Return why groups wait; `question` asks for more, or what if something were different."""
+        return self._json("GET", _path("workflows", ident, "why"), params={"group": group, **(question or {})})
 
     def placement(self, ident: str) -> Json:
         """Return where tasks run, against what was asked."""
         return self._json("GET", _path("workflows", ident, "placement"))
-
-    def spec(self, ident: str) -> Json:
-        """Return a workflow as it was submitted."""
-        return self._json("GET", _path("workflows", ident, "spec"))
 
     def cancel(self, ident: str, message: str, *, force: bool) -> Json:
         """Ask a workflow to stop."""

@@ -7,10 +7,24 @@ from typing import Annotated, Literal
 import typer
 
 from coterie.cli import completing
-from coterie.cli.options import DebugOption, SetOption, SetStringOption
+from coterie.cli.options import (
+    AllowExcludedOption,
+    CoarsenOption,
+    ConfigOption,
+    DebugOption,
+    LevelsOption,
+    PreferOption,
+    SetOption,
+    SetStringOption,
+    TasksOption,
+    TopologyOption,
+    UncordonOption,
+    WithoutOption,
+)
 from coterie.cli.output import Output
 from coterie.cli.service.asking import asking
 from coterie.cli.service.options import OutputOption, ServerOption, TokenOption, WatchOption, WorkflowArgument
+from coterie.errors import UsageError
 
 PoolNameOption = Annotated[
     str | None,
@@ -129,6 +143,64 @@ def show(
         show_workflow(client, workflow, output, watch=watch)
 
 
+def top(
+    level: Annotated[
+        str | None, typer.Option("--level", "-l", metavar="LEVEL", help="Show the domains of this level only.")
+    ] = None,
+    pool: PoolNameOption = None,
+    watch: WatchOption = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            "-c",
+            metavar="SRC",
+            help="Look at a snapshot, a cluster file or context:NAME instead of a service; - is standard input.",
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    levels: LevelsOption = None,
+    topology: TopologyOption = None,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
+    debug: DebugOption = False,
+) -> None:
+    """Show how many GPUs and nodes are in use and free, per pool and per domain, and who uses most.
+
+    With --cluster it is about the nodes of a file or of a live cluster; otherwise about those of a service.
+
+    \b
+    Examples:
+      coterie top
+      coterie top --pool gb200 --level rack --watch
+      # without a service
+      coterie top --cluster examples/refusals/cluster.yaml
+      kubectl get nodes,pods -A -o json | coterie top -c - -o json
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    if cluster is None:
+        with asking(server, token, output, debug=debug) as client:
+            from coterie.cli.service.usage import Look
+            from coterie.cli.service.usage import top as look_at
+
+            if levels is not None or topology is not None:
+                raise UsageError(
+                    "--levels and --topology are for --cluster", "A service knows the levels of its pools."
+                )
+            look_at(client, Look(pool, level, output), watch=watch)
+        return
+    from coterie.cli.report import reporting
+
+    with reporting(output, debug=debug):
+        from coterie.cli.service.usage import Look
+        from coterie.cli.source import Source
+        from coterie.cli.top import run
+
+        if watch:
+            raise UsageError("--watch follows a service, not --cluster", "Leave out one of the two.")
+        run(Source(cluster, config, pool, levels, topology), Look(pool, level, output))
+
+
 def why(
     target: Annotated[
         str,
@@ -136,6 +208,15 @@ def why(
             metavar="ID[/GROUP]", help="The workflow, and one group of it.", autocompletion=completing.groups
         ),
     ],
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show all the evidence: what each node and domain lacks.")
+    ] = False,
+    prefer: PreferOption = None,
+    coarsen: CoarsenOption = None,
+    tasks: TasksOption = None,
+    without: WithoutOption = None,
+    uncordon: UncordonOption = None,
+    allow_excluded: AllowExcludedOption = False,
     server: ServerOption = None,
     token: TokenOption = None,
     output: OutputOption = Output.TABLE,
@@ -143,15 +224,28 @@ def why(
 ) -> None:
     """Say why a workflow waits: the reason, the best domains, who is in the way, and what would help.
 
+    The options that ask what if show what would become of it then; they change nothing.
+
     \b
     Examples:
       coterie why train-7
-      coterie why train-7/eval -o json
+      coterie why train-7/eval --verbose
+      # where would it go if racks were only preferred, or when another workflow has ended?
+      coterie why train-7 --prefer rack
+      coterie why train-7 --without train-6
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.looking import why as ask
 
-        ask(client, target, output)
+        what_if = {
+            "prefer": prefer,
+            "coarsen": coarsen,
+            "tasks": tasks,
+            "without": without,
+            "uncordon": uncordon,
+            "allow_excluded": allow_excluded or None,
+        }
+        ask(client, target, output, what_if, verbose=verbose)
 
 
 def logs(

@@ -18,6 +18,7 @@ def register(app: typer.Typer) -> None:
     app.command("list", epilog=CLIENT_HELP)(client.list_)
     app.command(epilog=FOLLOW_HELP)(client.show)
     app.command(epilog=CLIENT_HELP)(client.why)
+    app.command(epilog=CLIENT_HELP)(client.top)
     app.command(epilog=CLIENT_HELP)(client.logs)
     app.command(epilog=CLIENT_HELP)(client.events)
     app.command(epilog=WAIT_HELP)(client.wait)

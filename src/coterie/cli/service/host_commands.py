@@ -33,6 +33,11 @@ RUN_HELP = told(
 )
 SERVE_HELP = told(words={Exit.DONE: "stopped", Exit.TRY_AGAIN: "address taken"})
 
+ProcessesOption = Annotated[
+    int,
+    typer.Option("--processes", min=1, metavar="N", show_default=True, help="Most tasks that run at a time."),
+]
+
 
 def run(
     file: Annotated[str, typer.Argument(help="A workflow file; - reads standard input.", metavar="FILE")],
@@ -47,6 +52,7 @@ def run(
         str | None,
         typer.Option("--state", metavar="DIR", help="Keep logs and results in this folder. Default: nothing is kept."),
     ] = None,
+    processes: ProcessesOption = DEFAULT_PROCESSES,
     logs: Annotated[bool, typer.Option("--logs", help="Print what tasks write as they write it.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing until the result is there.")] = False,
     output: OutputOption = Output.TABLE,
@@ -74,7 +80,7 @@ def run(
 
         source = Source(cluster, config, pool, levels, topology)
         call = Call(file, source, tuple(sets or ()), tuple(set_strings or ()))
-        go(Ask(call, state, logs, quiet, output))
+        go(Ask(call, state, logs, quiet, output, processes))
 
 
 def serve(
@@ -89,10 +95,7 @@ def serve(
         list[str] | None,
         typer.Option("--host-name", metavar="NAME", help="Another name under which it is reached. May be repeated."),
     ] = None,
-    processes: Annotated[
-        int,
-        typer.Option("--processes", min=1, metavar="N", show_default=True, help="Most tasks that run at a time."),
-    ] = DEFAULT_PROCESSES,
+    processes: ProcessesOption = DEFAULT_PROCESSES,
     debug: DebugOption = False,
 ) -> None:
     """Start the service: pools, a queue, the API, and tasks as processes of this machine. Prints its URL.

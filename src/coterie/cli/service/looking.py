@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,7 @@ from coterie.cli.service.ending import result_of
 from coterie.cli.service.expecting import expectations, within
 from coterie.cli.service.follow import event_line, follow
 from coterie.cli.service.labels import parse_labels
+from coterie.cli.service.place import known_url
 from coterie.cli.service.refusals import why_lines
 from coterie.cli.service.times import parse_span
 from coterie.cli.service.views import audit_lines, list_lines, warnings, workflow_lines
@@ -132,18 +134,22 @@ def _stay(client: Client, ident: str, output: Output) -> None:
     raise typer.Exit(result_of(view))
 
 
-def why(client: Client, target: str, output: Output) -> None:
-    """Print why a workflow, or one group of it, waits."""
+def why(client: Client, target: str, output: Output, what_if: Json, *, verbose: bool) -> None:
+    """Print why a workflow, or one group of it, waits, or what would become of it if something were different."""
     ident, _, group = target.partition("/")
-    answer = client.why(ident, group or None)
+    counting = verbose or output in {Output.TABLE, Output.WIDE}
+    answer = client.why(ident, group or None, {**what_if, **({"verbose": True} if counting else {})})
     names = [f"{ident}/{one['name']}" for one in answer["groups"]]
-    show_as(output, answer, names, lambda: _why_lines(client, answer))
+    show_as(output, answer, names, lambda: _why_lines(client, answer, verbose=verbose or output is Output.WIDE))
 
 
-def _why_lines(client: Client, answer: Json) -> Iterable[str]:
+def _why_lines(client: Client, answer: Json, *, verbose: bool) -> Iterable[str]:
     now = time.time()
-    known = {group["name"]: within(client, group, now) for group in answer["groups"]}
-    return why_lines(answer, screen(), now, {name: span for name, span in known.items() if span is not None})
+    spans = {group["name"]: within(client, group, now) for group in answer["groups"]}
+    known = {name: span for name, span in spans.items() if span is not None}
+    usual = (os.environ.get("COTERIE_SERVER") or known_url()).rstrip("/")
+    server = [] if client.url == usual else ["--server", client.url]
+    return why_lines(answer, screen(), now, known, server=server, verbose=verbose)
 
 
 def logs(client: Client, target: str, attempt: int | None, *, follow_on: bool) -> None:

@@ -20,7 +20,7 @@ from coterie.topology.naming import natural
 Json = dict[str, Any]
 
 # The columns that a narrow screen goes without, the first of them first.
-_SPARE = ("NODES", "OTHERS", "RUNNING", "WAITING", "FREE")
+_SPARE = ("NODES", "OUT", "OTHERS", "RUNNING", "WAITING", "FREE")
 
 
 def list_pools(client: Client, output: Output) -> None:
@@ -35,7 +35,7 @@ def _pool_table(pools: Sequence[Json], style: Style, *, wide: bool) -> Iterator[
         yield "There are no pools; an admin makes one with `coterie pool apply`."
         return
     more = ["BACKEND", "SCHEDULER", "GUARANTEE"] if wide else []
-    names = ("NAME", "NODES", "GPUS", "LIMIT", "FREE", "OTHERS", "RUNNING", "WAITING", *more, "LEVELS")
+    names = ("NAME", "NODES", "GPUS", "LIMIT", "FREE", "OTHERS", "OUT", "RUNNING", "WAITING", *more, "LEVELS")
     rows = [[Ink(word) for word in names]]
     for pool in pools:
         gpus = pool["gpus"]
@@ -46,6 +46,7 @@ def _pool_table(pools: Sequence[Json], style: Style, *, wide: bool) -> Iterator[
             _amount(gpus["limit"], "none"),
             str(gpus["free"] if gpus["limit"] is None else max(0, min(gpus["free"], gpus["limit"] - gpus["used"]))),
             str(_others(gpus)),
+            str(gpus["out_of_service"]),
             str(pool["workflows"]["running"]),
             str(pool["workflows"]["waiting"]),
         ]
@@ -57,8 +58,8 @@ def _pool_table(pools: Sequence[Json], style: Style, *, wide: bool) -> Iterator[
 
 
 def _others(gpus: Json) -> int:
-    """Return how many GPUs of a pool's nodes others hold, or are out of service."""
-    return max(0, int(gpus["total"]) - int(gpus["used"]) - int(gpus["free"]))
+    """Return how many GPUs of a pool's nodes are held by others than its own workflows."""
+    return max(0, int(gpus["total"]) - int(gpus["used"]) - int(gpus["free"]) - int(gpus["out_of_service"]))
 
 
 def show_pool(client: Client, name: str, output: Output) -> None:
@@ -79,9 +80,10 @@ def show_pool(client: Client, name: str, output: Output) -> None:
 
 def _pool_lines(pool: Json) -> Iterator[str]:
     gpus = pool["gpus"]
-    others = _others(gpus)
-    beside = f"{others} held by others or out of service, " if others else ""
-    free = f"{gpus['used']} used, {gpus['free']} free, {beside}{gpus['total']} in all"
+    parts = [f"{gpus['used']} used", f"{gpus['free']} free"]
+    parts += [f"{others} held by others"] if (others := _others(gpus)) else []
+    parts += [f"{out} idle and out of service"] if (out := gpus["out_of_service"]) else []
+    free = f"{', '.join(parts)}, {gpus['total']} in all"
     least, most = _amount(gpus["guarantee"], "none"), _amount(gpus["limit"], "none")
     quota = f"guarantee {least}, limit {most}, weight {gpus['weight']}"
     selector = ",".join(f"{key}={value}" for key, value in pool["node_selector"].items())
@@ -191,19 +193,19 @@ def show_topology(client: Client, pool: str, output: Output) -> None:
 
 
 def _domain_lines(domains: Sequence[Json]) -> Iterator[str]:
-    rows: list[tuple[str, ...]] = [("DOMAIN", "LEVEL", "NODES", "USED", "FREE", "TOTAL")]
+    rows: list[tuple[str, ...]] = [("DOMAIN", "LEVEL", "NODES", "USED", "FREE", "OUT", "TOTAL")]
     rows += [
         (
             visible("  " * (len(one["path"]) - 1) + domain_path(one["path"][-1:])),
             visible(one["level"]),
             str(one["nodes"]),
-            *(str(one["gpus"][word]) for word in ("used", "free", "total")),
+            *(str(one["gpus"][word]) for word in ("used", "free", "out_of_service", "total")),
         )
         for one in sorted(domains, key=lambda one: [natural(value) for value in one["path"]])
     ]
     if domains:
         yield ""
-        yield from table(rows, numbers=frozenset({2, 3, 4, 5}))
+        yield from table(rows, numbers=frozenset({2, 3, 4, 5, 6}))
 
 
 def _level_lines(topology: Json) -> Iterator[str]:

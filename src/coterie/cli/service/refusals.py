@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from coterie.cli.service.times import between
+from coterie.rendering.alternatives import choice_lines, counted
 from coterie.rendering.text import Ink, Style, count, paint, visible, wrapped
 from coterie.topology import naming
 from coterie.topology.ranges import fold
@@ -20,11 +21,19 @@ _CHANGES = frozenset({"--prefer", "--coarsen", "--tasks", "--without", "--uncord
 
 
 def why_lines(
-    answer: Json, style: Style, now: float, expected: Mapping[str, str] | None = None, plan: str | None = None
+    answer: Json,
+    style: Style,
+    now: float,
+    expected: Mapping[str, str] | None = None,
+    plan: str | None = None,
+    *,
+    server: Sequence[str] = (),
+    verbose: bool = False,
 ) -> Iterator[str]:
     """Yield why groups of a workflow wait; `expected` has within what time they start, where that is known.
 
-    `plan` is the call of `coterie plan` that takes the options of ways out; by default, what the service says it is.
+    `plan` is the call of `coterie plan` that takes the options of ways out, where no service does. `server` are the
+    words that say to a call which service is meant. What there is of `alternatives` is counted; `verbose` shows it.
     """
     if not answer["groups"]:
         yield visible(f"{answer['id']} is {answer['status']}: no group of it waits for a place.")
@@ -37,23 +46,36 @@ def why_lines(
         turn = f"   position {group['position']} of {answer['waiting']}" if group.get("position") else ""
         start = (expected or {}).get(group["name"])
         until = f"   expected within {start}" if start else ""
-        head = visible(f" {answer['id']}/{group['name']}   {verdict}   {word}{since}{turn}{until}".rstrip())
+        said = f"{verdict}   {word}{since}{turn}{until}".rstrip() if not group.get("assignments") else "would be placed"
+        head = visible(f" {answer['id']}/{group['name']}   {said}")
         mark, colour = _MARKS.get(verdict, _OTHER)
         yield paint([Ink(mark, colour), Ink(head)], style)
+        choices = group.get("alternatives") or []
         if refusal:
-            yield from refusal_lines(refusal, style)
+            yield from refusal_lines(refusal, style, choices=choices, verbose=verbose)
+        elif group.get("assignments"):
+            yield visible(f"    would be on {fold({one['node'] for one in group['assignments']})}")
         elif waiting:
             yield from wrapped(visible(waiting["message"]), style.width, "    ", "    ")
+        for choice in choices if verbose else ():
+            yield ""
+            yield from (f"    {line}".rstrip() for line in choice_lines(group["name"], choice, style))
     ways = [way for group in answer["groups"] for way in (group["refusal"] or {}).get("ways_out", ())]
-    calls = [call for call, option in (_call_and_option(way["command"]) for way in ways) if option]
+    calls = [way["command"] for way in ways if _call_and_option(way["command"])[1]]
     if calls:
-        call = plan or f"{calls[0]} --config FILE"
-        said = f"Every way out was checked. See its plan with: {call} OPTION"
-        yield from wrapped(visible(said), style.width, "  ", "")
+        said = "Every way out was checked."
+        if plan:
+            yield from wrapped(visible(f"{said} See its plan with: {plan} OPTION"), style.width, "  ", "")
+            return
+        # A line of its own, however long: it is there to be copied.
+        yield f"{said} See what comes of one:"
+        yield visible(f"  {shlex.join([*shlex.split(calls[0]), *server])}")
 
 
-def refusal_lines(refusal: Json, style: Style, *, indent: str = "    ") -> Iterator[str]:
-    """Yield what stands in the way of a group, and what would help."""
+def refusal_lines(
+    refusal: Json, style: Style, *, indent: str = "    ", choices: Sequence[Json] = (), verbose: bool = False
+) -> Iterator[str]:
+    """Yield what stands in the way of a group, and what would help; `choices` are counted, with `verbose` nodes too."""
     yield from wrapped(visible(refusal["message"]), style.width, indent, indent)
     rows = []
     if refusal["level"] and refusal["best"]:
@@ -61,6 +83,11 @@ def refusal_lines(refusal: Json, style: Style, *, indent: str = "    ") -> Itera
             f"{naming.domain(one['domain'])} fits {one['fits']} of {one['wanted']}" for one in refusal["best"]
         )
         rows.append(("best", best))
+    for choice in choices:
+        if choice["level"] and (verbose or refusal["reason"] != "OverQuota"):
+            rows.append(("domains", counted(choice["counted"]["domains"], choice["level"], "with room")))
+        if verbose or not choice["level"]:
+            rows.append(("nodes", counted(choice["counted"]["nodes"], "node", "with room for one")))
     if refusal["holders"]:
         held = (
             f"{one['owner']} {count(one['gpus'], 'GPU')}"
@@ -78,7 +105,7 @@ def refusal_lines(refusal: Json, style: Style, *, indent: str = "    ") -> Itera
 
 
 def _call_and_option(command: str) -> tuple[str, str]:
-    """Split a call of `coterie plan` into what it is about, and the option that asks about a change."""
+    """Split a call into what it is about, and the option that asks about a change."""
     words = shlex.split(command)
     at = next((at for at, word in enumerate(words) if word in _CHANGES), len(words))
     return shlex.join(words[:at]), shlex.join(words[at:])

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-import shutil
 import signal
-import tempfile
+import stat
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import typer
 
+from coterie.backends.local.defaults import DEFAULT_PROCESSES
+from coterie.backends.local.handles import raise_limit
+from coterie.backends.local.paths import check_root
 from coterie.cli.codes import Exit
 from coterie.cli.output import Output, safe
 from coterie.cli.report import fail
@@ -22,11 +26,12 @@ from coterie.cli.screen import screen, show, show_data
 from coterie.cli.service.ending import result_of
 from coterie.cli.service.overlay import where_it_ran
 from coterie.cli.service.refusals import why_lines
+from coterie.cli.service.scratch import scratch
 from coterie.cli.service.setting import LOCAL, Call, prepare
 from coterie.cli.service.tails import Printer, pieces_of, print_tails
 from coterie.cli.service.times import between
 from coterie.cli.service.views import audit_lines, warnings
-from coterie.cli.service.vigil import End, Vigil
+from coterie.cli.service.vigil import End, Terminated, Vigil
 from coterie.cli.source import Source, with_levels
 from coterie.errors import CoterieError, SpecErrors, Unavailable
 from coterie.rendering.terminal import map_lines
@@ -51,13 +56,16 @@ class Ask:
     logs: bool = False
     quiet: bool = False
     output: Output = Output.TABLE
+    processes: int = DEFAULT_PROCESSES
 
 
 def run(ask: Ask) -> None:
     """Run a workflow to its end, print where it ran, and exit with its result."""
     prepared = prepare(ask.call)
+    raise_limit()
     with _interruptible(), _folder(ask.state) as folder:
-        settings = Settings(str(folder / "coterie.db"), folder, prepared.config, prepared.given)
+        store = str(folder / "coterie.db")
+        settings = Settings(store, folder, prepared.config, prepared.given, processes=ask.processes)
         with Service(settings) as service:
             _lead(service, folder)
             code = _submitted(ask, service, prepared.submission)
@@ -158,27 +166,49 @@ def _print_result(ask: Ask, service: Service, view: Json) -> None:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let a request to terminate end a run in the same order as Ctrl-C: whoever sends it wants nothing left behind."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Let a request to terminate end a run in the same order as Ctrl-C: whoever sends it wants nothing left behind.
+
+    So does a terminal that goes away, unless the caller wants the run to outlive it, as `nohup` does.
+    """
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, _terminate)}
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, _terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    if number == signal.SIGHUP:
+        # The shell and the kernel both say it, which is not the impatience of two. And nobody reads what comes now.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        _leave_terminal()
+    raise Terminated
+
+
+def _leave_terminal() -> None:
+    """Let go of a terminal that is gone: whatever is written to it would fail."""
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for handle in (0, 1, 2):
+        with suppress(OSError):
+            if stat.S_ISCHR(os.fstat(handle).st_mode):
+                os.dup2(nothing, handle)
+    os.close(nothing)
 
 
 @contextmanager
 def _folder(state: str | None) -> Iterator[Path]:
     """Yield the folder of the service: the one that was named, or one that is gone afterwards."""
     if state is not None:
-        folder = Path(state)
-        folder.mkdir(parents=True, exist_ok=True)
-        yield folder.resolve()
+        folder = Path(state).resolve()
+        check_root(folder)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        yield folder
         return
-    made = Path(tempfile.mkdtemp(prefix="coterie-run-"))
-    try:
+    with scratch() as made:
         yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 def _lead(service: Service, folder: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import typer
 
+from coterie.backends.local.handles import raise_limit
+from coterie.backends.local.paths import check_root
 from coterie.cli.output import safe
 from coterie.cli.screen import show
 from coterie.cli.service.place import announce, announced, state_folder
@@ -29,14 +31,16 @@ class Ask:
 
 def run(ask: Ask) -> None:
     """Serve until interrupted. The URL is the only line on standard output."""
+    raise_limit()
     folder = state_folder(ask.state)
+    check_root(folder.resolve())
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     store = store_of(ask.store, folder)
     settings = Settings(store, folder, Path(ask.config) if ask.config else None, processes=ask.processes)
-    with announced(folder) as file:
+    with announced(folder, settings.holder) as file:
 
         def said(url: str) -> None:
-            announce(file, url, ask.config)
+            announce(file, url, settings.holder, ask.config)
             show([url])
             typer.echo(safe(f"state in {folder}; Ctrl-C stops the service, and its tasks go on running"), err=True)
 

@@ -19,7 +19,7 @@ _MARKS = {"held": ("+", "green"), "missed": ("~", "yellow"), "violated": ("x", "
 _SHOUTED = {"violated": "VIOLATED"}
 # The columns that a narrow screen goes without, the first of them first.
 _SPARE = ("RAN", "POOL", "GPUS", "AGE", "TASKS")
-_SPARE_OF_TASKS = ("GPUS", "RAN", "EXIT", "DOMAIN")
+_SPARE_OF_TASKS = ("DEVICES", "RAN", "EXIT", "DOMAIN")
 
 
 def status_colour(status: str) -> str:
@@ -100,7 +100,7 @@ def workflow_lines(
     if view["message"]:
         yield cut(f"  {visible(view['message'])}", style.width if not wide else 1 << 16, style.symbols.more)
     folded = most is not None and len(tasks) + len(view["groups"]) + 4 > most
-    rows = [[Ink(name) for name in ("NAME", "STATUS", "NODE", "DOMAIN", "GPUS", "EXIT", "RAN", "")]]
+    rows = [[Ink(name) for name in ("NAME", "STATUS", "NODE", "DOMAIN", "DEVICES", "EXIT", "RAN", "")]]
     for group in view["groups"]:
         rows.append(_group_row(group, now, folded=folded))
         rows += [] if folded else [_task_row(task, now) for task in group["tasks"]]
@@ -108,6 +108,7 @@ def workflow_lines(
     yield from painted(shown, style, indent="  ", whole=wide)
     if wide:
         yield from _past(view)
+        yield from (visible(f"  output: {task['name']} {task['output']}") for task in tasks if task.get("output"))
 
 
 def _title(view: Json, style: Style, now: float) -> str:

@@ -22,6 +22,10 @@ Json = dict[str, Any]
 _TICK_S = 0.5
 
 
+class Terminated(KeyboardInterrupt):
+    """An interrupt by nobody who could be asked what it is to mean."""
+
+
 class Choice(Enum):
     """What to do about a workflow whose follower is interrupted."""
 
@@ -85,18 +89,21 @@ class Vigil:
                     return End(view, interrupted=self._interrupts > 0, stuck=self._stuck)
                 self._cancel("nothing can make room for it")
                 self._quiet = True
-            except KeyboardInterrupt:
-                if self._interrupted() is Choice.DETACH:
+            except KeyboardInterrupt as interrupt:
+                if self._interrupted(interrupt) is Choice.DETACH:
                     return End(self._service.workflow(self._ident), interrupted=True)
 
-    def _interrupted(self) -> Choice:
+    def _interrupted(self, interrupt: KeyboardInterrupt) -> Choice:
         while True:
             self._interrupts += 1
-            with suppress(KeyboardInterrupt):  # another one, while the first was being answered
-                return self._answered()
+            try:
+                return self._answered(interrupt)
+            except KeyboardInterrupt as another:  # while the first was being answered
+                interrupt = another
 
-    def _answered(self) -> Choice:
-        choice = self._asked() if self._interrupts == 1 else Choice.STOP
+    def _answered(self, interrupt: KeyboardInterrupt) -> Choice:
+        asked = self._interrupts == 1 and not isinstance(interrupt, Terminated)
+        choice = self._asked() if asked else Choice.STOP
         match choice:
             case Choice.GO_ON:
                 self._interrupts = 0

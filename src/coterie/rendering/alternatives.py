@@ -1,0 +1,64 @@
+"""Which domains groups had to choose from, as a table, and what is wrong with the others, counted in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from coterie.rendering.text import Ink, Style, columns, count, cut, pad, paint, visible, wrapped
+from coterie.topology.ranges import fold
+
+Json = dict[str, Any]
+
+CHOSEN = "✔"
+_NUMBERS = frozenset({"FITS", "FREE GPUS", "LEFT", "NODES", "EXTRA"})
+_NAME = 40
+
+
+def choice_lines(name: str, choice: Json, style: Style, *, indent: str = "  ") -> Iterator[str]:
+    """Yield what groups of a gang had to choose from: a line of words, and a row for each domain."""
+    level, wanted = choice["level"], count(choice["wanted"], "task")
+    nodes = choice["counted"]["nodes"]
+    if level is None:
+        yield visible(f"{name}: {wanted}, free to go anywhere; {counted(nodes, 'node', 'take one')}")
+        return
+    groups = fold(path[-1][1] for path in choice["groups"] if path[-1][1] != "default")
+    kept = f"{choice['type']} {level}" + (f": {groups}" if groups else "")
+    size = f"{wanted} each" if len(choice["groups"]) > 1 else wanted
+    yield from wrapped(visible(f"{name}: {size}, {kept}"), style.width, indent)
+    yield from (f"{indent}{line}" for line in _table(choice, style, style.width - len(indent)))
+    if choice["more"]:
+        yield f"{indent}  and {count(choice['more'], f'more {visible(level)}')}"
+
+
+def counted(found: Json, word: str, good: str) -> str:
+    """Return how many there are and what is wrong with how many of them: `12 racks: 7 full, 2 cordoned, 3 fit`."""
+    parts = [f"{one['count']:,} {visible(one['why'])}" for one in found["excluded"]]
+    parts += [f"{found['good']:,} {good}"] if found["good"] or not parts else []
+    return f"{count(found['total'], word)}: {', '.join(parts)}"
+
+
+def _table(choice: Json, style: Style, width: int) -> Iterator[str]:
+    preferred = choice["type"] == "preferred"
+    names = ["", str(choice["level"]).upper(), "FITS", "FREE GPUS", "LEFT", "NODES", *(["EXTRA"] if preferred else [])]
+    rows = [[*names, "LACKS"]]
+    for one in choice["domains"]:
+        extra = ["-" if one["extra_domains"] is None else f"+{one['extra_domains']}"] if preferred else []
+        rows.append(
+            [
+                CHOSEN if one["chosen"] else "",
+                cut("/".join(map(visible, one["domain"])), _NAME, style.symbols.more),
+                f"{one['fits']} of {one['wanted']}",
+                f"{one['free_gpus']:,}",
+                f"{one['left_gpus']:,}",
+                f"{one['nodes']:,}",
+                *extra,
+                visible(one["lacks"] or ""),
+            ]
+        )
+    widths = [max(columns(row[at]) for row in rows) for at in range(len(names) + 1)]
+    for row in rows:
+        cells = [pad(cell, widths[at], right=rows[0][at] in _NUMBERS) for at, cell in enumerate(row)]
+        mark = Ink(cells[0], "green" if row[0] else "")
+        rest = cut(f"  {'  '.join(cells[1:])}".rstrip(), max(1, width - widths[0]), style.symbols.more)
+        yield paint([mark, Ink(rest)], style).rstrip()

@@ -1,0 +1,196 @@
+"""What is in use and what is free, per pool and per domain; nodes that pools share count once in the sum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coterie.rendering.scene import Area, Scene, Spot, Total, ranked
+
+VERSION = 1
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """How many nodes do what: in service and partly or wholly in use, in service and idle, out of service."""
+
+    allocated: int = 0
+    idle: int = 0
+    other: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.allocated + self.idle + self.other
+
+    @staticmethod
+    def over(spots: Iterable[Spot]) -> Nodes:
+        """Count nodes."""
+        kinds = Counter("other" if not spot.in_service else "allocated" if spot.used else "idle" for spot in spots)
+        return Nodes(kinds["allocated"], kinds["idle"], kinds["other"])
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What is in use in one place."""
+
+    gpus: Total
+    nodes: Nodes
+
+    @staticmethod
+    def over(spots: Iterable[Spot]) -> Use:
+        """Add up nodes."""
+        found = tuple(spots)
+        return Use(Total.over(found), Nodes.over(found))
+
+
+@dataclass(frozen=True, slots=True)
+class PoolUse:
+    """A pool with its nodes in their domains. `about` is what its service says of it; `shared_with` are other pools."""
+
+    scene: Scene
+    about: Mapping[str, Any]
+    shared_with: tuple[str, ...] = ()
+    shared_nodes: int = 0
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.scene.pool
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A row of the table: a pool, a domain in it, or the nodes of one that are in no finer domain."""
+
+    pool: str
+    path: tuple[str, ...]
+    level: str  # empty for a pool
+    use: Use
+    outside: bool = False  # the nodes in no domain of the level
+
+    @property
+    def name(self) -> str:
+        """What tells it apart from all others."""
+        return "/".join((self.pool, *self.path, *([f"(no {self.level})"] if self.outside else [])))
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """All pools that were asked for, each node of them once in `total`, and who holds how many GPUs in which pools."""
+
+    pools: tuple[PoolUse, ...]
+    total: Use
+    holders: tuple[tuple[str, int, tuple[str, ...]], ...]
+
+
+def usage_of(scenes: Sequence[tuple[Scene, Mapping[str, Any]]]) -> Usage:
+    """Put the pools of one moment together; nodes are the same where their names and the pools' backends are."""
+    spots = [{(str(about.get("backend", "")), spot.name): spot for spot in _spots(scene)} for scene, about in scenes]
+    pools = []
+    for number, (scene, about) in enumerate(scenes):
+        beside = [
+            (other.pool, spots[at].keys() & spots[number].keys())
+            for at, (other, _) in enumerate(scenes)
+            if at != number
+        ]
+        nodes = set[tuple[str, str]]().union(*(common for _, common in beside))
+        pools.append(PoolUse(scene, about, tuple(name for name, common in beside if common), len(nodes)))
+    every = {key: spot for found in spots for key, spot in found.items()}
+    where: dict[str, dict[str, None]] = {}
+    for (scene, _), found in zip(scenes, spots, strict=True):
+        for spot in found.values():
+            for owner, _ in spot.holders:
+                where.setdefault(owner, {})[scene.pool] = None
+    held: Counter[str] = Counter()
+    for spot in every.values():
+        held.update(dict(spot.holders))
+    holders = tuple((owner, gpus, tuple(where[owner])) for owner, gpus in ranked(held))
+    return Usage(tuple(pools), Use.over(every.values()), holders)
+
+
+def places(pool: PoolUse, depth: int) -> Iterator[Place]:
+    """Yield a pool and its domains down to a depth, each followed by what is inside it."""
+    yield Place(pool.name, (), "", Use.over(_spots(pool.scene)))
+    yield from _inside(pool.scene.root, pool.scene, min(depth, len(pool.scene.levels)))
+
+
+def flat(pool: PoolUse, depth: int) -> Iterator[Place]:
+    """Yield a pool and its domains of the level at one depth alone."""
+    yield Place(pool.name, (), "", Use.over(_spots(pool.scene)))
+    level = pool.scene.levels[depth - 1]
+    for area in pool.scene.at(depth):
+        yield Place(pool.name, area.path, level, Use.over(area.all_spots()))
+    if outside := [spot for area in pool.scene.outside(depth) for spot in area.spots]:
+        yield Place(pool.name, (), level, Use.over(outside), outside=True)
+
+
+def usage_json(usage: Usage, level: str | None) -> Json:
+    """Return what is in use as data; with a level, its domains alone."""
+    return {
+        "version": VERSION,
+        "pools": [
+            {
+                "name": pool.name,
+                "backend": pool.about.get("backend"),
+                "shared_with": list(pool.shared_with),
+                "shared_nodes": pool.shared_nodes,
+                **place_json(rows[0]),
+                "domains": [
+                    {"level": row.level, "path": list(row.path), "outside": row.outside, **place_json(row)}
+                    for row in rows[1:]
+                ],
+            }
+            for pool in usage.pools
+            for rows in (list(rows_of(pool, level)),)
+        ],
+        "total": _use_json(usage.total),
+        "holders": [{"owner": owner, "gpus": gpus, "pools": list(pools)} for owner, gpus, pools in usage.holders],
+    }
+
+
+def rows_of(pool: PoolUse, level: str | None, depth: int | None = None) -> Iterator[Place]:
+    """Yield a pool with the domains of a level, or with all of them, down to a depth."""
+    if level is None:
+        return places(pool, len(pool.scene.levels) if depth is None else depth)
+    if level not in pool.scene.levels:
+        return places(pool, 0)
+    return flat(pool, pool.scene.levels.index(level) + 1)
+
+
+def place_json(place: Place) -> Json:
+    """Return the numbers of a row as data."""
+    return _use_json(place.use)
+
+
+def _use_json(use: Use) -> Json:
+    gpus, nodes = use.gpus, use.nodes
+    return {
+        "gpus": {
+            "used": gpus.used,
+            "free": gpus.free,
+            "out_of_service": gpus.gpus - gpus.usable,
+            "total": gpus.gpus,
+        },
+        "nodes": {"allocated": nodes.allocated, "idle": nodes.idle, "other": nodes.other, "total": nodes.total},
+    }
+
+
+def _inside(area: Area, scene: Scene, depth: int) -> Iterator[Place]:
+    at = len(area.path)
+    if at >= depth:
+        return
+    level = scene.levels[at]
+    for below in area.areas:
+        yield Place(scene.pool, below.path, level, Use.over(below.all_spots()))
+        yield from _inside(below, scene, depth)
+    if area.spots and area.areas:
+        yield Place(scene.pool, area.path, level, Use.over(area.spots), outside=True)
+
+
+def _spots(scene: Scene) -> Iterator[Spot]:
+    return scene.root.all_spots()
