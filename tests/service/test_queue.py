@@ -2,46 +2,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from coterie.errors import Reason
-from coterie.frontends.config import GpuQuota, Pool
-from coterie.gang import edits
-from coterie.gang.rules import Asked, Requirement, build
+from coterie.frontends.config import GpuQuota
 from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
 from coterie.service.queue import Entry, Queue, Seated, Told, only_tasks, without_nodes
-from coterie.service.turns import Turn, in_turn
-from coterie.service.world import World
-from coterie.topology.cluster import GPU, Cluster, Node
-from coterie.topology.levels import Topology
-
-LEVELS = Topology.of(("rack", "rack"))
-POOL = Pool("main", "lab", "local", topology=LEVELS)
-NUMBERS = count(1)
-
-
-def world(nodes: int = 4) -> World:
-    return World(Cluster.of([Node(f"n{n}", {"rack": f"r{n // 2}"}, {GPU: 8}) for n in range(nodes)]))
-
-
-def gang(tasks: int, gpu: int = 8, *, rack: bool = False) -> Gang:
-    wants = (Requirement("rack", "default", required=True),) if rack else ()
-    shape = Shape(requests=((GPU, gpu),) if gpu else ())
-    return build("g", [Asked(f"t{n}", shape, wants) for n in range(tasks)], LEVELS)
-
-
-def entry(name: str, one: Gang, priority: str = "NORMAL", since: float = 0.0, pool: Pool = POOL) -> Entry:
-    return Entry((name, "g", 1), pool, one, priority, since, next(NUMBERS))
-
-
-def placed(queue: Queue, now: float = 0.0) -> list[str]:
-    return [told.entry.key[0] for told in queue.cycle(now) if isinstance(told, Seated)]
+from coterie.topology.cluster import GPU
+from tests.service.queueing import POOL, entry, gang, placed, world
 
 
 def reasons(queue: Queue, now: float = 0.0) -> dict[str, str]:
@@ -171,6 +142,62 @@ def test_a_large_gang_behind_an_endless_stream_of_small_ones_gets_its_turn(*, pa
     pytest.fail("the large gang starved")
 
 
+def test_a_gang_that_needs_most_of_a_limit_gets_its_turn_behind_small_ones() -> None:
+    limited = replace(POOL, gpus=GpuQuota(limit=16))
+    found = world(4)
+    queue = Queue(found, 5.0)
+    ends: list[tuple[float, tuple[str, str, int]]] = []
+    queue.put(entry("first", gang(1), "HIGH", since=0.0, pool=limited))
+    queue.put(entry("large", gang(2), since=0.0, pool=limited))
+    for second in range(100):
+        now = float(second)
+        for at, key in [each for each in ends if each[0] <= now]:
+            found.release(key, ["t0"])
+            ends.remove((at, key))
+        queue.put(entry(f"small{second}", gang(1), since=now + 0.5, pool=limited))
+        queue.put(entry(f"cpu{second}", gang(1, gpu=0), since=now + 0.6, pool=limited))
+        seated = [told.entry.key for told in queue.cycle(now) if isinstance(told, Seated)]
+        assert (f"cpu{second}", "g", 1) in seated, "what takes nothing of the limit is not held back by it"
+        ends += [(now + 3, key) for key in seated]
+        if ("large", "g", 1) in seated:
+            assert now <= 10
+            return
+    pytest.fail("the large gang starved")
+
+
+def test_a_gang_that_can_never_be_under_the_limit_holds_nobody_back() -> None:
+    limited = replace(POOL, gpus=GpuQuota(limit=16))
+    queue = Queue(world(4), 0.0)
+    queue.put(entry("never", gang(3), since=0.0, pool=limited))
+    queue.put(entry("one", gang(1), since=1.0, pool=limited))
+    assert placed(queue, 0.0) == ["one"]
+    queue.put(entry("two", gang(1), since=2.0, pool=limited))
+    assert placed(queue, 10.0) == ["two"]
+
+
+def test_who_waits_too_long_for_the_machine_is_not_passed_in_other_queues_either() -> None:
+    here, there = world(4), world(4)
+    running = lambda: (here.tasks + there.tasks, 4)  # noqa: E731 - as the service hands it over
+    queues = Queue(here, 5.0, running), Queue(there, 5.0, running)
+    there.hold(("first", "g", 1), "main", {"t0": "n0"}, {"t0": Shape(requests=((GPU, 8),))})
+    ends: list[tuple[float, tuple[str, str, int]]] = [(2.0, ("first", "g", 1))]
+    queues[0].put(entry("large", gang(4), since=0.0))
+    for second in range(100):
+        now = float(second)
+        for at, key in [each for each in ends if each[0] <= now]:
+            there.release(key, ["t0"])
+            ends.remove((at, key))
+        queues[1].put(entry(f"small{second}", gang(1), since=now))
+        starved = [queue for queue in queues if queue.starved(now)]
+        for queue in reversed(queues):
+            told = queue.cycle(now, shut=any(other is not queue for other in starved))
+            ends += [(now + 3, one.entry.key) for one in told if isinstance(one, Seated) and queue is queues[1]]
+        if ("large", "g", 1) not in queues[0]:
+            assert now <= 12
+            return
+    pytest.fail("the large gang starved")
+
+
 def test_without_patience_running_out_small_ones_do_pass() -> None:
     found = world(4)
     queue = Queue(found, patience=1000.0)
@@ -278,297 +305,13 @@ def test_a_gang_whose_pool_changes_is_not_made_to_wait_longer() -> None:
     assert placed(queue, 11.0) == []
 
 
-def test_turns_count_what_joins_first_then_what_is_guaranteed_then_priority_then_age() -> None:
-    turns = {
-        "old": Turn("p", joins=False, priority="NORMAL", since=1, number=1, gpus=8),
-        "new": Turn("p", joins=False, priority="NORMAL", since=2, number=2, gpus=8),
-        "same": Turn("p", joins=False, priority="NORMAL", since=2, number=3, gpus=8),
-        "high": Turn("p", joins=False, priority="HIGH", since=9, number=4, gpus=8),
-        "covered": Turn("owner", joins=False, priority="LOW", since=9, number=5, gpus=8),
-        "beyond": Turn("owner", joins=False, priority="LOW", since=9, number=6, gpus=8),
-        "joins": Turn("p", joins=True, priority="LOW", since=9, number=7, gpus=8),
-    }
-    quotas = {"owner": GpuQuota(guarantee=16), "p": GpuQuota()}
-    assert list(in_turn(turns, {"owner": 8, "p": 0}.__getitem__, quotas.__getitem__)) == [
-        "joins",
-        "covered",
-        "high",
-        "old",
-        "new",
-        "same",
-        "beyond",
-    ]
-
-
-# Groups of one workflow. Rack r0 has two nodes, r1 has three.
-
-
-def racks(*sizes: int) -> World:
-    nodes = [
-        Node(f"r{rack}-{n}", {"rack": f"r{rack}"}, {GPU: 8}) for rack, size in enumerate(sizes) for n in range(size)
-    ]
-    return World(Cluster.of(nodes))
-
-
-def party(queue: Queue, groups: Mapping[str, Gang], pool: Pool = POOL, number: int = 1, name: str = "w") -> None:
-    """Let groups of one workflow wait, in this order."""
-    for group, one in groups.items():
-        tasks = {task.name: f"{group}-{task.name}" for task in one.all_tasks()}
-        named = edits.mapped(one, lambda task, tasks=tasks: replace(task, name=tasks[task.name]))  # type: ignore[misc]
-        queue.put(Entry((name, group, 1), pool, named, "NORMAL", 0.0, number))
-
-
-def seats(queue: Queue, now: float = 0.0) -> dict[str, list[str]]:
-    """Run a cycle; return the nodes of every group that was seated, in turn."""
-    cycle = [each for each in queue.cycle(now) if isinstance(each, Seated)]
-    return {each.entry.key[1]: sorted(one.node for one in each.held) for each in cycle}
-
-
-# The first goes to the tighter rack, which is the only one that does for the second.
-NARROW = {"free": gang(1), "picky": without_nodes(gang(2, rack=True), ["r1-0", "r1-1", "r1-2"])}
-
-
-def test_a_group_that_had_a_choice_moves_for_one_of_its_workflow_that_has_none() -> None:
-    alone = Queue(racks(2, 3))
-    party(alone, {"free": NARROW["free"]})
-    assert seats(alone) == {"free": ["r0-0"]}
-
-    found = racks(2, 3)
+def test_a_quota_that_no_longer_keeps_a_gang_back_is_no_longer_its_reason() -> None:
+    limited = replace(POOL, name="team", gpus=GpuQuota(limit=24))
+    found = world(3)
     queue = Queue(found)
-    party(queue, NARROW)
-    assert seats(queue) == {"free": ["r1-0"], "picky": ["r0-0", "r0-1"]}
-    assert len(queue) == 0
-    held = {one.task: (one.node, one.gpus) for one in found.holdings()}
-    assert held == {
-        "free-t0": ("r1-0", tuple(range(8))),
-        "picky-t0": ("r0-0", tuple(range(8))),
-        "picky-t1": ("r0-1", tuple(range(8))),
-    }
-
-
-def test_groups_of_different_workflows_do_not_move_for_each_other() -> None:
-    queue = Queue(racks(2, 3))
-    party(queue, {"free": NARROW["free"]}, name="v")
-    party(queue, {"picky": NARROW["picky"]}, number=2)
-    assert seats(queue) == {"free": ["r0-0"]}
-
-
-def test_a_group_that_runs_does_not_move() -> None:
-    queue = Queue(racks(2, 3))
-    party(queue, {"free": NARROW["free"]})
-    assert seats(queue) == {"free": ["r0-0"]}
-    party(queue, {"picky": NARROW["picky"]})
-    assert seats(queue) == {}
-
-
-def test_groups_that_do_not_fit_together_are_seated_as_far_as_they_do() -> None:
-    queue = Queue(racks(2, 3))
-    party(queue, {"free": gang(4), "picky": NARROW["picky"], "last": gang(1)})
-    assert list(seats(queue)) == ["free", "last"]
-    assert [each.key[1] for each in queue.entries()] == ["picky"]
-
-
-@pytest.mark.parametrize(("limit", "seated"), [(24, ["free", "picky"]), (23, ["free"])])
-def test_groups_together_keep_to_the_limit_of_their_pool(limit: int, seated: list[str]) -> None:
-    queue = Queue(racks(2, 3))
-    party(queue, NARROW, replace(POOL, gpus=GpuQuota(limit=limit)))
-    assert list(seats(queue)) == seated
-
-
-@pytest.mark.parametrize(("most", "seated"), [(3, ["free", "picky"]), (2, ["free"])])
-def test_groups_together_keep_to_the_bound_of_processes(most: int, seated: list[str]) -> None:
-    found = racks(2, 3)
-    queue = Queue(found, 10.0, lambda: (found.tasks, most))
-    party(queue, NARROW)
-    assert list(seats(queue)) == seated
-
-
-def test_groups_together_keep_off_nodes_that_are_kept_for_somebody() -> None:
-    """A large gang has waited too long, and r1 is kept for it: there is nowhere else for the group to go."""
-    found = racks(2, 3)
-    queue = Queue(found, patience=1.0)
-    found.hold(("v", "g", 1), "main", {"t": "r1-0"}, {"t": Shape(requests=((GPU, 8),))})
-    queue.put(entry("large", gang(3, rack=True)))
-    queue.put(entry("small", gang(1, gpu=0), since=1.0))
-    assert placed(queue, 0.0) == ["small"]
-    party(queue, NARROW, number=1000)
-    assert seats(queue, 5.0) == {"free": ["r0-0"]}
-
-
-def test_nobody_comes_to_a_kept_node_in_exchange_for_a_group_that_would_leave_it() -> None:
-    found = racks(2, 3)
-    queue = Queue(found, patience=1.0)
-    found.hold(("v", "g", 1), "main", {"t": "r0-1"}, {"t": Shape(requests=((GPU, 8),))})
-    large = without_nodes(gang(2), ["r1-0", "r1-1", "r1-2"])
-    queue.put(entry("large", large, since=0.0))
-    queue.put(entry("small", gang(1, gpu=0), since=1.0))
-    assert placed(queue, 0.0) == ["small"]
-    only = without_nodes(gang(1), ["r0-1", "r1-0", "r1-1", "r1-2"])
-    party(queue, {"only": only})
-    queue.put(replace(queue._waiting["w", "only", 1], since=9.0))
-    queue.put(Entry(("w", "free", 1), POOL, gang(1), "HIGH", 0.0, 1))
-    # `free` goes before the large one, for which r0 is then kept; `only` comes after it.
-    assert seats(queue, 5.0) == {"free": ["r0-0"]}
-
-
-def test_tasks_that_join_running_ones_stay_near_them_when_others_are_placed_with_them() -> None:
-    found = racks(2, 3)
-    shape = Shape(requests=((GPU, 8),))
-    found.hold(("w", "joins", 1), "main", {"a": "r1-0"}, {"a": shape})
-    tasks = [Asked(name, shape, (Requirement("rack", "default", required=True),)) for name in ("a", "b")]
-    queue = Queue(found)
-    queue.put(Entry(("w", "joins", 2), POOL, build("joins", tasks, LEVELS), "NORMAL", 0.0, 1, {"a": "r1-0"}))
-    party(queue, NARROW)
-    assert seats(queue) == {"joins": ["r1-1"], "free": ["r1-2"], "picky": ["r0-0", "r0-1"]}
-
-
-def test_many_groups_of_one_kind_are_asked_about_together_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-
-    def counting(one: Gang, capacity: Capacity, *, anchors: Mapping[str, str], budget: int) -> Found | Absent:
-        asked.append(len(one.all_tasks()))
-        return place(one, capacity, anchors=anchors, budget=budget)
-
-    monkeypatch.setattr("coterie.service.tables.place", counting)
-    queue = Queue(racks(2, 3))
-    party(queue, {f"g{n}": gang(2, rack=True) for n in range(50)})
-    assert list(seats(queue)) == ["g0", "g1"]
-    assert asked == [6]
-    assert seats(queue) == {}
-    assert asked == [6]
-
-
-# Pools that share nodes
-
-
-def shares(weights: Mapping[str, int], seconds: int, guarantees: Mapping[str, int] | None = None) -> dict[str, float]:
-    """Return how many of ten nodes each pool uses on average if all have more to run than fits, gangs of 7 s each."""
-    found = world(10)
-    queue = Queue(found)
-    pools = {
-        name: replace(POOL, name=name, gpus=GpuQuota((guarantees or {}).get(name), weight=weight))
-        for name, weight in weights.items()
-    }
-    ends: dict[tuple[str, str, int], float] = {}
-    used = dict.fromkeys(weights, 0)
-    for second in range(seconds):
-        for key in [key for key, at in ends.items() if at <= second]:
-            found.release(key, ["t0"])
-            del ends[key]
-        for name, pool in pools.items():
-            queue.put(entry(f"{name}{second}-0", gang(1), since=second, pool=pool))
-            queue.put(entry(f"{name}{second}-1", gang(1), since=second, pool=pool))
-        ends.update((told.entry.key, second + 7) for told in queue.cycle(second) if isinstance(told, Seated))
-        for name in weights:
-            used[name] += found.gpus(name) // 8
-    return {name: round(count / seconds, 1) for name, count in used.items()}
-
-
-@pytest.mark.parametrize(
-    ("weights", "guarantees", "expected"),
-    [
-        ({"a": 1, "b": 1}, {}, {"a": 5, "b": 5}),
-        ({"a": 4, "b": 1}, {}, {"a": 8, "b": 2}),
-        ({"a": 2, "b": 2, "c": 1}, {}, {"a": 4, "b": 4, "c": 2}),
-        ({"a": 1, "b": 1}, {"a": 48}, {"a": 8, "b": 2}),
-        ({"a": 1, "b": 0}, {}, {"a": 10, "b": 0}),
-    ],
-)
-def test_what_is_left_over_is_shared_by_weight(
-    weights: dict[str, int], guarantees: dict[str, int], expected: dict[str, float]
-) -> None:
-    found = shares(weights, 140, guarantees)
-    assert found == pytest.approx(expected, abs=0.5)
-
-
-def test_the_pool_with_less_for_its_weight_goes_first_whatever_the_priority() -> None:
-    rich = replace(POOL, name="rich", gpus=GpuQuota(weight=3))
-    poor = replace(POOL, name="poor")
-    found = world(4)
-    found.hold(("v", "g", 1), "rich", {"t": "n0"}, {"t": Shape(requests=((GPU, 8),))})
-    found.hold(("u", "g", 1), "poor", {"t": "n1"}, {"t": Shape(requests=((GPU, 8),))})
-    queue = Queue(found)
-    queue.put(entry("urgent", gang(1), "HIGH", pool=poor))
-    queue.put(entry("r1", gang(1), "LOW", since=2, pool=rich))
-    queue.put(entry("r2", gang(1), "NORMAL", since=3, pool=rich))
-    queue.put(entry("r3", gang(1), "LOW", since=1, pool=rich))
-    # Of 8 GPUs each, rich has 2.7 for its weight; with 24 it has as much as poor, and priority decides.
-    assert placed(queue) == ["r2", "r3"]
-    found.release(("v", "g", 1), ["t"])
-    assert placed(queue) == ["r1"]
-
-
-def test_a_pool_of_weight_zero_gets_what_nobody_else_wants() -> None:
-    last = replace(POOL, name="last", gpus=GpuQuota(weight=0))
-    queue = Queue(world(2))
-    queue.put(entry("l1", gang(1), "HIGH", since=0, pool=last))
-    queue.put(entry("l2", gang(1), "HIGH", since=0, pool=last))
-    queue.put(entry("m", gang(1), "LOW", since=9))
-    assert placed(queue) == ["m", "l1"]
-
-
-@pytest.mark.parametrize(("own", "others"), [(3, 3), (12, 3), (20, 2)])
-def test_a_large_gang_is_not_starved_by_the_share_that_smaller_ones_of_its_pool_use_up(own: int, others: int) -> None:
-    """One node comes free at a time, and the smaller ones see to it that the other pool's turn is before."""
-    found = world(4)
-    queue = Queue(found, patience=20.0)
-    heavy = replace(POOL, name="heavy", gpus=GpuQuota(weight=8))
-    ends: dict[tuple[str, str, int], float] = {}
-    for n in range(4):
-        ends[f"first{n}", "g", 1] = n + 1
-        found.hold((f"first{n}", "g", 1), "heavy", {"t0": f"n{n}"}, {"t0": Shape(requests=((GPU, 8),))})
-    queue.put(entry("large", gang(2, rack=True), since=1.0))
-    for second in range(100):
-        for key in [key for key, at in ends.items() if at <= second]:
-            found.release(key, ["t0"])
-            del ends[key]
-        for n in range(2):
-            queue.put(entry(f"other{second}-{n}", gang(1), since=second, pool=heavy))
-            queue.put(entry(f"own{second}-{n}", gang(1), since=second + 0.5))
-        cycle = [told.entry for told in queue.cycle(float(second)) if isinstance(told, Seated)]
-        if "large" in [each.key[0] for each in cycle]:
-            return
-        ends.update((each.key, second + (others if each.pool is heavy else own)) for each in cycle)
-    pytest.fail("the large gang starved")
-
-
-PRIORITY = st.sampled_from(["HIGH", "NORMAL", "LOW"])
-TURNS = st.builds(
-    Turn, st.sampled_from("abc"), st.booleans(), PRIORITY, st.integers(0, 5), st.integers(0, 99), st.integers(0, 16)
-)
-QUOTAS = st.builds(GpuQuota, st.none() | st.integers(0, 24), st.none(), st.integers(0, 3))
-
-
-@given(
-    st.lists(TURNS, max_size=12), st.fixed_dictionaries({name: st.tuples(QUOTAS, st.integers(0, 40)) for name in "abc"})
-)
-@settings(max_examples=150, deadline=None, derandomize=True)
-def test_everybody_has_one_turn_and_pools_do_not_change_the_order_inside_one(
-    turns: list[Turn], pools: dict[str, tuple[GpuQuota, int]]
-) -> None:
-    waiting = {(turn.pool, number): turn for number, turn in enumerate(turns)}
-
-    def order(some: Mapping[tuple[str, int], Turn]) -> list[tuple[str, int]]:
-        return list(in_turn(some, lambda name: pools[name][1], lambda name: pools[name][0]))
-
-    found = order(waiting)
-    assert sorted(found) == sorted(waiting)
-    assert found == order(waiting)
-    for name in "abc":
-        inside = {key: turn for key, turn in waiting.items() if turn.pool == name}
-        assert [key for key in found if key[0] == name] == order(inside)
-
-
-def test_a_thousand_waiting_gangs_of_many_pools_are_put_in_order_at_once() -> None:
-    waiting = {
-        number: Turn(f"p{number % 10}", joins=False, priority="NORMAL", since=number, number=number, gpus=8)
-        for number in range(1000)
-    }
-    asked: list[str] = []
-
-    def used(pool: str) -> int:
-        asked.append(pool)
-        return 0
-
-    assert len(list(in_turn(waiting, used, lambda _: GpuQuota()))) == 1000
-    assert len(asked) <= 10 * 1000
+    queue.put(entry("other", gang(1), since=0))
+    queue.put(entry("own", gang(2), since=1, pool=limited))
+    queue.put(entry("late", gang(3), since=2, pool=limited))
+    assert reasons(queue, 0.0) == {"late": "OverQuota"}
+    found.release(("own", "g", 1), ["t0", "t1"])
+    assert reasons(queue, 1.0) == {"late": "NoCapacity"}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from coterie.planning.changes import WhatIf
 from coterie.service.service import Service
 from tests.service.serving import CONFIG, Place, single, task, workflow
 
@@ -30,6 +31,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
             found.wait(ident, timeout_s=30)
 
 
+PLAN = "coterie submit workflow.yaml --dry-run --pool main "
+
+
 def gang(name: str, size: int) -> Any:
     return workflow(name, {"g": [task(f"t{n}", FOREVER, "" if n else "lead: true") for n in range(size)]})
 
@@ -42,8 +46,14 @@ def refusal(service: Service, size: int) -> Json:
     (why,) = service.why(ident)["groups"]
     service.cancel(ident, force=True)
     assert planned["reason"] == "OverQuota"
-    assert why["refusal"] == planned
+    assert _bare(why["refusal"], f"coterie why {ident}/g ") == _bare(planned, PLAN)
     return planned
+
+
+def _bare(refusal: Json, call: str) -> Json:
+    """Return a refusal with the options of its ways out alone."""
+    ways = [{**way, "command": way["command"].removeprefix(call)} for way in refusal["ways_out"]]
+    return {**refusal, "ways_out": ways}
 
 
 def test_whoever_uses_the_limit_up_is_named_the_largest_first(service: Service) -> None:
@@ -73,9 +83,8 @@ RAISED = 'if an admin raises gpus.limit of pool "main" to'
 def test_ways_out_are_to_wait_to_ask_for_less_or_for_a_larger_limit(
     service: Service, size: int, ways: list[tuple[str, str]]
 ) -> None:
-    plan = "coterie plan workflow.yaml --pool main "
-    found = refusal(service, size)["ways_out"]
-    assert [(way["change"], way["command"].removeprefix(plan)) for way in found] == ways
+    found = _bare(refusal(service, size), PLAN)["ways_out"]
+    assert [(way["change"], way["command"]) for way in found] == ways
 
 
 def test_tasks_that_join_others_of_their_gang_do_not_count_them_twice(service: Service) -> None:
@@ -83,3 +92,15 @@ def test_tasks_that_join_others_of_their_gang_do_not_count_them_twice(service: S
     pool = live.catalog.pools["main"].pool
     alone, joining = live.planner(pool), live.planner(pool, joining=("large-1", "g"))
     assert (alone._pools["main"], joining._pools["main"]) == (14, 6)
+
+
+@pytest.mark.parametrize(("size", "what_if"), [(1, WhatIf(without=("less-1",))), (2, WhatIf(without=("large-1",)))])
+def test_a_dry_run_shows_what_comes_of_a_way_out(service: Service, size: int, what_if: WhatIf) -> None:
+    assert service.plan(gang("next", size))["verdict"] == "waiting"
+    assert service.plan(gang("next", size), what_if=what_if)["verdict"] == "placed"
+
+
+def test_with_fewer_tasks_the_limit_holds_as_it_was_told(service: Service) -> None:
+    found = service.plan(gang("next", 5), what_if=WhatIf(tasks=("g=4",)))
+    assert found["verdict"] == "waiting"
+    assert "16 GPUs" in found["groups"][0]["refusal"]["message"]

@@ -8,6 +8,8 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from coterie.planning import words
+from coterie.planning.changes import AS_IT_IS, WhatIf, parse_changes
 from coterie.planning.report import plan_json
 from coterie.service import views
 from coterie.service.building import fingerprint
@@ -20,17 +22,26 @@ from coterie.service.submitting import Checked
 Json = dict[str, Any]
 
 
-def plan_of(found: Checked, live: Live) -> Json:
+def plan_of(found: Checked, live: Live, what_if: WhatIf = AS_IT_IS) -> Json:
     """Return where a submission would go now, or why not, with everything that its user would be told."""
     began = time.perf_counter()
     pool = found.built.pool
-    command = ["coterie", "plan", found.submission.file, "--pool", pool.name]
-    plan = live.planner(pool).plan(found.workload)
+    changes = parse_changes(what_if, [found.workload], live.cluster(pool))
+    command = [*_call(found.submission, pool.name), *(word for each in changes for word in words.option(each))]
+    plan = live.planner(pool, changes=changes).plan(found.workload)
     shown = with_quota(plan_json(plan, command=command, elapsed_ms=0.0), plan, Question(live, found.workload, command))
     told = [views.notice(each) for each in found.notices]
     shown["warnings"] += [each for each in told if each not in shown["warnings"]]
     shown["stats"]["elapsed_ms"] = round((time.perf_counter() - began) * 1000, 3)
     return {**shown, "id": plan_id(found.submission, pool.name, shown)}
+
+
+def _call(submission: Submission, pool: str) -> list[str]:
+    """Return how a user asks for the plan of a submission."""
+    given = [("--pool", pool)]
+    given += [("--set", each) for each in submission.sets]
+    given += [("--set-string", each) for each in submission.set_strings]
+    return ["coterie", "submit", submission.file, "--dry-run", *(word for pair in given for word in pair)]
 
 
 def plan_id(submission: Submission, pool: str, plan: Json) -> str:

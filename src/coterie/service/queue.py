@@ -63,6 +63,7 @@ class Queue:
         self._said: dict[Key, tuple[str, str]] = {}
         self._passed: dict[Key, float] = {}  # since when others pass it
         self._reserved: dict[Key, frozenset[str]] = {}
+        self._crowd: set[Key] = set()  # those for whom too many tasks ran when they were asked last
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -106,31 +107,46 @@ class Queue:
         moved._passed.update(self._passed)
         return moved
 
-    def cycle(self, now: float) -> Iterator[Seated | Told]:
-        """Place whoever can be placed, in turn; yield each, and whoever waits for a new reason."""
+    def starved(self, now: float) -> bool:
+        """Tell whether somebody has waited too long for the machine itself, who may be placed in the next cycle."""
+        return any(self._impatient(self._waiting[key], now) for key in self._crowd & self._waiting.keys())
+
+    def cycle(self, now: float, *, shut: bool = False) -> Iterator[Seated | Told]:
+        """Place whoever can be placed, in turn; yield each, and whoever waits for a new reason.
+
+        Nobody is placed where it is `shut`, because somebody in another queue has waited too long for the machine.
+        """
         refused: list[Entry] = []
         kept: dict[Key, frozenset[str]] = {}
         tables = Tables(self.world)
         for entry in self._waiting.values():
             self.world.capacity(entry.pool)  # every view is there before nodes are closed in all of them
         overdue = {key for key in self._passed if self._impatient(self._waiting[key], now)}
-        shut = False  # nobody passes one that has waited too long for the machine itself
+        crowd: set[Key] = set()
+        full: set[str] = set()  # pools in which nobody passes one that has waited too long for room under the limit
         with ExitStack() as closed:
             for key in self._in_turn(overdue):
                 entry = self._waiting[key]
-                if not shut and self._try(entry, tables, kept):
+                late = entry.pool.name in full and self._turns[key].gpus > 0
+                if not shut and not late and self._try(entry, tables, kept):
                     for passed in refused:
                         self._passed.setdefault(passed.key, now)
                     continue
                 refused.append(entry)
-                shut = shut or (self._impatient(entry, now) and bool(self._crowded(entry)))
+                if self._crowded(entry):
+                    crowd.add(key)
+                    self._passed.setdefault(key, now)  # perhaps by those of other queues, who use the same machine
+                if self._impatient(entry, now):
+                    shut = shut or key in crowd
+                    if (over := self._over_quota(entry)) and over.verdict is Verdict.WAITING:
+                        full.add(entry.pool.name)
                 served = {self._waiting[key].pool.name for key in kept if key in self._waiting}
                 if entry.pool.name not in served and (nodes := self._reservation(entry, now, kept)):
                     kept[entry.key] = nodes
                     closed.enter_context(self.world.closed(nodes))
         if self._reserved.keys() - kept.keys():
             self._failed.clear()
-        self._reserved = kept
+        self._reserved, self._crowd = kept, crowd
         yield from tables.seated()
         yield from self._reasons(refused, now)
 
@@ -214,7 +230,9 @@ class Queue:
         for entry in refused:
             kind = self._kinds[entry.key]
             known = self._told.get(kind)
-            if known is None or now - known[0] > FRESH or entry.anchors:
+            if (over := self._over_quota(entry)) is not None:
+                known = self._remember(kind, now, over)  # found out at no cost, and so never out of date
+            elif known is None or _is_quota(known[1]) or now - known[0] > FRESH or entry.anchors:
                 if left:
                     left -= 1
                     known = self._remember(kind, now, self._explained(entry))
@@ -244,6 +262,10 @@ class Queue:
             return crowded
         # It fits, but the room is kept for somebody who has waited longer.
         return Decision(Verdict.WAITING, refusal=Refusal(Reason.NO_CAPACITY, wanted=len(entry.gang.all_tasks())))
+
+
+def _is_quota(decision: Decision) -> bool:
+    return decision.refusal is not None and decision.refusal.reason is Reason.OVER_QUOTA
 
 
 def _said(decision: Decision) -> tuple[str, str]:

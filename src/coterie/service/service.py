@@ -13,8 +13,10 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from coterie.backends.local.paths import check_root
 from coterie.errors import CoterieError, UsageError
 from coterie.lifecycle import TaskState
+from coterie.planning.changes import AS_IT_IS, WhatIf
 from coterie.planning.mapping import default_depth, map_json, scene_of
 from coterie.rendering.scene import Scene
 from coterie.service import pools as pool_rules
@@ -49,6 +51,7 @@ class Service:
         self.settings = settings
         self._catalogue = Catalogue(settings)
         self._catalogue.current()
+        check_root(tasks_root(settings).resolve())
         self.store = Store.open(settings.store)
         try:
             claim(tasks_root(settings), self.store.identity(), self.store.name)
@@ -110,13 +113,13 @@ class Service:
         self._ring()
         return {**self._whole(stored, () if created else None), "created": created}
 
-    def plan(self, submission: Submission, *, rehearsed: bool = False) -> Json:
-        """Say where a workflow would go now, or why not; nothing is stored.
+    def plan(self, submission: Submission, *, rehearsed: bool = False, what_if: WhatIf = AS_IT_IS) -> Json:
+        """Say where a workflow would go now, or would if something were different, or why not; nothing is stored.
 
         One that is `rehearsed` is checked as if it were submitted: the files that it names have to be there, too.
         """
         live = self._now()
-        return plan_of(checked(submission, live.catalog, self.settings, rehearsed=rehearsed), live)
+        return plan_of(checked(submission, live.catalog, self.settings, rehearsed=rehearsed), live, what_if)
 
     def workflows(self, query: Query = EVERYTHING, after: int | None = None, limit: int = 100) -> Json:
         """Return a page of workflows, the newest first; `after` is the `next` of the page before."""

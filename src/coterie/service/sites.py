@@ -221,10 +221,11 @@ class Sites:
 
     def cycle(self, now: float) -> Iterator[News]:
         """Place whoever can be placed; say where, and why others wait."""
+        starved = [site for site in self._sites.values() if site.queue.starved(now)]
         for site in self._sites.values():
             if not len(site.queue):
                 continue
-            for told in list(site.queue.cycle(now)):
+            for told in list(site.queue.cycle(now, shut=any(other is not site for other in starved))):
                 workflow, group, attempt = told.entry.key
                 match told:
                     case Seated(entry, held):

@@ -96,6 +96,7 @@ def test_a_wide_list_has_position_and_expected_start_and_a_dash_where_nothing_is
         "waiting": None,
         "message": "",
         "cleaning": False,
+        "nodes": [],
     }
     rows = [{**common, "id": "a-1", "position": 1}, {**common, "id": "b-1", "position": None}]
     expected = expectations(cast("Client", Known("soon")), rows, NOW)

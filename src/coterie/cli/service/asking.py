@@ -24,3 +24,23 @@ def asking(
 
         with Client(server, token) as client:
             yield client
+
+
+def supposing(
+    prefer: list[str] | None,
+    coarsen: list[str] | None,
+    tasks: list[str] | None,
+    without: list[str] | None,
+    uncordon: list[str] | None,
+    *,
+    allow_excluded: bool,
+) -> dict[str, object]:
+    """Return the options that ask what if, as a service wants them."""
+    return {
+        "prefer": prefer,
+        "coarsen": coarsen,
+        "tasks": tasks,
+        "without": without,
+        "uncordon": uncordon,
+        "allow_excluded": allow_excluded or None,
+    }

@@ -81,9 +81,10 @@ class Client:
             time.sleep(_PAUSE_S)
             return self._json("POST", "/workflows", params=params, body=body, headers=headers, page=page)
 
-    def plan(self, submission: Submission, page: Page | None = None) -> Json:
+    def plan(self, submission: Submission, page: Page | None = None, what_if: Params | None = None) -> Json:
         """Ask where a workflow, whose text is `page`, would go now; whatever submitting would refuse, this does too."""
-        return self._json("POST", "/workflows", params={"dry_run": True}, body=_body(submission), page=page)
+        params = {"dry_run": True, **(what_if or {})}
+        return self._json("POST", "/workflows", params=params, body=_body(submission), page=page)
 
     def workflows(self, params: Params) -> Json:
         """Return a page of workflows."""

@@ -22,7 +22,7 @@ from coterie.cli.options import (
     WithoutOption,
 )
 from coterie.cli.output import Output
-from coterie.cli.service.asking import asking
+from coterie.cli.service.asking import asking, supposing
 from coterie.cli.service.options import OutputOption, ServerOption, TokenOption, WatchOption, WorkflowArgument
 from coterie.errors import UsageError
 
@@ -61,13 +61,19 @@ def submit(
             "--plan", metavar="ID", help="Submit it only if the plan with this id, of --dry-run, still holds."
         ),
     ] = None,
+    prefer: PreferOption = None,
+    coarsen: CoarsenOption = None,
+    tasks: TasksOption = None,
+    without: WithoutOption = None,
+    uncordon: UncordonOption = None,
+    allow_excluded: AllowExcludedOption = False,
     follow: FollowOption = False,
     server: ServerOption = None,
     token: TokenOption = None,
     output: OutputOption = Output.TABLE,
     debug: DebugOption = False,
 ) -> None:
-    """Hand a workflow to the service and print its id.
+    """Hand a workflow to the service and print its id. The options that ask what if are for --dry-run.
 
     \b
     Examples:
@@ -75,6 +81,8 @@ def submit(
       # see where it would go, then submit it if that is still so
       coterie submit train.yaml --dry-run
       coterie submit train.yaml --plan 4f2a91c0
+      # where would it go when another workflow has ended?
+      coterie submit train.yaml --dry-run --without train-6
       # stay until it ends, and end as it does
       coterie submit train.yaml --follow
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
@@ -85,7 +93,8 @@ def submit(
 
         none = Source(None, None, None, None)
         call = Call(file, none, tuple(sets or ()), tuple(set_strings or ()), priority)
-        run(client, Ask(call, pool, tuple(labels or ()), key, dry_run, plan, follow, output))
+        what_if = supposing(prefer, coarsen, tasks, without, uncordon, allow_excluded=allow_excluded)
+        run(client, Ask(call, pool, tuple(labels or ()), key, dry_run, plan, follow, output, what_if))
 
 
 def list_(
@@ -237,14 +246,7 @@ def why(
     with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.looking import why as ask
 
-        what_if = {
-            "prefer": prefer,
-            "coarsen": coarsen,
-            "tasks": tasks,
-            "without": without,
-            "uncordon": uncordon,
-            "allow_excluded": allow_excluded or None,
-        }
+        what_if = supposing(prefer, coarsen, tasks, without, uncordon, allow_excluded=allow_excluded)
         ask(client, target, output, what_if, verbose=verbose)
 
 

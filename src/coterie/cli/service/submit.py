@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import typer
@@ -41,6 +41,7 @@ class Ask:
     plan: str | None
     follow: bool
     output: Output
+    what_if: Json = field(default_factory=dict)
 
 
 def run(client: Client, ask: Ask) -> None:
@@ -50,10 +51,14 @@ def run(client: Client, ask: Ask) -> None:
         raise UsageError("--dry-run makes a plan, and --plan takes one", "Leave out one of the two.")
     if ask.plan is not None and not _PLAN.fullmatch(ask.plan):
         raise UsageError(f'--plan "{ask.plan}" is no id of a plan', "coterie submit --dry-run ends with the id.")
+    supposed = {name: value for name, value in ask.what_if.items() if value}
+    if supposed and not ask.dry_run:
+        given = " and ".join(f"--{name.replace('_', '-')}" for name in supposed)
+        raise UsageError(f"{given} asks what if, and submits nothing", "Add --dry-run.")
     submission, workflow = read_submission(ask.call, pool=ask.pool, labels=labels, key=ask.key)
     page = workflow.document.page
     if ask.dry_run:
-        plan = client.plan(submission, page)
+        plan = client.plan(submission, page, supposed)
         _show_plan(ask, plan)
         raise typer.Exit(_CODES.get(plan["verdict"], Exit.FAILED))
     try:
@@ -81,7 +86,7 @@ def _show_plan(ask: Ask, plan: Json) -> None:
     show_as(ask.output, plan, names, lambda: plan_lines(plan, screen()))
     for line in warnings(plan):
         typer.echo(safe(line), err=True)
-    if plan["verdict"] != "impossible":
+    if plan["verdict"] != "impossible" and not any(ask.what_if.values()):
         typer.echo(safe(f"Submit with: {_command(ask, plan['id'])}"), err=True)
 
 

@@ -9,7 +9,7 @@ import msgspec
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from coterie.errors import UsageError
-from coterie.planning.changes import WhatIf
+from coterie.planning.changes import AS_IT_IS, WhatIf
 from coterie.service.api.access import (
     JSON,
     LABELS,
@@ -39,6 +39,38 @@ router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"])
 SUBMIT = bodies(requests.Submit.model_json_schema())
 
 
+def what_if_of(
+    prefer: Annotated[
+        list[Short] | None, Query(max_length=MANY, description="What if these levels were only preferred?")
+    ] = None,
+    coarsen: Annotated[
+        list[Short] | None, Query(max_length=MANY, description="What if the next coarser levels would do?")
+    ] = None,
+    tasks: Annotated[
+        list[str] | None, Query(max_length=MANY, description="What if groups had only N tasks? GROUP=N.")
+    ] = None,
+    without: Annotated[
+        list[Short] | None, Query(max_length=MANY, description="What if these holders were gone?")
+    ] = None,
+    uncordon: Annotated[
+        list[Short] | None, Query(max_length=MANY, description="What if these nodes were back in service?")
+    ] = None,
+    allow_excluded: Annotated[bool, Query(description="What if nodesExcluded were ignored?")] = False,  # noqa: FBT002 - a parameter of the query
+) -> WhatIf:
+    """Return what is asked about a world that is a little different."""
+    return WhatIf(
+        prefer=tuple(prefer or ()),
+        coarsen=tuple(coarsen or ()),
+        tasks=tuple(tasks or ()),
+        without=tuple(without or ()),
+        uncordon=tuple(uncordon or ()),
+        allow_excluded=allow_excluded,
+    )
+
+
+Supposed = Annotated[WhatIf, Depends(what_if_of)]
+
+
 @router.post(
     "",
     status_code=201,
@@ -52,6 +84,7 @@ def submit(
     body: Sent,
     service: Behind,
     caller: Who,
+    what_if: Supposed,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
     dry_run: Annotated[bool, Query(description="Answer with the plan (200), and change nothing.")] = False,  # noqa: FBT002 - a parameter of the query
     plan: Annotated[
@@ -66,7 +99,9 @@ def submit(
     if dry_run:
         if plan is not None:
             raise UsageError("a dry run is held to no plan", "Leave out plan, and compare the id of the answer.")
-        return answer(service.plan(wanted, rehearsed=True))
+        return answer(service.plan(wanted, rehearsed=True, what_if=what_if))
+    if what_if != AS_IT_IS:
+        raise UsageError("what if is asked of a plan, and nothing is submitted for it", "Add dry_run=true.")
     caller.need(Role.USER)
     view = service.submit(wanted, plan)
     return answer(view, 201 if view["created"] else 200, {"Location": f"/api/v1/workflows/{view['id']}"})
@@ -112,40 +147,20 @@ def workflow(workflow: str, service: Behind, _caller: Who) -> Response:
     return answer(service.workflow(workflow))
 
 
-def asked(
-    verbose: Annotated[bool, Query(description="Answer with all the evidence: `alternatives`.")] = False,  # noqa: FBT002 - a parameter of the query
-    prefer: Annotated[list[Short] | None, Query(description="What if these levels were only preferred?")] = None,
-    coarsen: Annotated[list[Short] | None, Query(description="What if the next coarser levels would do?")] = None,
-    tasks: Annotated[list[str] | None, Query(description="What if groups had only N tasks? GROUP=N.")] = None,
-    without: Annotated[list[Short] | None, Query(description="What if these holders were gone?")] = None,
-    uncordon: Annotated[list[Short] | None, Query(description="What if these nodes were back in service?")] = None,
-    allow_excluded: Annotated[bool, Query(description="What if nodesExcluded were ignored?")] = False,  # noqa: FBT002 - the same
-) -> Asked:
-    """Return what is asked about a group that waits."""
-    what_if = WhatIf(
-        prefer=tuple(prefer or ()),
-        coarsen=tuple(coarsen or ()),
-        tasks=tuple(tasks or ()),
-        without=tuple(without or ()),
-        uncordon=tuple(uncordon or ()),
-        allow_excluded=allow_excluded,
-    )
-    return Asked(what_if, verbose)
-
-
 @router.get("/{workflow}/why", response_model=models.Why | models.WhyInDetail)
 def why(
     workflow: str,
     service: Behind,
     _caller: Who,
-    question: Annotated[Asked, Depends(asked)],
+    what_if: Supposed,
     group: Short | None = None,
+    verbose: Annotated[bool, Query(description="Answer with all the evidence: `alternatives`.")] = False,  # noqa: FBT002 - a parameter of the query
 ) -> Response:
     """Say why groups wait: the reason, the best domains, who is in the way, and checked ways out.
 
     Asked what if, groups that would be placed have `assignments`; nothing changes.
     """
-    return answer(service.why(workflow, group, question))
+    return answer(service.why(workflow, group, Asked(what_if, verbose)))
 
 
 @router.get("/{workflow}/placement", response_model=models.Placement)

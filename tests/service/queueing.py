@@ -1,0 +1,39 @@
+"""Gangs that wait, and the nodes that they wait for, in a few words."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from coterie.frontends.config import Pool
+from coterie.gang.rules import Asked, Requirement, build
+from coterie.gang.tree import Gang, Shape
+from coterie.service.queue import Entry, Queue, Seated
+from coterie.service.world import World
+from coterie.topology.cluster import GPU, Cluster, Node
+from coterie.topology.levels import Topology
+
+LEVELS = Topology.of(("rack", "rack"))
+POOL = Pool("main", "lab", "local", topology=LEVELS)
+NUMBERS = count(1)
+
+
+def world(nodes: int = 4) -> World:
+    """Return nodes of 8 GPUs, two in a rack."""
+    return World(Cluster.of([Node(f"n{n}", {"rack": f"r{n // 2}"}, {GPU: 8}) for n in range(nodes)]))
+
+
+def gang(tasks: int, gpu: int = 8, *, rack: bool = False) -> Gang:
+    """Return a gang of equal tasks, in one rack if that is asked for."""
+    wants = (Requirement("rack", "default", required=True),) if rack else ()
+    shape = Shape(requests=((GPU, gpu),) if gpu else ())
+    return build("g", [Asked(f"t{n}", shape, wants) for n in range(tasks)], LEVELS)
+
+
+def entry(name: str, one: Gang, priority: str = "NORMAL", since: float = 0.0, pool: Pool = POOL) -> Entry:
+    """Return a gang of a workflow of its own that waits."""
+    return Entry((name, "g", 1), pool, one, priority, since, next(NUMBERS))
+
+
+def placed(queue: Queue, now: float = 0.0) -> list[str]:
+    """Run a cycle; return the workflows of the gangs that were seated, in turn."""
+    return [told.entry.key[0] for told in queue.cycle(now) if isinstance(told, Seated)]
