@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from coterie.errors import UsageError
+from coterie.errors import Unavailable, UsageError
 from coterie.service import board
 from coterie.service.board import Board
 from coterie.service.hands import Hands
 from coterie.service.life import Life
 from coterie.service.service import Service
 from coterie.service.settings import Submission
+from coterie.service.standing import Standings
+from coterie.service.store import NewWorkflow, Workflow
 from tests.service.serving import CLUSTER, CONFIG, Place, single, task, workflow
 
 PATIENCE_S = 60.0
@@ -272,3 +274,25 @@ def test_relabelled_nodes_are_told_of_by_those_who_required_them_together(place:
         assert service.placement(ident)["summary"]["violated"] == 1
         assert service.workflow(ident)["status"] == "RUNNING"
         service.cancel(ident, force=True)
+
+
+def test_what_is_stored_is_answered_even_if_nothing_more_can_be_read(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(place.settings())
+    store = service.store.submit
+
+    def then_busy(new: NewWorkflow) -> tuple[Workflow, bool]:
+        found = store(new)
+        monkeypatch.setattr(Standings, "now", _unavailable)
+        return found
+
+    monkeypatch.setattr(service.store, "submit", then_busy)
+    view = service.submit(single("a", "true"))
+    service.stop()
+
+    assert (view["id"], view["created"], view["position"]) == ("a-1", True, None)
+
+
+def _unavailable(*_: object, **__: object) -> None:
+    raise Unavailable("the database is busy")

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from coterie.backends.local.paths import check_root
-from coterie.errors import CoterieError, UsageError
+from coterie.errors import CoterieError, Unavailable, UsageError
 from coterie.lifecycle import TaskState
 from coterie.planning.changes import AS_IT_IS, WhatIf
 from coterie.planning.mapping import default_depth, map_json, scene_of
@@ -365,7 +365,11 @@ class Service:
         return [found.of(item) for item in items]
 
     def _position(self, item: Summary) -> int | None:
-        return self._positions([item])[0]
+        """Return where a workflow stands; nobody is refused an answer, as to what was just stored, for want of this."""
+        try:
+            return self._positions([item])[0]
+        except Unavailable:
+            return None
 
     def _repeated(self, submission: Submission) -> Workflow | None:
         """Return what the same request has made before. That it would be refused by now makes no difference."""

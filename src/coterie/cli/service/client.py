@@ -22,6 +22,7 @@ from coterie.cli.service.place import known_url, where_told
 from coterie.errors import Unavailable, UsageError
 from coterie.frontends.page import Page
 from coterie.service.addresses import is_loopback
+from coterie.service.errors import Unauthorized
 from coterie.service.settings import Submission
 
 Json = dict[str, Any]
@@ -188,6 +189,8 @@ class Client:
         while True:
             with suppress(Unavailable):
                 for name, data in self._sent(after, ident):
+                    if name == "end" and data.get("reason") == "unauthorized":
+                        raise Unauthorized("the token is no longer known", "Ask an admin for a new one.")
                     if name == "end":
                         return
                     after = data["seq"]
