@@ -58,6 +58,7 @@ class Queue:
         self._waiting: dict[Key, Entry] = {}
         self._kinds: dict[Key, object] = {}
         self._turns: dict[Key, Turn] = {}
+        self._sizes: dict[Key, int] = {}
         self._failed: dict[object, tuple[int, int]] = {}  # kind -> what had been freed, how many gangs had nodes kept
         self._told: dict[object, tuple[float, Decision]] = {}
         self._said: dict[Key, tuple[str, str]] = {}
@@ -79,6 +80,7 @@ class Queue:
         self.drop(entry.key)
         self._waiting[entry.key] = entry
         self._turns[entry.key] = entry.turn
+        self._sizes[entry.key] = len(entry.gang.all_tasks())
         if passed is not None:
             self._passed[entry.key] = passed
         self._kinds[entry.key] = (
@@ -90,7 +92,7 @@ class Queue:
 
     def drop(self, key: Key) -> None:
         """Forget a gang that waits; one that does not is no fault."""
-        for known in (self._waiting, self._kinds, self._turns, self._said, self._passed):
+        for known in (self._waiting, self._kinds, self._turns, self._sizes, self._said, self._passed):
             known.pop(key, None)
         if self._reserved.pop(key, None):
             self._failed.clear()  # what failed for want of the nodes that were kept may fit now
@@ -208,7 +210,7 @@ class Queue:
     def _crowded(self, entry: Entry) -> Decision | None:
         # Who joins running tasks had a process before; refused for want of one, its whole gang would have to move.
         used, most = self._running()
-        wanted = len(entry.gang.all_tasks())
+        wanted = self._sizes[entry.key]
         if entry.anchors or not used or used + wanted <= most:
             return None
         refusal = Refusal(Reason.NO_CAPACITY, wanted=wanted, running=(used, most))

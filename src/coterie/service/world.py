@@ -44,6 +44,7 @@ class World:
     _views: dict[Topology, Capacity] = field(default_factory=dict)
     _devices: dict[str, set[int]] = field(default_factory=dict)
     _gpus: Counter[str] = field(default_factory=Counter)
+    _tasks: int = 0
 
     def __post_init__(self) -> None:
         row = self.cluster.resource(GPU)
@@ -89,6 +90,7 @@ class World:
         kept = tuple(one for one in held if one.node in self._devices and one.task not in mine)
         if not kept:
             return kept
+        self._tasks += len(kept)
         for one in kept:
             self._devices[one.node].difference_update(one.gpus)
             self._held.setdefault(key, {})[one.task] = one
@@ -102,6 +104,7 @@ class World:
         """Give back what tasks of a placement hold; what holds nothing gives nothing."""
         mine = self._held.get(key, {})
         back = [mine.pop(task) for task in tasks if task in mine]
+        self._tasks -= len(back)
         for one in back:
             self._devices[one.node].update(one.gpus)
             self._gpus[self._pools[key]] -= one.shape.amount(GPU)
@@ -136,7 +139,7 @@ class World:
     @property
     def tasks(self) -> int:
         """How many tasks hold anything."""
-        return sum(map(len, self._held.values()))
+        return self._tasks
 
     def gpus(self, pool: str) -> int:
         """Return how many GPUs the tasks of a pool hold."""

@@ -73,7 +73,9 @@ def submit(
     output: OutputOption = Output.TABLE,
     debug: DebugOption = False,
 ) -> None:
-    """Hand a workflow to the service and print its id. The options that ask what if are for --dry-run.
+    """Hand a workflow to the service and print its id.
+
+    The options that ask what if are for --dry-run.
 
     \b
     Examples:
