@@ -138,13 +138,13 @@ def test_gangs_that_wait_for_open_files_are_told_of_and_start_together_when_ther
         first = service.submit(crowd("first", 80, f"until test -e {gate}; do sleep 0.2; done"))["id"]
         assert service.wait(first, lambda view: view["status"] == "RUNNING", timeout_s=PATIENCE_S)
         second = service.submit(crowd("second", 60, meet))["id"]
-        eventually(lambda: service.health()["problems"], "nothing is said")
-        [problem] = service.health()["problems"]
-        assert "60 tasks cannot begin" in str(problem)
+        eventually(lambda: service.workflow(second)["waiting"], "nothing is said")
+        waiting = service.workflow(second)["waiting"]
+        assert waiting["reason"] == "NoCapacity"
+        assert "112" in waiting["message"]
         assert list(here.iterdir()) == []
         gate.touch()
         assert service.wait(second, timeout_s=PATIENCE_S)["status"] == "COMPLETED"
-        eventually(lambda: not service.health()["problems"], "it is still said")
 
 
 def seconds(view: Json) -> float:

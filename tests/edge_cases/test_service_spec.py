@@ -112,7 +112,7 @@ def test_t085_a_gang_of_400_tasks_is_placed_whole(tmp_path: Path, monkeypatch: p
 
     # Where they go is the question here, so none of them is started.
     monkeypatch.setattr(Supervisor, "start", later)
-    lab = Lab(tmp_path / "lab", racks(r1=13))
+    lab = Lab(tmp_path / "lab", racks(r1=13), changes={"processes": 400})
     members = [task(f"t{number}", "true", "" if number else "lead: true") for number in range(400)]
     with lab.serving() as service:
         service.submit(workflow("w", {"g": members}, gpu=0))
