@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from coterie.planning.report import errors_json
 from coterie.service.service import Service
 from coterie.service.settings import Settings, Submission
 from tests.cli.calling import CLUSTER, Desk, Done, call
+from tests.cli.service.conftest import serving
 from tests.cli.shelf import packed, text, topology
 from tests.frontends import dynamo_objects as dynamo
 from tests.frontends.grove_objects import assigned, changed, constrained, standard
@@ -133,6 +134,14 @@ def validated(site: Desk, case: Case) -> Json:
     return said(command(site, case, "validate"))
 
 
+def planned(site: Desk, case: Case) -> Json:
+    return said(command(site, case, "plan"))
+
+
+def run(site: Desk, case: Case) -> Json:
+    return said(command(site, case, "run"))
+
+
 def submitted(site: Desk, case: Case) -> Json:
     return served(site, case, lambda service, submission: service.submit(submission))
 
@@ -165,7 +174,13 @@ def said(done: Done) -> Json:
     return found
 
 
-WAYS: dict[str, Callable[[Desk, Case], Json]] = {"validate": validated, "submit": submitted, "dry run": dry}
+WAYS: dict[str, Callable[[Desk, Case], Json]] = {
+    "validate": validated,
+    "plan": planned,
+    "run": run,
+    "service": submitted,
+    "dry run": dry,
+}
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
@@ -173,7 +188,33 @@ WAYS: dict[str, Callable[[Desk, Case], Json]] = {"validate": validated, "submit"
 def test_a_workflow_is_told_of_all_its_faults_at_once(
     case: Case, way: Callable[[Desk, Case], Json], site: Desk
 ) -> None:
-    found = way(site, case)["errors"]
+    check(way(site, case)["errors"], case)
+
+
+@pytest.fixture(scope="module")
+def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start a service, and return its URL."""
+    folder = tmp_path_factory.mktemp("hall")
+    (folder / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
+    (folder / "coterie.yaml").write_text(CONFIG, encoding="utf-8")
+    with serving(folder) as (url, _):
+        yield url
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_client_tells_its_own_faults_with_those_of_the_service(case: Case, hall: str, site: Desk) -> None:
+    site.file("w.yaml", case.text)
+    pool = ("--pool", case.pool) if case.pool else ()
+    check(said(call("submit", "w.yaml", *pool, "-o", "json", cwd=site.folder, COTERIE_SERVER=hall))["errors"], case)
+
+
+def test_a_client_without_a_service_tells_what_it_sees_itself(site: Desk) -> None:
+    site.file("w.yaml", "workflow:\n  name: w!\n" + tasks("default"))
+    done = call("submit", "w.yaml", "-o", "json", cwd=site.folder, COTERIE_SERVER="http://127.0.0.1:9")
+    assert len(said(done)["errors"]) == 1
+
+
+def check(found: list[Json], case: Case) -> None:
     assert [each["code"] for each in found] == [code for code, _, _ in case.faults], found
     parts = [part for _, part, _ in case.faults]
     assert [each["message"] for each, part in zip(found, parts, strict=True) if part not in each["message"]] == []
@@ -186,11 +227,12 @@ def test_a_workflow_is_told_of_all_its_faults_at_once(
 
 def test_a_pool_that_is_not_there_keeps_its_own_exit_code_where_nothing_else_is_wrong(site: Desk) -> None:
     right = Case(HEAD + tasks("default"), [], pool="lap")
-    assert command(site, right, "validate").code == 4
+    assert [command(site, right, word).code for word in ("validate", "plan", "run")] == [4, 4, 4]
     with pytest.raises(NotFound, match="lap"):
         served(site, right, lambda service, submission: service.submit(submission))
 
 
+@pytest.mark.parametrize("word", ["validate", "plan", "run"])
 @pytest.mark.parametrize(
     ("option", "words"),
     [
@@ -199,15 +241,19 @@ def test_a_pool_that_is_not_there_keeps_its_own_exit_code_where_nothing_else_is_
         (("--topology", "wrong.yaml"), "cannot be the domain"),
     ],
 )
-def test_what_files_are_judged_against_may_have_faults_too(site: Desk, option: Sequence[str], words: str) -> None:
+def test_what_files_are_judged_against_may_have_faults_too(
+    site: Desk, option: Sequence[str], words: str, word: str
+) -> None:
     site.file("broken.yaml", CONFIG.replace("topology_keys:", "topology_key:"))
     site.file("wrong.yaml", text(topology("t") | {"spec": {"levels": [{"domain": "R!", "key": "rack"}]}}))
     site.file("w.yaml", "workflow:\n  name: w!\n  resources:\n    a: {topology: [{key: rck}]}\n" + tasks("a"))
-    found = said(call("validate", "w.yaml", *option, "-o", "json", cwd=site.folder))["errors"]
+    where = ("--cluster", "cluster.yaml") if word != "validate" and "--config" not in option else ()
+    found = said(call(word, "w.yaml", *option, *where, "-o", "json", cwd=site.folder))["errors"]
     assert [words in found[0]["message"], "w!" in found[-1]["message"], len(found)] == [True, True, 2], found
 
 
-def test_the_faults_of_several_files_come_together_file_by_file(site: Desk) -> None:
+@pytest.mark.parametrize("word", ["validate", "plan"])
+def test_the_faults_of_several_files_come_together_file_by_file(site: Desk, word: str) -> None:
     for name, wrong in (("one", "w!"), ("two", "v!")):
         asking = "  pool: lab\n  resources:\n    a: {topology: [{key: rck}]}\n"
         site.file(f"{name}.yaml", f"workflow:\n  name: {wrong}\n{asking}" + tasks("a"))
@@ -216,7 +262,9 @@ def test_the_faults_of_several_files_come_together_file_by_file(site: Desk) -> N
     found = said(call("validate", *files, "--config", "coterie.yaml", "-o", "json", cwd=site.folder))["errors"]
     assert [each["file"] for each in found] == ["two.yaml", "two.yaml", "one.yaml", "one.yaml"]
     site.file("topology.yaml", text(topology("t")))
-    found = said(call("validate", *files, "topology.yaml", "--config", "coterie.yaml", "-o", "json", cwd=site.folder))
+    found = said(
+        call(word, *files, "topology.yaml", "--config", "coterie.yaml", "--pool", "lab", "-o", "json", cwd=site.folder)
+    )
     assert [(each["file"], each["code"]) for each in found["errors"]] == [
         ("two.yaml", INVALID),
         ("two.yaml", UNKNOWN),
@@ -243,13 +291,15 @@ SHAPE_AND_LEVEL = {
 }
 
 
+@pytest.mark.parametrize("word", ["validate", "plan"])
 @pytest.mark.parametrize(("content", "fields"), SHAPE_AND_LEVEL.values(), ids=SHAPE_AND_LEVEL)
 def test_a_set_is_told_of_faulty_fields_and_of_unknown_levels_at_once(
-    content: str, fields: set[str], site: Desk
+    content: str, fields: set[str], site: Desk, word: str
 ) -> None:
     site.file("set.yaml", content)
     site.file("topology.yaml", text(topology("t")))
-    found = said(call("validate", "set.yaml", "topology.yaml", "-o", "json", cwd=site.folder))["errors"]
+    where = ("--cluster", "cluster.yaml") if word == "plan" else ()
+    found = said(call(word, "set.yaml", "topology.yaml", *where, "-o", "json", cwd=site.folder))["errors"]
     assert {each["field"] for each in found} == fields
     assert len(found) == len(fields)
     assert found == sorted(found, key=lambda each: (each["line"], each["column"]))

@@ -48,6 +48,6 @@ def notice_codes(topology: Topology, racks: str) -> list[str]:
 
 
 def test_a_rack_name_used_in_two_zones_is_told_when_zones_are_not_among_the_levels() -> None:
-    assert notice_codes(Topology.of(("rack", RACK)), "11") == ["DomainsMerged"]
+    assert notice_codes(Topology.of(("rack", RACK)), "11") == ["DomainSpansZones"]
     assert notice_codes(Topology.of(("rack", RACK)), "12") == []
-    assert "DomainsMerged" not in notice_codes(Topology.of(("zone", ZONE), ("rack", RACK)), "11")
+    assert "DomainSpansZones" not in notice_codes(Topology.of(("zone", ZONE), ("rack", RACK)), "11")

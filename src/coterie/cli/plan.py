@@ -28,9 +28,10 @@ from coterie.cli.tables import plan_lines
 from coterie.errors import Fault, Notice, SpecErrors, UsageError
 from coterie.frontends.config import Config
 from coterie.frontends.grove.topology_set import Topologies
+from coterie.frontends.schema import by_file
 from coterie.placement.refusal import Verdict
 from coterie.planning.changes import WhatIf, parse_changes
-from coterie.planning.documents import Documents, Written, levels_for, read_documents, workload_for
+from coterie.planning.documents import Documents, Scene, Written, draft_documents, joined, levels_for, lowered
 from coterie.planning.fit import ChoosingPlanner, choices_json
 from coterie.planning.inputs import NO_TOPOLOGIES, Chart, all_topologies, pool_for, topology_notices
 from coterie.planning.plan import Plan
@@ -189,23 +190,25 @@ def _read(ask: Ask) -> tuple[list[Workload], Snapshot]:
     for file in ask.files:
         found = collect(faults, lambda file=file: _file(ask, file))  # type: ignore[misc]
         if found is not None:
+            faults += found.faults
             beside |= found.topologies
             written += found.workloads
             notices += found.notices
     if not written and not faults:
         hint = "Name a file with a workflow, a PodCliqueSet or a DynamoGraphDeployment as well."
         raise UsageError("there are only topologies in the files, and nothing to plan", hint)
-    # Without a workload it is not known which pool, and so which backend's cluster, was meant.
-    snapshot = read_cluster(faults, source, config if written else None, written[0].pool if written else None)
-    workloads = list(_lowered(ask, faults, config, written, levels, snapshot, beside))
+    with joined(faults, written):
+        # Without a workload it is not known which pool, and so which backend's cluster, was meant.
+        snapshot = read_cluster(faults, source, config if written else None, written[0].pool if written else None)
+    workloads = _lowered(ask, faults, config, written, levels, snapshot, beside)
     if faults or snapshot is None:
-        raise SpecErrors(faults if config else with_levels(faults, snapshot))
+        raise SpecErrors(by_file(faults if config else with_levels(faults, snapshot)))
     more = (*notices, *topology_notices(config, levels, snapshot, workloads[0].pool))
     return workloads, replace(snapshot, notices=(*snapshot.notices, *more))
 
 
 def _file(ask: Ask, file: str) -> Documents:
-    return read_documents(read_input(file), shown(file), sets=ask.sets, set_strings=ask.set_strings)
+    return draft_documents(read_input(file), shown(file), sets=ask.sets, set_strings=ask.set_strings)
 
 
 def _lowered(
@@ -216,20 +219,18 @@ def _lowered(
     levels: Topology | Chart | None,
     snapshot: Snapshot | None,
     beside: Topologies,
-) -> Iterator[Workload]:
+) -> list[Workload]:
     wanted = ask.levels is not None or ask.topology is not None
     if (ask.config and config is None) or (wanted and levels is None) or snapshot is None:
-        return  # without a pool there is nothing to check the files against, and its faults are known
+        # Without a pool, files are checked against nothing, and its faults are known.
+        faults += (fault for one in written for fault in one.faults)
+        return []
     known = all_topologies(levels, snapshot, beside)
-    for one in written:
-        workload = collect(
-            faults,
-            lambda one=one: workload_for(  # type: ignore[misc]
-                one,
-                pool_for(config, ask.pool, one.pool, levels_for(one, levels, known), snapshot, beside),
-                known,
-                configured=config is not None,
-            ),
-        )
-        if workload:
-            yield workload
+    scene = Scene(
+        lambda one: pool_for(config, ask.pool, one.pool, levels_for(one, levels, known), snapshot, beside),
+        known,
+        configured=config is not None,
+        pool=ask.pool,
+        wrong=beside.wrong,
+    )
+    return lowered(faults, written, scene)

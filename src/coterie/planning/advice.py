@@ -72,7 +72,7 @@ def _merged(domains: Domains) -> Iterator[Notice]:
             inside = codes[tier.start[number] : tier.end[number]]
             if label not in known and len(np.unique(inside[inside >= 0])) > 1:
                 yield Notice(
-                    "DomainsMerged",
+                    "DomainSpansZones",
                     f"{level.name} {values[0]} has nodes in several {name}s, and counts as one {level.name}; "
                     f"to tell them apart, list the {name} first, in topology_keys or with "
                     f"--levels {name}={label},{level.name}={level.label}",

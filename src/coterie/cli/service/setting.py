@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coterie.cli.beside import local_files
-from coterie.cli.source import Source, collect, read_cluster, read_input, read_pools, shown, warn
+from coterie.cli.source import Source, collect, read_cluster, read_input, read_pools, shown, warn, with_levels
 from coterie.errors import Fault, SpecErrors, UsageError
 from coterie.frontends.config import Backend, Config, Pool
+from coterie.frontends.schema import by_file
 from coterie.frontends.workflow.read import Workflow
+from coterie.planning.documents import Scene, joined, lowered
 from coterie.planning.inputs import pool_for, topology_notices
 from coterie.service.building import read
 from coterie.service.settings import DEFAULT_FILES, Given, Submission
+from coterie.service.submitting import drafted
 from coterie.sources import Snapshot
 
 LOCAL = "local"
@@ -38,11 +42,11 @@ class Prepared:
     given: Given | None = None
 
 
-def read_submission(
+def read_text(
     call: Call, *, pool: str | None, labels: dict[str, str] | None = None, key: str | None = None
-) -> tuple[Submission, Workflow]:
-    """Read the workflow of a call with the files beside it; raise `SpecErrors` with every fault."""
-    submission = Submission(
+) -> Submission:
+    """Read the file of a call, whatever stands in it."""
+    return Submission(
         source=read_input(call.file),
         file=shown(call.file),
         pool=pool,
@@ -52,8 +56,12 @@ def read_submission(
         labels=labels or {},
         client_key=key,
     )
-    workflow = read(submission)
-    return replace(submission, local_files=local_files(call.file, workflow, limit=DEFAULT_FILES)), workflow
+
+
+def with_files(call: Call, text: Submission) -> tuple[Submission, Workflow]:
+    """Read the workflow of a file that was read, with the files beside it; raise `SpecErrors` with every fault."""
+    workflow = read(text)
+    return replace(text, local_files=local_files(call.file, workflow, limit=DEFAULT_FILES)), workflow
 
 
 def prepare(call: Call) -> Prepared:
@@ -63,14 +71,30 @@ def prepare(call: Call) -> Prepared:
         raise UsageError("standard input can be read once only", "Use - for FILE or for --cluster, not for both.")
     faults: list[Fault] = []
     levels, config = read_pools(faults, source)
-    found = collect(faults, lambda: read_submission(call, pool=source.pool))
-    wished = found[1].pool if found else None
+    known = not faults
+    text = read_text(call, pool=source.pool)
+    found = collect(faults, lambda: with_files(call, text))
+    drafts = () if found else drafted(text)
+    wished = found[1].pool if found else next((one.pool for one in drafts), None)
     snapshot = None
     changed = source.levels is not None or source.topology is not None
-    if source.cluster or (config and found and changed):
-        snapshot = read_cluster(faults, source, config, wished)
+    with joined(faults, drafts):
+        if source.cluster or (config and found and changed):
+            snapshot = read_cluster(faults, source, config, wished)
+        elif config and drafts:
+            # Which levels the pool has may stand in the cluster; where there is no file of that, it is this machine.
+            with suppress(UsageError):
+                snapshot = read_cluster(faults, source, config, wished)
+    if known and (snapshot or not source.cluster):
+        scene = Scene(
+            lambda one: pool_for(config, source.pool, one.pool, levels, snapshot),
+            {},
+            configured=config is not None,
+            pool=source.pool,
+        )
+        lowered(faults, drafts, scene)
     if faults or found is None:
-        raise SpecErrors(faults)
+        raise SpecErrors(by_file(faults if config else with_levels(faults, snapshot)))
     submission, workflow = found
     if config is not None and snapshot is None:
         warn(config.notices)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +17,14 @@ from coterie.cli.screen import screen, show, show_as, show_data
 from coterie.cli.service.client import Client
 from coterie.cli.service.labels import parse_labels
 from coterie.cli.service.refusals import plan_lines
-from coterie.cli.service.setting import Call, read_submission
+from coterie.cli.service.setting import Call, read_text, with_files
 from coterie.cli.service.views import warnings
 from coterie.cli.service.waiting import follow_to_end
-from coterie.errors import UsageError
+from coterie.errors import CoterieError, Fault, SpecErrors, UsageError
+from coterie.frontends.page import Page
+from coterie.frontends.schema import by_file
 from coterie.service.errors import PlanStale
+from coterie.service.settings import Submission
 
 Json = dict[str, Any]
 
@@ -55,7 +59,11 @@ def run(client: Client, ask: Ask) -> None:
     if supposed and not ask.dry_run:
         given = " and ".join(f"--{name.replace('_', '-')}" for name in supposed)
         raise UsageError(f"{given} asks what if, and submits nothing", "Add --dry-run.")
-    submission, workflow = read_submission(ask.call, pool=ask.pool, labels=labels, key=ask.key)
+    text = read_text(ask.call, pool=ask.pool, labels=labels, key=ask.key)
+    try:
+        submission, workflow = with_files(ask.call, text)
+    except SpecErrors as error:
+        raise SpecErrors(_with_pool(client, text, error.faults)) from None
     page = workflow.document.page
     if ask.dry_run:
         plan = client.plan(submission, page, supposed)
@@ -79,6 +87,24 @@ def run(client: Client, ask: Ask) -> None:
     show([safe(view["id"])])
     if ask.output is not Output.NAME:
         typer.echo(safe(f"submitted to pool {view['pool']}; watch it: coterie show {view['id']} --watch"), err=True)
+
+
+def _with_pool(client: Client, text: Submission, own: Sequence[Fault]) -> Sequence[Fault]:
+    """Return the faults of a file that are seen here, and those that its pool shows, if its service can be asked."""
+    try:
+        page = Page.of(text.source.decode("utf-8-sig"), text.file)
+        client.plan(text, page)  # which stores nothing, even if a service of another version finds no fault
+    except SpecErrors as error:
+        seen = {_spot(fault) for fault in own}
+        return by_file((*own, *(fault for fault in error.faults if _spot(fault) not in seen)))
+    except (CoterieError, UnicodeDecodeError):
+        pass
+    return own
+
+
+def _spot(fault: Fault) -> tuple[str, int | None, int | None]:
+    place = fault.place
+    return (fault.message, place.line, place.column) if place else (fault.message, None, None)
 
 
 def _show_plan(ask: Ask, plan: Json) -> None:
