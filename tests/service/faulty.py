@@ -214,6 +214,8 @@ def serving(
         assert [process.poll() for process in started] == [None] * replicas, "a service ended by itself"
         for process in started:
             process.send_signal(signal.SIGTERM)
+        for process in started:
+            process.wait(PATIENCE_S)  # a second signal, at the very end of one that is ending, would be its end
     assert [process.returncode for process in started] == [0] * replicas
     for served in found:
         assert "Traceback" not in served.log.read_text(encoding="utf-8")

@@ -112,7 +112,7 @@ def plan(
       # on a cluster file that names its own levels
       coterie plan examples/01-single-nvl72-rack/workflow.yaml --cluster examples/01-single-nvl72-rack/cluster.yaml
       # which racks it had to choose from, or what each of them lacks
-      coterie plan examples/refusals/never-fits.yaml --cluster examples/refusals/cluster.yaml --alternatives
+      coterie plan examples/00-hello-rack/workflow.yaml --cluster examples/00-hello-rack/cluster.yaml --alternatives
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     from coterie.cli.plan import Ask, run
     from coterie.cli.report import reporting

@@ -63,4 +63,5 @@ def test_every_way_out_places_it_when_it_is_asked_about(hall: Hall, stuck: str) 
 def test_a_service_that_is_named_is_named_in_the_call_too(hall: Hall, stuck: str) -> None:
     done = call("why", stuck, "--server", hall.url, COTERIE_SERVER="")
 
+    assert done.code == 0, done.err
     assert done.out.splitlines()[-1].endswith(f"--server {hall.url}")

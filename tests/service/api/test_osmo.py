@@ -157,7 +157,9 @@ def test_the_last_lines_of_long_logs_are_their_last_lines(client: TestClient, se
 
 def test_every_task_has_its_end_in_the_log_of_all(client: TestClient, service: Service) -> None:
     tasks = [task(f"t{n}", f"seq 1 20000; echo end {n}", "" if n else "lead: true") for n in range(20)]
-    client.post(AT, json={"file": workflow("many", {"g": tasks}, gpu=1).source.decode()})
+    text = workflow("many", {"g": tasks}, gpu=1).source.decode()
+    minds_all = text.replace("  - name: g\n", "  - name: g\n    ignoreNonleadStatus: false\n")
+    client.post(AT, json={"file": minds_all})
     ended(service, "many-1")
     text = client.get("/api/workflow/many-1/logs").text
     assert [f"[t{n}] end {n}\n" in text for n in range(20)] == [True] * 20

@@ -24,7 +24,7 @@ from coterie.cli.service.refusals import why_lines
 from coterie.cli.service.times import parse_span
 from coterie.cli.service.views import audit_lines, list_lines, warnings, workflow_lines
 from coterie.cli.service.watching import watch as watching
-from coterie.errors import NotFound, UsageError, did_you_mean
+from coterie.errors import NotFound, Unavailable, UsageError, did_you_mean
 
 Json = dict[str, Any]
 
@@ -147,9 +147,16 @@ def _why_lines(client: Client, answer: Json, *, verbose: bool) -> Iterable[str]:
     now = time.time()
     spans = {group["name"]: within(client, group, now) for group in answer["groups"]}
     known = {name: span for name, span in spans.items() if span is not None}
-    usual = (os.environ.get("COTERIE_SERVER") or known_url()).rstrip("/")
-    server = [] if client.url == usual else ["--server", client.url]
+    server = [] if client.url == _usual() else ["--server", client.url]
     return why_lines(answer, screen(), now, known, server=server, verbose=verbose)
+
+
+def _usual() -> str:
+    """Return which service a call asks that names none; nothing where there is none."""
+    try:
+        return (os.environ.get("COTERIE_SERVER") or known_url()).rstrip("/")
+    except Unavailable:
+        return ""
 
 
 def logs(client: Client, target: str, attempt: int | None, *, follow_on: bool) -> None:
