@@ -1,0 +1,1 @@
+"""Generators of clusters that tests and examples share."""
