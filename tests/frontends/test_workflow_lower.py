@@ -126,6 +126,65 @@ def test_a_topology_group_over_several_workflow_groups_is_noticed() -> None:
     assert notice.place.line == 11
 
 
+BOTH_KINDS = (
+    "resources:\n  must: {topology: [{key: rack}]}\n  may: {topology: [{key: rack, requirementType: preferred}]}\n"
+)
+
+
+def test_a_group_may_be_required_in_one_gang_and_preferred_in_another() -> None:
+    text = grouped(("g", task("a", "resource: must")), ("h", task("b", "resource: may")), extra=BOTH_KINDS)
+    kinds = [[(group.path, group.required) for group in gang.walk()] for gang in lowered(text).gangs]
+    assert kinds == [[((("rack", "default"),), True)], [((("rack", "default"),), False)]]
+
+
+def test_two_contradicting_specs_are_one_fault_however_many_tasks_and_gangs_use_them() -> None:
+    def crowd(gang: str) -> tuple[str, ...]:
+        named = [(f"{gang}{number}", "must" if number % 2 == 0 else "may") for number in range(64)]
+        lead = f"{gang}0"
+        return tuple(task(name, f"resource: {spec}", f"lead: {str(name == lead).lower()}") for name, spec in named)
+
+    (fault,) = faults(grouped(("g", *crowd("a")), ("h", *crowd("b")), extra=BOTH_KINDS))
+    assert fault.message == (
+        'rack group "default" is required for task "a0" and 63 others and preferred for task "a1" and 63 others'
+    )
+    assert fault.place is not None
+    assert fault.place.frame[-1][1].startswith("  may:")
+
+
+def test_two_levels_that_contradict_are_two_faults() -> None:
+    body = "resources:\n  x: {topology: [{key: zone}, {key: rack}]}\n"
+    body += "  y: {topology: [{key: zone, requirementType: preferred}, {key: rack, requirementType: preferred}]}\n"
+    text = grouped(("g", task("a", "resource: x", "lead: true"), task("b", "resource: y")), extra=body)
+    assert [fault.message.split()[0] for fault in faults(text)] == ["zone", "rack"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("{key: rak}", 'no topology key "rak"'),
+        ("{key: rack}, {key: rack}", "is listed twice"),
+        ("{key: rack, group: no good}", 'group name "no good"'),
+    ],
+)
+def test_a_resource_spec_that_no_task_uses_is_checked(body: str, words: str) -> None:
+    (fault,) = faults(plain(task("a"), extra=f"resources:\n  spare: {{topology: [{body}]}}\n"))
+    assert words in fault.message
+    assert fault.place is not None
+    assert fault.place.line == 6
+
+
+def test_an_unused_resource_spec_is_held_against_no_task() -> None:
+    body = resource(RACK) + "  spare: {topology: [{key: zone, requirementType: preferred}]}\n"
+    assert faults(plain(task("a"), extra=body)) == ()
+
+
+def test_a_pool_without_keys_is_one_fault_however_many_specs_need_some() -> None:
+    body = "resources:\n" + "".join(f"  {name}: {{{RACK}}}\n" for name in "abc")
+    text = plain(*(task(name, f"resource: {name}") for name in "ab"), extra=body)
+    (fault,) = faults(text, Pool.for_levels(Topology()))
+    assert "no topology keys" in fault.message
+
+
 def test_plain_tasks_with_one_topology_group_are_told_to_form_a_group() -> None:
     (notice,) = lowered(plain(*(task(name) for name in "abcde"), extra=resource(RACK))).notices
     assert notice.code == "GroupSpansGangs"

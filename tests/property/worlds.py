@@ -193,7 +193,7 @@ def ruled(rng: Random, size: Size) -> World:
             wants.append(Requirement(key, path[-1][1], kinds.setdefault(path, chance(rng, required))))
         rng.shuffle(wants)
         asked.append(Asked(f"t{index}", rng.choice(shapes), () if chance(rng, 10) else tuple(wants)))
-    if faults := requirement_faults(asked, topology):
+    if faults := requirement_faults([asked], topology):
         raise AssertionError(faults)
     return World("ruled", topology, tuple(nodes), build("gang", asked, topology))
 

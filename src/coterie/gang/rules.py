@@ -10,6 +10,9 @@ from coterie.errors import Fault, Reason, did_you_mean
 from coterie.gang.tree import Gang, Group, Path, Shape, Task
 from coterie.topology.levels import Topology
 
+# Where an entry of a list of requirements stands, and whether it says required.
+Entry = tuple[tuple[str | int, ...], bool]
+
 _GROUP_NAME = re.compile(r"[A-Za-z0-9._-]{1,63}")
 
 
@@ -32,16 +35,23 @@ class Asked:
     where: tuple[str | int, ...] = ()
 
 
-def requirement_faults(tasks: Sequence[Asked], topology: Topology) -> list[Fault]:
-    """Return every breach of the tree rules by the tasks of one workload; an empty list means `build` will work."""
-    faults: dict[Fault, None] = {}
-    for task in tasks:
-        faults.update(dict.fromkeys(_own_faults(task, topology)))
-    if not faults:
-        faults.update(dict.fromkeys(_differing_keys(tasks, topology)))
-    if not faults:
-        faults.update(dict.fromkeys(_contradictions(tasks, topology)))
-    return list(faults)
+def requirement_faults(
+    gangs: Sequence[Sequence[Asked]], topology: Topology, lists: Iterable[Asked] = ()
+) -> list[Fault]:
+    """Return the breaches of the tree rules by the gangs of a workload, each once; where there is none, `build` works.
+
+    Every list of requirements is judged by itself, also `lists` that no task uses. Tasks without a fault of their own
+    are held against each other: all of them use the same keys, and in one gang a group is either required or preferred.
+    """
+    constrained = [[task for task in tasks if task.requirements] for tasks in gangs]
+    given = [one for one in (*lists, *(task for tasks in constrained for task in tasks)) if one.requirements]
+    if given and not topology.levels:
+        return [_no_levels(given[0])]
+    own = {one: list(_own_faults(one, topology)) for one in given}
+    faults = dict.fromkeys(fault for found in own.values() for fault in found)
+    sound = [[task for task in tasks if not own[task]] for tasks in constrained]
+    faults.update(dict.fromkeys(_differing_keys([task for tasks in sound for task in tasks], topology)))
+    return [*faults, *_contradictions(sound, topology)]
 
 
 def build(name: str, tasks: Sequence[Asked], topology: Topology) -> Gang:
@@ -72,15 +82,16 @@ def _sorted(task: Asked, topology: Topology) -> tuple[Requirement, ...]:
     return tuple(sorted(task.requirements, key=lambda requirement: topology.index(requirement.key)))
 
 
+def _no_levels(task: Asked) -> Fault:
+    return Fault(
+        "this pool has no topology keys, so tasks cannot have topology requirements",
+        code=Reason.UNKNOWN_LEVEL,
+        path=task.where,
+        hint="Give the pool topology_keys, or name another with --pool; without a pool, pass --levels rack=LABEL.",
+    )
+
+
 def _own_faults(task: Asked, topology: Topology) -> Iterable[Fault]:
-    if task.requirements and not topology.levels:
-        yield Fault(
-            "this pool has no topology keys, so tasks cannot have topology requirements",
-            code=Reason.UNKNOWN_LEVEL,
-            path=task.where,
-            hint="Give the pool topology_keys, or name another with --pool; without a pool, pass --levels rack=LABEL.",
-        )
-        return
     seen: set[str] = set()
     for index, requirement in enumerate(task.requirements):
         path = (*task.where, index)
@@ -107,10 +118,9 @@ def _own_faults(task: Asked, topology: Topology) -> Iterable[Fault]:
 
 
 def _differing_keys(tasks: Sequence[Asked], topology: Topology) -> Iterable[Fault]:
-    constrained = [task for task in tasks if task.requirements]
-    for task in constrained[1:]:
-        first = constrained[0]
-        ours, theirs = ({requirement.key for requirement in one.requirements} for one in (task, first))
+    for task in tasks[1:]:
+        first = tasks[0]
+        ours, theirs = (_keys(one) for one in (task, first))
         if ours != theirs:
             mine, others = (", ".join(key for key in topology.names if key in keys) for keys in (ours, theirs))
             yield Fault(
@@ -121,18 +131,47 @@ def _differing_keys(tasks: Sequence[Asked], topology: Topology) -> Iterable[Faul
             return
 
 
-def _contradictions(tasks: Sequence[Asked], topology: Topology) -> Iterable[Fault]:
-    kinds: dict[Path, tuple[bool, Asked]] = {}
+def _keys(task: Asked) -> frozenset[str]:
+    return frozenset(requirement.key for requirement in task.requirements)
+
+
+def _contradictions(gangs: Iterable[Sequence[Asked]], topology: Topology) -> Iterable[Fault]:
+    """Yield groups of one gang that are both required and preferred: one fault for the same two entries of lists."""
+    found: dict[tuple[Path, Entry, Entry], tuple[list[str], list[str]]] = {}
+    for tasks in gangs:
+        # Tasks with other keys are in other groups than the user means them to be, and that is told already.
+        for keys in dict.fromkeys(map(_keys, tasks)):
+            for path, users in _users([task for task in tasks if _keys(task) == keys], topology).items():
+                (entry, _), *_ = users
+                other = next((each for each, _ in users if each[1] != entry[1]), None)
+                if other is None:
+                    continue
+                said = found.setdefault((path, entry, other), ([], []))
+                for each, name in users:
+                    said[each[1] != entry[1]].append(name)
+    for (path, (_, required), (where, _)), names in found.items():
+        (level, group), words = path[-1], ("required", "preferred") if required else ("preferred", "required")
+        first, second = (f"{word} for {_tasks(some)}" for word, some in zip(words, names, strict=True))
+        yield Fault(
+            f'{level} group "{group}" is {first} and {second}',
+            path=(*where, "requirementType"),
+            hint="Tasks of one group share one requirementType; give one of them another group name.",
+        )
+
+
+def _users(tasks: Iterable[Asked], topology: Topology) -> dict[Path, list[tuple[Entry, str]]]:
+    """Return, for every group of a gang, its tasks by name, each with the entry that puts it there."""
+    found: dict[Path, list[tuple[Entry, str]]] = {}
     for task in tasks:
         path: Path = ()
         for requirement in _sorted(task, topology):
             path = (*path, (requirement.key, requirement.group))
-            required, first = kinds.setdefault(path, (requirement.required, task))
-            if required != requirement.required:
-                words = ("required", "preferred") if required else ("preferred", "required")
-                yield Fault(
-                    f'{requirement.key} group "{requirement.group}" is {words[0]} for task "{first.name}" '
-                    f'and {words[1]} for task "{task.name}"',
-                    path=(*task.where, task.requirements.index(requirement), "requirementType"),
-                    hint="Tasks of one group share one requirementType; give one of them another group name.",
-                )
+            entry = (*task.where, task.requirements.index(requirement)), requirement.required
+            found.setdefault(path, []).append((entry, task.name))
+    return found
+
+
+def _tasks(names: Sequence[str]) -> str:
+    more = len(names) - 1
+    others = f" and {more} other{'s' if more > 1 else ''}" if more else ""
+    return f'task "{names[0]}"{others}'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from coterie.errors import Fault, Notice, Place, SpecErrors
@@ -20,7 +20,6 @@ from coterie.gang.rules import Asked, Requirement, build, requirement_faults
 from coterie.gang.tree import Gang, Shape
 from coterie.gang.tree import Path as TreePath
 from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE
-from coterie.topology.levels import Topology
 
 # Fields of a task that do not say what it is called or where it goes.
 _APART = named_fields(TaskSpec).keys() - {"name", "resource"}
@@ -94,38 +93,24 @@ class _Judged:
         shapes.setdefault("default", _shape(None, pool, Platform()))
         self.asked = [[_asked(member, workflow, shapes) for member in team.members] for team in workflow.teams]
         # What was mended says nothing of whether it agrees with other tasks.
-        lost = {
-            member.name
-            for team in workflow.teams
-            for member in team.members
-            if _changed(member.path, gone) or meets(_where(workflow, member), gone)
-        }
-        tasks = [task for tasks in self.asked for task in tasks]
-        self.faults = [*faults, *_tree_faults(tasks, pool.topology, lost)]
+        known = [
+            [
+                task
+                for member, task in zip(team.members, tasks, strict=True)
+                if not (_changed(member.path, gone) or meets(task.where, gone))
+            ]
+            for team, tasks in zip(workflow.teams, self.asked, strict=True)
+        ]
+        # A resource spec that no task uses is judged as well: whoever wrote it meant something by it.
+        lists = map(_listed, workflow.resources.values())
+        faults.update(dict.fromkeys(requirement_faults(known, pool.topology, lists)))
+        self.faults = list(faults)
 
 
 def _changed(task: Path, gone: Iterable[Path]) -> bool:
     """Tell whether mending may have changed a task's name or resource; a field that nobody knows may be either."""
     depth = len(task)
     return any(path[:depth] == task and (*path, "")[depth] not in _APART for path in gone)
-
-
-def _tree_faults(tasks: Sequence[Asked], topology: Topology, lost: Collection[str]) -> Iterable[Fault]:
-    """Return every breach of the tree's rules: a task with a fault of its own hides nothing about the others."""
-    if not lost and not requirement_faults(tasks, topology):
-        return ()
-    found: dict[Fault, None] = {}
-    sound: list[Asked] = []
-    alike: dict[frozenset[str], list[Asked]] = {}
-    for task in tasks:
-        own = requirement_faults([task], topology)
-        found.update(dict.fromkeys(own))
-        if task.requirements and not own and task.name not in lost:
-            sound.append(task)
-            alike.setdefault(frozenset(each.key for each in task.requirements), []).append(task)
-    for some in (sound, *alike.values()):
-        found.update(dict.fromkeys(requirement_faults(some, topology)))
-    return found
 
 
 def _platform(resource: Resource, pool: Pool, workflow: Workflow) -> tuple[Platform, Fault | Notice | None]:
@@ -160,17 +145,16 @@ def _shape(resource: Resource | None, pool: Pool, platform: Platform) -> Shape:
 def _asked(member: Member, workflow: Workflow, shapes: Mapping[str, Shape]) -> Asked:
     resource = workflow.resources.get(member.spec.resource)
     if resource is None:
-        return Asked(member.name, shapes["default"])
+        return Asked(member.name, shapes["default"], where=member.path)
+    return replace(_listed(resource), name=member.name, shape=shapes[member.spec.resource])
+
+
+def _listed(resource: Resource) -> Asked:
+    """Return the requirements of a resource spec, with their place, for no task in particular."""
     requirements = tuple(
         Requirement(entry.key, entry.group, entry.requirement_type == "required") for entry in resource.spec.topology
     )
-    return Asked(member.name, shapes[member.spec.resource], requirements, _where(workflow, member))
-
-
-def _where(workflow: Workflow, member: Member) -> Path:
-    """Return the path of a task's requirements; of one that names no resource spec, that of the task itself."""
-    resource = workflow.resources.get(member.spec.resource)
-    return (*resource.path, "topology") if resource else member.path
+    return Asked("", Shape(), requirements, (*resource.path, "topology"))
 
 
 def _clamp(
