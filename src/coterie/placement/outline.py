@@ -57,6 +57,13 @@ class Outline:
             while above != ROOT and problem.branches[above].level != problem.branches[number].level:
                 above = problem.branches[above].parent
             self.depth[number] = self.depth[above] + 1 if above != ROOT else 0
+        # Per branch, the (level, domain) pairs in which its own tasks, or those of branches below it, already run.
+        self.homes: list[frozenset[tuple[int, int]]] = [frozenset()] * count
+        for number in range(count - 1, ROOT, -1):
+            branch = problem.branches[number]
+            if branch.homes:
+                inner = (self.homes[child] for child in self.children[number])
+                self.homes[number] = frozenset((branch.level, one) for one in branch.homes).union(*inner)
         # Per branch, the preferred branches at or below it.
         self.preferred: list[list[int]] = [[] for _ in range(count)]
         for number in range(count - 1, ROOT, -1):

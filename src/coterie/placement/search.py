@@ -258,12 +258,18 @@ class Search:
         homes: Sequence[int],
         named: Named,
     ) -> Iterator[tuple[int, ...]]:
-        """Yield the sets of `size` domains whose room adds up to what is needed, equal domains in order."""
+        """Yield the sets of `size` domains whose room adds up to what is needed, up to the exchange of equal domains.
+
+        Of sets that such an exchange turns into each other, the first in order is yielded. A domain is left out if it
+        is equal to one that was left out before: exchanging the two, with what was chosen before fixed, gives an
+        earlier set. What was chosen stays fixed because the domains around it are named: two racks of one zone are not
+        two racks of different zones.
+        """
         room = {measure: self._ledger.room(level, measure) for measure in need}
         short = {measure: amount - int(room[measure][list(homes)].sum()) for measure, amount in need.items()}
-        stack: list[tuple[int, tuple[int, ...], frozenset[object]]] = [(0, (), frozenset())]
+        stack: list[tuple[int, tuple[int, ...], frozenset[object], Named]] = [(0, (), frozenset(), named)]
         while stack:
-            at, chosen, skipped = stack.pop()
+            at, chosen, skipped, fixed = stack.pop()
             left = size - len(chosen)
             later = list(order[at:])
             if len(later) < left or any(
@@ -274,10 +280,11 @@ class Search:
             if not left:
                 yield chosen
                 continue
-            twin = self._symmetry.twin(level, order[at], named)
-            stack.append((at + 1, chosen, skipped | {twin}))
+            twin = self._symmetry.twin(level, order[at], fixed)
+            stack.append((at + 1, chosen, skipped | {twin}, fixed))
             if twin not in skipped:
-                stack.append((at + 1, (*chosen, order[at]), skipped))
+                around = self._symmetry.around(level, order[at])
+                stack.append((at + 1, (*chosen, order[at]), skipped, fixed if around <= fixed else fixed | around))
 
     def _parts(self, classes: Amounts, room: Mapping[int, int], most: int) -> Iterator[Amounts]:
         """Yield the non-empty ways to take at most `most` pods from these classes that the room allows."""

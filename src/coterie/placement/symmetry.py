@@ -1,4 +1,18 @@
-"""What counts as the same state: equal domains are interchangeable, and so are groups that ask for the same."""
+"""Equality of states: equal domains are interchangeable, and so are groups that ask for the same.
+
+Everything here rests on one invariant. To exchange two equal domains, with all that is bound in them, turns a solution
+of a state into a solution of the same state at the same cost, provided that nothing tells the two domains apart. Four
+things can:
+
+- what is already bound in them: each key includes the usage;
+- the domains around them, where those differ: a key goes up, level by level, to what the two have in common;
+- a waiting job that has to stay in one of them, or pods bound to several domains, of which it is one;
+- a waiting branch, at any depth below a waiting job, with tasks that already run in one of them: a required branch can
+  go nowhere else, and to a preferred one that domain is free, whereas any other costs one.
+
+Domains of the last two kinds are *named*, and so is every domain around them. A named domain is equal to no other. No
+domain inside an unnamed one is named, so unnamed equal domains can be exchanged as a whole.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +23,7 @@ from coterie.placement.capacity import Capacity, Positions
 from coterie.placement.job import Agenda
 from coterie.placement.ledger import Ledger, simple
 from coterie.placement.outline import Outline
-from coterie.placement.problem import Problem
+from coterie.placement.problem import ROOT, Problem
 
 Usage = tuple[tuple[int, ...], tuple[object, ...]]
 Named = set[tuple[int, int]]  # (level, domain) pairs
@@ -30,7 +44,11 @@ class Symmetry:
         self._failed: set[object] = set()
 
     def remember(self, state: object) -> None:
-        """Remember that nothing can be done from a state."""
+        """Remember that nothing can be done from a state.
+
+        The failure holds for every state with the same key: a sequence of exchanges of equal domains, and of branches
+        with equal signatures, turns the one into the other. A branch with running tasks shares its signature with none.
+        """
         self._failed.add(state)
 
     def failed(self, state: object) -> bool:
@@ -49,7 +67,7 @@ class Symmetry:
         """Return a key that two domains share when it makes no difference which of them is used next.
 
         They must be equal and equally used, and so must be all above them at levels that matter, up to what they have
-        in common; what jobs refer to, or overlapping pieces meet, is like nothing else.
+        in common; what is named, or overlapping pieces meet, is like nothing else.
         """
         key: list[object] = []
         for at in reversed([-1, *(other for other in self._outline.levels if other <= level)]):
@@ -68,9 +86,19 @@ class Symmetry:
         return domain
 
     def named(self, agenda: Agenda) -> Named:
-        """Return the domains that jobs refer to, and all above them: those are not interchangeable."""
+        """Return the domains that are not interchangeable for what waits, and all above them.
+
+        Those are the regions of the jobs, and the domains in which tasks of any branch at or below a job already run.
+        """
         regions = {job.region for job in agenda}
-        return self._with_above({(region.level, one) for region in regions for one in region.domains})
+        domains = {(region.level, one) for region in regions for one in region.domains}
+        # Tasks at the root may go anywhere, whatever runs elsewhere.
+        homes = (self._outline.homes[job.branch] for job in agenda if job.branch != ROOT)
+        return self._with_above(domains.union(*homes))
+
+    def around(self, level: int, domain: int) -> Named:
+        """Return the domains of coarser levels that matter and hold a domain: once it is used, they are named."""
+        return {(at, self._above(level, domain, at)) for at in self._outline.levels if at < level}
 
     def state(self, agenda: Agenda) -> object:
         """Return a key for the jobs that wait and all that is committed.
