@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from os.path import commonprefix
 
-from coterie.rendering.blocks import FAINT, INK, Block, length, shortened, text, xml
+from coterie.rendering.blocks import FAINT, INK, Block, length, text, xml
 from coterie.rendering.cells import MOST_CELLS, shares
 from coterie.rendering.palette import Paint
 from coterie.rendering.scene import Area, Spot, Total
 from coterie.rendering.text import visible
+from coterie.topology.abbreviations import abbreviated
 
 _CELL = 11
 _PITCH = 14
@@ -18,11 +20,12 @@ _COLUMN = 18  # nodes below each other: what a rack of NVLink nodes has
 _MARK = 12
 _BAR = 150
 _LABEL = 9
+_LONG_LABEL = 8
 
 
 def head_width(area: Area, title: str) -> int:
-    """Return how wide a card must be for its title, within reason."""
-    return min(260, length(title, 12) + length(_numbers(area.total), 11) + 12) + 2 * _PAD
+    """Return how wide a card must be for its title to be read in full."""
+    return length(title, 12) + length(_numbers(area.total), 11) + 12 + 2 * _PAD
 
 
 def card(area: Area, title: str, paints: Mapping[str, Paint], room: int, least: int) -> Block:
@@ -46,12 +49,13 @@ def card(area: Area, title: str, paints: Mapping[str, Paint], room: int, least: 
     return Block(width, height, tuple(lines))
 
 
-def bar_card(area: Area, title: str, paints: Mapping[str, Paint]) -> Block:
-    """Draw a domain as one bar."""
-    width, height = _BAR + 2 * _PAD, _HEAD + _CELL + _PAD
+def bar_card(area: Area, title: str, paints: Mapping[str, Paint], least: int) -> Block:
+    """Draw a domain as one bar, at least `least` pixels wide."""
+    width, height = max(_BAR + 2 * _PAD, least), _HEAD + _CELL + _PAD
+    bar = width - 2 * _PAD
     total = area.total
     lines = [*_frame(area, title, width, height), f'<g transform="translate({_PAD},{_HEAD - 2})">']
-    lines += _strip(total.holders, total.free, total.gpus - total.usable, _BAR, _BAR, paints)
+    lines += _strip(total.holders, total.free, total.gpus - total.usable, bar, bar, paints)
     return Block(width, height, (*lines, "</g>"))
 
 
@@ -71,10 +75,9 @@ def _numbers(total: Total) -> str:
 
 def _frame(area: Area, title: str, width: int, height: int) -> Iterator[str]:
     numbers = _numbers(area.total)
-    room = width - 2 * _PAD - length(numbers, 11) - 6
     yield f'<rect class="card" width="{width}" height="{height}" rx="6"/>'
     yield f"<g><title>{xml('/'.join(area.path) or 'all nodes')}&#10;{_lined(describe(area.total))}</title>"
-    yield text(shortened(title, 12, room), _PAD, 21, 12, bold=True)
+    yield text(title, _PAD, 21, 12, bold=True)
     yield text(numbers, width - _PAD, 21, 11, colour=FAINT, end=True)
     yield "</g>"
 
@@ -128,12 +131,16 @@ def _lined(words: str) -> str:
 
 
 def _labels(names: Sequence[str]) -> list[str]:
-    """Return what tells the nodes of one domain apart, which is the end of their names."""
-    # The first and the last in order differ as early as any two do.
-    first, last = min(names, default=""), max(names, default="")
-    same = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), 0)
-    cut = max(first.rfind(mark, 0, same) for mark in "-._") + 1
-    return [name[cut:] if len(name) - cut <= 8 else f"…{name[-7:]}" for name in names]
+    """Return what tells the nodes of one domain apart: what they share, up to a separator, is not repeated for each."""
+    if len(names) < 2:
+        return list(names)
+    start = commonprefix(names)
+    start = start[: max(start.rfind(mark) for mark in "-._") + 1]
+    end = commonprefix([name[len(start) :][::-1] for name in names])[::-1]
+    end = end[min((at for at, char in enumerate(end) if char in "-._"), default=len(end)) :]
+    stems = [name[len(start) :].removesuffix(end) for name in names]
+    forms = abbreviated(stems if all(stems) else names, longest=_LONG_LABEL)
+    return [forms[name] for name in (stems if all(stems) else names)]
 
 
 STYLE = f"""\

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from coterie.topology.abbreviations import Abbreviations
+
 
 @dataclass(frozen=True, slots=True)
 class Spot:
@@ -115,11 +117,11 @@ class Scene:
     pool: str = ""
     highlight: str | None = None  # the one holder that is to stand out
 
-    def named(self, area: Area) -> str:
+    def named(self, area: Area, short: Abbreviations) -> str:
         """Return what to call a domain: its level and value, or the value alone where that says the level already."""
         if not area.path:
             return "all nodes"
-        level, value = self.levels[len(area.path) - 1], area.path[-1]
+        level, value = self.levels[len(area.path) - 1], short.name(area.path[-1])
         return value if value.casefold().startswith(level.casefold()) else f"{level} {value}"
 
     def at(self, depth: int) -> tuple[Area, ...]:
@@ -136,6 +138,18 @@ class Scene:
         """Return the domain of a level that has most GPUs free; None where nothing is free."""
         best = max(self.at(depth), key=lambda area: area.total.free, default=None)
         return best if best is not None and best.total.free else None
+
+
+def abbreviations(scenes: Iterable[Scene]) -> Abbreviations:
+    """Return the short forms of what some scenes show together: domains by their level, and nodes."""
+    kinds: dict[str, set[str]] = {}
+    nodes: set[str] = set()
+    for scene in scenes:
+        for area in scene.root.walk():
+            nodes.update(spot.name for spot in area.spots)
+            if area.path:
+                kinds.setdefault(scene.levels[len(area.path) - 1], set()).add(area.path[-1])
+    return Abbreviations(*kinds.values(), nodes)
 
 
 def ranked(held: Counter[str]) -> tuple[tuple[str, int], ...]:

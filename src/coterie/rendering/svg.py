@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from coterie.rendering.blocks import FAINT, Block, flow, length, shortened, stack, text, xml
 from coterie.rendering.cards import STYLE, bar_card, card, describe, head_width
 from coterie.rendering.palette import FREE, OTHERS, Paint, paints_for
-from coterie.rendering.scene import Area, Scene
+from coterie.rendering.scene import Area, Scene, abbreviations
 from coterie.rendering.text import count
+from coterie.topology.abbreviations import Abbreviations
 
 _WIDTH = 1240
 _MARGIN = 32
@@ -16,6 +18,17 @@ _PAD = 14
 # Beyond these the picture would be slow to open and nothing in it could be read.
 _MOST_NODES = 2000
 _MOST_CARDS = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    """A scene with how it is drawn: down to which level, with which names and paints, with or without its nodes."""
+
+    scene: Scene
+    depth: int
+    short: Abbreviations
+    paints: Mapping[str, Paint]
+    nodes: bool
 
 
 def map_svg(scene: Scene, *, free: bool = False) -> Iterator[str]:
@@ -31,12 +44,16 @@ def _document(scene: Scene, *, free: bool) -> Iterator[str]:
         depth -= 1
     areas = [area for area in scene.at(depth) if area.total.free or not free]
     outside = [area for area in scene.outside(depth) if area.total.free or not free]
-    said = _left_out(scene, depth, areas)
+    short = abbreviations([scene])
     paints = paints_for(scene.root.total.holders, scene.highlight)
-    panels = [*_panels(scene, areas[:_MOST_CARDS], depth, paints, nodes=nodes)]
+    draw = _Draw(scene, depth, short, paints, nodes)
+    panels = [*_panels(draw, areas[:_MOST_CARDS])]
     if outside:
-        panels.append(_outside(scene, outside[:_MOST_CARDS], depth, paints, nodes=nodes))
-    head = stack([_title(scene, depth, said), _legend(scene, paints)], 14)
+        panels.append(_outside(draw, outside[:_MOST_CARDS]))
+    about = _subline(scene, depth, short)
+    said = _left_out(scene, depth, areas)
+    said += ["long names are shortened; point at one for the full name"] if short.used else []
+    head = stack([_title(scene, about, said), _legend(scene, paints)], 14)
     body = flow(panels, _WIDTH, 18)
     page = stack([head, body], 22)
     width, height = max(page.width, 480) + 2 * _MARGIN, page.height + 2 * _MARGIN
@@ -45,7 +62,7 @@ def _document(scene: Scene, *, free: bool) -> Iterator[str]:
         f'role="img" aria-labelledby="title desc">'
     )
     yield f'<title id="title">{xml(_headline(scene))}</title>'
-    yield f'<desc id="desc">{xml(_subline(scene, depth))}</desc>'
+    yield f'<desc id="desc">{xml(about)}</desc>'
     yield f"<style>{STYLE}{''.join(_fills(paints))}</style>"
     yield "<defs>"
     yield '<pattern id="grid" width="11" height="11" patternUnits="userSpaceOnUse">'
@@ -74,12 +91,12 @@ def _headline(scene: Scene) -> str:
     return f"{total.used:,} of {count(total.usable, 'GPU')} used"
 
 
-def _subline(scene: Scene, depth: int) -> str:
+def _subline(scene: Scene, depth: int, short: Abbreviations) -> str:
     total = scene.root.total
     parts = [f"pool {scene.pool}"] if scene.pool else []
     parts.append(count(total.nodes, "node"))
     parts += [
-        f"largest free {scene.levels[at - 1]}: {'/'.join(area.path)} ({area.total.free:,})"
+        f"largest free {scene.levels[at - 1]}: {short.domain(area.path)} ({area.total.free:,})"
         for at in range(1, depth + 1)
         if (area := scene.largest_free(at))
     ]
@@ -99,8 +116,8 @@ def _left_out(scene: Scene, depth: int, areas: Sequence[Area]) -> list[str]:
     return said
 
 
-def _title(scene: Scene, depth: int, said: Sequence[str]) -> Block:
-    under = [line for line in (_subline(scene, depth), "  ·  ".join(said)) if line]
+def _title(scene: Scene, about: str, said: Sequence[str]) -> Block:
+    under = [line for line in (about, "  ·  ".join(said)) if line]
     lines = [text(_headline(scene), 0, 22, 24, bold=True)]
     for index, line in enumerate(under):
         lines.append(text(shortened(line, 13, _WIDTH), 0, 46 + 20 * index, 13, colour=FAINT))
@@ -134,55 +151,54 @@ def _legend(scene: Scene, paints: Mapping[str, Paint]) -> Block:
     return flow(blocks, _WIDTH, 8)
 
 
-def _panels(
-    scene: Scene, areas: Sequence[Area], depth: int, paints: Mapping[str, Paint], *, nodes: bool
-) -> Iterator[Block]:
+def _panels(draw: _Draw, areas: Sequence[Area]) -> Iterator[Block]:
     """Draw the domains of each coarser one together; each panel is as wide as its cards need."""
+    scene, depth, short = draw.scene, draw.depth, draw.short
     above: dict[tuple[str, ...], list[Area]] = {}
     for area in areas:
         above.setdefault(area.path[: depth - 1] if depth else (), []).append(area)
     totals = {area.path: area.total for area in scene.at(depth - 1)} if depth else {}
     for path, group in above.items():
         if not path:
-            yield _cards(group, [scene.named(area) for area in group], paints, _WIDTH, nodes=nodes)
+            yield _cards(draw, group, [scene.named(area, short) for area in group], _WIDTH)
             continue
-        title = "  /  ".join(f"{name} {value}" for name, value in zip(scene.levels, path, strict=False))
+        title = "  /  ".join(f"{name} {short.name(value)}" for name, value in zip(scene.levels, path, strict=False))
         total = totals[path]
         numbers = f"{count(len(group), scene.levels[depth - 1])}  ·  {total.used}/{total.usable}"
-        inner = _cards(group, [area.path[-1] for area in group], paints, _WIDTH - 2 * _PAD, nodes=nodes)
-        yield _panel(title, numbers, describe(total), inner, "#f4f6f8", "")
+        inner = _cards(draw, group, [short.name(area.path[-1]) for area in group], _WIDTH - 2 * _PAD)
+        tip = f"{'/'.join(path)}\n{describe(total)}"
+        yield _panel(title, numbers, tip, inner, "#f4f6f8", "")
 
 
-def _outside(scene: Scene, areas: Sequence[Area], depth: int, paints: Mapping[str, Paint], *, nodes: bool) -> Block:
+def _outside(draw: _Draw, areas: Sequence[Area]) -> Block:
+    scene = draw.scene
     missing = [f"no {scene.levels[len(area.path)]}" for area in areas]
     titles = [
-        f"{'/'.join(area.path)}: {lacks}" if area.path else lacks for area, lacks in zip(areas, missing, strict=True)
+        f"{draw.short.domain(area.path)}: {lacks}" if area.path else lacks for area, lacks in zip(areas, missing, strict=True)
     ]
     number = count(sum(area.total.nodes for area in areas), "node")
-    inner = _cards(areas, titles, paints, _WIDTH - 2 * _PAD, nodes=nodes)
-    return _panel(f"in no {scene.levels[depth - 1]}", number, number, inner, "#fff", "5 4")
+    inner = _cards(draw, areas, titles, _WIDTH - 2 * _PAD)
+    title = f"in no {scene.levels[draw.depth - 1]}"
+    return _panel(title, number, f"{title}\n{number}", inner, "#fff", "5 4")
 
 
-def _cards(
-    areas: Sequence[Area], titles: Sequence[str], paints: Mapping[str, Paint], room: int, *, nodes: bool
-) -> Block:
-    """Draw domains beside each other, no narrower than the widest title, so that they stand in columns."""
+def _cards(draw: _Draw, areas: Sequence[Area], titles: Sequence[str], room: int) -> Block:
+    """Draw domains beside each other, no narrower than the widest title: all are read in full, and form columns."""
     pairs = list(zip(areas, titles, strict=True))
-    if not nodes:
-        return flow([bar_card(area, title, paints) for area, title in pairs], room, 10)
     least = max((head_width(area, title) for area, title in pairs), default=0)
-    return flow([card(area, title, paints, room, least) for area, title in pairs], room, 10)
+    if not draw.nodes:
+        return flow([bar_card(area, title, draw.paints, least) for area, title in pairs], room, 10)
+    return flow([card(area, title, draw.paints, room, least) for area, title in pairs], room, 10)
 
 
 def _panel(title: str, numbers: str, tip: str, inner: Block, fill: str, dashes: str) -> Block:
-    width = max(inner.width, min(length(title, 14) + length(numbers, 12) + 16, _WIDTH - 2 * _PAD)) + 2 * _PAD
+    width = max(inner.width, length(title, 14) + length(numbers, 12) + 16) + 2 * _PAD
     height = inner.height + 36 + _PAD
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
-    room = width - 2 * _PAD - length(numbers, 12) - 8
     lines = (
         f'<rect width="{width}" height="{height}" rx="10" fill="{fill}" stroke="#d5dce3"{dashed}/>',
-        f"<g><title>{xml(title)}&#10;{'&#10;'.join(xml(line) for line in tip.splitlines())}</title>",
-        text(shortened(title, 14, room), _PAD, 24, 14, bold=True),
+        f"<g><title>{'&#10;'.join(xml(line) for line in tip.split(chr(10)))}</title>",
+        text(title, _PAD, 24, 14, bold=True),
         text(numbers, width - _PAD, 24, 12, colour=FAINT, end=True),
         "</g>",
         *inner.at(_PAD, 36),

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from coterie.rendering.cells import MOST_CELLS, Density, Legend, held, node_inks, size
 from coterie.rendering.rows import LEAST_CELLS, Row, broken, draw, span
-from coterie.rendering.scene import Area, Scene, Total
+from coterie.rendering.scene import Area, Scene, Total, abbreviations
 from coterie.rendering.text import Ink, Style, columns, count, pad, paint, visible, wrapped
+from coterie.topology.abbreviations import Abbreviations
 
 # Beyond so many lines a map is folded: no eye takes in more at once.
 _GPU_LINES = 60
@@ -32,25 +33,27 @@ def map_lines(
     """Yield the map of a scene, its legend and its sum.
 
     `free` shows what is free instead of what is used, and only where something is. `fold` lets a map of too many
-    domains show coarser ones. `every` shows each node on a line of its own instead.
+    domains show coarser ones. `every` shows each node on a line of its own instead, and names in full.
     """
     if not scene.root.total.nodes:
         yield "There are no nodes."
         return
     legend = Legend()
+    short = Abbreviations() if every else abbreviations([scene])
     if every:
         yield from _every(scene, style, legend, free=free)
         said: tuple[str, ...] = ()
         depth = len(scene.levels)
     else:
         view = _choose(scene, style, free=free, fold=fold)
-        yield from draw(_rows(scene, view.areas, view.depth, free=free), view.density, scene.highlight, style, legend)
-        yield from _outside(scene, view, style, legend, free=free)
+        yield from draw(_rows(scene, view, short, free=free), view.density, scene.highlight, style, legend)
+        yield from _outside(scene, view, short, style, legend, free=free)
         said, depth = view.said, view.depth
     yield ""
     signs = [[sign, Ink(f" {visible(meaning)}  ")] for sign, meaning in legend.inks(style)]
     yield from (paint(line, style).rstrip() for line in broken(signs, style.width))
-    for text in (*said, _sum(scene, depth, free=free)):
+    total = _sum(scene, depth, short, free=free)
+    for text in (*said, *short.note(), total):
         yield from wrapped(text, style.width)
 
 
@@ -106,23 +109,25 @@ def _lines(areas: Sequence[Area], density: Density, style: Style) -> int:
     return sum(1 + sum(size(spot, density) + gap for spot in area.all_spots()) // room for area in areas)
 
 
-def _rows(scene: Scene, areas: Sequence[Area], depth: int, *, free: bool) -> Iterator[Row]:
-    before: tuple[str, ...] | None = None
-    for area in areas:
-        above = "/".join(map(visible, area.path[: depth - 1])) if depth and area.path[: depth - 1] != before else ""
-        before = area.path[: depth - 1]
-        yield Row(
-            above, visible(scene.named(area)), area, _numbers(area.total, free=free), _notes(area, scene, free=free)
-        )
+def _rows(scene: Scene, view: _View, short: Abbreviations, *, free: bool) -> Iterator[Row]:
+    before: tuple[str, ...] = ()
+    for area in view.areas:
+        path = area.path[:-1]
+        above = visible(short.domain(path)) if path != before else ""
+        before = path
+        numbers, notes = _numbers(area.total, free=free), _notes(area, scene, free=free)
+        yield Row(above, visible(scene.named(area, short)), area, numbers, notes)
 
 
-def _outside(scene: Scene, view: _View, style: Style, legend: Legend, *, free: bool) -> Iterator[str]:
+def _outside(
+    scene: Scene, view: _View, short: Abbreviations, style: Style, legend: Legend, *, free: bool
+) -> Iterator[str]:
     areas = scene.outside(view.depth)
     if not areas:
         return
     rows = [
         Row(
-            "/".join(map(visible, area.path)),
+            visible(short.domain(area.path)),
             f"no {scene.levels[len(area.path)]}",
             area,
             _numbers(area.total, free=free),
@@ -192,7 +197,7 @@ def _every(scene: Scene, style: Style, legend: Legend, *, free: bool) -> Iterato
             yield f"  {pad(visible(spot.name), name)}  {paint(inks, style)}{line}".rstrip()
 
 
-def _sum(scene: Scene, depth: int, *, free: bool) -> str:
+def _sum(scene: Scene, depth: int, short: Abbreviations, *, free: bool) -> str:
     total = scene.root.total
     nodes = count(total.nodes, "node")
     out = total.gpus - total.usable
@@ -204,7 +209,7 @@ def _sum(scene: Scene, depth: int, *, free: bool) -> str:
         first = f"{total.used:,}/{count(total.usable, 'GPU')} used on {nodes}{beside}"
         levels = range(max(1, depth), depth + 1)
     largest = [
-        f"largest free {scene.levels[at - 1]}: {'/'.join(map(visible, area.path))} ({area.total.free:,})"
+        f"largest free {scene.levels[at - 1]}: {visible(short.domain(area.path))} ({area.total.free:,})"
         for at in levels
         if (area := scene.largest_free(at))
     ]

@@ -1,0 +1,144 @@
+"""Short forms of long names: `…5c6d.0` for a clique whose name is a UUID. Light, like `naming`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from os.path import commonprefix
+
+from coterie.topology.naming import domain
+
+MARK = "…"
+NOTE = "Long names are shortened; -o wide shows them in full."
+
+# Names up to this long are read at a glance, so nothing is gained by shortening them.
+_LONG = 20
+_SAVING = 4
+# Fewer characters than this are found in too many other places to be searched for.
+_LEAST = 4
+_TOKEN = re.compile(r"[^-._/:]+")
+# A longer token is an id rather than a word or a counter, and its last characters are enough of it.
+_WORD = 8
+_OF_ID = (4, 6, 8)
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+
+
+def abbreviated(names: Iterable[str], *, longest: int = _LONG) -> dict[str, str]:
+    """Return a short form for each name, such that no two are the same and no form is longer than its name.
+
+    What long names share at their ends is left out and marked, as is as much of their beginnings as they can spare.
+    A form without its marks is the end of one name only, but for the shared part. Names of at
+    most `longest` characters are left alone, and so is a name that has no other beside it, since nothing says which
+    part of it matters.
+    """
+    whole = dict.fromkeys(names)
+    same = {name: name for name in whole}
+    long = [name for name in whole if len(name) > longest]
+    if len(whole) == 1 or not long or any(MARK in name for name in whole):
+        return same
+    shared = _shared_end(long)
+    cuts = {name: _cuts(name.removesuffix(shared), longest) for name in long}
+    for step in range(max(map(len, cuts.values()))):
+        ends = {name: each[min(step, len(each) - 1)] for name, each in cuts.items()}
+        found = same | {name: _form(name, end, shared) for name, end in ends.items()}
+        cut = [end for name, end in ends.items() if end + shared != name]
+        if (
+            all(len(end) >= _LEAST for end in cut)
+            and _only_ends(whole, {end + shared for end in cut})
+            and len(set(found.values())) == len(found)
+        ):
+            return found
+    return same
+
+
+class Abbreviations:
+    """The names of one output in their short forms; `used` tells whether it shows any, and so needs `NOTE`."""
+
+    def __init__(self, *kinds: Iterable[str]) -> None:
+        """Shorten names, those of each kind (a level, the nodes) among themselves."""
+        self.used = False
+        self._forms = {
+            name: form for kind in _apart(kinds) for name, form in abbreviated(kind).items() if name != form
+        }
+
+    def name(self, name: str) -> str:
+        """Return one name as it is shown."""
+        form = self._forms.get(name)
+        if form is None:
+            return name
+        self.used = True
+        return form
+
+    def names(self, names: Iterable[str]) -> list[str]:
+        """Return several names as they are shown."""
+        return [self.name(name) for name in names]
+
+    def domain(self, values: Sequence[str | None]) -> str:
+        """Return the path of a domain as it is shown."""
+        return domain([None if value is None else self.name(value) for value in values])
+
+    def sentence(self, text: str) -> str:
+        """Return a sentence with the names in it as they are shown."""
+        if not self._forms:
+            return text
+        return _LABEL_VALUE.sub(lambda found: self.name(found[0]), text)
+
+    def note(self) -> Iterator[str]:
+        """Yield the line that tells of short forms, if there are any in the output."""
+        if self.used:
+            yield NOTE
+
+
+def full_name(shown: str, names: Iterable[str]) -> str:
+    """Return the name that a form stands for, as a user may copy it from an output; other words as they are."""
+    form = shown.replace("...", MARK)
+    if MARK not in form:
+        return shown
+    return next((name for name, short in abbreviated(names).items() if short == form), shown)
+
+
+def _apart(kinds: Iterable[Iterable[str]]) -> list[set[str]]:
+    """Return the names of each kind; kinds with a name in common are one, so that it has one form."""
+    found: list[set[str]] = []
+    for kind in map(set, kinds):
+        common = [other for other in found if other & kind]
+        found = [other for other in found if not other & kind]
+        found.append(kind.union(*common))
+    return found
+
+
+def _shared_end(names: Sequence[str]) -> str:
+    """Return what names have in common at their ends, from a separator on, where leaving it out saves enough."""
+    end = commonprefix([name[::-1] for name in names])[::-1]
+    start = next((at for at, char in enumerate(end) if char in "-._/:"), len(end))
+    # One that is all of a name would leave nothing of it.
+    end = end[start:] if end[start:] not in names else ""
+    return end if len(end) > _SAVING else ""
+
+
+def _cuts(stem: str, longest: int) -> list[str]:
+    """Return the ends of a name that may stand for it, the shortest first and the whole name last."""
+    if len(stem) <= longest:
+        return [stem]
+    ends = []
+    for token in reversed(list(_TOKEN.finditer(stem))):
+        sizes = _OF_ID if len(token[0]) > _WORD else ()
+        ends += [stem[token.end() - size :] for size in sizes]
+        ends.append(stem[token.start() :])
+    return [*ends, stem]
+
+
+def _form(name: str, end: str, shared: str) -> str:
+    """Return a name as its end, marked where something is left out; the name itself where that saves too little."""
+    before = MARK if len(end) + len(shared) < len(name) else ""
+    form = f"{before}{end}{MARK if shared else ''}"
+    return form if len(form) + _SAVING <= len(name) else name
+
+
+def _only_ends(names: Iterable[str], ends: set[str]) -> bool:
+    """Tell whether each of some ends is that of one name only."""
+    found: Counter[str] = Counter()
+    for size in {len(end) for end in ends}:
+        found.update(name[-size:] for name in names if len(name) >= size)
+    return all(found[end] == 1 for end in ends)
