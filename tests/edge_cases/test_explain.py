@@ -14,6 +14,7 @@ from coterie.placement.refusal import Verdict
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.report import plan_json
 from coterie.topology.cluster import GPU, Cluster, Node
+from coterie.topology.domains import abbreviations
 from tests.cli.test_surface import COMMANDS
 from tests.planning.building import cluster, drawn, pool, workload
 from tests.planning.reading import PLAN, breaches, holes
@@ -44,7 +45,7 @@ def planned(rows: str, gang: str, limit: int | None = None) -> Plan:
 
 
 def lines(plan: Plan, *, wide: bool = False) -> list[str]:
-    return list(plan_lines([plan], wide=wide))
+    return list(plan_lines([plan], abbreviations([plan.domains]), wide=wide))
 
 
 @pytest.mark.parametrize(("rows", "gang", "reason"), REFUSED)

@@ -6,13 +6,17 @@ import re
 from xml.etree import ElementTree as ET
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coterie.rendering.palette import MOST, paints_for
 from coterie.rendering.scene import Area, Scene
 from coterie.rendering.svg import map_svg
+from coterie.topology.abbreviations import abbreviated
 from tests.rendering.scenes import USUAL, fleet, rack, scene, spot
 
 SVG = "{http://www.w3.org/2000/svg}"
+HEAD = [f"{SVG}title", f"{SVG}text", f"{SVG}text"]
 
 
 def picture(what: Scene, *, free: bool = False) -> tuple[str, ET.Element]:
@@ -50,6 +54,39 @@ def test_every_class_and_pattern_that_is_used_is_defined() -> None:
 
     assert used <= defined
     assert set(re.findall(r"url\(#(\w+)\)", text)) <= set(re.findall(r'id="(\w+)"', text))
+
+
+NAMES = st.sets(
+    st.one_of(
+        st.uuids().map(lambda uuid: f"{uuid}.0"),
+        st.from_regex(r"(gb200-prod-useast1-)?rack-[0-9]{1,3}(\.cluster\.example)?", fullmatch=True),
+        st.text("ab-.", min_size=1, max_size=63),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(NAMES, st.booleans())
+def test_every_domain_has_a_title_of_its_own_that_is_never_cut(names: set[str], many: bool) -> None:  # noqa: FBT001 - drawn
+    racks = [rack(f"z/{name}", spot("n1", by={"job": 123456})) for name in sorted(names)]
+    nodes = tuple(spot(f"n{number}") for number in range(3000)) if many else ()
+    _, root = picture(scene(*racks, rack("y/other", *nodes)))
+    titles = [
+        element[1].text for element in root.iter(f"{SVG}g") if len(element) == 3 and element[0].tag.endswith("title")
+    ]
+
+    assert len(set(titles)) == len(titles)
+    assert set(abbreviated({*names, "other"}).values()) <= set(titles)
+
+
+@pytest.mark.parametrize("end", ["", ".ec2.internal"])
+def test_every_node_of_a_card_has_a_label_of_its_own(end: str) -> None:
+    names = [f"ip-10-0-{net}-{at}{end}" for net in (1, 12) for at in (1, 11, 111)]
+    _, root = picture(scene(rack("a/r1", *map(spot, names))))
+    labels = [element.text for element in root.iter(f"{SVG}text") if element.get("class") == "n"]
+
+    assert labels == ["1-1", "1-11", "1-111", "12-1", "12-11", "12-111"]
 
 
 def test_the_legend_names_what_occurs_and_nothing_else() -> None:

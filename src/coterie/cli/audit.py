@@ -16,6 +16,7 @@ from coterie.planning.audit_report import audit_json
 from coterie.rendering.text import Ink, Style, count, cut, paint, table, visible
 from coterie.sources import Snapshot
 from coterie.topology import naming
+from coterie.topology.abbreviations import Abbreviations
 
 COMMAND = "kubectl get nodes,pods,podgroups.scheduling.run.ai,topologies.kai.scheduler -A -o json"
 _HINT = f"Take the snapshot with its gangs: {COMMAND} > snapshot.json"
@@ -68,17 +69,30 @@ def _code(found: Audit) -> Exit:
 
 
 def _lines(found: Audit, style: Style, *, wide: bool) -> Iterator[str]:
+    short = Abbreviations() if wide else _names(found)
     for gang in found.gangs:
         yield _head(gang, style)
         if gang.why:
-            yield f"    {visible(gang.why)}"
-        yield from _tree(gang, style, wide=wide)
+            yield f"    {visible(short.sentence(gang.why))}"
+        yield from _tree(gang, short, style, wide=wide)
         if wide:
             yield from (f"    {line}" for line in table(list(_seats(gang))))
         yield ""
     if found.unconstrained:
         yield f"{count(found.unconstrained, 'other PodGroup')} without topology."
+    yield from short.note()
     yield _totals(found)
+
+
+def _names(found: Audit) -> Abbreviations:
+    """Return the short forms of the domains and nodes that gangs run in."""
+    kinds: dict[str, set[str]] = {}
+    nodes = set()
+    for seat in (seat for gang in found.gangs for seat in gang.seats):
+        nodes.add(seat.node)
+        for level, value in seat.domains.items():
+            kinds.setdefault(level, set()).add(value)
+    return Abbreviations(*kinds.values(), nodes - {""})
 
 
 def _head(gang: AuditedGang, style: Style) -> str:
@@ -92,7 +106,7 @@ def _head(gang: AuditedGang, style: Style) -> str:
     return paint([Ink(mark, _COLOURS[mark]), Ink(f" {title}")], style)
 
 
-def _tree(gang: AuditedGang, style: Style, *, wide: bool) -> Iterator[str]:
+def _tree(gang: AuditedGang, short: Abbreviations, style: Style, *, wide: bool) -> Iterator[str]:
     """Yield one line for each constraint, indented as the tree is, with what became of it."""
     rows = []
     for finding in gang.findings:
@@ -100,22 +114,23 @@ def _tree(gang: AuditedGang, style: Style, *, wide: bool) -> Iterator[str]:
         depth = "  " * (len(finding.path) - 1)
         name = visible(f"{depth}{naming.group_name(finding.path)}") if finding.path else "(not read)"
         word = _SHOUTED.get(finding.outcome, finding.outcome.value)
-        rows.append((name, kind if finding.path else "", word, visible(_said(finding))))
+        rows.append((name, kind if finding.path else "", word, visible(_said(finding, short))))
     for finding, line in zip(gang.findings, table(rows), strict=True):
         mark = _MARKS[finding.outcome]
         room = len(line) if wide or finding.outcome is Outcome.VIOLATED else style.width - 6
         yield "    " + paint([Ink(mark, _COLOURS[mark]), Ink(f" {cut(line, room, style.symbols.more)}")], style)
 
 
-def _said(finding: Finding) -> str:
-    domains = ", ".join(naming.domain(domain) for domain in finding.domains)
+def _said(finding: Finding, short: Abbreviations) -> str:
+    domains = ", ".join(short.domain(domain) for domain in finding.domains)
+    why = short.sentence(finding.why)
     match finding.outcome:
         case Outcome.HELD:
             return domains
         case Outcome.MISSED:
-            return f"{domains} ({finding.why})"
+            return f"{domains} ({why})"
         case _:
-            return finding.why
+            return why
 
 
 def _seats(gang: AuditedGang) -> Iterator[tuple[str, ...]]:

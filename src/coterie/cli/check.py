@@ -14,6 +14,7 @@ from coterie.cli.source import Source, World, read_world, warn
 from coterie.errors import UsageError
 from coterie.planning.labels import check_json, check_pool
 from coterie.rendering.text import Ink, Style, count, paint, table, visible, wrapped
+from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.check import Finding
 from coterie.topology.domains import Domains
 from coterie.topology.ranges import fold
@@ -48,8 +49,12 @@ def _lines(world: World, findings: Sequence[Finding], style: Style, *, wide: boo
     yield f"pool {visible(world.pool.name)}, {nodes}{whole}"
     yield from (f"  {line}" for line in table(list(_levels(world)), numbers=frozenset({1, 2, 3})))
     yield ""
+    short = Abbreviations() if wide else _names(world)
     for finding in findings:
-        yield from _finding(finding, style, wide=wide)
+        yield from _finding(finding, short, style, wide=wide)
+    if short.used:
+        yield ""
+        yield from short.note()
     counted = Counter(finding.severity for finding in findings)
     if not findings:
         yield "Nothing is odd: the labels form the hierarchy that the levels say."
@@ -69,13 +74,19 @@ def _levels(world: World) -> Iterator[tuple[str, ...]]:
         yield level.name, str(len(tier)), each, str(int((tier.of < 0).sum())), visible(level.label)
 
 
-def _finding(finding: Finding, style: Style, *, wide: bool) -> Iterator[str]:
+def _names(world: World) -> Abbreviations:
+    """Return the short forms of nodes, and of all values of the levels' labels: one that is odd may be no domain."""
+    values = (world.whole.column(level.label).values for level in world.topology.levels)
+    return Abbreviations(*values, world.whole.names)
+
+
+def _finding(finding: Finding, short: Abbreviations, style: Style, *, wide: bool) -> Iterator[str]:
     about = f" {finding.level}" if finding.level else ""
     tag = f"{finding.severity}[{finding.code}]"
-    first, *rest = wrapped(f"{tag}{about}: {visible(finding.message)}", style.width, "  ")
+    first, *rest = wrapped(f"{tag}{about}: {visible(short.sentence(finding.message))}", style.width, "  ")
     yield paint([Ink(tag, _COLOURS[finding.severity])], style) + first.removeprefix(tag)
     yield from rest
     if finding.hint:
-        yield from wrapped(visible(finding.hint), style.width, "  ", "  ")
+        yield from wrapped(visible(short.sentence(finding.hint)), style.width, "  ", "  ")
     if wide and finding.nodes:
         yield f"  nodes: {visible(fold(finding.nodes))}"

@@ -10,7 +10,8 @@ from coterie.cli.source import Source, notices_of, read_world, warn
 from coterie.errors import UsageError
 from coterie.placement.fitting import Room
 from coterie.planning.fit import Answer, Wish, answer, fit_json
-from coterie.rendering.text import Style, count, cut, table, visible, wrapped
+from coterie.rendering.text import Style, count, cut_start, table, visible, wrapped
+from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.domains import Domains
 
 _SHOWN = 40
@@ -37,12 +38,14 @@ def run(source: Source, level: str | None, wish: Wish, output: Output) -> None:
 
 def _lines(found: Answer, style: Style, *, wide: bool) -> Iterator[str]:
     rooms, total, tasks = found.fitting.rooms, found.fitting.total, found.wish.tasks
+    short = Abbreviations() if wide else Abbreviations(*zip(*(room.domain for room in rooms), strict=True))
     shown = rooms if wide or len(rooms) <= _SHOWN else rooms[:_SHOWN]
     gangs = [f"GANGS OF {tasks}", "IF EMPTY"] if tasks else []
     more = ["NODES", "FREE GPUS"] if wide else []
     rows = [[found.level.upper(), "FITS NOW", "IF EMPTY", *gangs, *more]]
+    most = 1 << 16 if wide else max(12, style.width - 40)
     for room in shown:
-        name = cut("/".join(map(visible, room.domain)), max(12, style.width - 40), style.symbols.more)
+        name = cut_start(visible(short.domain(room.domain)), most, style.symbols.more)
         rows.append([name, *_cells(room, tasks, wide=wide)])
     if len(shown) < len(rooms):
         rest = rooms[len(shown) :]
@@ -54,7 +57,8 @@ def _lines(found: Answer, style: Style, *, wide: bool) -> Iterator[str]:
     yield f"tasks of {visible(found.wish.words())}   pool {visible(found.pool)}, {nodes}"
     yield from (f"  {line}" for line in table(rows, numbers=frozenset(range(1, len(rows[0])))))
     yield ""
-    yield from wrapped(_verdict(found), style.width)
+    yield from wrapped(_verdict(found, short), style.width)
+    yield from short.note()
 
 
 def _cells(room: Room, tasks: int | None, *, wide: bool) -> Iterator[str]:
@@ -68,7 +72,7 @@ def _cells(room: Room, tasks: int | None, *, wide: bool) -> Iterator[str]:
         yield f"{room.free_gpus:,}"
 
 
-def _verdict(found: Answer) -> str:
+def _verdict(found: Answer, short: Abbreviations) -> str:
     """Return the answer in a sentence."""
     level, best = found.level, found.fitting.rooms[0]
     largest = max(room.empty for room in found.fitting.rooms)
@@ -83,6 +87,6 @@ def _verdict(found: Answer) -> str:
         return (
             f"No such task fits now; on the empty cluster the largest gang in one {level} has {count(largest, 'task')}."
         )
-    where = "/".join(map(visible, best.domain))
+    where = visible(short.domain(best.domain))
     size = f"has {count(best.now, 'task')} now, in {where}"
     return f"The largest gang in one {level} {size}; on the empty cluster, {largest:,}."

@@ -40,6 +40,8 @@ from coterie.planning.workload import Workload
 from coterie.rendering.alternatives import choice_lines
 from coterie.rendering.text import Style
 from coterie.sources import Snapshot
+from coterie.topology.abbreviations import Abbreviations
+from coterie.topology.domains import abbreviations
 from coterie.topology.levels import Topology
 
 Json = dict[str, Any]
@@ -164,16 +166,18 @@ def _print(ask: Ask, plans: Sequence[_Planned]) -> None:
             for gang in each.plan.gangs:
                 typer.echo(safe(f"{each.plan.workload.name}/{gang.gang.name}"))
     else:
-        for line in plan_lines([each.plan for each in plans], wide=ask.output is Output.WIDE):
-            typer.echo(line)
-        show(line for each in plans for line in _choice_lines(each, screen()))
+        wide = ask.output is Output.WIDE
+        short = Abbreviations() if wide else abbreviations(each.plan.domains for each in plans)
+        show(plan_lines([each.plan for each in plans], short, wide=wide))
+        show(line for each in plans for line in _choice_lines(each, short, screen(), wide=wide))
+        show(["", *short.note()] if ask.alternatives and short.used else short.note())
 
 
-def _choice_lines(planned: _Planned, style: Style) -> Iterator[str]:
+def _choice_lines(planned: _Planned, short: Abbreviations, style: Style, *, wide: bool) -> Iterator[str]:
     for name, found in (planned.alternatives or {}).items():
         for choice in found:
             yield ""
-            yield from choice_lines(name, choice, style)
+            yield from choice_lines(name, choice, short, style, wide=wide)
 
 
 def _read(ask: Ask) -> tuple[list[Workload], Snapshot]:

@@ -17,6 +17,7 @@ from coterie.placement.refusal import Refusal, Verdict
 from coterie.planning import words
 from coterie.planning.plan import GangPlan, Outcome, Plan
 from coterie.topology import naming
+from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.ranges import fold
 
 _MARKS = {Verdict.PLACED: "+", Verdict.WAITING: "?", Verdict.UNDECIDED: "?", Verdict.IMPOSSIBLE: "x"}
@@ -29,7 +30,7 @@ _TOTALS = {
 }
 
 
-def plan_lines(plans: Sequence[Plan], *, wide: bool) -> Iterator[str]:
+def plan_lines(plans: Sequence[Plan], short: Abbreviations, *, wide: bool) -> Iterator[str]:
     """Yield the lines of some plans, and a total."""
     for plan in plans:
         yield safe(f"{plan.workload.name}   pool {plan.workload.pool.name}, {words.count(len(plan.domains), 'node')}")
@@ -38,8 +39,8 @@ def plan_lines(plans: Sequence[Plan], *, wide: bool) -> Iterator[str]:
         for one, head in zip(plan.gangs, heads, strict=True):
             verdict = one.decision.verdict
             cells = "   ".join(cell.ljust(width) for cell, width in zip(head, widths, strict=True))
-            yield f"  {_colour(_MARKS[verdict], verdict)} " + safe(f"{cells}   {_summary(one)}".rstrip())
-            yield from (safe(f"      {line}") for line in _details(one, plan, wide=wide))
+            yield f"  {_colour(_MARKS[verdict], verdict)} " + safe(f"{cells}   {_summary(one, short)}".rstrip())
+            yield from (safe(f"      {line}") for line in _details(one, plan, short, wide=wide))
         yield ""
     counted = Counter(one.decision.verdict for plan in plans for one in plan.gangs)
     shown = [verdict for verdict in _TOTALS if counted[verdict] or verdict is not Verdict.UNDECIDED]
@@ -56,17 +57,17 @@ def _head(one: GangPlan) -> tuple[str, str, str]:
     return one.gang.name, words.sizes(one.gang), ", ".join(asked)
 
 
-def _summary(one: GangPlan) -> str:
+def _summary(one: GangPlan, short: Abbreviations) -> str:
     found, refusal = one.decision.found, one.decision.refusal
     if found:
-        return "" if one.gang.groups else fold(list(dict.fromkeys(found.nodes.values())))
+        return "" if one.gang.groups else fold(short.names(found.nodes.values()))
     return f"{one.decision.verdict.value}  {refusal.reason.value}" if refusal else one.decision.verdict.value
 
 
-def _details(one: GangPlan, plan: Plan, *, wide: bool) -> Iterator[str]:
+def _details(one: GangPlan, plan: Plan, short: Abbreviations, *, wide: bool) -> Iterator[str]:
     found, refusal = one.decision.found, one.decision.refusal
     if found:
-        yield from _landed(one, found)
+        yield from _landed(one, found, short)
         if found.left_out:
             wanted = sum(not task.needed for task in one.gang.all_tasks())
             yield f"no room for {len(found.left_out)} of {words.count(wanted, 'wanted task')}: {fold(found.left_out)}"
@@ -75,18 +76,22 @@ def _details(one: GangPlan, plan: Plan, *, wide: bool) -> Iterator[str]:
         if wide:
             yield from _tasks(one, found, plan)
     if refusal:
-        yield from _refused(refusal, one, plan)
+        yield from _refused(refusal, one, plan, short)
 
 
-def _landed(one: GangPlan, found: Found) -> Iterator[str]:
+def _landed(one: GangPlan, found: Found, short: Abbreviations) -> Iterator[str]:
     """Yield the constraint tree with the domains and nodes of each branch."""
     outcomes = {outcome.path: outcome for outcome in one.outcomes}
     rows = [
-        (f"{'  ' * depth}{naming.group_name(group.path)}", _domains(outcomes[group.path]), _nodes(group.tasks, found))
+        (
+            f"{'  ' * depth}{naming.group_name(group.path)}",
+            _domains(outcomes[group.path], short),
+            _nodes(group.tasks, found, short),
+        )
         for group, depth in _walk(one.gang.groups, 0)
     ]
     if one.gang.tasks and one.gang.groups:
-        rows.append(("anywhere", "", _nodes(one.gang.tasks, found)))
+        rows.append(("anywhere", "", _nodes(one.gang.tasks, found, short)))
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(2)]
     for name, domains, nodes in rows:
         yield f"{name.ljust(widths[0])}  {domains.ljust(widths[1])}  {nodes}".rstrip()
@@ -98,15 +103,15 @@ def _walk(groups: Sequence[Group], depth: int) -> Iterator[tuple[Group, int]]:
         yield from _walk(group.groups, depth + 1)
 
 
-def _domains(outcome: Outcome) -> str:
-    names = ", ".join(naming.domain(domain) for domain in dict.fromkeys(outcome.domains))
+def _domains(outcome: Outcome, short: Abbreviations) -> str:
+    names = ", ".join(short.domain(domain) for domain in dict.fromkeys(outcome.domains))
     if outcome.satisfied:
         return names
     return f"missed: {names} (+{len(outcome.domains) - 1})" if len(outcome.domains) > 1 else f"missed: {names}"
 
 
-def _nodes(tasks: Sequence[Task], found: Found) -> str:
-    return fold(list(dict.fromkeys(found.nodes[task.name] for task in tasks if task.name in found.nodes)))
+def _nodes(tasks: Sequence[Task], found: Found, short: Abbreviations) -> str:
+    return fold(short.names(found.nodes[task.name] for task in tasks if task.name in found.nodes))
 
 
 def _tasks(one: GangPlan, found: Found, plan: Plan) -> Iterator[str]:
@@ -124,17 +129,17 @@ def _tasks(one: GangPlan, found: Found, plan: Plan) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _refused(refusal: Refusal, one: GangPlan, plan: Plan) -> Iterator[str]:
-    yield words.message(refusal, one.gang, plan.domains.topology, plan.domains.cluster)
+def _refused(refusal: Refusal, one: GangPlan, plan: Plan, short: Abbreviations) -> Iterator[str]:
+    yield short.sentence(words.message(refusal, one.gang, plan.domains.topology, plan.domains.cluster))
     if refusal.level and refusal.best:
-        best = ", ".join(f"{naming.domain(near.domain)} fits {near.fits} of {near.wanted}" for near in refusal.best)
+        best = ", ".join(f"{short.domain(near.domain)} fits {near.fits} of {near.wanted}" for near in refusal.best)
         # Where groups compete, domains that would do are left out: shown are those that a little more room would help.
         word = "lacking" if refusal.together else "best"
         yield f"{word:7}  {best}  ({words.count(refusal.domains, refusal.level)} in all)"
     if refusal.holders:
         held = (
             f"{holder.owner} {words.count(holder.gpus, 'GPU')}"
-            + (f" in {naming.domain(holder.domain)}" if holder.domain else "")
+            + (f" in {short.domain(holder.domain)}" if holder.domain else "")
             for holder in refusal.holders
         )
         yield f"held by  {', '.join(held)}"

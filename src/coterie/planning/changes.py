@@ -9,6 +9,7 @@ from coterie.errors import NotFound, UsageError, did_you_mean
 from coterie.gang.tree import Path
 from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Uncordon
 from coterie.planning.workload import Workload
+from coterie.topology.abbreviations import full_name
 from coterie.topology.cluster import Cluster
 
 
@@ -35,7 +36,7 @@ def parse_changes(ask: WhatIf, workloads: Sequence[Workload], cluster: Cluster) 
         *_coarser(ask.coarsen, workloads, levels),
         *(_keep(text, workloads) for text in ask.tasks),
         *(Release(_known("holder", owner, {pod.owner for pod in cluster.pods if pod.owner})) for owner in ask.without),
-        *(Uncordon((_known("node", node, cluster.names),)) for node in ask.uncordon),
+        *(Uncordon((_known("node", full_name(node, cluster.names), cluster.names),)) for node in ask.uncordon),
         *([AllowExcluded()] if ask.allow_excluded else []),
     )
 

@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from coterie.rendering.text import Ink, Style, columns, count, cut, pad, paint, visible, wrapped
+from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.ranges import fold
 
 Json = dict[str, Any]
 
 CHOSEN = "✔"
 _NUMBERS = frozenset({"FITS", "FREE GPUS", "LEFT", "NODES", "EXTRA"})
-_NAME = 40
 
 
-def choice_lines(name: str, choice: Json, style: Style, *, indent: str = "  ") -> Iterator[str]:
-    """Yield what groups of a gang had to choose from: a line of words, and a row for each domain."""
+def choice_lines(
+    name: str, choice: Json, short: Abbreviations, style: Style, *, indent: str = "  ", wide: bool = False
+) -> Iterator[str]:
+    """Yield what groups of a gang had to choose from: a line of words, and a row for each domain; cut unless `wide`."""
     level, wanted = choice["level"], count(choice["wanted"], "task")
     nodes = choice["counted"]["nodes"]
     if level is None:
@@ -26,7 +28,9 @@ def choice_lines(name: str, choice: Json, style: Style, *, indent: str = "  ") -
     kept = f"{choice['type']} {level}" + (f": {groups}" if groups else "")
     size = f"{wanted} each" if len(choice["groups"]) > 1 else wanted
     yield from wrapped(visible(f"{name}: {size}, {kept}"), style.width, indent)
-    yield from (f"{indent}{line}" for line in _table(choice, style, style.width - len(indent)))
+    yield from (
+        f"{indent}{line}" for line in _table(choice, short, style, 1 << 16 if wide else style.width - len(indent))
+    )
     if choice["more"]:
         yield f"{indent}  and {count(choice['more'], f'more {visible(level)}')}"
 
@@ -38,7 +42,7 @@ def counted(found: Json, word: str, good: str) -> str:
     return f"{count(found['total'], word)}: {', '.join(parts)}"
 
 
-def _table(choice: Json, style: Style, width: int) -> Iterator[str]:
+def _table(choice: Json, short: Abbreviations, style: Style, width: int) -> Iterator[str]:
     preferred = choice["type"] == "preferred"
     names = ["", str(choice["level"]).upper(), "FITS", "FREE GPUS", "LEFT", "NODES", *(["EXTRA"] if preferred else [])]
     rows = [[*names, "LACKS"]]
@@ -47,7 +51,7 @@ def _table(choice: Json, style: Style, width: int) -> Iterator[str]:
         rows.append(
             [
                 CHOSEN if one["chosen"] else "",
-                cut("/".join(map(visible, one["domain"])), _NAME, style.symbols.more),
+                visible(short.domain(one["domain"])),
                 f"{one['fits']} of {one['wanted']}",
                 f"{one['free_gpus']:,}",
                 f"{one['left_gpus']:,}",

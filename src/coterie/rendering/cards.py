@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from os.path import commonprefix
 
 from coterie.rendering.blocks import FAINT, INK, Block, length, text, xml
 from coterie.rendering.cells import MOST_CELLS, shares
 from coterie.rendering.palette import Paint
 from coterie.rendering.scene import Area, Spot, Total
 from coterie.rendering.text import visible
-from coterie.topology.abbreviations import abbreviated
+from coterie.topology.abbreviations import abbreviated, shared_start
 
 _CELL = 11
 _PITCH = 14
@@ -134,9 +133,9 @@ def _labels(names: Sequence[str]) -> list[str]:
     """Return what tells the nodes of one domain apart: what they share, up to a separator, is not repeated for each."""
     if len(names) < 2:
         return list(names)
-    start = commonprefix(names)
+    start = shared_start(names)
     start = start[: max(start.rfind(mark) for mark in "-._") + 1]
-    end = commonprefix([name[len(start) :][::-1] for name in names])[::-1]
+    end = shared_start([name[len(start) :][::-1] for name in names])[::-1]
     end = end[min((at for at, char in enumerate(end) if char in "-._"), default=len(end)) :]
     stems = [name[len(start) :].removesuffix(end) for name in names]
     forms = abbreviated(stems if all(stems) else names, longest=_LONG_LABEL)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from coterie.rendering.cells import Density, Legend, bar, node_inks
 from coterie.rendering.scene import Area
-from coterie.rendering.text import Ink, Style, columns, count, cut, pad, paint
+from coterie.rendering.text import Ink, Style, columns, count, cut, cut_start, pad, paint
 
 LEAST_CELLS = 18
 _LABEL = 28
@@ -32,8 +32,8 @@ def draw(rows: Iterable[Row], density: Density, highlight: str | None, style: St
     if not found:
         return
     more = style.symbols.more
-    above = max(columns(cut(row.above, _LABEL, more)) for row in found)
-    name = max(columns(cut(row.name, _LABEL, more)) for row in found)
+    above = max(columns(cut_start(row.above, _LABEL, more)) for row in found)
+    name = max(columns(cut_start(row.name, _LABEL, more)) for row in found)
     numbers = max(columns(row.numbers) for row in found)
     notes = min(_NOTES, max(columns(row.notes) for row in found))
     lead = above + 2 * bool(above) + name + 2
@@ -48,8 +48,8 @@ def draw(rows: Iterable[Row], density: Density, highlight: str | None, style: St
         return
     width = max(span(line) for lines in folded for line in lines)
     for row, lines in zip(found, folded, strict=True):
-        head = f"{pad(cut(row.above, _LABEL, more), above)}  " if above else ""
-        head += f"{pad(cut(row.name, _LABEL, more), name)}  "
+        head = f"{pad(cut_start(row.above, _LABEL, more), above)}  " if above else ""
+        head += f"{pad(cut_start(row.name, _LABEL, more), name)}  "
         tail = f"{' ' * (width - span(lines[0]))}  {pad(row.numbers, numbers, right=True)}"
         left = style.width - lead - width - 2 - numbers - 2
         notes_text = f"  {cut(row.notes, left, more)}" if row.notes else ""
@@ -63,9 +63,9 @@ def _stacked(rows: Sequence[Row], folded: Sequence[Sequence[list[Ink]]], style: 
     more = style.symbols.more
     for row, lines in zip(rows, folded, strict=True):
         if row.above:
-            yield cut(row.above, style.width, more)
+            yield cut_start(row.above, style.width, more)
         indent = "  "
-        name = cut(row.name, max(8, style.width - len(indent) - len(row.numbers) - 2), more)
+        name = cut_start(row.name, max(8, style.width - len(indent) - len(row.numbers) - 2), more)
         head = f"{indent}{name}  {row.numbers}"
         left = style.width - columns(head) - 2
         yield f"{head}  {cut(row.notes, left, more)}" if row.notes and left >= 8 else head

@@ -14,6 +14,7 @@ from coterie.topology.abbreviations import Abbreviations
 
 _WIDTH = 1240
 _MARGIN = 32
+_DOT = "  ·  "
 _PAD = 14
 # Beyond these the picture would be slow to open and nothing in it could be read.
 _MOST_NODES = 2000
@@ -62,7 +63,7 @@ def _document(scene: Scene, *, free: bool) -> Iterator[str]:
         f'role="img" aria-labelledby="title desc">'
     )
     yield f'<title id="title">{xml(_headline(scene))}</title>'
-    yield f'<desc id="desc">{xml(about)}</desc>'
+    yield f'<desc id="desc">{xml(_DOT.join(about))}</desc>'
     yield f"<style>{STYLE}{''.join(_fills(paints))}</style>"
     yield "<defs>"
     yield '<pattern id="grid" width="11" height="11" patternUnits="userSpaceOnUse">'
@@ -91,7 +92,7 @@ def _headline(scene: Scene) -> str:
     return f"{total.used:,} of {count(total.usable, 'GPU')} used"
 
 
-def _subline(scene: Scene, depth: int, short: Abbreviations) -> str:
+def _subline(scene: Scene, depth: int, short: Abbreviations) -> list[str]:
     total = scene.root.total
     parts = [f"pool {scene.pool}"] if scene.pool else []
     parts.append(count(total.nodes, "node"))
@@ -102,7 +103,7 @@ def _subline(scene: Scene, depth: int, short: Abbreviations) -> str:
     ]
     if idle := total.gpus - total.usable:
         parts.append(f"{count(idle, 'idle GPU')} out of service")
-    return "  ·  ".join(parts)
+    return parts
 
 
 def _left_out(scene: Scene, depth: int, areas: Sequence[Area]) -> list[str]:
@@ -116,13 +117,25 @@ def _left_out(scene: Scene, depth: int, areas: Sequence[Area]) -> list[str]:
     return said
 
 
-def _title(scene: Scene, about: str, said: Sequence[str]) -> Block:
-    under = [line for line in (about, "  ·  ".join(said)) if line]
+def _title(scene: Scene, about: Sequence[str], said: Sequence[str]) -> Block:
+    under = [*_lines(about), *_lines(said)]
     lines = [text(_headline(scene), 0, 22, 24, bold=True)]
     for index, line in enumerate(under):
-        lines.append(text(shortened(line, 13, _WIDTH), 0, 46 + 20 * index, 13, colour=FAINT))
-    widest = max(length(_headline(scene), 24), *(min(_WIDTH, length(line, 13)) for line in under))
+        lines.append(text(line, 0, 46 + 20 * index, 13, colour=FAINT))
+    widest = max(length(_headline(scene), 24), *(length(line, 13) for line in under))
     return Block(widest, 32 + 20 * len(under), tuple(lines))
+
+
+def _lines(parts: Sequence[str]) -> list[str]:
+    """Put parts on as few lines as their order allows."""
+    lines: list[str] = []
+    for part in parts:
+        longer = f"{lines[-1]}{_DOT}{part}" if lines else part
+        if lines and length(longer, 13) <= _WIDTH:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return lines
 
 
 def _legend(scene: Scene, paints: Mapping[str, Paint]) -> Block:
@@ -154,28 +167,36 @@ def _legend(scene: Scene, paints: Mapping[str, Paint]) -> Block:
 def _panels(draw: _Draw, areas: Sequence[Area]) -> Iterator[Block]:
     """Draw the domains of each coarser one together; each panel is as wide as its cards need."""
     scene, depth, short = draw.scene, draw.depth, draw.short
-    above: dict[tuple[str, ...], list[Area]] = {}
+    outer = _panel_depth(areas, depth)
+    groups: dict[tuple[str, ...], list[Area]] = {}
     for area in areas:
-        above.setdefault(area.path[: depth - 1] if depth else (), []).append(area)
-    totals = {area.path: area.total for area in scene.at(depth - 1)} if depth else {}
-    for path, group in above.items():
+        groups.setdefault(area.path[:outer], []).append(area)
+    totals = {area.path: area.total for area in scene.at(outer)}
+    for path, group in groups.items():
         if not path:
             yield _cards(draw, group, [scene.named(area, short) for area in group], _WIDTH)
             continue
         title = "  /  ".join(f"{name} {short.name(value)}" for name, value in zip(scene.levels, path, strict=False))
         total = totals[path]
-        numbers = f"{count(len(group), scene.levels[depth - 1])}  ·  {total.used}/{total.usable}"
-        inner = _cards(draw, group, [short.name(area.path[-1]) for area in group], _WIDTH - 2 * _PAD)
+        numbers = f"{count(len(group), scene.levels[depth - 1])}{_DOT}{total.used}/{total.usable}"
+        inner = _cards(draw, group, [short.domain(area.path[outer:]) for area in group], _WIDTH - 2 * _PAD)
         tip = f"{'/'.join(path)}\n{describe(total)}"
         yield _panel(title, numbers, tip, inner, "#f4f6f8", "")
+
+
+def _panel_depth(areas: Sequence[Area], depth: int) -> int:
+    """Return the finest level whose domains hold at least two others on average: a panel for each card is no help."""
+    outer = max(0, depth - 1)
+    while outer > 1 and len({area.path[:outer] for area in areas}) * 2 > len(areas):
+        outer -= 1
+    return outer
 
 
 def _outside(draw: _Draw, areas: Sequence[Area]) -> Block:
     scene = draw.scene
     missing = [f"no {scene.levels[len(area.path)]}" for area in areas]
-    titles = [
-        f"{draw.short.domain(area.path)}: {lacks}" if area.path else lacks for area, lacks in zip(areas, missing, strict=True)
-    ]
+    places = [draw.short.domain(area.path) for area in areas]
+    titles = [f"{place}: {lacks}" if place else lacks for place, lacks in zip(places, missing, strict=True)]
     number = count(sum(area.total.nodes for area in areas), "node")
     inner = _cards(draw, areas, titles, _WIDTH - 2 * _PAD)
     title = f"in no {scene.levels[draw.depth - 1]}"

@@ -81,6 +81,14 @@ def cut(text: str, limit: int, more: str = "…") -> str:
     return kept + more if limit > 0 else ""
 
 
+def cut_start(text: str, limit: int, more: str = "…") -> str:
+    """Return a text that takes at most `limit` columns; what is cut off at the start is marked.
+
+    For names and paths, which differ at their ends.
+    """
+    return cut(text[::-1], limit, more[::-1])[::-1]
+
+
 def pad(text: str, width: int, *, right: bool = False) -> str:
     """Fill a text with blanks up to a number of columns."""
     blanks = " " * max(0, width - columns(text))

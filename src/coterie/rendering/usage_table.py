@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from coterie.rendering.scene import abbreviations
 from coterie.rendering.text import Ink, Style, columns, count, cut, pad, paint, visible, wrapped
 from coterie.rendering.usage import Place, PoolUse, Usage, Use, rows_of
+from coterie.topology.abbreviations import Abbreviations
 
 # Beyond so many rows, finer levels are folded: no eye takes in more at once.
 _ROWS = 60
@@ -35,19 +37,21 @@ def usage_lines(
         yield "There are no pools; an admin makes one with `coterie pool apply`."
         return
     depth = len(max((pool.scene.levels for pool in usage.pools), key=len)) if wide else _depth(usage, most)
+    short = Abbreviations() if wide else abbreviations(pool.scene for pool in usage.pools)
     rows = [(row, pool) for pool in usage.pools for row in rows_of(pool, level, depth)]
     known = any(pool.about.get("gpus") for pool in usage.pools)
     more = _MORE if wide and known else ()
     table = [("POOL/DOMAIN", *_HEADS, *more)]
     table += [
-        (_name(row, pool, flat=level is not None), *_cells(row.use), *_about(row, pool, more)) for row, pool in rows
+        (_name(row, pool, short, flat=level is not None), *_cells(row.use), *_about(row, pool, more))
+        for row, pool in rows
     ]
     table.append(("total", *_cells(usage.total), *_sums(usage, more)))
     keys = [None, *(row.name for row, _ in rows), TOTAL]
     colours = ["", *(_colour(row.use) for row, _ in rows), ""]
     signs = [marks.get(key, " ") if key is not None else " " for key in keys] if marks is not None else []
     yield from _drawn(table, colours, signs, style)
-    yield from _said(usage, rows, depth, style, level=level)
+    yield from _said(usage, rows, depth, short, style, level=level)
     yield from _users(usage, style, wide=wide)
 
 
@@ -59,13 +63,13 @@ def _depth(usage: Usage, most: int) -> int:
     return depth
 
 
-def _name(row: Place, pool: PoolUse, *, flat: bool) -> str:
+def _name(row: Place, pool: PoolUse, short: Abbreviations, *, flat: bool) -> str:
     if not row.level:
         return visible(row.pool) + (" (shared)" if pool.shared_with else "")
     if row.outside:
         return f"{'  ' * (1 if flat else len(row.path) + 1)}(no {visible(row.level)})"
     path = row.path if flat else row.path[-1:]
-    return f"{'  ' * (1 if flat else len(row.path))}{'/'.join(map(visible, path))}{_signs(row.use)}"
+    return f"{'  ' * (1 if flat else len(row.path))}{visible(short.domain(path))}{_signs(row.use)}"
 
 
 def _signs(use: Use) -> str:
@@ -111,7 +115,7 @@ def _drawn(table: Sequence[Sequence[str]], colours: Sequence[str], signs: Sequen
     first = max(_LEAST, min(widths[0], style.width - lead - sum(widths[1:]) - 2 * (len(widths) - 1)))
     free = 1 + _HEADS.index("FREE")
     for number, row in enumerate(table):
-        cells = [Ink(pad(cut(row[0], first, style.symbols.more), first))]
+        cells = [Ink(pad(_indented(row[0], first, style.symbols.more), first))]
         for at, cell in enumerate(row[1:], 1):
             colour = colours[number] if at == free else ""
             cells += [Ink("  "), Ink(pad(cell, widths[at], right=True), colour)]
@@ -119,8 +123,20 @@ def _drawn(table: Sequence[Sequence[str]], colours: Sequence[str], signs: Sequen
         yield paint([*head, *cells], style).rstrip()
 
 
+def _indented(name: str, room: int, more: str) -> str:
+    """Return a name in some columns; where they are few, it is first indented less, and then cut off."""
+    bare = name.lstrip(" ")
+    return name if columns(name) <= room else pad(cut(bare, room, more), room, right=True)
+
+
 def _said(
-    usage: Usage, rows: Sequence[tuple[Place, PoolUse]], depth: int, style: Style, *, level: str | None
+    usage: Usage,
+    rows: Sequence[tuple[Place, PoolUse]],
+    depth: int,
+    short: Abbreviations,
+    style: Style,
+    *,
+    level: str | None,
 ) -> Iterator[str]:
     """Yield what the signs of the table mean, and what it leaves out."""
     said = ["A/I/O/T: nodes in use, idle, out of service, in all."]
@@ -134,6 +150,7 @@ def _said(
     finest = max((pool.scene.levels for pool in usage.pools), key=len)
     if level is None and depth < len(finest):
         said.append(f"Finer levels are folded; --level {visible(finest[-1])} shows them.")
+    said += short.note()
     yield ""
     yield from wrapped(" ".join(said), style.width)
 

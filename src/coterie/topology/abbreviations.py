@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from os.path import commonprefix
 
 from coterie.topology.naming import domain
 
@@ -58,9 +57,7 @@ class Abbreviations:
     def __init__(self, *kinds: Iterable[str]) -> None:
         """Shorten names, those of each kind (a level, the nodes) among themselves."""
         self.used = False
-        self._forms = {
-            name: form for kind in _apart(kinds) for name, form in abbreviated(kind).items() if name != form
-        }
+        self._forms = {name: form for kind in _apart(kinds) for name, form in abbreviated(kind).items() if name != form}
 
     def name(self, name: str) -> str:
         """Return one name as it is shown."""
@@ -98,6 +95,14 @@ def full_name(shown: str, names: Iterable[str]) -> str:
     return next((name for name, short in abbreviated(names).items() if short == form), shown)
 
 
+def shared_start(names: Sequence[str]) -> str:
+    """Return the characters that all names begin with."""
+    # The first and the last in order differ as early as any two do.
+    first, last = min(names), max(names)
+    differs = (at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
+    return first[: next(differs, len(first))]
+
+
 def _apart(kinds: Iterable[Iterable[str]]) -> list[set[str]]:
     """Return the names of each kind; kinds with a name in common are one, so that it has one form."""
     found: list[set[str]] = []
@@ -110,7 +115,7 @@ def _apart(kinds: Iterable[Iterable[str]]) -> list[set[str]]:
 
 def _shared_end(names: Sequence[str]) -> str:
     """Return what names have in common at their ends, from a separator on, where leaving it out saves enough."""
-    end = commonprefix([name[::-1] for name in names])[::-1]
+    end = shared_start([name[::-1] for name in names])[::-1]
     start = next((at for at, char in enumerate(end) if char in "-._/:"), len(end))
     # One that is all of a name would leave nothing of it.
     end = end[start:] if end[start:] not in names else ""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.cluster import Cluster, by_name
 from coterie.topology.levels import Topology
 
@@ -112,6 +113,17 @@ class Domains:
             tiers.append(_tier(codes[order], values, above, tiers[-1] if tiers else None))
             above = tiers[-1].of
         return Domains(cluster, topology, order, tuple(tiers))
+
+
+def abbreviations(found: Iterable[Domains]) -> Abbreviations:
+    """Return the short forms of the names of domains, by level, and of their nodes."""
+    kinds: dict[str, set[str]] = {}
+    nodes: set[str] = set()
+    for domains in found:
+        nodes.update(domains.names)
+        for level, tier in zip(domains.topology.names, domains.tiers, strict=True):
+            kinds.setdefault(level, set()).update(values[-1] for values in tier.values)
+    return Abbreviations(*kinds.values(), nodes)
 
 
 def _ranked(cluster: Cluster, label: str) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:

@@ -112,11 +112,12 @@ def show_workflow(client: Client, ident: str, output: Output, *, watch: bool) ->
         show([safe(view["id"])])
         return
     style = screen()
-    show(workflow_lines(view, style, time.time(), wide=output is Output.WIDE))
+    wide = output is Output.WIDE
+    show(workflow_lines(view, style, time.time(), wide=wide))
     placement = client.placement(ident)
     if any(group["tasks"] and group["constraints"] for group in placement["groups"]):
-        show(["", *audit_lines(placement, style)])
-    for line in warnings(view, wide=output is Output.WIDE):
+        show(["", *audit_lines(placement, style, wide=wide)])
+    for line in warnings(view, wide=wide):
         typer.echo(safe(line), err=True)
 
 
@@ -140,15 +141,16 @@ def why(client: Client, target: str, output: Output, what_if: Json, *, verbose: 
     counting = verbose or output in {Output.TABLE, Output.WIDE}
     answer = client.why(ident, group or None, {**what_if, **({"verbose": True} if counting else {})})
     names = [f"{ident}/{one['name']}" for one in answer["groups"]]
-    show_as(output, answer, names, lambda: _why_lines(client, answer, verbose=verbose or output is Output.WIDE))
+    wide = output is Output.WIDE
+    show_as(output, answer, names, lambda: _why_lines(client, answer, verbose=verbose or wide, wide=wide))
 
 
-def _why_lines(client: Client, answer: Json, *, verbose: bool) -> Iterable[str]:
+def _why_lines(client: Client, answer: Json, *, verbose: bool, wide: bool) -> Iterable[str]:
     now = time.time()
     spans = {group["name"]: within(client, group, now) for group in answer["groups"]}
     known = {name: span for name, span in spans.items() if span is not None}
     server = [] if client.url == _usual() else ["--server", client.url]
-    return why_lines(answer, screen(), now, known, server=server, verbose=verbose)
+    return why_lines(answer, screen(), now, known, server=server, verbose=verbose, wide=wide)
 
 
 def _usual() -> str:

@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from coterie.cli.service.short_names import short_names
 from coterie.cli.service.times import between
 from coterie.rendering.alternatives import choice_lines, counted
 from coterie.rendering.text import Ink, Style, count, paint, visible, wrapped
 from coterie.topology import naming
+from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.ranges import fold
 
 Json = dict[str, Any]
@@ -29,15 +31,18 @@ def why_lines(
     *,
     server: Sequence[str] = (),
     verbose: bool = False,
+    wide: bool = False,
 ) -> Iterator[str]:
     """Yield why groups of a workflow wait; `expected` has within what time they start, where that is known.
 
     `plan` is the call of `coterie plan` that takes the options of ways out, where no service does. `server` are the
     words that say to a call which service is meant. What there is of `alternatives` is counted; `verbose` shows it.
+    `wide` shows names in full.
     """
     if not answer["groups"]:
         yield visible(f"{answer['id']} is {answer['status']}: no group of it waits for a place.")
         return
+    short = short_names(answer["groups"], wide=wide)
     for group in answer["groups"]:
         waiting, refusal = group["waiting"], group["refusal"]
         since = f"   for {between(waiting['since'], None, now)}" if waiting else ""
@@ -52,14 +57,15 @@ def why_lines(
         yield paint([Ink(mark, colour), Ink(head)], style)
         choices = group.get("alternatives") or []
         if refusal:
-            yield from refusal_lines(refusal, style, choices=choices, verbose=verbose)
+            yield from refusal_lines(refusal, short, style, choices=choices, verbose=verbose)
         elif group.get("assignments"):
-            yield visible(f"    would be on {fold({one['node'] for one in group['assignments']})}")
+            yield visible(f"    would be on {fold(short.names(one['node'] for one in group['assignments']))}")
         elif waiting:
             yield from wrapped(visible(waiting["message"]), style.width, "    ", "    ")
         for choice in choices if verbose else ():
             yield ""
-            yield from (f"    {line}".rstrip() for line in choice_lines(group["name"], choice, style))
+            yield from (f"    {line}".rstrip() for line in choice_lines(group["name"], choice, short, style))
+    yield from short.note()
     ways = [way for group in answer["groups"] for way in (group["refusal"] or {}).get("ways_out", ())]
     calls = [way["command"] for way in ways if _call_and_option(way["command"])[1]]
     if calls:
@@ -73,14 +79,20 @@ def why_lines(
 
 
 def refusal_lines(
-    refusal: Json, style: Style, *, indent: str = "    ", choices: Sequence[Json] = (), verbose: bool = False
+    refusal: Json,
+    short: Abbreviations,
+    style: Style,
+    *,
+    indent: str = "    ",
+    choices: Sequence[Json] = (),
+    verbose: bool = False,
 ) -> Iterator[str]:
     """Yield what stands in the way of a group, and what would help; `choices` are counted, with `verbose` nodes too."""
-    yield from wrapped(visible(refusal["message"]), style.width, indent, indent)
+    yield from wrapped(visible(short.sentence(refusal["message"])), style.width, indent, indent)
     rows = []
     if refusal["level"] and refusal["best"]:
         best = ", ".join(
-            f"{naming.domain(one['domain'])} fits {one['fits']} of {one['wanted']}" for one in refusal["best"]
+            f"{short.domain(one['domain'])} fits {one['fits']} of {one['wanted']}" for one in refusal["best"]
         )
         rows.append(("best", best))
     for choice in choices:
@@ -91,7 +103,7 @@ def refusal_lines(
     if refusal["holders"]:
         held = (
             f"{one['owner']} {count(one['gpus'], 'GPU')}"
-            + (f" in {naming.domain(one['domain'])}" if one["domain"] else "")
+            + (f" in {short.domain(one['domain'])}" if one["domain"] else "")
             for one in refusal["holders"]
         )
         rows.append(("held by", ", ".join(held)))
@@ -111,27 +123,30 @@ def _call_and_option(command: str) -> tuple[str, str]:
     return shlex.join(words[:at]), shlex.join(words[at:])
 
 
-def plan_lines(plan: Json, style: Style) -> Iterator[str]:
-    """Yield a plan that the service made."""
+def plan_lines(plan: Json, style: Style, *, wide: bool = False) -> Iterator[str]:
+    """Yield a plan that the service made; `wide` shows names in full."""
+    short = short_names(plan["groups"], wide=wide)
     nodes = count(plan["stats"]["nodes"], "node")
     yield visible(f"{plan['workload']}   pool {plan['pool']}, {nodes}")
     for group in plan["groups"]:
         mark, colour = _MARKS.get(group["verdict"], _OTHER)
-        where = fold({one["node"] for one in group["assignments"]})
+        where = fold(short.names(one["node"] for one in group["assignments"]))
         refusal = group["refusal"]
         said = where if group["assignments"] else f"{group['verdict']}  {refusal['reason'] if refusal else ''}"
         yield "  " + paint([Ink(mark, colour), Ink(visible(f" {group['name']}   {said}".rstrip()))], style)
-        yield from (f"      {line}" for line in _constraints(group["constraints"] if group["assignments"] else ()))
+        found = group["constraints"] if group["assignments"] else ()
+        yield from (f"      {line}" for line in _constraints(found, short))
         if refusal:
-            yield from refusal_lines(refusal, style, indent="      ")
+            yield from refusal_lines(refusal, short, style, indent="      ")
     counted = Counter(group["verdict"] for group in plan["groups"])
     total = ", ".join(f"{counted[verdict]} {verdict}" for verdict in ("placed", "waiting", "impossible"))
     yield f"{count(len(plan['groups']), 'group')}: {total}."
+    yield from short.note()
 
 
-def _constraints(found: Sequence[Json]) -> Iterator[str]:
+def _constraints(found: Sequence[Json], short: Abbreviations) -> Iterator[str]:
     for one in found:
         name = naming.group_name(tuple((level, group) for level, group in one["path"]))
-        domains = ", ".join(naming.domain(domain) for domain in one["domains"])
+        domains = ", ".join(short.domain(domain) for domain in one["domains"])
         missed = "" if one["satisfied"] else "missed: "
         yield visible(f"{'  ' * (len(one['path']) - 1)}{name}  {missed}{domains}")

@@ -161,7 +161,7 @@ def _print_result(ask: Ask, service: Service, view: Json) -> None:
             style = screen()
             scene = where_it_ran(service.scene(view["pool"]), placement)
             show(map_lines(scene, style, every=ask.output is Output.WIDE))
-            show(["", *audit_lines(placement, style)])
+            show(["", *audit_lines(placement, style, wide=ask.output is Output.WIDE)])
 
 
 @contextmanager

@@ -109,7 +109,7 @@ def _spot(fault: Fault) -> tuple[str, int | None, int | None]:
 
 def _show_plan(ask: Ask, plan: Json) -> None:
     names = [f"{plan['workload']}/{group['name']}" for group in plan["groups"]]
-    show_as(ask.output, plan, names, lambda: plan_lines(plan, screen()))
+    show_as(ask.output, plan, names, lambda: plan_lines(plan, screen(), wide=ask.output is Output.WIDE))
     for line in warnings(plan):
         typer.echo(safe(line), err=True)
     if plan["verdict"] != "impossible" and not any(ask.what_if.values()):

@@ -8,9 +8,10 @@ from typing import Any
 
 from coterie.backends.local.remarks import NO_IMAGES
 from coterie.cli.service.grid import fitted, painted
+from coterie.cli.service.short_names import short_names
 from coterie.cli.service.times import between
 from coterie.rendering.text import Ink, Style, count, cut, paint, visible
-from coterie.topology import naming
+from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.ranges import fold
 
 Json = dict[str, Any]
@@ -43,6 +44,7 @@ def list_lines(
     `marks`, by id, there is a column for them before all others.
     """
     wide = expected is not None
+    short = Abbreviations(() if wide else {node for row in rows for node in row["nodes"]})
     if not rows:
         yield "There are no such workflows."
         return
@@ -65,12 +67,13 @@ def list_lines(
             start = f"<{expected[row['id']]}" if row["id"] in expected else "-"
             cells += [Ink(row["priority"]), Ink("-" if position is None else str(position)), Ink(start)]
             cells += [Ink(visible(row["owner"])), Ink(visible(labels) or "-")]
-        table.append([*cells, Ink(visible(_where_or_why(row, wide=wide)))])
+        table.append([*cells, Ink(visible(_where_or_why(row, short, wide=wide)))])
     shown = table if wide else fitted(table, style, _SPARE)
     if marks is not None:
         heads = [Ink(" "), *(Ink(marks.get(row["id"], " "), "yellow") for row in rows)]
         shown = [[head, *row] for head, row in zip(heads, shown, strict=True)]
     yield from painted(shown, style, whole=wide)
+    yield from short.note()
 
 
 def _tasks(row: Json) -> str:
@@ -84,11 +87,11 @@ def _tasks(row: Json) -> str:
     return str(total)
 
 
-def _where_or_why(row: Json, *, wide: bool) -> str:
+def _where_or_why(row: Json, short: Abbreviations, *, wide: bool) -> str:
     waiting = row["waiting"]
     if waiting:
         return f"{waiting['reason']}: {waiting['message']}" if wide else str(waiting["reason"])
-    return str(row["message"] or fold(row["nodes"]) or ("cleaning up" if row["cleaning"] else ""))
+    return str(row["message"] or fold(short.names(row["nodes"])) or ("cleaning up" if row["cleaning"] else ""))
 
 
 def workflow_lines(
@@ -96,16 +99,19 @@ def workflow_lines(
 ) -> Iterator[str]:
     """Yield a workflow with its groups and tasks. Where that takes more than `most` lines, tasks are only counted."""
     tasks = [task for group in view["groups"] for task in group["tasks"]]
+    short = short_names(view["groups"], wide=wide)
     yield _title(view, style, now)
     if view["message"]:
         yield cut(f"  {visible(view['message'])}", style.width if not wide else 1 << 16, style.symbols.more)
     folded = most is not None and len(tasks) + len(view["groups"]) + 4 > most
     rows = [[Ink(name) for name in ("NAME", "STATUS", "NODE", "DOMAIN", "DEVICES", "EXIT", "RAN", "")]]
     for group in view["groups"]:
-        rows.append(_group_row(group, now, folded=folded))
-        rows += [] if folded else [_task_row(task, now) for task in group["tasks"]]
+        rows.append(_group_row(group, short, now, folded=folded))
+        rows += [] if folded else [_task_row(task, short, now) for task in group["tasks"]]
     shown = rows if wide else fitted(rows, style, _SPARE_OF_TASKS, indent="  ")
     yield from painted(shown, style, indent="  ", whole=wide)
+    if most is None:
+        yield from short.note()
     if wide:
         yield from _past(view)
         yield from (visible(f"  output: {task['name']} {task['output']}") for task in tasks if task.get("output"))
@@ -120,7 +126,7 @@ def _title(view: Json, style: Style, now: float) -> str:
     return paint([head, Ink(view["status"], status_colour(view["status"])), Ink(visible(f"   {tail}"))], style)
 
 
-def _group_row(group: Json, now: float, *, folded: bool) -> list[Ink]:
+def _group_row(group: Json, short: Abbreviations, now: float, *, folded: bool) -> list[Ink]:
     counted = Counter(task["status"] for task in group["tasks"])
     said = ", ".join(f"{number} {status}" for status, number in counted.items()) if folded else ""
     if group["waiting"]:
@@ -129,7 +135,7 @@ def _group_row(group: Json, now: float, *, folded: bool) -> list[Ink]:
         said = group["message"]
     elif not group["started"] and group["needs"] and not group["ended"]:
         said = f"after {', '.join(group['needs'])}"
-    nodes = fold({task["node"] for task in group["tasks"] if task["node"]}) if folded else ""
+    nodes = fold(short.names(task["node"] for task in group["tasks"] if task["node"])) if folded else ""
     return [
         Ink(visible(group["name"])),
         Ink(group["status"], status_colour(group["status"])),
@@ -142,14 +148,14 @@ def _group_row(group: Json, now: float, *, folded: bool) -> list[Ink]:
     ]
 
 
-def _task_row(task: Json, now: float) -> list[Ink]:
+def _task_row(task: Json, short: Abbreviations, now: float) -> list[Ink]:
     again = f"attempt {task['attempt']}" if task["attempt"] > 1 else ""
     said = "; ".join(filter(None, (again, task["message"])))
     return [
         Ink(f"  {visible(task['name'])}{' *' if task['lead'] else ''}"),
         Ink(task["status"], status_colour(task["status"])),
-        Ink(visible(task["node"] or "-")),
-        Ink(visible("/".join(task["domains"].values()) or "-")),
+        Ink(visible(short.name(task["node"] or "-"))),
+        Ink(visible(short.domain(list(task["domains"].values())) or "-")),
         Ink(fold(map(str, task["gpus"])).strip("[]") or "-"),
         Ink("-" if task["exit_code"] is None else str(task["exit_code"])),
         Ink(between(task["started"], task["ended"], now)),
@@ -167,12 +173,14 @@ def _past(view: Json) -> Iterator[str]:
                 yield visible(f"  earlier: {task['name']} attempt {old['attempt']} {old['status']}{where}{code}{said}")
 
 
-def audit_lines(placement: Json, style: Style) -> Iterator[str]:
-    """Yield what was asked of each group and what became of it, and a total."""
+def audit_lines(placement: Json, style: Style, *, wide: bool = False) -> Iterator[str]:
+    """Yield what was asked of each group and what became of it, and a total; `wide` shows names in full."""
+    short = short_names(placement["groups"], wide=wide)
     for group in placement["groups"]:
-        yield visible(f"{group['name']}   {fold({task['node'] for task in group['tasks']}) or 'not placed'}")
-        rows = [_constraint(one) for one in group["constraints"]]
+        yield visible(f"{group['name']}   {fold(short.names(task['node'] for task in group['tasks'])) or 'not placed'}")
+        rows = [_constraint(one, short) for one in group["constraints"]]
         yield from painted(rows, style, indent="  ")
+    yield from short.note()
     summary = placement["summary"]
     if not any(summary.values()):
         return
@@ -180,13 +188,14 @@ def audit_lines(placement: Json, style: Style) -> Iterator[str]:
     yield f"{total}: " + ", ".join(f"{number} {_SHOUTED.get(word, word)}" for word, number in summary.items()) + "."
 
 
-def _constraint(one: Json) -> list[Ink]:
+def _constraint(one: Json, short: Abbreviations) -> list[Ink]:
     outcome = str(one["outcome"])
     mark, colour = _MARKS[outcome]
     level, name = one["path"][-1]
     depth = "  " * (len(one["path"]) - 1)
-    domains = ", ".join(naming.domain(domain) for domain in one["domains"])
-    said = domains if outcome == "held" else f"{domains} ({one['why']})" if domains else one["why"]
+    domains = ", ".join(short.domain(domain) for domain in one["domains"])
+    why = short.sentence(one["why"])
+    said = domains if outcome == "held" else f"{domains} ({why})" if domains else why
     return [
         Ink(mark, colour),
         Ink(visible(depth + (level if name == "default" else f'{level} group "{name}"'))),
