@@ -25,7 +25,7 @@ def histories(draw: st.DrawFn) -> tuple[dict[str, Ints], dict[str, frozenset[str
 
 
 @given(histories())
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None)
 def test_the_peak_is_the_largest_sum_over_sets_without_order(
     history: tuple[dict[str, Ints], dict[str, frozenset[str]]],
 ) -> None:

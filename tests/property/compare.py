@@ -1,22 +1,26 @@
 """Compare the engine with the exact solver on any number of worlds.
 
-    python -m tests.property.compare --count 10000 [--seed N] [--jobs 2]
+    python -m tests.property.compare --count 20000 [--family resumed] [--seed N] [--jobs 2]
 
-Worlds are numbered by their seeds, from --seed on, and families take turns. An interrupted comparison says how to go
-on. `--count 1 --seed N` shows one world, made as small as it goes if the engine is wrong about it.
+Each world is also asked about with other names and in another order. Worlds are numbered by their seeds, from --seed
+on; without it the first seed is a new one, and printed. Families take turns unless one is named. An interrupted
+comparison says how to go on. `--count 1 --seed N` shows one world, made as small as it goes if the engine is wrong
+about it.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import secrets
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from tests.property.judge import Verdict, judge, shrunk
-from tests.property.worlds import world
+from tests.property.worlds import FAMILIES, world
 
 
 @dataclass
@@ -46,17 +50,18 @@ class Tally:
         )
 
 
-def verdicts(seeds: Sequence[int], jobs: int) -> Iterator[Verdict]:
+def verdicts(seeds: Sequence[int], jobs: int, family: str = "") -> Iterator[Verdict]:
     """Yield the verdicts in the order of the seeds."""
+    ask = partial(_judge_seed, family=family)
     if jobs <= 1:
-        yield from map(_judge_seed, seeds)
+        yield from map(ask, seeds)
         return
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        yield from pool.imap(_judge_seed, seeds, chunksize=4)
+        yield from pool.imap(ask, seeds, chunksize=4)
 
 
-def _judge_seed(seed: int) -> Verdict:
-    return judge(world(seed))
+def _judge_seed(seed: int, family: str) -> Verdict:
+    return judge(world(seed, family))
 
 
 def compare(found: Iterable[Verdict], tally: Tally, count: int) -> None:
@@ -74,9 +79,9 @@ def compare(found: Iterable[Verdict], tally: Tally, count: int) -> None:
             sys.stderr.write(f"  {tally} in {now - begun:.0f} s\n")
 
 
-def show(seed: int) -> None:
+def show(seed: int, family: str) -> None:
     """Print one world, made as small as it goes if the engine is wrong about it."""
-    asked = world(seed)
+    asked = world(seed, family)
     verdict = judge(asked)
     sys.stdout.write(f"{asked}\n")
     if verdict.wrong:
@@ -88,16 +93,20 @@ def main() -> int:
     """Run the comparison; return 1 if there is any disagreement."""
     options = argparse.ArgumentParser(prog="python -m tests.property.compare", description=__doc__)
     options.add_argument("--count", type=int, default=1000, help="how many worlds (default: %(default)s)")
-    options.add_argument("--seed", type=int, default=0, help="the first seed (default: %(default)s)")
+    options.add_argument("--seed", type=int, help="the first seed (default: a new one)")
+    options.add_argument("--family", choices=FAMILIES, default="", help="worlds of this family only")
     options.add_argument("--jobs", type=int, default=2, help="how many processes (default: %(default)s)")
     given = options.parse_args()
+    first = secrets.randbelow(2**32) if given.seed is None else given.seed
+    sys.stderr.write(f"seeds from {first} on\n")
     if given.count == 1:
-        show(given.seed)
+        show(first, given.family)
     tally = Tally()
     try:
-        compare(verdicts(range(given.seed, given.seed + given.count), given.jobs), tally, given.count)
+        compare(verdicts(range(first, first + given.count), given.jobs, given.family), tally, given.count)
     except KeyboardInterrupt:
-        rest = f"--count {given.count - tally.worlds} --seed {given.seed + tally.worlds}"
+        family = f"--family {given.family} " if given.family else ""
+        rest = f"{family}--count {given.count - tally.worlds} --seed {first + tally.worlds}"
         sys.stderr.write(f"interrupted; go on with: python -m tests.property.compare {rest}\n")
         return 130
     finally:

@@ -1,10 +1,11 @@
-"""Put one world to the engine and to the solver, and say where they differ."""
+"""Put one world to the engine and to the solver, and say where they differ; then put it again in other words."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from random import Random
 
 from coterie.gang.tree import Gang, Group
 from coterie.placement.budget import DEFAULT_BUDGET
@@ -12,6 +13,7 @@ from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
 from tests.placement import twin
 from tests.placement.twin import Room
+from tests.property.laws import renamed, reordered
 from tests.property.oracle import GaveUpError, optimum
 from tests.property.worlds import World
 
@@ -45,14 +47,31 @@ def judge(world: World, budget: int = DEFAULT_BUDGET) -> Verdict:
         given = answer(world, budget)
     except Exception as failure:  # noqa: BLE001 - whatever the engine raises is a finding about this world
         return Verdict(world.name, truth is not None, (f"the engine raised {failure!r}",))
+    seconds = time.perf_counter() - begun
     return Verdict(
         world.name,
         feasible=truth is not None,
-        wrong=tuple(_faults(world, truth, given)),
+        wrong=(*_faults(world, truth, given), *_broken_laws(world, given, budget)),
         unproved=_unproved(world, truth, given),
         steps=given.steps,
-        seconds=time.perf_counter() - begun,
+        seconds=seconds,
     )
+
+
+def _broken_laws(world: World, given: Found | Absent, budget: int) -> Iterator[str]:
+    """Yield where other names or another order change the verdict or the cost; what is not proved breaks no law."""
+    rng = Random(world.name)  # noqa: S311 - worlds are drawn, not secrets
+    for word, change in (("renamed", renamed), ("reordered", reordered)):
+        again = answer(change(rng, world), budget)
+        if _claim(again) != _claim(given) and None not in {_claim(again), _claim(given)}:
+            yield f"{word}: {_claim(given)} became {_claim(again)}"
+
+
+def _claim(given: Found | Absent) -> str | None:
+    """Return what an answer claims, as far as it is proved."""
+    if isinstance(given, Absent):
+        return "absent" if given.proved else None
+    return f"placed at {dict(given.extra)}" if given.optimal else None
 
 
 def _faults(world: World, truth: twin.Vector | None, given: Found | Absent) -> Iterator[str]:

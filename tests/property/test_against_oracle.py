@@ -1,4 +1,4 @@
-"""The engine against an exact solver: a few hundred worlds in every run; `tests.property.compare` takes any number."""
+"""The engine against an exact solver: hundreds of worlds in every run; `tests.property.compare` takes any number."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ import pytest
 
 from tests.property.compare import Tally, verdicts
 from tests.property.worlds import FAMILIES
+from tests.seed import SEED
 
 pytestmark = pytest.mark.oracle
 
+# The same worlds in every run: about those the engine must not only be right, but sure.
 WORLDS_PER_FAMILY = 25
+# New worlds in every run.
+NEW_WORLDS = 10
+NEW_WORLDS_WITH_RUNNING_TASKS = 300
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -24,3 +29,13 @@ def test_engine_agrees_with_the_solver(family: str) -> None:
     assert tally.worlds == WORLDS_PER_FAMILY
     assert [(verdict.name, verdict.wrong) for verdict in tally.wrong] == []
     assert tally.unproved == 0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_engine_agrees_with_the_solver_on_worlds_new_in_every_run(family: str) -> None:
+    count = NEW_WORLDS_WITH_RUNNING_TASKS if family == "resumed" else NEW_WORLDS
+    tally = Tally()
+    for verdict in verdicts(range(SEED, SEED + count), 1, family):
+        tally.add(verdict)
+    sys.stdout.write(f"{family}, seeds from {SEED} on: {tally}\n")
+    assert [(verdict.name, verdict.wrong) for verdict in tally.wrong] == []

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
-from typing import TypeVar
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.gang.tree import Gang, Group, Path, Shape, Task
+from coterie.gang.tree import Gang, Path, Shape
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
 from coterie.topology.cluster import GPU
 from tests.placement import twin
 from tests.property.judge import answer, without_task
+from tests.property.laws import renamed, reordered
 from tests.property.pieces import GIB, node
 from tests.property.worlds import World, small_worlds, tiny_worlds
 
-T = TypeVar("T")
 randoms = st.randoms(use_true_random=False)
-# Every run asks the same questions; `tests.property.compare` goes on to others.
-thorough = settings(max_examples=150, deadline=None, derandomize=True)
+thorough = settings(max_examples=150, deadline=None)
 
 
 @given(tiny_worlds())
@@ -58,17 +55,22 @@ def test_the_same_question_gets_the_identical_answer(world: World) -> None:
 @given(tiny_worlds(), randoms)
 @thorough
 def test_the_order_of_nodes_and_tasks_does_not_matter(world: World, rng: Random) -> None:
-    shuffled = replace(
-        world,
-        nodes=tuple(_shuffled(rng, world.nodes)),
-        pods=tuple(_shuffled(rng, world.pods)),
-        gang=_reordered(rng, world.gang),
-    )
+    shuffled = reordered(rng, world)
     before, after = answer(world), answer(shuffled)
     assert type(before) is type(after), f"{world}"
     if isinstance(before, Found) and isinstance(after, Found):
         assert _by_class(shuffled.gang, after) == _by_class(world.gang, before), f"{world}"
         assert after.extra == before.extra, f"{world}"
+
+
+@given(tiny_worlds(), randoms)
+@thorough
+def test_names_change_neither_verdict_nor_cost(world: World, rng: Random) -> None:
+    other = renamed(rng, world)
+    before, after = answer(world), answer(other)
+    assert type(before) is type(after), f"{world}\nrenamed: {other}"
+    if isinstance(before, Found) and isinstance(after, Found):
+        assert after.extra == before.extra, f"{world}\nrenamed: {other}"
 
 
 @given(small_worlds(), randoms)
@@ -94,27 +96,6 @@ def test_one_task_less_never_takes_a_placement_away(world: World, rng: Random) -
 def test_what_the_empty_cluster_cannot_hold_never_fits_now(world: World) -> None:
     if isinstance(place(world.gang, Capacity.empty(world.domains)), Absent):
         assert isinstance(place(world.gang, Capacity.now(world.domains)), Absent), f"{world}"
-
-
-def _shuffled(rng: Random, things: Sequence[T]) -> list[T]:
-    return rng.sample(list(things), len(things))
-
-
-def _reordered(rng: Random, gang: Gang) -> Gang:
-    """Return the same gang as if its user had listed tasks and groups in another order."""
-    ranks = dict(
-        zip((task.name for task in gang.all_tasks()), _shuffled(rng, range(len(gang.all_tasks()))), strict=True)
-    )
-
-    def tasks(some: Sequence[Task]) -> tuple[Task, ...]:
-        return tuple(replace(task, rank=ranks[task.name]) for task in _shuffled(rng, some))
-
-    def groups(some: Sequence[Group]) -> tuple[Group, ...]:
-        return tuple(
-            replace(group, groups=groups(group.groups), tasks=tasks(group.tasks)) for group in _shuffled(rng, some)
-        )
-
-    return Gang(gang.name, groups(gang.groups), tasks(gang.tasks))
 
 
 def _by_class(gang: Gang, found: Found) -> Counter[tuple[Path, Shape, str]]:

@@ -19,7 +19,7 @@ from tests.placement import twin
 from tests.property.worlds import World, tiny_worlds
 
 randoms = st.randoms(use_true_random=False)
-thorough = settings(max_examples=150, deadline=None, derandomize=True)
+thorough = settings(max_examples=150, deadline=None)
 
 
 @given(tiny_worlds(), randoms)

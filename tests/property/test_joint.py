@@ -22,7 +22,7 @@ from tests.placement.twin import best, extra, verify
 from tests.property.worlds import World, tiny_worlds
 
 randoms = st.randoms(use_true_random=False)
-thorough = settings(max_examples=200, deadline=None, derandomize=True)
+thorough = settings(max_examples=200, deadline=None)
 
 
 @given(tiny_worlds(), randoms)

@@ -2,7 +2,7 @@
 
 *Planted* worlds start from a placement, fill up what it leaves free, and are then spoilt or not, so that about half
 of them are feasible and few are decided by counting. *Scattered* and *ruled* ones are drawn without looking. The
-families in `hard` each have one trap.
+families in `hard` each have one trap. *Resumed* ones have equal racks and tasks that already run.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from tests.property.pieces import (
     with_quirks,
 )
 from tests.property.planting import fill_up, plant, spoil
+from tests.property.resuming import resumed
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,13 @@ def _trap(trap: Callable[[Random], hard.Trap]) -> Callable[[Random], World]:
     return make
 
 
+def _resumed(rng: Random) -> World:
+    """Return a world of equal racks in which some tasks already run."""
+    topology, nodes, root = resumed(rng)
+    gang, where = assemble(root)
+    return _with_anchors(World("resumed", topology, tuple(nodes), gang), where)
+
+
 FAMILIES: Mapping[str, Callable[[Random], World]] = {
     "planted": lambda rng: planted(rng, LARGE),
     "planted_small": lambda rng: planted(rng, SMALL),
@@ -234,12 +242,13 @@ FAMILIES: Mapping[str, Callable[[Random], World]] = {
     "wishful": lambda rng: wishful(rng, LARGE),
     "layered": lambda rng: layered(rng, LARGE),
     **{trap.__name__: _trap(trap) for trap in hard.TRAPS},
+    "resumed": _resumed,
 }
 
 
-def world(seed: int) -> World:
-    """Return the world of a seed; families take turns."""
-    family = tuple(FAMILIES)[seed % len(FAMILIES)]
+def world(seed: int, family: str = "") -> World:
+    """Return the world of a seed, of one family; where none is named, families take turns."""
+    family = family or tuple(FAMILIES)[seed % len(FAMILIES)]
     made = FAMILIES[family](Random(f"{family} {seed}"))  # noqa: S311 - worlds are drawn, not secrets
     return replace(made, name=f"{family} {seed}")
 

@@ -129,7 +129,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_no_input_makes_the_service_fail(fuzzed: Any, path: str, method: str, mode: GenerationMode) -> None:
-    @settings(max_examples=10, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=10, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(case=fuzzed[path][method].as_strategy(generation_mode=mode))
     def ask(case: Any) -> None:
         # Half of all cases ask for something that is there.
