@@ -43,13 +43,13 @@ class Absent:
 
 
 def place(
-    gang: Gang, capacity: Capacity, *, anchors: Mapping[str, str] | None = None, budget: int = DEFAULT_BUDGET
+    gang: Gang, capacity: Capacity, *, anchors: Mapping[str, str] | None = None, budget: int | Budget = DEFAULT_BUDGET
 ) -> Found | Absent:
     """Place all tasks of a gang or none, wanted ones too. Tasks in `anchors` already run on the named node and stay."""
     domains = capacity.domains
     fixed = {task: domains.position[node] for task, node in (anchors or {}).items()}
     problem = compile_gang(gang, domains, fixed) if fixed else capacity.compiled(gang)
-    steps = Budget(budget)
+    steps = Budget(budget) if isinstance(budget, int) else budget
     try:
         solution, optimal = _Question(problem, capacity, steps).best()
     except Exhausted:

@@ -35,10 +35,14 @@ def decide(
     *,
     anchors: Mapping[str, str] | None = None,
     budget: int = DEFAULT_BUDGET,
+    known: Absent | None = None,
 ) -> Decision:
-    """Place a gang on what is free now, or say why not. Neither capacity is changed."""
+    """Place a gang on what is free now, or say why not. Neither capacity is changed.
+
+    Who knows already that there is no place says so with `known`, and is only told why.
+    """
     anchors = anchors or {}
-    found = place(gang, now, anchors=anchors, budget=budget)
+    found = known or place(gang, now, anchors=anchors, budget=budget)
     if isinstance(found, Found):
         return Decision(Verdict.PLACED, found=found)
     if not found.proved:
@@ -73,7 +77,8 @@ def _with_survivors(gang: Gang, empty: Capacity, anchors: Mapping[str, str]) -> 
 class _Binding:
     """What stands in the way: one group that does not fit alone, or several that do not fit together.
 
-    `beside` says that the tasks without a group are among those that do not fit together.
+    `beside` says that tasks which are in none of those groups are among those that do not fit together: those directly
+    in the parent, or the tasks without a group.
     """
 
     groups: tuple[Group, ...] = ()
@@ -86,7 +91,7 @@ class _Binding:
 
     @property
     def path(self) -> Path:
-        if len(self.groups) == 1:
+        if len(self.groups) == 1 and not (self.parent and self.beside):
             return self.groups[0].path
         return self.parent.path if self.parent else ()
 
@@ -122,7 +127,10 @@ class _Case:
             if not labelled:
                 return self._told(Reason.NODES_UNLABELLED, binding, unlabelled=unlabelled)
             return self._told(Reason.NEVER_FITS if never else Reason.NO_DOMAIN_FITS, binding, unlabelled=unlabelled)
-        return self._told(Reason.NEVER_FITS if never else Reason.GROUPS_CONFLICT, binding)
+        if self._fit_alone(binding):
+            return self._told(Reason.NEVER_FITS if never else Reason.GROUPS_CONFLICT, binding)
+        # That they do not fit together is proved. That each fits alone is not, so nothing is said about the cause.
+        return replace(self._told(Reason.NEVER_FITS if never else Reason.UNDECIDED, binding), alone=False)
 
     def _told(
         self, reason: Reason, binding: _Binding, *, excluded: tuple[str, ...] = (), unlabelled: int = 0
@@ -208,24 +216,42 @@ class _Case:
                 continue
             if not group.groups or self._fails(edits.only(self.gang, [edits.flat(group)])):
                 return _Binding((group,))
-            return _Binding(self._fewest(group.groups, group), group)
-        groups = self._fewest(self.gang.groups, None)
-        beside = bool(self.gang.tasks) and not self._fails(edits.only(self.gang, groups))
-        return _Binding(groups, beside=beside)
+            return self._rivals(group)
+        return self._rivals(None)
 
-    def _fewest(self, groups: tuple[Group, ...], parent: Group | None) -> tuple[Group, ...]:
-        """Leave out groups one by one as long as the rest still does not fit."""
-        kept = groups
-        for group in groups:
+    def _rivals(self, parent: Group | None) -> _Binding:
+        """Return the fewest groups below a parent that do not fit together, perhaps beside the parent's own tasks.
+
+        Parts are left out one by one as long as the rest is proved not to fit, so that of what is left, too, it is
+        proved.
+        """
+        kept, tasks = (parent.groups, parent.tasks) if parent else (self.gang.groups, self.gang.tasks)
+        for group in kept:
             fewer = tuple(one for one in kept if one is not group)
-            rest = (
-                edits.only(self.gang, [replace(parent, groups=fewer)])
-                if parent
-                else edits.only(self.gang, fewer, self.gang.tasks)
-            )
-            if fewer and self._fails(rest):
+            if fewer and self._fails(self._part(parent, fewer, tasks)):
                 kept = fewer
-        return kept
+        waiting = any(task.name not in self.anchors for task in tasks)
+        beside = waiting and not self._fails(self._part(parent, kept, self._running(tasks)))
+        return _Binding(kept, parent, beside)
+
+    def _fit_alone(self, binding: _Binding) -> bool:
+        """Tell whether each of those that do not fit together is proved to fit alone, by a placement."""
+        parent = binding.parent
+        tasks = parent.tasks if parent else self.gang.tasks
+        running = self._running(tasks)
+        return all(self._fits(self._part(parent, (group,), running)) for group in binding.groups) and (
+            not binding.beside or self._fits(self._part(parent, (), tasks))
+        )
+
+    def _part(self, parent: Group | None, groups: tuple[Group, ...], tasks: tuple[Task, ...]) -> Gang:
+        """Return a gang of some groups below a parent and some of its own tasks."""
+        if parent is None:
+            return edits.only(self.gang, groups, tasks)
+        return edits.only(self.gang, [replace(parent, groups=groups, tasks=tasks)])
+
+    def _running(self, tasks: Sequence[Task]) -> tuple[Task, ...]:
+        """Return the tasks that already run: those cannot be left out."""
+        return tuple(task for task in tasks if task.name in self.anchors)
 
     def _labels(self, group: Group) -> tuple[int, int]:
         """Count the nodes without and with the group's label among those that may take one of its tasks."""

@@ -10,6 +10,7 @@ Leaving tasks out never makes the rest harder to place, so how far the list can 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -36,7 +37,11 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """Something to add: the needed tasks of a follower, or one wanted task. Units of one `kind` fit or fail alike."""
+    """Something to add: the needed tasks of a follower, or one wanted task. Units of one `kind` fit or fail alike.
+
+    They are equal in all that matters beside what was kept before: the tree, the shapes, where tasks already run, and
+    which groups are shared with other gangs. What is kept only grows, so where one failed the next will too.
+    """
 
     gang: int
     tasks: frozenset[str]
@@ -100,13 +105,14 @@ class _Family:
         ]
 
     def _units(self) -> Iterator[_Unit]:
-        shared = {group.path for group in self._gangs[0].walk()}
+        paths_of = [{group.path for group in gang.walk()} for gang in self._gangs]
+        users = Counter(path for paths in paths_of for path in paths)
+        shared = {path for path, gangs in users.items() if gangs > 1}
         for number, gang in enumerate(self._gangs):
             if number:
                 needed = edits.chosen(gang, self._anchors)
                 names = frozenset(task.name for task in needed.all_tasks())
-                kind = (kind_of(needed, shared), *(name for name in names if name in self._anchors))
-                yield _Unit(number, names, kind, follower=True)
+                yield _Unit(number, names, kind_of(needed, shared, self._anchors), follower=True)
             paths = {task.name: group.path for group in gang.walk() for task in group.tasks}
             for task in gang.all_tasks():
                 if not task.needed and task.name not in self._anchors:

@@ -58,8 +58,9 @@ class Refusal:
     best: tuple[Nearest, ...] = ()
     holders: tuple[Holder, ...] = ()
     ways_out: tuple[WayOut, ...] = ()
-    together: tuple[Path, ...] = ()  # the groups that fit alone, but not with each other
-    beside: bool = False  # the tasks without a group are among those
+    together: tuple[Path, ...] = ()  # the groups that do not fit with each other
+    alone: bool = True  # each of those is known to fit alone
+    beside: bool = False  # tasks directly in the group at `path`, or without a group, are among those
     home: tuple[str, ...] = ()  # the domain where the binding group already runs
     excluded: tuple[str, ...] = ()  # nodes the user excluded
     unlabelled: int = 0  # eligible nodes without the level's label

@@ -15,6 +15,7 @@ from coterie.topology.naming import domain, group_name
 from coterie.topology.ranges import fold
 
 _SHOWN_GROUPS = 4
+_NOT_SETTLED = "whether each fits alone was not settled within the search budget"
 
 _OBSTACLES = {
     "too little nvidia.com/gpu": "too few GPUs",
@@ -94,7 +95,9 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
         case Reason.NO_DOMAIN_FITS:
             return f"no {level} can hold {all_tasks} of {_of(refusal, gang)} now{_best(best)}"
         case Reason.NEVER_FITS if refusal.together:
-            return f"{_groups(refusal)} fit alone, but not together, not even on the empty cluster"
+            if refusal.alone:
+                return f"{_groups(refusal)} fit alone, but not together, not even on the empty cluster"
+            return f"{_groups(refusal)} do not fit together, not even on the empty cluster; {_NOT_SETTLED}"
         case Reason.NEVER_FITS if level:
             size = "the task" if lone else f"the {refusal.wanted} tasks"
             return f"no {level} is large enough for {size} of {_of(refusal, gang)}, not even when empty{_best(best)}"
@@ -109,6 +112,8 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
             return f"{need}, and {found} one{where} now"
         case Reason.GROUPS_CONFLICT:
             return f"{_groups(refusal)} fit alone, but not together"
+        case Reason.UNDECIDED if refusal.together and not refusal.alone:
+            return f"{_groups(refusal)} do not fit together now; {_NOT_SETTLED}"
         case Reason.NODES_UNLABELLED:
             lacking = _lacking(level or "", topology, cluster)
             label = topology.label(lacking)
@@ -196,5 +201,9 @@ def _groups(refusal: Refusal) -> str:
     if len(refusal.together) > len(shown):
         names.append(f"{len(refusal.together) - len(shown)} more")
     if refusal.beside:
-        names.append("the tasks without a group")
+        if refusal.path and refusal.path not in refusal.together:
+            around = group_name(refusal.path)
+            names.append(f"the other tasks of {'the ' if around == refusal.path[-1][0] else ''}{around}")
+        else:
+            names.append("the tasks without a group")
     return f"{start}{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,91 @@
+"""A reason is given only where all of it is proved."""
+
+from __future__ import annotations
+
+import pytest
+
+from coterie.errors import Reason
+from coterie.gang.tree import Gang, Group, Shape, Task
+from coterie.placement import explain
+from coterie.placement.capacity import Capacity
+from coterie.placement.explain import decide
+from coterie.placement.refusal import Refusal, Verdict
+from coterie.planning import words
+from coterie.topology.cluster import CPU, Cluster, Node, Pod
+from coterie.topology.domains import Domains
+from coterie.topology.levels import Topology
+from tests.placement.twin import best
+from tests.planning.building import drawn, gangs
+
+RACK = Topology.of(("rack", "rack"))
+# Tasks that fill six nodes of 60 to the last, in one way that is hard to find.
+SIZES = (25, 16, 19, 20, 17, 23, 23, 19, 18, 23, 21, 16, 22, 22, 16, 19, 17, 24)
+
+
+def two_hard_groups(*, later: bool) -> tuple[Gang, Domains]:
+    """Return groups of which only one fits the only free rack of six nodes; without constraints both have room.
+
+    There is such a rack for the other group `later`, or never.
+    """
+    nodes = [Node(f"n{n}", {"rack": "r"}, {CPU: 60}) for n in range(6)]
+    nodes += [Node(f"m{n}", {"rack": f"s{n}"}, {CPU: 60}) for n in range(12)]
+    nodes += [Node(f"o{n}", {"rack": "t"}, {CPU: 60}) for n in range(6 if later else 0)]
+    pods = [Pod(f"p{n}", f"o{n}", {CPU: 60}, "others") for n in range(6 if later else 0)]
+    groups = tuple(
+        Group(
+            (("rack", name),),
+            required=True,
+            tasks=tuple(Task(f"{name}{n}", Shape(requests=((CPU, size),)), n) for n, size in enumerate(SIZES)),
+        )
+        for name in ("a", "b")
+    )
+    return Gang("g", groups), Domains.of(Cluster.of(nodes, pods), RACK)
+
+
+def refused(gang: Gang, domains: Domains) -> tuple[Verdict, Refusal, str]:
+    """Return the verdict, the refusal and its words."""
+    decision = decide(gang, Capacity.now(domains), Capacity.empty(domains))
+    assert decision.refusal
+    return decision.verdict, decision.refusal, words.message(decision.refusal, gang, domains.topology, domains.cluster)
+
+
+def test_groups_conflict_where_each_was_placed_alone_and_all_together_are_proved_to_fail() -> None:
+    drawing = drawn("cluster rack of 8\n  rack r1 [8 8]\n  rack r2 [8]\n  rack r3 [8 .]\n  rack r4 [. .]")
+    (gang,) = gangs("g:\n  a: 2 x 8gpu required=rack\n  b: 2 x 8gpu required=rack", drawing)
+    verdict, refusal, said = refused(gang, drawing.domains())
+
+    assert (verdict, refusal.reason, refusal.alone) == (Verdict.WAITING, Reason.GROUPS_CONFLICT, True)
+    assert said == 'rack groups "a" and "b" fit alone, but not together'
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_that_each_fits_alone_is_not_said_where_it_is_not_proved(
+    monkeypatch: pytest.MonkeyPatch, *, later: bool
+) -> None:
+    monkeypatch.setattr(explain, "SIDE_BUDGET", 40)
+    verdict, refusal, said = refused(*two_hard_groups(later=later))
+
+    assert refusal.together == ((("rack", "a"),), (("rack", "b"),))
+    assert not refusal.alone
+    assert "fit alone, but" not in said
+    if later:
+        assert (verdict, refusal.reason) == (Verdict.WAITING, Reason.UNDECIDED)
+        assert said.startswith(
+            'rack groups "a" and "b" do not fit together now; whether each fits alone was not settled'
+        )
+    else:
+        assert (verdict, refusal.reason) == (Verdict.IMPOSSIBLE, Reason.NEVER_FITS)
+        assert said.startswith('rack groups "a" and "b" do not fit together, not even on the empty cluster; whether')
+
+
+def test_a_group_that_fits_alone_is_not_said_to_fit_nowhere_beside_tasks_of_the_group_around_it() -> None:
+    """Zone a has a rack with two free nodes, where the group fits; but then the third task of the zone has no node."""
+    drawing = drawn(
+        "cluster zone > rack of 8\n  zone a: rack r1 [8 8]  rack r2 [.]\n  zone b: rack r1 [8]  rack r2 [8] rack r3 [8]"
+    )
+    (gang,) = gangs("g: 1 x 8gpu required=zone\n  m: 2 x 8gpu required=rack", drawing)
+    verdict, refusal, said = refused(gang, drawing.domains())
+
+    assert best(gang, drawing.domains(), {}) is None
+    assert (verdict, refusal.reason) == (Verdict.WAITING, Reason.GROUPS_CONFLICT)
+    assert said == 'rack group "m" and the other tasks of the zone fit alone, but not together'
