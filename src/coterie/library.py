@@ -16,7 +16,7 @@ from coterie.frontends.config import Config, read_config
 from coterie.frontends.workflow.read import Workflow
 from coterie.frontends.workflow.read import read_workflow as read_one_workflow
 from coterie.placement.refusal import Refusal, Verdict
-from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Uncordon
+from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
 from coterie.planning.documents import Documents, documents_of, workload_for
 from coterie.planning.documents import read_documents as read_any
 from coterie.planning.fit import Answer, Wish, answer
@@ -47,6 +47,7 @@ __all__ = [
     "Release",
     "Snapshot",
     "SpecErrors",
+    "Tolerate",
     "Uncordon",
     "UsageError",
     "Verdict",

@@ -251,7 +251,16 @@ def test_pods_keep_to_the_nodes_of_their_pool() -> None:
     (pod,) = of_kind(rendered(with_pod(nodeSelector={"kind": "y"}, tolerations=[kept]), pool), "Pod")
 
     assert pod["spec"]["nodeSelector"] == {"pool": "p", "kind": "y"}
-    assert pod["spec"]["tolerations"] == [kept, {"key": "gpu", "operator": "Exists"}]
+    assumed = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    assert pod["spec"]["tolerations"] == [kept, {"key": "gpu", "operator": "Exists"}, assumed]
+
+
+def test_pods_of_a_pool_without_resource_tolerations_have_only_those_that_were_written() -> None:
+    kept = {"key": "mine", "operator": "Exists", "tolerationSeconds": 5}
+    strict = replace(POOL, resource_tolerations=False)
+    (pod,) = of_kind(rendered(with_pod(tolerations=[kept]), strict), "Pod")
+
+    assert pod["spec"]["tolerations"] == [kept]
 
 
 def test_each_nvlink_group_of_a_replica_gets_a_compute_domain_and_claims_for_gpu_containers() -> None:

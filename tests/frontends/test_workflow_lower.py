@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
@@ -18,6 +19,7 @@ def test_a_resource_spec_becomes_a_shape() -> None:
     (found,) = lowered(plain(task("a"), extra=resource(body))).gangs[0].all_tasks()
     assert found.shape == Shape(
         requests=(("cpu", 4000), ("ephemeral-storage", 10**9), ("memory", 2 << 30), ("nvidia.com/gpu", 8)),
+        tolerations=(Toleration("nvidia.com/gpu", "Exists", effect="NoSchedule", assumed=True),),
         excluded=frozenset({"n1", "n2"}),
     )
 
@@ -36,6 +38,17 @@ PLATFORMED = Pool(
     topology=LEVELS,
     platforms=MappingProxyType({"big": Platform((("size", "big"),), (Toleration("big", "Exists"),))}),
 )
+
+
+def test_a_task_tolerates_the_taint_of_a_resource_it_asks_for_unless_the_pool_says_otherwise() -> None:
+    """As Kubernetes' ExtendedResourceToleration has it: the key is the resource, and the effect is NoSchedule."""
+    asked = plain(task("a"), extra=resource("gpu: 1"))
+
+    (found,) = lowered(asked, PLATFORMED).gangs[0].all_tasks()
+    (strict,) = lowered(asked, replace(PLATFORMED, resource_tolerations=False)).gangs[0].all_tasks()
+
+    added = Toleration("nvidia.com/gpu", "Exists", effect="NoSchedule", assumed=True)
+    assert found.shape.tolerations == (*strict.shape.tolerations, added)
 
 
 def test_pool_and_platform_shape_every_task() -> None:

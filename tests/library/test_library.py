@@ -36,6 +36,7 @@ def test_the_public_surface_is_this_list() -> None:
         "Release",
         "Snapshot",
         "SpecErrors",
+        "Tolerate",
         "Uncordon",
         "UsageError",
         "Verdict",

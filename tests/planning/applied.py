@@ -13,7 +13,7 @@ from coterie.gang.tree import Gang, Path, Task
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, place
 from coterie.placement.refusal import WayOut
-from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Uncordon
+from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
 from coterie.topology.cluster import Cluster, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
@@ -80,6 +80,14 @@ def after(change: Change, case: Case) -> Case:
         case Uncordon(nodes):
             return replace(
                 case, nodes=[replace(node, cordoned=False) if node.name in nodes else node for node in case.nodes]
+            )
+        case Tolerate(keys):
+            return replace(
+                case,
+                nodes=[
+                    replace(node, taints=tuple(taint for taint in node.taints if taint.key not in keys))
+                    for node in case.nodes
+                ],
             )
 
 

@@ -8,7 +8,7 @@ from coterie.errors import Reason
 from coterie.gang.rules import Asked, Requirement, build
 from coterie.gang.tree import Gang, Path, Shape
 from coterie.placement.refusal import Nearest, Refusal, WayOut
-from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Uncordon
+from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
 from coterie.planning import words
 from coterie.topology import naming
 from coterie.topology.cluster import Cluster, Node
@@ -125,6 +125,12 @@ def test_a_guess_is_made_only_where_a_label_is_close() -> None:
         (Keep("train", (), 1), "places now with 1 task", ["--tasks", "train=1"]),
         (Keep("train", MODEL, 2), 'places now with 2 tasks in rack group "model-1"', None),
         (Release("wf-12"), "places when wf-12 ends", ["--without", "wf-12"]),
+        (Tolerate(("x",)), "places now if its tasks tolerate the taint x", ["--tolerate", "x"]),
+        (
+            Tolerate(("x", "y")),
+            "places now if its tasks tolerate the taints x and y",
+            ["--tolerate", "x", "--tolerate", "y"],
+        ),
         (Uncordon(("n1",)), "places if node n1 is uncordoned", ["--uncordon", "n1"]),
         (Uncordon(("n1", "n2")), "places if nodes n[1-2] are uncordoned", ["--uncordon", "n1", "--uncordon", "n2"]),
         (AllowExcluded(), "places now without nodesExcluded", ["--allow-excluded"]),

@@ -22,6 +22,7 @@ from coterie.cli.options import (
     SetStringOption,
     SourceArgument,
     TasksOption,
+    TolerateOption,
     TopologyOption,
     UncordonOption,
     WithoutOption,
@@ -92,6 +93,7 @@ def plan(
     tasks: TasksOption = None,
     without: WithoutOption = None,
     uncordon: UncordonOption = None,
+    tolerate: TolerateOption = None,
     allow_excluded: AllowExcludedOption = False,
     alternatives: Annotated[
         bool, typer.Option("--alternatives", help="Show the domains that each group had to choose from.")
@@ -135,6 +137,7 @@ def plan(
                 tasks=tuple(tasks or ()),
                 without=tuple(without or ()),
                 uncordon=tuple(uncordon or ()),
+                tolerate=tuple(tolerate or ()),
                 allow_excluded=allow_excluded,
                 alternatives=alternatives,
                 output=output,

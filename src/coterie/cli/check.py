@@ -32,9 +32,9 @@ def run(source: Source, output: Output) -> None:
             "there are no levels to check, and no node has a label that is known to be one",
             "Name the levels, coarsest first: --levels zone=LABEL,rack=LABEL",
         )
-    findings = (*check_pool(world.whole, world.pool, world.config, guessed=world.guessed), *world.drift)
+    findings = (*check_pool(world.whole, world.pool, world.config), *world.drift)
     if output in {Output.JSON, Output.YAML}:
-        show_data(check_json(findings, world.pool, world.cluster, world.notices, guessed=world.guessed), output)
+        show_data(check_json(findings, world.pool, world.cluster, world.notices), output)
     elif output is Output.NAME:
         show("/".join(filter(None, (finding.level, finding.code))) for finding in findings)
     else:

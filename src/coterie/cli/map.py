@@ -16,6 +16,6 @@ def run(source: Source, view: View, output: Drawing) -> None:
     depth = default_depth(domains) if view.level is None else level_depth(domains, view.level)
     highlight = None if view.workload is None else find_holder(world.cluster, view.workload)
     scene = scene_of(domains, depth, pool=world.pool.name, highlight=highlight)
-    draw(scene, view, output, lambda: map_json(scene, world.topology, guessed=world.guessed))
+    draw(scene, view, output, lambda: map_json(scene, world.topology, guessed=world.pool.guessed))
     warn(notices_of(world))
     say_service(source, world.pool, f"coterie pool map {world.pool.name}")

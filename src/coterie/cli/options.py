@@ -59,4 +59,7 @@ WithoutOption = Annotated[
 UncordonOption = Annotated[
     list[str] | None, typer.Option("--uncordon", metavar="NODE", help="What if this node were back in service?")
 ]
+TolerateOption = Annotated[
+    list[str] | None, typer.Option("--tolerate", metavar="KEY", help="What if tasks tolerated the taint with this key?")
+]
 AllowExcludedOption = Annotated[bool, typer.Option("--allow-excluded", help="What if nodesExcluded were ignored?")]

@@ -22,7 +22,6 @@ from coterie.cli.source import (
     say_service,
     shown,
     warn,
-    with_levels,
 )
 from coterie.cli.tables import plan_lines
 from coterie.errors import Fault, Notice, SpecErrors, UsageError
@@ -73,6 +72,7 @@ class Ask:
     tasks: tuple[str, ...]
     without: tuple[str, ...]
     uncordon: tuple[str, ...]
+    tolerate: tuple[str, ...]
     allow_excluded: bool
     alternatives: bool
     output: Output
@@ -106,6 +106,7 @@ class Ask:
             ("--tasks", self.tasks),
             ("--without", self.without),
             ("--uncordon", self.uncordon),
+            ("--tolerate", self.tolerate),
         ):
             words += [word for value in values for word in (option, value)]
         for option, given in (
@@ -121,14 +122,13 @@ class Ask:
 def run(ask: Ask) -> None:
     """Plan the files of a call, print the plans, and exit with the worst verdict."""
     workloads, snapshot = _read(ask)
-    what_if = WhatIf(ask.prefer, ask.coarsen, ask.tasks, ask.without, ask.uncordon, ask.allow_excluded)
+    what_if = WhatIf(ask.prefer, ask.coarsen, ask.tasks, ask.without, ask.uncordon, ask.tolerate, ask.allow_excluded)
     changes = parse_changes(what_if, workloads, snapshot.cluster)
     planner = ChoosingPlanner(snapshot.cluster, changes, fresh=ask.fresh)
     plans = [_planned(ask, workload, planner) for workload in workloads]
     _print(ask, plans)
     warn(snapshot.notices)
-    for planned in plans:
-        warn(planned.plan.notices)
+    warn(tuple(dict.fromkeys(notice for planned in plans for notice in planned.plan.notices)))
     pool = workloads[0].pool
     words = ["coterie", "submit", ask.files[0], "--pool", pool.name, "--dry-run"]
     say_service(ask.source, pool, shlex.join(words))
@@ -206,7 +206,7 @@ def _read(ask: Ask) -> tuple[list[Workload], Snapshot]:
         snapshot = read_cluster(faults, source, config if written else None, written[0].pool if written else None)
     workloads = _lowered(ask, faults, config, written, levels, snapshot, beside)
     if faults or snapshot is None:
-        raise SpecErrors(by_file(faults if config else with_levels(faults, snapshot)))
+        raise SpecErrors(by_file(faults))
     more = (*notices, *topology_notices(config, levels, snapshot, workloads[0].pool))
     return workloads, replace(snapshot, notices=(*snapshot.notices, *more))
 

@@ -22,6 +22,7 @@ from coterie.frontends.workflow.lower import lower
 from coterie.frontends.workflow.read import Workflow
 from coterie.planning.documents import WORKFLOW, Documents, Written, levels_for, prepare, read_documents
 from coterie.planning.inputs import Chart, all_topologies, pool_for, topology_notices
+from coterie.planning.labels import guessed_notices
 from coterie.sources import Snapshot
 from coterie.topology.cluster import Cluster
 from coterie.topology.levels import Topology
@@ -138,7 +139,7 @@ def _workflow(call: _Call) -> Rendered:
     wanted = Wanted(namespace, call.cluster, local_files(ask.file, workflow, limit=MOST_BYTES), ask.groups)
     rendered = render_kai(workflow, lower(workflow, pool), pool, wanted)
     notices = topology_notices(call.config, call.levels, call.snapshot, pool)
-    return replace(rendered, notices=(*notices, *rendered.notices))
+    return replace(rendered, notices=(*notices, *guessed_notices(pool), *rendered.notices))
 
 
 def _sets(call: _Call) -> Rendered:
@@ -167,7 +168,8 @@ def _sets(call: _Call) -> Rendered:
     ordered = sorted(manifests.values(), key=lambda manifest: _FIRST.get(manifest["kind"], len(_FIRST)))
     notices = dict.fromkeys(notice for found in rendered for notice in found.notices)
     taken = topology_notices(call.config, call.levels, call.snapshot, chosen[0].prepared.pool) if chosen else ()
-    return Rendered(tuple(ordered), (*taken, *notices))
+    guessed = dict.fromkeys(notice for one in chosen for notice in guessed_notices(one.prepared.pool))
+    return Rendered(tuple(ordered), (*taken, *guessed, *notices))
 
 
 def _ready(call: _Call, written: Written) -> render_sets.Ready:

@@ -15,6 +15,7 @@ from coterie.cli.output import Output, safe
 from coterie.cli.screen import screen, show, show_data
 from coterie.cli.source import Source, World, notices_of, read_input, read_world, shown, warn
 from coterie.errors import UsageError, did_you_mean
+from coterie.gang.tree import Shape
 from coterie.placement.capacity import Capacity
 from coterie.planning.mapping import default_depth, level_depth
 from coterie.rendering.text import Style, count, table, visible, wrapped
@@ -25,6 +26,7 @@ from coterie.simulation.report import duration, fragmentation_words, queue_words
 from coterie.simulation.rule import Rule
 from coterie.simulation.simulate import Result, simulate
 from coterie.simulation.trace import Pace, Trace, read_trace
+from coterie.topology.cluster import GPU
 from coterie.topology.domains import Domains
 
 NO_RULE = "none"
@@ -57,7 +59,8 @@ def run(ask: Ask) -> None:
     trace = _trace(ask, pace)
     world = read_world(ask.source)
     domains = Domains.of(world.cluster, world.topology)
-    rule = Rule.of(domains, _level(ask.rule, domains), world.pool.node_selector, world.pool.tolerations)
+    pods = world.pool.admitted(Shape(((GPU, 1),)))
+    rule = Rule.of(domains, _level(ask.rule, domains), pods.selector, pods.tolerations)
     capacity = Capacity.now(domains)
     if world.pool.scheduler == "kai" and rule.level is not None:
         capacity.usable &= domains.tiers[-1].of >= 0  # KAI sees no node that lacks the label of any level

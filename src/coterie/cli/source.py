@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -16,7 +16,7 @@ from coterie.frontends.config import Config, Pool, parse_levels, read_config
 from coterie.frontends.grove.topology_set import read_topologies
 from coterie.planning.inputs import Chart, pool_for, read_snapshot, snapshot_drift, topology_notices, with_topologies
 from coterie.planning.inputs import collect as collect  # noqa: PLC0414 - commands take it from here
-from coterie.planning.labels import guess_levels, guessed_message, pool_nodes
+from coterie.planning.labels import guessed_notices, pool_nodes, with_guessed_levels
 from coterie.sources import Snapshot
 from coterie.sources.limits import read_bytes
 from coterie.topology.check import Finding
@@ -55,7 +55,6 @@ class World:
     pool: Pool
     config: Config | None
     notices: tuple[Notice, ...]
-    guessed: bool
     drift: tuple[Finding, ...] = ()
 
     @property
@@ -78,13 +77,12 @@ def read_world(source: Source) -> World:
     if faults or snapshot is None:
         raise SpecErrors(faults)
     pool = pool_for(config, source.pool, None, levels, snapshot)
+    if not pool.topology.levels:
+        pool = with_guessed_levels(pool, snapshot.cluster)
     cluster = pool_nodes(snapshot.cluster, pool)
-    guessed = guess_levels(cluster) if not pool.topology.levels else Topology()
-    if guessed.levels:
-        pool = pool.with_topology(guessed)
     notices = (*snapshot.notices, *topology_notices(config, levels, snapshot, pool))
     drift = snapshot_drift(snapshot)
-    return World(cluster, snapshot.cluster, pool, config, notices, guessed=bool(guessed.levels), drift=drift)
+    return World(cluster, snapshot.cluster, pool, config, notices, drift)
 
 
 def read_pools(faults: list[Fault], source: Source) -> tuple[Topology | Chart | None, Config | None]:
@@ -177,19 +175,6 @@ def say_service(source: Source, pool: Pool, command: str) -> None:
         typer.echo(safe(f"note: {said}"), err=True)
 
 
-def with_levels(faults: Iterable[Fault], snapshot: Snapshot | None) -> list[Fault]:
-    """Return the faults of a call that gave no levels; they tell which ones the nodes' well-known labels suggest."""
-    guess = guess_levels(snapshot.cluster) if snapshot and not snapshot.topology else Topology()
-    if not guess.levels:
-        return list(faults)
-    option = ",".join(f"{level.name}={level.label}" for level in guess.levels)
-    said, hint = "no levels were given, so tasks cannot name any", f"Pass them: --levels {option}"
-    return [
-        replace(fault, message=said, hint=hint) if "has no topology keys" in fault.message else fault
-        for fault in faults
-    ]
-
-
 def read_input(source: str) -> bytes:
     """Return the bytes of a file, or of standard input for `-`."""
     if source.startswith(LIVE):
@@ -212,6 +197,4 @@ def warn(notices: Sequence[Notice]) -> None:
 
 def notices_of(world: World) -> tuple[Notice, ...]:
     """Return what the reader should know of a world before looking at it: odd snapshots, guessed levels."""
-    if not world.guessed:
-        return world.notices
-    return (*world.notices, Notice("LevelsGuessed", guessed_message(world.topology)))
+    return (*world.notices, *guessed_notices(world.pool))

@@ -11,7 +11,8 @@ from coterie.frontends.config_model import BackendModel, ConfigModel, GpuQuotaMo
 from coterie.frontends.mending import meets, sound
 from coterie.frontends.schema import Spec, in_order, named_fields, valid
 from coterie.frontends.text import Document, Path, decode, load
-from coterie.gang.tree import Toleration
+from coterie.gang.tolerations import with_resource_tolerations
+from coterie.gang.tree import Shape, Toleration
 from coterie.topology.levels import Topology, level_faults
 
 Selector = tuple[tuple[str, str], ...]
@@ -40,6 +41,9 @@ class Platform:
     tolerations: tuple[Toleration, ...] = ()
 
 
+NO_PLATFORM = Platform()
+
+
 @dataclass(frozen=True, slots=True)
 class GpuQuota:
     """How many GPUs a pool may use; None is no guarantee and no limit."""
@@ -59,8 +63,10 @@ class Pool:
     node_selector: Selector = ()
     nvlink: bool = False
     topology: Topology = field(default_factory=Topology)
+    guessed: bool = False  # its levels are well-known labels of the nodes, because nobody named any
     topology_name: str | None = None
     tolerations: tuple[Toleration, ...] = ()
+    resource_tolerations: bool = True
     platforms: Mapping[str, Platform] = field(default_factory=lambda: MappingProxyType({}))
     gpus: GpuQuota = GpuQuota()
     max_exec_timeout: int | None = None
@@ -75,6 +81,13 @@ class Pool:
     def with_topology(self, topology: Topology) -> Pool:
         """Return the pool with the levels of the ClusterTopology that it names."""
         return replace(self, topology=topology)
+
+    def admitted(self, shape: Shape, platform: Platform = NO_PLATFORM) -> Shape:
+        """Return the shape of a task in the pool: on its nodes only, with all tolerations that its pods have."""
+        selector = {**dict(self.node_selector), **dict(platform.node_selector), **dict(shape.selector)}
+        tolerations = dict.fromkeys((*self.tolerations, *platform.tolerations, *shape.tolerations))
+        own = replace(shape, selector=tuple(sorted(selector.items())), tolerations=tuple(tolerations))
+        return with_resource_tolerations(own) if self.resource_tolerations else own
 
 
 class UnknownPool(NotFound):
@@ -248,6 +261,7 @@ def _pool(name: str, model: PoolModel, backends: Mapping[str, Backend]) -> Pool:
         topology=Topology.of(*((level.key, level.label) for level in model.topology_keys or ())),
         topology_name=model.topology,
         tolerations=_tolerations(model.tolerations),
+        resource_tolerations=model.resource_tolerations,
         platforms=MappingProxyType(
             {
                 key: Platform(tuple(sorted(found.node_selector.items())), _tolerations(found.tolerations))

@@ -115,6 +115,9 @@ class PoolModel(Spec):
         None, description="The name of a ClusterTopology to use instead of topology_keys."
     )
     tolerations: Many[TolerationModel] = Field((), description="Taints that the pool's tasks put up with.")
+    resource_tolerations: bool = Field(
+        default=True, description="Whether tasks put up with taints named after an extended resource they ask for."
+    )
     platforms: dict[str, PlatformModel] = Field(default_factory=dict, description="Kinds of nodes by name.")
     gpus: GpuQuotaModel | None = Field(None, description="How many GPUs the pool may use.")
     max_exec_timeout: Duration | None = Field(None, description="The longest time a group may run.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
-from coterie.gang.tree import Gang, Group, Path, Shape, Task
+from coterie.gang.tree import Gang, Group, Path, Shape, Task, Toleration
 from coterie.topology.levels import Topology
 
 
@@ -120,6 +120,18 @@ def without_nodes(gang: Gang, nodes: Iterable[str]) -> Gang:
 def without_exclusions(gang: Gang) -> Gang:
     """Return the gang with no node excluded by the user."""
     return mapped(gang, lambda task: replace(task, shape=replace(task.shape, excluded=frozenset())))
+
+
+def tolerating(gang: Gang, keys: Iterable[str]) -> Gang:
+    """Return the gang with every task tolerating the taints of some keys, whatever their value and effect."""
+    added = tuple(Toleration(key, "Exists") for key in keys)
+    shapes: dict[Shape, Shape] = {}
+
+    def tolerant(task: Task) -> Task:
+        wider = replace(task.shape, tolerations=tuple(dict.fromkeys((*task.shape.tolerations, *added))))
+        return replace(task, shape=shapes.setdefault(task.shape, wider))
+
+    return mapped(gang, tolerant)
 
 
 def _united(groups: Iterable[Group]) -> tuple[Group, ...]:

@@ -10,12 +10,16 @@ Path = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A pod's toleration; an empty key with `Exists` tolerates everything, an empty effect every effect."""
+    """A pod's toleration; an empty key with `Exists` tolerates everything, an empty effect every effect.
+
+    One that is `assumed` was written by nobody: Kubernetes adds it to pods that ask for the resource of that name.
+    """
 
     key: str = ""
     operator: str = "Equal"
     value: str = ""
     effect: str = ""
+    assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from coterie.gang.tree import Expression, Shape, Toleration
@@ -31,16 +33,21 @@ def eligible(shape: Shape, cluster: Cluster, *, lift_transient: bool) -> Bools:
     return mask
 
 
+def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> tuple[Taint, ...]:
+    """Return the taints that keep a pod with these tolerations off a node."""
+    known = tuple(tolerations)
+    return tuple(
+        taint
+        for taint in taints
+        if taint.effect != "PreferNoSchedule" and not any(_tolerates(each, taint) for each in known)
+    )
+
+
 def _tolerated(tolerations: tuple[Toleration, ...], cluster: Cluster, *, lift_transient: bool) -> Bools:
     """Tell for every distinct set of taints whether a pod with these tolerations may be scheduled there."""
     return np.array(
         [
-            all(
-                taint.effect == "PreferNoSchedule"
-                or (lift_transient and taint.transient)
-                or any(_tolerates(toleration, taint) for toleration in tolerations)
-                for taint in taints
-            )
+            all(lift_transient and taint.transient for taint in untolerated(tolerations, taints))
             for taints in cluster.taint_sets
         ],
         dtype=bool,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from coterie.gang.tree import Shape
 from coterie.placement.capacity import Capacity
-from coterie.placement.eligibility import eligible
+from coterie.placement.eligibility import eligible, untolerated
 from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import GPU, PODS, Bools
 
@@ -58,7 +58,7 @@ def causes(shape: Shape, capacity: Capacity) -> Causes:
     bare = replace(shape, selector=(), affinity=(), excluded=frozenset())
     tainted = ~eligible(bare, cluster, lift_transient=False)[domains.order]
     for number, taints in enumerate(cluster.taint_sets):
-        keys = ", ".join(sorted({taint.key for taint in taints if taint.effect != "PreferNoSchedule"}))
+        keys = ", ".join(sorted({taint.key for taint in untolerated(shape.tolerations, taints)}))
         count(f"taint {keys}", tainted & (cluster.taint_set[domains.order] == number))
     wanted = replace(shape, excluded=frozenset())
     count("not selected", ~eligible(wanted, cluster, lift_transient=False)[domains.order])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
-from coterie.gang.tree import Gang, Path
+from coterie.gang.tree import Gang, Path, Toleration
 from coterie.placement.capacity import Capacity
+from coterie.placement.eligibility import eligible, untolerated
 from coterie.placement.engine import Found, place
 from coterie.placement.refusal import Holder, WayOut
 from coterie.placement.whatif import (
@@ -16,6 +19,7 @@ from coterie.placement.whatif import (
     Change,
     Keep,
     Release,
+    Tolerate,
     Uncordon,
     changed_capacity,
     changed_gang,
@@ -48,6 +52,7 @@ class Remedies:
         found: list[WayOut] = []
         for changes in kinds:
             found.extend(self._working(changes))
+        found.extend(self._tolerating())
         if level is not None:  # otherwise there is no room even without any constraint
             # The level at which no domain is found need not be the one to blame: a rack with room may be in the wrong
             # spine. So all are asked about.
@@ -94,6 +99,37 @@ class Remedies:
         for _, nodes in ordered:
             if len(nodes) > 1:
                 yield Uncordon(tuple(nodes))
+
+    def _tolerating(self) -> Iterator[WayOut]:
+        """Yield taints that it is enough to tolerate; where some are enough, no more than these."""
+        offered: list[Tolerate] = []
+        for change in islice(self._barring(), TRIED_PER_KIND):
+            if len(offered) == OFFERED_PER_KIND:
+                return
+            if any(set(less.keys) <= set(change.keys) for less in offered):
+                continue
+            if way := self._try(change):
+                offered.append(change)
+                yield way
+
+    def _barring(self) -> Iterator[Tolerate]:
+        """Yield the taints that keep tasks off nodes: those of few keys first, then those of many nodes, then all."""
+        cluster = self.now.domains.cluster
+        nodes: Counter[tuple[str, ...]] = Counter()
+        for shape in {task.shape for task in self.gang.all_tasks()}:
+            everywhere = replace(shape, tolerations=(Toleration(operator="Exists"),))
+            selected = np.bincount(
+                cluster.taint_set[eligible(everywhere, cluster, lift_transient=True)], minlength=len(cluster.taint_sets)
+            )
+            for taints, number in zip(cluster.taint_sets, selected.tolist(), strict=True):
+                lasting = [taint for taint in untolerated(shape.tolerations, taints) if not taint.transient]
+                if lasting and number:
+                    nodes[tuple(sorted({taint.key for taint in lasting}))] += number
+        ordered = sorted(nodes, key=lambda keys: (len(keys), -nodes[keys], keys))
+        yield from map(Tolerate, ordered)
+        everything = tuple(sorted({key for keys in ordered for key in keys}))
+        if everything and everything not in nodes:
+            yield Tolerate(everything)
 
     def _domain(self, level: str | None, position: int) -> tuple[str, ...]:
         if level is None:

@@ -58,7 +58,14 @@ class Uncordon:
     nodes: tuple[str, ...]
 
 
-Change = Prefer | Coarsen | Keep | AllowExcluded | Release | Uncordon
+@dataclass(frozen=True, slots=True)
+class Tolerate:
+    """Let the tasks run on nodes with taints of these keys."""
+
+    keys: tuple[str, ...]
+
+
+Change = Prefer | Coarsen | Keep | AllowExcluded | Release | Uncordon | Tolerate
 
 
 def relaxations(gang: Gang, topology: Topology) -> Iterator[Prefer | Coarsen]:
@@ -84,6 +91,8 @@ def changed_gang(change: Change, gang: Gang, topology: Topology) -> Gang | None:
             return edits.keep(gang, path, count) if name == gang.name else gang
         case AllowExcluded():
             return edits.without_exclusions(gang)
+        case Tolerate(keys):
+            return edits.tolerating(gang, keys)
         case _:
             return gang
 

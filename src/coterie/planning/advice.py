@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from coterie.backends.kai.running import Sight
 from coterie.backends.kai.traps import cluster_notices
 from coterie.errors import Notice
-from coterie.gang.tree import Gang
+from coterie.gang.tree import Gang, Shape, Toleration
 from coterie.placement.capacity import Capacity
 from coterie.placement.eligibility import eligible
-from coterie.planning.labels import part_of
+from coterie.planning.labels import label_findings, part_of
+from coterie.planning.taints import assumed_tolerations
 from coterie.planning.workload import Workload
-from coterie.topology.check import check
-from coterie.topology.cluster import Bools
+from coterie.topology.cluster import GPU, Bools, Cluster
 from coterie.topology.domains import Domains
 from coterie.topology.ranges import fold
 
 # Labels that name something coarser than a rack, whatever a cluster's own levels are.
 _COARSE_LABELS = (("zone", "topology.kubernetes.io/zone"), ("region", "topology.kubernetes.io/region"))
+
+_EVERY_TAINT = Toleration(operator="Exists")
 
 # A group of which this many fit in a domain wastes little, whatever is left over.
 _FINE_GRAINED = 4
@@ -40,24 +43,39 @@ def running_notices(workload: Workload, survivors: int, sight: Sight) -> Iterato
 def notices_for(workload: Workload, domains: Domains, placed: Sequence[Gang]) -> Iterator[Notice]:
     """Yield what the reader of a plan should know, in a fixed order; `placed` are the gangs that found their place."""
     levels = {group.level for gang in workload.gangs for group in gang.walk()}
-    concerned = _concerned(workload, domains)
     if levels:
-        for finding in check(part_of(domains.cluster, concerned), domains.topology):
+        for finding in label_findings(part_of(domains.cluster, _meant(workload, domains.cluster)), domains.topology):
             if finding.severity != "info" and (finding.level in levels or not finding.level):
                 yield Notice(finding.code, f"{finding.message}. {finding.hint}".removesuffix(" ").replace("..", "."))
         yield from _merged(domains)
-    yield from _hidden(workload, domains, concerned)
+    yield from _hidden(workload, domains)
+    yield from assumed_tolerations(
+        (task.shape for gang in workload.gangs for task in gang.all_tasks()), domains.cluster
+    )
     empty = Capacity.empty(domains)
     yield from dict.fromkeys(notice for gang in placed for notice in _not_tiling(gang, empty))
 
 
-def _concerned(workload: Workload, domains: Domains) -> Bools:
-    """Return the nodes that a task with constraints may use: what is odd about others is none of its business."""
-    cluster = domains.cluster
-    shapes = {task.shape for gang in workload.gangs for group in gang.groups for task in group.all_tasks()}
-    masks = [eligible(shape, cluster, lift_transient=True) for shape in shapes]
-    mask: Bools = np.logical_or.reduce(masks) if masks else np.ones(len(cluster), dtype=bool)
-    return mask if mask.any() else np.ones(len(cluster), dtype=bool)
+def _meant(workload: Workload, cluster: Cluster) -> Bools:
+    """Return the nodes whose labels matter to tasks with constraints: of their kind, whatever their taints."""
+    shapes = {replace(shape, tolerations=(_EVERY_TAINT,)) for shape in _constrained(workload)}
+    return _any_or_all([eligible(shape, cluster, lift_transient=True) & _offers(shape, cluster) for shape in shapes])
+
+
+def _constrained(workload: Workload) -> set[Shape]:
+    return {task.shape for gang in workload.gangs for group in gang.groups for task in group.all_tasks()}
+
+
+def _offers(shape: Shape, cluster: Cluster) -> Bools:
+    """Tell for every node whether it has GPUs, where the tasks ask for some."""
+    gpus = cluster.allocatable[cluster.resource(GPU)] > 0
+    return gpus if shape.amount(GPU) else np.ones_like(gpus)
+
+
+def _any_or_all(masks: Sequence[Bools]) -> Bools:
+    """Return the nodes of any mask; all nodes where there are none."""
+    mask: Bools = np.logical_or.reduce(masks)
+    return mask if mask.any() else np.ones_like(mask)
 
 
 def _merged(domains: Domains) -> Iterator[Notice]:
@@ -80,10 +98,11 @@ def _merged(domains: Domains) -> Iterator[Notice]:
                 return
 
 
-def _hidden(workload: Workload, domains: Domains, concerned: Bools) -> Iterator[Notice]:
-    constrained = any(gang.groups for gang in workload.gangs)
-    if workload.pool.scheduler != "kai" or not constrained or not domains.tiers:
+def _hidden(workload: Workload, domains: Domains) -> Iterator[Notice]:
+    shapes = _constrained(workload)
+    if workload.pool.scheduler != "kai" or not shapes or not domains.tiers:
         return
+    concerned = _any_or_all([eligible(shape, domains.cluster, lift_transient=True) for shape in shapes])
     hidden = [domains.name(int(at)) for at in np.flatnonzero((domains.tiers[-1].of < 0) & concerned[domains.order])]
     if hidden:
         yield Notice(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from coterie.errors import NotFound, UsageError, did_you_mean
 from coterie.gang.tree import Path
-from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Uncordon
+from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
 from coterie.planning.workload import Workload
 from coterie.topology.abbreviations import full_name
 from coterie.topology.cluster import Cluster
@@ -15,13 +15,14 @@ from coterie.topology.cluster import Cluster
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """What is asked: levels preferred or coarser, groups smaller, holders gone, nodes back, exclusions ignored."""
+    """What is asked: less of levels and groups, holders gone, nodes back, taints tolerated, exclusions ignored."""
 
     prefer: tuple[str, ...] = ()
     coarsen: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     uncordon: tuple[str, ...] = ()
+    tolerate: tuple[str, ...] = ()
     allow_excluded: bool = False
 
 
@@ -37,6 +38,7 @@ def parse_changes(ask: WhatIf, workloads: Sequence[Workload], cluster: Cluster) 
         *(_keep(text, workloads) for text in ask.tasks),
         *(Release(_known("holder", owner, {pod.owner for pod in cluster.pods if pod.owner})) for owner in ask.without),
         *(Uncordon((_known("node", full_name(node, cluster.names), cluster.names),)) for node in ask.uncordon),
+        *(Tolerate((_known("taint", key, _taints(cluster)),)) for key in ask.tolerate),
         *([AllowExcluded()] if ask.allow_excluded else []),
     )
 
@@ -47,6 +49,11 @@ def _known(kind: str, word: str, known: Iterable[str]) -> str:
         listed = f"Known: {', '.join(words)}." if words and len(words) <= 16 else ""
         raise NotFound(f'there is no {kind} "{word}"', f"{did_you_mean(word, words)} {listed}".strip())
     return word
+
+
+def _taints(cluster: Cluster) -> set[str]:
+    used = set(cluster.taint_set.tolist())
+    return {taint.key for number, taints in enumerate(cluster.taint_sets) if number in used for taint in taints}
 
 
 def _coarser(asked: Sequence[str], workloads: Sequence[Workload], levels: Sequence[str]) -> Iterator[Change]:

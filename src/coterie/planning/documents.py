@@ -24,6 +24,7 @@ from coterie.frontends.text import Path
 from coterie.frontends.workflow.lower import Lowered, lower, pool_faults
 from coterie.frontends.workflow.read import Workflow, draft_workflow, located
 from coterie.planning.inputs import Chart
+from coterie.planning.labels import guessed_notices
 from coterie.planning.sets import PreparedSet, named_topology, prepare_graph, prepare_set, rule_faults
 from coterie.planning.workload import Workload
 from coterie.topology.levels import Topology
@@ -133,7 +134,7 @@ def workload_of(workflow: Workflow, lowered: Lowered, pool: Pool) -> Workload:
         pool,
         lowered.gangs,
         lowered.needs,
-        lowered.notices,
+        (*guessed_notices(pool), *lowered.notices),
         nvlink=workflow.spec.labels.get(nvlink.LABEL),
         namespace=pool.namespace,
     )
@@ -157,7 +158,7 @@ def workload_for(written: Written, pool: Pool, known: Mapping[str, Topology], *,
         written.kind,
         prepared.pool,
         gangs,
-        notices=prepared.notices,
+        notices=(*guessed_notices(prepared.pool), *prepared.notices),
         claiming=claiming,
         namespace=own or pool.namespace,
         set_name=prepared.pcs.name,

@@ -12,13 +12,14 @@ from coterie.errors import Notice, UsageError
 from coterie.frontends.config import Pool
 from coterie.gang.tree import Group, Path, Shape, Task
 from coterie.placement.capacity import Capacity
-from coterie.placement.eligibility import eligible
+from coterie.placement.eligibility import eligible, untolerated
 from coterie.placement.evidence import Candidate, Counted, Survey, survey
 from coterie.placement.fitting import Fitting, Room, fitting
 from coterie.placement.whatif import changed_capacity
 from coterie.planning.concurrency import ancestors
 from coterie.planning.mapping import level_depth
 from coterie.planning.plan import GangPlan, Plan, Planner
+from coterie.planning.taints import assumed_tolerations
 from coterie.planning.words import count, obstacle
 from coterie.planning.workload import Workload
 from coterie.topology.cluster import CPU, GPU, MEMORY
@@ -81,7 +82,7 @@ def answer(wish: Wish, level: str, pool: Pool, domains: Domains) -> Answer:
     """Count what fits on a pool's nodes; raise when the level or an amount makes no sense."""
     requests = wish.requests()
     level_depth(domains, level)
-    shape = Shape(requests=requests, selector=pool.node_selector, tolerations=pool.tolerations)
+    shape = pool.admitted(Shape(requests))
     found = fitting(shape, domains, level, labelled_only=pool.scheduler == "kai")
     return Answer(wish, level, pool.name, found, tuple(_notices(wish, level, pool, shape, domains, found)))
 
@@ -117,12 +118,14 @@ def _notices(wish: Wish, level: str, pool: Pool, shape: Shape, domains: Domains,
     barred = ~eligible(shape, cluster, lift_transient=False) & (gpus if wish.gpus else np.ones_like(gpus))
     if barred.any():
         nodes = [cluster.names[node] for node in np.flatnonzero(barred)]
-        keys = {taint.key for node in np.flatnonzero(barred) for taint in cluster.taint_sets[cluster.taint_set[node]]}
+        taints = {taint for node in np.flatnonzero(barred) for taint in cluster.taint_sets[cluster.taint_set[node]]}
+        keys = {taint.key for taint in untolerated(shape.tolerations, taints)}
         yield Notice(
             "TaintNotTolerated",
             f"{count(len(nodes), 'node')} left out because of taints ({', '.join(sorted(keys))}): {fold(nodes)}. "
             "Tolerations are a pool's: --config, --pool",
         )
+    yield from assumed_tolerations([shape], cluster)
     if found.outside.empty:
         yield Notice(
             "OutsideLevel",

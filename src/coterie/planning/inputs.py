@@ -19,6 +19,7 @@ from coterie.frontends.grove.topology_set import (
     only_topology,
 )
 from coterie.frontends.text import decode, load
+from coterie.planning.labels import with_guessed_levels
 from coterie.sources import Snapshot
 from coterie.sources.clusterfile import read_cluster_file
 from coterie.sources.kubectl import read_kubectl
@@ -98,6 +99,8 @@ def pool_for(
 ) -> Pool:
     """Return the pool of a call: from the configuration, or made from levels or from what the cluster itself names.
 
+    Where nothing of this says which levels there are, they are guessed from well-known labels of the nodes.
+
     `beside` are topologies that stand in the files of the call, beside workloads.
     """
     if config is None:
@@ -171,7 +174,8 @@ def _pool_without_config(
     if snapshot is not None and not beside.found and len(snapshot.topologies) == 1:
         ((topology_name, topology),) = snapshot.topologies.items()
         return replace(Pool.for_levels(topology, name=name), topology_name=topology_name)
-    return Pool.for_levels(Topology(), name=name)
+    pool = Pool.for_levels(Topology(), name=name)
+    return with_guessed_levels(pool, snapshot.cluster) if snapshot else pool
 
 
 def _charted(pool: Pool, chart: Chart, snapshot: Snapshot | None, beside: Topologies) -> Pool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coterie.errors import Notice, nearest
-from coterie.frontends.config import Config, Pool, Selector
+from coterie.frontends.config import NO_PLATFORM, Config, Pool, Selector
 from coterie.gang.tree import Shape
 from coterie.placement.eligibility import eligible
 from coterie.topology.check import Finding, check
@@ -57,8 +57,18 @@ def guess_levels(cluster: Cluster) -> Topology:
     return Topology.of(*found.items()) if set(found) - {"host"} else Topology()
 
 
-def guessed_message(topology: Topology) -> str:
-    """Say that levels were guessed, and what pins them."""
+def with_guessed_levels(pool: Pool, cluster: Cluster) -> Pool:
+    """Return a pool that has no levels with those that are guessed from the labels of its nodes."""
+    levels = guess_levels(pool_nodes(cluster, pool))
+    return replace(pool, topology=levels, guessed=True) if levels.levels else pool
+
+
+def guessed_notices(pool: Pool) -> tuple[Notice, ...]:
+    """Return the notice about the guessed levels of a pool, if they were guessed."""
+    return (Notice("LevelsGuessed", _guessed_message(pool.topology)),) if pool.guessed else ()
+
+
+def _guessed_message(topology: Topology) -> str:
     option = ",".join(f"{level.name}={level.label}" for level in topology.levels)
     return f"no levels were given, so they were guessed from well-known labels; to pin them: --levels {option}"
 
@@ -69,15 +79,15 @@ def pool_nodes(cluster: Cluster, pool: Pool) -> Cluster:
     return part_of(cluster, mask)
 
 
-def check_pool(cluster: Cluster, pool: Pool, config: Config | None, *, guessed: bool) -> tuple[Finding, ...]:
+def check_pool(cluster: Cluster, pool: Pool, config: Config | None) -> tuple[Finding, ...]:
     """Return what is odd about the labels of a pool's nodes, and about the pool on this cluster.
 
     `cluster` is the whole one. What concerns no single level comes first.
     """
     own = pool_nodes(cluster, pool)
     findings: list[Finding] = []
-    if guessed:
-        message = guessed_message(pool.topology)
+    if pool.guessed:
+        message = _guessed_message(pool.topology)
         said, _, hint = message.partition("; ")
         findings.append(Finding("LevelsGuessed", "info", "", said, hint=f"{hint[0].upper()}{hint[1:]}"))
     if not len(own):
@@ -93,11 +103,11 @@ def check_pool(cluster: Cluster, pool: Pool, config: Config | None, *, guessed: 
             for notice in config.notices
             if notice.path[:2] == ("pools", pool.name)
         )
-    findings += (_for_scheduler(finding, own, pool) for finding in _labels(own, pool.topology))
+    findings += (_for_scheduler(finding, own, pool) for finding in label_findings(own, pool.topology))
     return tuple(findings)
 
 
-def _labels(own: Cluster, topology: Topology) -> tuple[Finding, ...]:
+def label_findings(own: Cluster, topology: Topology) -> tuple[Finding, ...]:
     """Check the labels, but say of no node that it has a name without a coarser label: every node has a name."""
     found = check(own, topology)
     if len(topology.levels) < 2 or topology.levels[-1].label != HOSTNAME:
@@ -180,10 +190,12 @@ def _platforms(own: Cluster, pool: Pool) -> Iterator[Finding]:
 
 def _taints(own: Cluster, pool: Pool) -> Iterator[Finding]:
     """Nodes with GPUs that the pool selects, but whose taints its tasks do not tolerate on any platform."""
-    welcome = np.zeros(len(own), dtype=bool)
-    for tolerations in ((), *(platform.tolerations for platform in pool.platforms.values())):
-        welcome |= eligible(Shape(tolerations=(*pool.tolerations, *tolerations)), own, lift_transient=True)
     gpus = own.allocatable[own.resource(GPU)] > 0
+    task = Shape(((GPU, 1),)) if gpus.any() else Shape()
+    welcome = np.zeros(len(own), dtype=bool)
+    for platform in (NO_PLATFORM, *pool.platforms.values()):
+        tolerant = Shape(tolerations=pool.admitted(task, platform).tolerations)
+        welcome |= eligible(tolerant, own, lift_transient=True)
     barred = ~welcome & gpus if gpus.any() else ~welcome
     if not barred.any():
         return
@@ -236,9 +248,7 @@ def _some(nodes: tuple[str, ...], cluster: Cluster) -> str:
     return f"{len(nodes)} of {len(cluster)} nodes ({text if len(text) <= 80 else text[:79] + '…'})"
 
 
-def check_json(
-    findings: Sequence[Finding], pool: Pool, cluster: Cluster, notices: Sequence[Notice], *, guessed: bool
-) -> Json:
+def check_json(findings: Sequence[Finding], pool: Pool, cluster: Cluster, notices: Sequence[Notice]) -> Json:
     """Return findings as data, with the levels that were checked."""
     severities = [finding.severity for finding in findings]
     return {
@@ -246,7 +256,7 @@ def check_json(
         "pool": pool.name,
         "nodes": len(cluster),
         "levels": [{"name": level.name, "label": level.label} for level in pool.topology.levels],
-        "guessed": guessed,
+        "guessed": pool.guessed,
         "worst": next((severity for severity in ("error", "warning", "info") if severity in severities), None),
         "findings": [
             {

@@ -17,7 +17,6 @@ from coterie.frontends.grove.podcliqueset.placeable import placeable
 from coterie.frontends.grove.podcliqueset.queue import scheduler_of
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.podcliqueset.settings import KAI
-from coterie.gang.tree import Shape
 from coterie.topology.levels import Topology
 
 Known = Mapping[str, Topology]
@@ -108,10 +107,10 @@ def _prepared(pcs: PodCliqueSet, pool: Pool, meant: _Meant, *, configured: bool)
         raise SpecErrors(faults)
     name, known = named_topology(pcs), meant.known
     if name:
-        pool = replace(pool, topology=known[name], topology_name=name)
+        pool = replace(pool, topology=known[name], topology_name=name, guessed=pool.guessed and meant.stands_in)
     if not configured and scheduler_of(pcs, set_rules.DEFAULTS) == KAI:
         pool = replace(pool, scheduler="kai")
-    shapes = {clique: _in_pool(shape, pool) for clique, shape in reading.shapes.items()}
+    shapes = {clique: pool.admitted(shape) for clique, shape in reading.shapes.items()}
     lowered = lower(pcs, shapes, pool.topology)
     notices = (*set_rules.warnings(pcs, known), *reading.notices, *lowered.notices)
     return PreparedSet(pcs, lowered, pool, name, notices)
@@ -123,12 +122,3 @@ def named_topology(content: PodCliqueSet | GraphDeployment) -> str:
         return content.constraint.topology if content.constraint else ""
     owners = (None, *content.groups, *content.cliques)
     return next((found.topology for owner in owners if (found := content.effective(owner)) and found.topology), "")
-
-
-def _in_pool(shape: Shape, pool: Pool) -> Shape:
-    """Return a shape that keeps to the nodes of a pool."""
-    if not pool.node_selector and not pool.tolerations:
-        return shape
-    selector = {**dict(pool.node_selector), **dict(shape.selector)}
-    tolerations = tuple(dict.fromkeys((*pool.tolerations, *shape.tolerations)))
-    return replace(shape, selector=tuple(sorted(selector.items())), tolerations=tolerations)

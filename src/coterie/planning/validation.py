@@ -321,7 +321,7 @@ class _Judge:
             pool = pool_for(against.config, against.pool, workflow.pool, against.levels, against.snapshot, self.all)
         except (NotFound, UsageError) as error:
             return self._trouble(error, workflow)
-        if against.config is None and not pool.topology.levels:
+        if against.config is None and (pool.guessed or not pool.topology.levels):
             return Said((), (*workflow.notices, *_unchecked(workflow)))
         faults = faults_in(workflow, pool, found.gone) if against.config else pool_faults(workflow, pool, found.gone)
         return Said(tuple(faults), () if faults or found.faults else lower(workflow, pool).notices)

@@ -8,7 +8,7 @@ from coterie.errors import Reason, did_you_mean
 from coterie.gang.tree import Gang, Shape
 from coterie.placement.obstacles import NO_CHANNEL
 from coterie.placement.refusal import Nearest, Refusal, WayOut
-from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Uncordon
+from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
 from coterie.topology.cluster import CPU, GPU, MEMORY, Cluster
 from coterie.topology.levels import Topology
 from coterie.topology.naming import domain, group_name
@@ -155,6 +155,8 @@ def way_out(way: WayOut) -> str:
             return f"places if node {node} is uncordoned"
         case Uncordon(nodes):
             return f"places if nodes {fold(nodes)} are uncordoned"
+        case Tolerate(keys):
+            return f"{when} if its tasks tolerate the {'taint' if len(keys) == 1 else 'taints'} {' and '.join(keys)}"
         case AllowExcluded():
             return f"{when} without nodesExcluded"
 
@@ -172,6 +174,8 @@ def option(change: Change) -> list[str]:
             return ["--without", owner]
         case Uncordon(nodes):
             return [word for node in nodes for word in ("--uncordon", node)]
+        case Tolerate(keys):
+            return [word for key in keys for word in ("--tolerate", key)]
         case AllowExcluded():
             return ["--allow-excluded"]
 

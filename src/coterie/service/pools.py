@@ -248,7 +248,7 @@ def _warnings(known: Known, catalog: Catalog, cluster: Cluster | None) -> Iterat
         return
     pools = {name: each.pool for name, each in catalog.pools.items()} | {known.pool.name: known.pool}
     config = Config(catalog.backends, pools, catalog.file)
-    for finding in check_pool(cluster, known.pool, config, guessed=False):
+    for finding in check_pool(cluster, known.pool, config):
         yield {
             "code": finding.code,
             "severity": finding.severity,

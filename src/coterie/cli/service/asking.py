@@ -32,6 +32,7 @@ def supposing(
     tasks: list[str] | None,
     without: list[str] | None,
     uncordon: list[str] | None,
+    tolerate: list[str] | None,
     *,
     allow_excluded: bool,
 ) -> dict[str, object]:
@@ -42,5 +43,6 @@ def supposing(
         "tasks": tasks,
         "without": without,
         "uncordon": uncordon,
+        "tolerate": tolerate,
         "allow_excluded": allow_excluded or None,
     }

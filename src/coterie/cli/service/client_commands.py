@@ -17,6 +17,7 @@ from coterie.cli.options import (
     SetOption,
     SetStringOption,
     TasksOption,
+    TolerateOption,
     TopologyOption,
     UncordonOption,
     WithoutOption,
@@ -66,6 +67,7 @@ def submit(
     tasks: TasksOption = None,
     without: WithoutOption = None,
     uncordon: UncordonOption = None,
+    tolerate: TolerateOption = None,
     allow_excluded: AllowExcludedOption = False,
     follow: FollowOption = False,
     server: ServerOption = None,
@@ -95,7 +97,7 @@ def submit(
 
         none = Source(None, None, None, None)
         call = Call(file, none, tuple(sets or ()), tuple(set_strings or ()), priority)
-        what_if = supposing(prefer, coarsen, tasks, without, uncordon, allow_excluded=allow_excluded)
+        what_if = supposing(prefer, coarsen, tasks, without, uncordon, tolerate, allow_excluded=allow_excluded)
         run(client, Ask(call, pool, tuple(labels or ()), key, dry_run, plan, follow, output, what_if))
 
 
@@ -227,6 +229,7 @@ def why(
     tasks: TasksOption = None,
     without: WithoutOption = None,
     uncordon: UncordonOption = None,
+    tolerate: TolerateOption = None,
     allow_excluded: AllowExcludedOption = False,
     server: ServerOption = None,
     token: TokenOption = None,
@@ -248,7 +251,7 @@ def why(
     with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.looking import why as ask
 
-        what_if = supposing(prefer, coarsen, tasks, without, uncordon, allow_excluded=allow_excluded)
+        what_if = supposing(prefer, coarsen, tasks, without, uncordon, tolerate, allow_excluded=allow_excluded)
         ask(client, target, output, what_if, verbose=verbose)
 
 

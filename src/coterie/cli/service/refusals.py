@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 _MARKS = {"placed": ("+", "green"), "impossible": ("x", "red")}
 _OTHER = ("?", "yellow")
-_CHANGES = frozenset({"--prefer", "--coarsen", "--tasks", "--without", "--uncordon", "--allow-excluded"})
+_CHANGES = frozenset({"--prefer", "--coarsen", "--tasks", "--without", "--uncordon", "--tolerate", "--allow-excluded"})
 
 
 def why_lines(

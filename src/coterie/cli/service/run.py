@@ -27,13 +27,13 @@ from coterie.cli.service.ending import result_of
 from coterie.cli.service.overlay import where_it_ran
 from coterie.cli.service.refusals import why_lines
 from coterie.cli.service.scratch import scratch
-from coterie.cli.service.setting import LOCAL, Call, prepare
+from coterie.cli.service.setting import Call, prepare
 from coterie.cli.service.tails import Printer, pieces_of, print_tails
 from coterie.cli.service.times import between
 from coterie.cli.service.views import audit_lines, warnings
 from coterie.cli.service.vigil import End, Terminated, Vigil
-from coterie.cli.source import Source, with_levels
-from coterie.errors import CoterieError, SpecErrors, Unavailable
+from coterie.cli.source import Source
+from coterie.errors import CoterieError, Unavailable
 from coterie.rendering.terminal import map_lines
 from coterie.service.service import Service
 from coterie.service.settings import Settings, Submission
@@ -73,11 +73,7 @@ def run(ask: Ask) -> None:
 
 
 def _submitted(ask: Ask, service: Service, submission: Submission) -> int:
-    try:
-        view = service.submit(submission)
-    except SpecErrors as error:
-        given = service.settings.given
-        raise (SpecErrors(with_levels(error.faults, given.clusters.get(LOCAL))) if given else error) from None
+    view = service.submit(submission)
     for line in () if ask.quiet else warnings(view, wide=ask.output is Output.WIDE):
         typer.echo(safe(line), err=True)
     with ExitStack() as stack:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coterie.cli.beside import local_files
-from coterie.cli.source import Source, collect, read_cluster, read_input, read_pools, shown, warn, with_levels
+from coterie.cli.source import Source, collect, read_cluster, read_input, read_pools, shown, warn
 from coterie.errors import Fault, SpecErrors, UsageError
 from coterie.frontends.config import Backend, Config, Pool
 from coterie.frontends.schema import by_file
 from coterie.frontends.workflow.read import Workflow
 from coterie.planning.documents import Scene, joined, lowered
 from coterie.planning.inputs import pool_for, topology_notices
+from coterie.planning.labels import guessed_notices
 from coterie.service.building import read
 from coterie.service.settings import DEFAULT_FILES, Given, Submission
 from coterie.service.submitting import drafted
@@ -94,14 +95,14 @@ def prepare(call: Call) -> Prepared:
         )
         lowered(faults, drafts, scene)
     if faults or found is None:
-        raise SpecErrors(by_file(faults if config else with_levels(faults, snapshot)))
+        raise SpecErrors(by_file(faults))
     submission, workflow = found
     if config is not None and snapshot is None:
         warn(config.notices)
         return Prepared(submission, config=Path(source.config or ""))
     pool = pool_for(config, source.pool, workflow.pool, levels, snapshot)
     if snapshot is not None:
-        warn((*snapshot.notices, *topology_notices(config, levels, snapshot, pool)))
+        warn((*snapshot.notices, *topology_notices(config, levels, snapshot, pool), *guessed_notices(pool)))
     return Prepared(replace(submission, pool=pool.name), given=_given(pool, snapshot, source))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from coterie.errors import Fault, Notice, Place, SpecErrors
-from coterie.frontends.config import Platform, Pool
+from coterie.frontends.config import NO_PLATFORM, Platform, Pool
 from coterie.frontends.mending import meets
 from coterie.frontends.schema import named_fields
 from coterie.frontends.spans import span
@@ -90,7 +90,7 @@ class _Judged:
             elif found is not None:
                 self.notices.append(found)
             shapes[name] = _shape(resource, pool, platform)
-        shapes.setdefault("default", _shape(None, pool, Platform()))
+        shapes.setdefault("default", _shape(None, pool, NO_PLATFORM))
         self.asked = [[_asked(member, workflow, shapes) for member in team.members] for team in workflow.teams]
         # What was mended says nothing of whether it agrees with other tasks.
         known = [
@@ -117,29 +117,23 @@ def _platform(resource: Resource, pool: Pool, workflow: Workflow) -> tuple[Platf
     name = resource.spec.platform
     path = (*resource.path, "platform")
     if name is None:
-        return Platform(), None
+        return NO_PLATFORM, None
     if not pool.platforms:
         message = f'platform is ignored: pool "{pool.name}" has no platforms'
-        return Platform(), Notice("FieldIgnored", message, workflow.place(path, key=True), path)
+        return NO_PLATFORM, Notice("FieldIgnored", message, workflow.place(path, key=True), path)
     if name not in pool.platforms:
         message = f'pool "{pool.name}" has no platform "{name}"'
-        return Platform(), Fault(message, path=path, hint=suggestion(name, list(pool.platforms)))
+        return NO_PLATFORM, Fault(message, path=path, hint=suggestion(name, list(pool.platforms)))
     return pool.platforms[name], None
 
 
 def _shape(resource: Resource | None, pool: Pool, platform: Platform) -> Shape:
-    selector = dict(pool.node_selector) | dict(platform.node_selector)
-    tolerations = tuple(dict.fromkeys((*pool.tolerations, *platform.tolerations)))
     if resource is None:
-        return Shape(selector=tuple(sorted(selector.items())), tolerations=tolerations)
+        return pool.admitted(Shape(), platform)
     spec = resource.spec
     amounts = {CPU: spec.cpu * 1000, GPU: spec.gpu, MEMORY: spec.memory, STORAGE: spec.storage}
-    return Shape(
-        requests=tuple(sorted((name, amount) for name, amount in amounts.items() if amount > 0)),
-        selector=tuple(sorted(selector.items())),
-        tolerations=tolerations,
-        excluded=frozenset(spec.nodes_excluded),
-    )
+    requests = tuple(sorted((name, amount) for name, amount in amounts.items() if amount > 0))
+    return pool.admitted(Shape(requests, excluded=frozenset(spec.nodes_excluded)), platform)
 
 
 def _asked(member: Member, workflow: Workflow, shapes: Mapping[str, Shape]) -> Asked:

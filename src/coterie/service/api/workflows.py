@@ -55,6 +55,9 @@ def what_if_of(
     uncordon: Annotated[
         list[Short] | None, Query(max_length=MANY, description="What if these nodes were back in service?")
     ] = None,
+    tolerate: Annotated[
+        list[Short] | None, Query(max_length=MANY, description="What if tasks tolerated the taints with these keys?")
+    ] = None,
     allow_excluded: Annotated[bool, Query(description="What if nodesExcluded were ignored?")] = False,  # noqa: FBT002 - a parameter of the query
 ) -> WhatIf:
     """Return what is asked about a world that is a little different."""
@@ -64,6 +67,7 @@ def what_if_of(
         tasks=tuple(tasks or ()),
         without=tuple(without or ()),
         uncordon=tuple(uncordon or ()),
+        tolerate=tuple(tolerate or ()),
         allow_excluded=allow_excluded,
     )
 

@@ -115,9 +115,9 @@ def _spec(team: Team, task: Task, chair: Chair) -> Manifest:
     pool = team.scene.pool
     if pool.node_selector:
         spec["nodeSelector"] = {**dict(pool.node_selector), **(written.get("nodeSelector") or {})}
-    if pool.tolerations:
+    if further := (*pool.tolerations, *(each for each in task.shape.tolerations if each.assumed)):
         own = written.get("tolerations") or []
-        spec["tolerations"] = [*own, *(found for each in pool.tolerations if (found := toleration(each)) not in own)]
+        spec["tolerations"] = [*own, *(found for each in further if (found := toleration(each)) not in own)]
     if team.domain:
         spec["affinity"] = _within(written.get("affinity") or {}, team.domain)
     if chair.link is not None:
