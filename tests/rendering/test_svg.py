@@ -6,7 +6,7 @@ import re
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coterie.rendering.palette import MOST, paints_for
@@ -67,6 +67,7 @@ NAMES = st.sets(
 )
 
 
+@settings(deadline=None)
 @given(NAMES, st.booleans())
 def test_every_domain_has_a_title_of_its_own_that_is_never_cut(names: set[str], many: bool) -> None:  # noqa: FBT001 - drawn
     racks = [rack(f"z/{name}", spot("n1", by={"job": 123456})) for name in sorted(names)]

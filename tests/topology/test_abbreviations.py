@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coterie.topology.abbreviations import MARK, NOTE, Abbreviations, abbreviated, full_name
@@ -71,6 +71,7 @@ NAMES = st.sets(
 )
 
 
+@settings(deadline=None)
 @given(NAMES)
 def test_names_that_differ_have_forms_that_differ(names: set[str]) -> None:
     forms = abbreviated(names)
@@ -79,6 +80,7 @@ def test_names_that_differ_have_forms_that_differ(names: set[str]) -> None:
     assert len(set(forms.values())) == len(names)
 
 
+@settings(deadline=None)
 @given(NAMES)
 def test_a_form_is_never_longer_than_its_name_nor_another_name(names: set[str]) -> None:
     for name, form in abbreviated(names).items():
@@ -86,6 +88,7 @@ def test_a_form_is_never_longer_than_its_name_nor_another_name(names: set[str]) 
         assert form == name or form not in names
 
 
+@settings(deadline=None)
 @given(NAMES)
 def test_forms_are_not_shortened_again(names: set[str]) -> None:
     forms = set(abbreviated(names).values())
@@ -93,11 +96,13 @@ def test_forms_are_not_shortened_again(names: set[str]) -> None:
     assert abbreviated(forms) == {form: form for form in forms}
 
 
+@settings(deadline=None)
 @given(NAMES)
 def test_forms_do_not_depend_on_the_order_of_names(names: set[str]) -> None:
     assert abbreviated(sorted(names)) == abbreviated(sorted(names, reverse=True))
 
 
+@settings(deadline=None)
 @given(NAMES)
 def test_a_form_without_its_marks_is_part_of_one_name_of_those_with_the_same_end(names: set[str]) -> None:
     for name, form in abbreviated(names).items():
@@ -105,6 +110,7 @@ def test_a_form_without_its_marks_is_part_of_one_name_of_those_with_the_same_end
             assert [other for other in names if other.endswith(form.removeprefix(MARK))] == [name]
 
 
+@settings(deadline=None)
 @given(NAMES)
 def test_a_form_can_be_given_back_for_its_name(names: set[str]) -> None:
     for name, form in abbreviated(names).items():

@@ -54,7 +54,9 @@ def bar_card(area: Area, title: str, paints: Mapping[str, Paint], least: int) ->
     bar = width - 2 * _PAD
     total = area.total
     lines = [*_frame(area, title, width, height), f'<g transform="translate({_PAD},{_HEAD - 2})">']
-    lines += _strip(total.holders, total.free, total.gpus - total.usable, bar, bar, paints)
+    # With fewer GPUs than pixels, a GPU is several pixels wide: the length of a bar says nothing, its parts do.
+    cells = min(bar, max(1, total.gpus))
+    lines += _strip(total.holders, total.free, total.gpus - total.usable, cells, bar, paints)
     return Block(width, height, (*lines, "</g>"))
 
 
@@ -107,13 +109,13 @@ def _strip(
     painted = [(paints[owner].name, gpus) for owner, gpus in holders if owner in paints]
     others = sum(gpus for owner, gpus in holders if owner not in paints)
     parts = [*painted, ("others", others), ("free", free), ("out", out)]
-    unit = width // cells
-    x = 0
+    done = 0
     for (kind, _), share in zip(parts, shares([gpus for _, gpus in parts], cells), strict=True):
         if share:
-            yield f'<rect class="{kind}" x="{x}" width="{share * unit}" height="{_CELL}"/>'
-            x += share * unit
-    if not x:
+            x = done * width // cells
+            done += share
+            yield f'<rect class="{kind}" x="{x}" width="{done * width // cells - x}" height="{_CELL}"/>'
+    if not done:
         yield f'<rect class="none" x=".5" y=".5" width="{width - 1}" height="{_CELL - 1}"/>'
 
 

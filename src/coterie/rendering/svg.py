@@ -142,18 +142,18 @@ def _legend(scene: Scene, paints: Mapping[str, Paint]) -> Block:
     """Explain the paints and signs that occur, and no others."""
     total = scene.root.total
     held = dict(total.holders)
-    entries = [(paint.name, f"{name}  {held.get(name, 0)}") for name, paint in paints.items()]
+    entries = [(paint.name, f"{name}  {held.get(name, 0):,}") for name, paint in paints.items()]
     rest = [gpus for name, gpus in total.holders if name not in paints]
     if rest:
-        entries.append(("others", f"{count(len(rest), 'other holder')}  {sum(rest)}"))
+        entries.append(("others", f"{count(len(rest), 'other holder')}  {sum(rest):,}"))
     if total.free:
-        entries.append(("free", f"free  {total.free}"))
+        entries.append(("free", f"free  {total.free:,}"))
     if total.gpus > total.usable:
-        entries.append(("out", f"out of service  {total.gpus - total.usable}"))
+        entries.append(("out", f"out of service  {total.gpus - total.usable:,}"))
     if total.cordoned:
-        entries.append(("cordoned", f"! cordoned  {total.cordoned}"))
+        entries.append(("cordoned", f"! cordoned  {total.cordoned:,}"))
     if total.not_ready:
-        entries.append(("down", f"* not ready  {total.not_ready}"))
+        entries.append(("down", f"* not ready  {total.not_ready:,}"))
     if any(not spot.gpus for spot in scene.root.all_spots()):
         entries.append(("none", "no GPUs"))
     blocks = []
