@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from coterie.errors import FieldError, SpecErrors
+from coterie.frontends.dynamo.origin import follow
 from coterie.frontends.dynamo.template import native_resources, pod_template
 from tests.frontends.dynamo_objects import alpha, beta, changed, put, read
 
@@ -65,7 +66,6 @@ def test_the_pod_configuration_of_a_service_becomes_a_native_template() -> None:
                 },
                 {"name": "sidecar", "image": "s"},
             ],
-            "volumes": [{"name": "models", "persistentVolumeClaim": {"claimName": "models"}}],
         },
     }
     containers = ("podTemplate", "spec", "containers")
@@ -74,13 +74,126 @@ def test_the_pod_configuration_of_a_service_becomes_a_native_template() -> None:
     assert origin[*containers, 1] == ("extraPodSpec", "containers", 0)
 
 
-def test_the_main_container_wins_over_the_fields_of_its_service() -> None:
-    resources = {"limits": {"nvidia.com/gpu": "8"}}
-    template, origin = pod_template(
-        {"resources": {"limits": {"gpu": "1"}}, "extraPodSpec": {"mainContainer": {"resources": resources}}}
+MAIN = ("podTemplate", "spec", "containers", 0)
+PROBE = {"httpGet": {"path": "/live", "port": 8000}, "periodSeconds": 10}
+
+
+def merged(service: dict[str, Any], main: dict[str, Any]) -> dict[str, Any]:
+    template, _ = pod_template({**service, "extraPodSpec": {"mainContainer": main}})
+    container: dict[str, Any] = template["spec"]["containers"][0]
+    return container
+
+
+@pytest.mark.parametrize(
+    ("service", "main", "expected"),
+    [
+        pytest.param(
+            {"limits": {"gpu": "4"}},
+            {"requests": {"cpu": "32", "memory": "64Gi"}},
+            {"limits": {"nvidia.com/gpu": "4"}, "requests": {"cpu": "32", "memory": "64Gi"}},
+            id="what one of them says is kept",
+        ),
+        pytest.param(
+            {"limits": {"gpu": "4", "memory": "1Gi"}, "requests": {"cpu": "1"}},
+            {"limits": {"memory": "2Gi", "rdma/ib": "4"}},
+            {"limits": {"nvidia.com/gpu": "4", "memory": "2Gi", "rdma/ib": "4"}, "requests": {"cpu": "1"}},
+            id="of one resource mainContainer counts",
+        ),
+        pytest.param(
+            {"limits": {"gpu": "1"}},
+            {"limits": {"nvidia.com/gpu": "8"}},
+            {"limits": {"nvidia.com/gpu": "8"}},
+            id="GPUs",
+        ),
+        pytest.param(
+            {"limits": {"gpu": "1"}},
+            {"limits": {"nvidia.com/gpu": 0}},
+            {"limits": {"nvidia.com/gpu": 0}},
+            id="0 counts",
+        ),
+        pytest.param(
+            {"limits": {"gpu": "1", "gpuType": "amd.com/gpu"}},
+            {"limits": {"nvidia.com/gpu": "8"}},
+            {"limits": {"amd.com/gpu": "1", "nvidia.com/gpu": "8"}},
+            id="another kind of GPU is another resource",
+        ),
+        pytest.param(
+            {"limits": {"gpu": "4"}, "claims": [{"name": "a"}]},
+            {"claims": [{"name": "b"}]},
+            {"limits": {"nvidia.com/gpu": "4"}, "claims": [{"name": "b"}]},
+            id="claims are a list",
+        ),
+        pytest.param({"limits": {"gpu": "4"}}, {}, {"limits": {"nvidia.com/gpu": "4"}}, id="nothing overrules nothing"),
+        pytest.param(
+            {"limits": {"gpu": "4"}}, {"limits": None}, {"limits": {"nvidia.com/gpu": "4"}}, id="null overrules nothing"
+        ),
+    ],
+)
+def test_resources_of_service_and_main_container_are_merged_by_resource(
+    service: dict[str, Any], main: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert merged({"resources": service}, {"resources": main})["resources"] == expected
+
+
+@pytest.mark.parametrize(
+    ("service", "main", "expected"),
+    [
+        (
+            {"livenessProbe": PROBE},
+            {"livenessProbe": {"periodSeconds": 5}},
+            {"livenessProbe": PROBE | {"periodSeconds": 5}},
+        ),
+        ({"readinessProbe": PROBE}, {"readinessProbe": {"periodSeconds": 0}}, {"readinessProbe": PROBE}),
+        (
+            {"envFromSecret": "token"},
+            {"envFrom": [{"configMapRef": {"name": "c"}}]},
+            {"envFrom": [{"configMapRef": {"name": "c"}}]},
+        ),
+        ({"envFromSecret": "token"}, {"envFrom": []}, {"envFrom": [{"secretRef": {"name": "token"}}]}),
+        (
+            {"envs": [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]},
+            {"env": [{"name": "B", "value": "2"}]},
+            {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]},
+        ),
+        (
+            {"volumeMounts": [{"name": "v", "mountPoint": "/v"}]},
+            {"volumeMounts": [{"name": "w", "mountPath": "/w"}]},
+            {"volumeMounts": [{"name": "w", "mountPath": "/w"}, {"name": "v", "mountPath": "/v"}]},
+        ),
+        ({}, {"name": "engine", "image": "i"}, {"name": "main", "image": "i"}),
+    ],
+)
+def test_the_main_container_is_laid_over_the_fields_of_its_service(
+    service: dict[str, Any], main: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert merged(service, main) == {"name": "main"} | expected
+
+
+def test_a_merged_amount_leads_back_to_where_it_is_written() -> None:
+    _, origin = pod_template(
+        {
+            "resources": {"limits": {"gpu": "4", "custom": {"rdma/ib": "1"}}},
+            "extraPodSpec": {"mainContainer": {"resources": {"limits": {"rdma/ib": "2"}}}},
+        }
     )
-    assert template["spec"]["containers"][0]["resources"] == resources
-    assert ("podTemplate", "spec", "containers", 0, "resources") not in origin
+    limits = (*MAIN, "resources", "limits")
+    assert follow(origin, (*limits, "nvidia.com/gpu")) == ("resources", "limits", "gpu")
+    assert follow(origin, (*limits, "rdma/ib")) == (
+        *("extraPodSpec", "mainContainer"),
+        *("resources", "limits", "rdma/ib"),
+    )
+
+
+def test_a_second_container_called_main_is_left_out_with_a_word() -> None:
+    others = [{"name": "main", "image": "x"}, {"name": "sidecar", "image": "s"}]
+    graph = read(changed(alpha(), put("spec.services.Decode.extraPodSpec.containers", others)))
+    component = graph.components[0]
+    assert [each["name"] for each in component.containers] == ["main", "sidecar"]
+    assert component.containers[0]["image"] != "x"
+    [unused] = [each for each in graph.unused if "main" in each.name]
+    assert unused.path == ("spec", "services", "Decode", "extraPodSpec", "containers", 0)
+    sidecar = graph.written((*component.path, "podTemplate", "spec", "containers", 1))
+    assert sidecar == ("spec", "services", "Decode", "extraPodSpec", "containers", 1)
 
 
 def test_gpus_are_nvidias_unless_something_else_is_said() -> None:

@@ -50,6 +50,7 @@ class Pods:
             if env := self._env(component, clique, main.get("env") or []):
                 main["env"] = env
             _share_memory(spec, main, component.shared_memory)
+            _claim_volumes(spec, main)
         return spec
 
     def _kai(self, component: Component) -> bool:
@@ -90,3 +91,15 @@ def _share_memory(spec: dict[str, Any], main: dict[str, Any], size: str) -> None
         return
     spec["volumes"] = [*volumes, {"name": _SHARED, "emptyDir": {"medium": "Memory", "sizeLimit": size}}]
     main["volumeMounts"] = [*mounts, {"name": _SHARED, "mountPath": _SHARED_PATH}]
+
+
+def _claim_volumes(spec: dict[str, Any], main: dict[str, Any]) -> None:
+    """Take every volume that the main container mounts and the pod does not have from the claim of the same name."""
+    volumes = list(spec.get("volumes") or ())
+    have = {volume.get("name") for volume in volumes}
+    missing = dict.fromkeys(mount.get("name") for mount in main.get("volumeMounts") or ())
+    volumes += (
+        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in missing if name and name not in have
+    )
+    if volumes:
+        spec["volumes"] = volumes

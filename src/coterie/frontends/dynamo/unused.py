@@ -4,6 +4,7 @@
 |---|---|
 | scalingAdapter, autoscaling, ingress, modelRef, eppConfig, restart, checkpoint, namespaces of discovery | warning |
 | pvcs, compilationCache, frontendSidecar, dynamoSidecar, kvTransferPolicy | warning |
+| a container called main in extraPodSpec.containers | warning: mainContainer is the main container |
 | gpuMemoryService, failover, componentGroups, lpx | other pods or other requests: no placement without them |
 
 Resources, environment, probes, volume mounts and shared memory become part of the pods and are not listed here.
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from coterie.frontends.dynamo.model import ALPHA, Unused, Version
+from coterie.frontends.dynamo.model import ALPHA, MAIN, Unused, Version
 from coterie.frontends.kubernetes import Resource
 from coterie.frontends.text import Path
 
@@ -59,12 +60,21 @@ def _all(resource: Resource, version: Version) -> Iterator[tuple[str, Path]]:
         if experimental.get(name):
             yield name, ("spec", "experimental", name)
     for path, component in _components(spec, version):
+        if version == ALPHA:
+            yield from _second_mains(path, component)
         preview = component.get("experimental") or {}
         for name in (*_OF_COMPONENT, "gpuMemoryService", "failover", "lpx"):
             if _on(name, component.get(name), version):
                 yield name, (*path, name)
             if _on(name, preview.get(name), version):
                 yield name, (*path, "experimental", name)
+
+
+def _second_mains(path: Path, service: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
+    """Yield containers beside `mainContainer` that have its name: Dynamo's operator leaves them out."""
+    for index, container in enumerate((service.get("extraPodSpec") or {}).get("containers") or ()):
+        if container.get("name") == MAIN:
+            yield f"the container {MAIN} in extraPodSpec.containers", (*path, "extraPodSpec", "containers", index)
 
 
 def _components(spec: Mapping[str, Any], version: Version) -> Iterator[tuple[Path, Mapping[str, Any]]]:
