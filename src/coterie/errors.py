@@ -22,6 +22,7 @@ class Reason(StrEnum):
 
     INVALID_SPEC = "InvalidSpec"
     UNKNOWN_LEVEL = "UnknownLevel"
+    UNSUPPORTED = "Unsupported"
     LEVEL_LOST = "LevelLost"
     NODES_UNLABELLED = "NodesUnlabelled"
     NODES_EXCLUDED = "NodesExcluded"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from coterie.errors import Reason
 from coterie.frontends.dynamo.rules import planning_faults, warnings
 from coterie.frontends.dynamo.settings import DEFAULTS, Settings
 from tests.frontends.dynamo_objects import (
@@ -402,7 +403,9 @@ def test_what_would_change_the_placement_is_admitted_but_not_planned(change: Cha
     graph = read(changed(beta(), change))
     assert created(changed(beta(), change)) == []
     [fault] = planning_faults(graph)
-    assert fault.message.startswith(f"{name} cannot be planned")
+    assert fault.message.startswith(f"{name} is not supported by a plan")
+    assert fault.code is Reason.UNSUPPORTED
+    assert "emove" not in fault.hint
 
 
 def test_a_graph_without_any_replica_cannot_be_planned() -> None:

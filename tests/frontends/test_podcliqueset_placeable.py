@@ -50,7 +50,7 @@ def test_faults_of_pod_specs_are_found_in_every_clique() -> None:
     )
     found = placeable(read(manifest)).faults
     assert [field for _, field in shown(found)] == [
-        f"spec.template.cliques[{index}].spec.podSpec.resourceClaims" for index in range(2)
+        f"spec.template.cliques[{index}].spec.podSpec.resourceClaims[0]" for index in range(2)
     ]
     assert all(each.place and each.place.line for each in found)
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.errors import field_path
-from coterie.frontends.podspec import shape_of
+from coterie.errors import Reason, field_path
+from coterie.frontends.podspec import read_pod, shape_of
 from coterie.gang.tree import Expression, Shape, Toleration
+from coterie.topology.podaffinity import AffinityTerm, HostPort, PodTraits, Requirement
 
 GI = 1 << 30
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -120,25 +121,35 @@ HARD: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
     "nodeName": (pod(nodeName="n"), ("NotSupported", "nodeName")),
     "podAffinity": (
         pod(affinity={"podAffinity": {REQUIRED: [{}]}}),
-        ("NotSupported", f"affinity.podAffinity.{REQUIRED}"),
+        ("Required", f"affinity.podAffinity.{REQUIRED}[0].topologyKey"),
     ),
     "podAntiAffinity": (
-        pod(affinity={"podAntiAffinity": {REQUIRED: [{}]}}),
-        ("NotSupported", f"affinity.podAntiAffinity.{REQUIRED}"),
+        pod(
+            affinity={
+                "podAntiAffinity": {REQUIRED: [{"topologyKey": "k", "namespaceSelector": {"matchLabels": {"a": "b"}}}]}
+            }
+        ),
+        ("NotSupported", f"affinity.podAntiAffinity.{REQUIRED}[0].namespaceSelector"),
+    ),
+    "pod selector": (
+        pod(
+            affinity={
+                "podAntiAffinity": {
+                    REQUIRED: [
+                        {
+                            "topologyKey": "k",
+                            "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]},
+                        }
+                    ]
+                }
+            }
+        ),
+        ("Invalid", f"affinity.podAntiAffinity.{REQUIRED}[0].labelSelector.matchExpressions[0]"),
     ),
     "spread": (
         pod(topologySpreadConstraints=[{"whenUnsatisfiable": "DoNotSchedule"}]),
         ("NotSupported", "topologySpreadConstraints[0]"),
     ),
-    "hostPort": (
-        pod(container(ports=[{"containerPort": 80, "hostPort": 80}])),
-        ("NotSupported", "containers[0].ports[0].hostPort"),
-    ),
-    "host network": (
-        pod(container(ports=[{"containerPort": 80}]), hostNetwork=True),
-        ("NotSupported", "containers[0].ports[0].containerPort"),
-    ),
-    "claims": (pod(resourceClaims=[{"name": "gpu"}]), ("NotSupported", "resourceClaims")),
     "matchFields": (
         node_affinity({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}),
         ("NotSupported", f"{TERMS}[0].matchFields"),
@@ -171,6 +182,65 @@ def test_what_would_make_a_plan_wrong_is_refused_by_name(spec: dict[str, Any], e
     found = [(str(each.type), field_path(each.path[2:])) for each in faults]
     assert found == [expected]
     assert all(each.path[:2] == prefix and each.message and each.place is None for each in faults)
+
+
+@pytest.mark.parametrize("spec", [spec for spec, (type_, _) in HARD.values() if type_ == "NotSupported"])
+def test_what_is_not_supported_is_not_called_invalid_and_not_to_be_removed(spec: dict[str, Any]) -> None:
+    _, (fault,), _ = shape_of(spec)
+    if "operator" in fault.path:
+        return  # Kubernetes itself knows no such operator
+    assert fault.code is Reason.UNSUPPORTED
+    assert "emove" not in fault.hint
+
+
+def test_host_ports_are_those_of_containers_that_run_on() -> None:
+    listening = {"containerPort": 80, "hostPort": 8080, "protocol": "UDP", "hostIP": "10.0.0.1"}
+    beside = {**container(ports=[{"containerPort": 9, "hostPort": 9}]), "restartPolicy": "Always"}
+    passing = container(ports=[{"containerPort": 7, "hostPort": 7}])
+    found = read_pod(pod(container(ports=[listening, {"containerPort": 81}]), initContainers=[beside, passing]))
+    assert set(found.neighbours.ports) == {HostPort(8080, "UDP", "10.0.0.1"), HostPort(9)}
+    assert not found.faults
+
+
+def test_on_the_network_of_the_host_every_port_is_one_of_the_node() -> None:
+    found = read_pod(pod(container(ports=[{"containerPort": 80}]), hostNetwork=True), ("p",))
+    assert found.neighbours.ports == {HostPort(80): ("p", "containers", 0, "ports", 0)}
+
+
+def test_terms_are_read_with_selector_namespaces_and_keys() -> None:
+    term = {
+        "topologyKey": "zone",
+        "labelSelector": {
+            "matchLabels": {"b": "2", "a": "1"},
+            "matchExpressions": [{"key": "c", "operator": "Exists"}],
+        },
+        "namespaces": ["x"],
+        "matchLabelKeys": ["d"],
+        "mismatchLabelKeys": ["e"],
+    }
+    everybody = {"topologyKey": "host", "labelSelector": {}, "namespaceSelector": {}}
+    nobody = {"topologyKey": "host"}
+    found = read_pod(
+        pod(affinity={"podAffinity": {REQUIRED: [term]}, "podAntiAffinity": {REQUIRED: [everybody, nobody]}})
+    ).neighbours
+    [near] = found.near
+    conditions = (Requirement("a", "In", ("1",)), Requirement("b", "In", ("2",)), Requirement("c", "Exists"))
+    assert near == AffinityTerm("zone", conditions, frozenset("x"), same=("d",), different=("e",))
+    meant = near.of({"d": "4", "e": "5"}, "own")
+    pods = [
+        PodTraits(space, {"a": "1", "b": "2", "c": "", "d": d, "e": e}) for space in "xy" for d in "45" for e in "45"
+    ]
+    assert [(each.namespace, each.labels["d"], each.labels["e"]) for each in pods if meant.matches(each)] == [
+        ("x", "4", "4")
+    ]
+    assert [[term.matches(PodTraits("any"))] for term in found.apart] == [[True], [False]]
+
+
+def test_claims_are_read_by_template_or_by_name() -> None:
+    claims = [{"name": "a", "resourceClaimTemplateName": "t"}, {"name": "b", "resourceClaimName": "c"}]
+    found = read_pod(pod(resourceClaims=claims))
+    assert [(each.name, each.template, each.existing) for each in found.claims] == [("a", "t", ""), ("b", "", "c")]
+    assert not found.faults
 
 
 def test_soft_wishes_are_one_warning() -> None:

@@ -17,6 +17,7 @@ from tests.scenarios.script import RULE, replay, scenarios
 _ELSEWHERE = {
     Reason.INVALID_SPEC,
     Reason.UNKNOWN_LEVEL,
+    Reason.UNSUPPORTED,
     Reason.OVER_QUOTA,
     Reason.COMPUTE_DOMAIN_NOT_READY,
     Reason.SCHEDULER_REFUSED,

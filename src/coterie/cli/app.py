@@ -33,7 +33,8 @@ from coterie.cli.simulate_command import simulate
 from coterie.cli.validate_command import HELP as _VALIDATE_HELP
 from coterie.cli.validate_command import validate
 
-_PLAN_HELP = told(Exit.MUST_WAIT, Exit.NEVER_FITS, words={Exit.DONE: "everything can be placed now"})
+_PLAN_HELP = told(Exit.MUST_WAIT, Exit.NEVER_FITS, Exit.UNSUPPORTED, words={Exit.DONE: "everything can be placed now"})
+_RENDER_HELP = told(Exit.UNSUPPORTED)
 _LOOK_HELP = told()
 _CHECK_HELP = told(
     words={Exit.DONE: "nothing odd or remarks only", Exit.MUST_WAIT: "warnings", Exit.NEVER_FITS: "errors"}
@@ -174,7 +175,7 @@ def explain(
         run(topic)
 
 
-@app.command(epilog=_LOOK_HELP)
+@app.command(epilog=_RENDER_HELP)
 def render(
     file: Annotated[
         str,

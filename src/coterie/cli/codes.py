@@ -17,6 +17,7 @@ class Exit(IntEnum):
     CONFLICT = 5
     MUST_WAIT = 6
     NEVER_FITS = 7
+    UNSUPPORTED = 8
     TRY_AGAIN = 75
     WORK_FAILED = 100
     WORK_CANCELLED = 103
@@ -34,6 +35,7 @@ MEANINGS: Mapping[Exit, str] = {
     Exit.CONFLICT: "not possible as things are",
     Exit.MUST_WAIT: "something must wait",
     Exit.NEVER_FITS: "something can never fit",
+    Exit.UNSUPPORTED: "valid, but not supported by a plan",
     Exit.TRY_AGAIN: "try again later",
     Exit.WORK_FAILED: "the workflow failed",
     Exit.WORK_CANCELLED: "the workflow was cancelled",

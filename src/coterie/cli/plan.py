@@ -40,6 +40,7 @@ from coterie.rendering.alternatives import choice_lines
 from coterie.rendering.text import Style
 from coterie.sources import Snapshot
 from coterie.topology.abbreviations import Abbreviations
+from coterie.topology.devices import claim_templates
 from coterie.topology.domains import abbreviations
 from coterie.topology.levels import Topology
 
@@ -236,5 +237,6 @@ def _lowered(
         configured=config is not None,
         pool=ask.pool,
         wrong=beside.wrong,
+        templates=claim_templates(snapshot.devices),
     )
     return lowered(faults, written, scene)

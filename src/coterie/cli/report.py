@@ -13,7 +13,7 @@ import typer
 from coterie.cli.codes import Exit
 from coterie.cli.output import Output, safe
 from coterie.cli.screen import show_data
-from coterie.errors import CoterieError, Fault, NotFound, Place, SpecErrors, Unavailable, UsageError
+from coterie.errors import CoterieError, Fault, NotFound, Place, Reason, SpecErrors, Unavailable, UsageError
 from coterie.service.errors import Conflict
 
 _CODES: dict[type[CoterieError], Exit] = {
@@ -48,7 +48,7 @@ def _telling(output: Output, *, debug: bool) -> Iterator[None]:
             show_data(errors_json(error.faults), output)
         else:
             print_faults(error.faults)
-        raise typer.Exit(Exit.INVALID) from None
+        raise typer.Exit(_code(error)) from None
     except CoterieError as error:
         fail(str(error), error.hint)
         raise typer.Exit(code_of(error)) from None
@@ -62,6 +62,12 @@ def _telling(output: Output, *, debug: bool) -> Iterator[None]:
             traceback.print_exc()
         fail(f"unexpected {type(error).__name__}: {error}", "Run again with --debug for the details.")
         raise typer.Exit(Exit.FAILED) from None
+
+
+def _code(error: SpecErrors) -> Exit:
+    """Return the exit code of faults: what is wrong comes before what is merely not supported."""
+    unsupported = all(fault.code is Reason.UNSUPPORTED for fault in error.faults)
+    return Exit.UNSUPPORTED if unsupported else Exit.INVALID
 
 
 def code_of(error: CoterieError) -> Exit:

@@ -22,6 +22,7 @@ from coterie.errors import Fault, FieldError, Notice, Place, Reason, SpecErrors,
 from coterie.frontends.page import LIMITS, Page, Spot
 from coterie.frontends.schema import Advice, Spec, in_order, said, valid
 from coterie.frontends.text import Document, Path, decode, documents
+from coterie.topology.devices import KINDS as DEVICE_KINDS
 
 # The kinds that Coterie takes, and the versions of each.
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -331,8 +332,8 @@ def _repeated(resources: Sequence[Resource]) -> Iterator[Fault]:
             yield field_fault(FieldError.DUPLICATE, path, message, hint).at(resource.document.place(path))
 
 
-def _ignored(others: Sequence[Resource]) -> Iterator[Notice]:
-    if others:
+def _ignored(objects: Sequence[Resource]) -> Iterator[Notice]:
+    if others := [each for each in objects if each.kind not in DEVICE_KINDS]:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(each.kind for each in others).items()))
         kinds = kinds if len(kinds) <= 200 else f"{kinds[:199]}…"
         yield Notice("KindsIgnored", f"not read by Coterie, and ignored: {kinds}", others[0].document.place(()))

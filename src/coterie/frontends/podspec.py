@@ -4,8 +4,8 @@
 |---|---|
 | resources of containers, init containers and the pod; overhead | counted as kube-scheduler counts them |
 | nodeSelector, required node affinity, tolerations | kept |
-| nodeName, host ports, matchFields, required pod affinity and anti-affinity | refused by name: they move pods |
-| topologySpreadConstraints that must hold, resourceClaims | refused by name, for the same reason |
+| host ports, required pod affinity and anti-affinity, resourceClaims | told as what they are: see `podaffinity` |
+| nodeName, matchFields, topologySpreadConstraints that must hold | not supported: they move pods |
 | preferred affinity, spread constraints that may be missed | named in one warning |
 | runtimeClassName, volumes from claims, schedulingGates | named in one warning: a plan cannot see what they ask for |
 """
@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from coterie.errors import Fault, FieldError, Notice
 from coterie.frontends.kubernetes import Part, field_fault
 from coterie.frontends.page import Page, Spot
+from coterie.frontends.podaffinity import DeviceClaim, Neighbours, device_claims, neighbours, unsupported
 from coterie.frontends.podspec_model import ContainerModel, ExpressionModel, PodAffinityModel, PodSpecModel, TermModel
 from coterie.frontends.quantities import LARGEST
 from coterie.frontends.schema import faults_of, said
@@ -33,7 +34,6 @@ from coterie.topology.quantity import parse_quantity
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_HARD = "Coterie cannot plan it, and a plan that ignored it would be wrong."
 _VALUES = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False, "Gt": True, "Lt": True}
 
 
@@ -53,6 +53,8 @@ class PodReading:
     shape: Shape
     faults: tuple[Fault, ...] = ()
     ignored: tuple[Ignored, ...] = ()
+    neighbours: Neighbours = field(default_factory=Neighbours)
+    claims: tuple[DeviceClaim, ...] = ()
 
 
 def shape_of(pod_spec: Mapping[str, Any], path: Path = ()) -> tuple[Shape, list[Fault], list[Notice]]:
@@ -78,7 +80,8 @@ def read_pod(pod_spec: Mapping[str, Any], path: Path = ()) -> PodReading:
         tolerations=tuple(dict.fromkeys(_tolerations(model, path, faults))),
         affinity=_node_affinity(model, path, faults),
     )
-    return PodReading(shape, tuple(faults), tuple(_soft(model, path)))
+    beside = neighbours(model, path, faults)
+    return PodReading(shape, tuple(faults), tuple(_soft(model, path)), beside, device_claims(model, path))
 
 
 def _misshapen(error: ValidationError, pod_spec: Mapping[str, Any], path: Path) -> Iterator[Fault]:
@@ -134,9 +137,9 @@ def _divisible(resource: str) -> bool:
 
 
 def _containers(model: PodSpecModel, path: Path) -> Iterator[tuple[Path, ContainerModel]]:
-    for field, containers in (("containers", model.containers), ("initContainers", model.init_containers or ())):
+    for name, containers in (("containers", model.containers), ("initContainers", model.init_containers or ())):
         for index, container in enumerate(containers):
-            yield (*path, field, index), container
+            yield (*path, name, index), container
 
 
 def _tolerations(model: PodSpecModel, path: Path, faults: list[Fault]) -> Iterator[Toleration]:
@@ -158,7 +161,7 @@ def _node_affinity(model: PodSpecModel, path: Path, faults: list[Fault]) -> tupl
     terms = []
     for index, term in enumerate(affinity.required.terms):
         if term.fields:
-            faults.append(_cannot((*where, index, "matchFields"), "node affinity by matchFields"))
+            faults.append(unsupported((*where, index, "matchFields"), "node affinity by matchFields"))
         if term.expressions:
             terms.append(tuple(_expressions(term, (*where, index, "matchExpressions"), faults)))
     if not terms and not any(term.fields for term in affinity.required.terms):
@@ -196,24 +199,11 @@ def _unplannable(model: PodSpecModel, path: Path) -> Iterator[Fault]:
         where = (*path, "containers")
         yield field_fault(FieldError.REQUIRED, where, "the pod has no containers", "Give it at least one.")
     if model.node_name:
-        yield _cannot((*path, "nodeName"), "a pod bound to a node by nodeName")
-    for name, field, found in _pod_affinities(model):
-        if found.required:
-            yield _cannot((*path, "affinity", field, _REQUIRED), f"required {name}")
+        yield unsupported((*path, "nodeName"), "a pod bound to a node by nodeName")
     for index, each in enumerate(model.spread or ()):
         if each.when != "ScheduleAnyway":
-            yield _cannot((*path, "topologySpreadConstraints", index), "a topology spread constraint that must hold")
-    for at, container in _containers(model, path):
-        for index, port in enumerate(container.ports or ()):
-            if port.host_port or (model.host_network and port.container_port):
-                field = "hostPort" if port.host_port else "containerPort"
-                yield _cannot((*at, "ports", index, field), "a port of the node")
-    if model.claims:
-        yield _cannot((*path, "resourceClaims"), "a claim for devices")
-
-
-def _cannot(path: Path, what: str) -> Fault:
-    return field_fault(FieldError.NOT_SUPPORTED, path, f"{what} cannot be planned", f"Remove it. {_HARD}")
+            where = (*path, "topologySpreadConstraints", index)
+            yield unsupported(where, "a topology spread constraint that must hold")
 
 
 def _pod_affinities(model: PodSpecModel) -> Iterator[tuple[str, str, PodAffinityModel]]:
@@ -228,9 +218,9 @@ def _soft(model: PodSpecModel, path: Path) -> Iterator[Ignored]:
     if node and node.preferred:
         where = (*path, "affinity", "nodeAffinity", _PREFERRED)
         yield Ignored("preferred node affinity", "a plan keeps what is required only", where)
-    for name, field, found in _pod_affinities(model):
+    for name, place, found in _pod_affinities(model):
         if found.preferred:
-            where = (*path, "affinity", field, _PREFERRED)
+            where = (*path, "affinity", place, _PREFERRED)
             yield Ignored(f"preferred {name}", "a plan keeps what is required only", where)
     for index, each in enumerate(model.spread or ()):
         if each.when == "ScheduleAnyway":

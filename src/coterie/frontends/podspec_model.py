@@ -47,6 +47,8 @@ class PortModel(Loose):
 
     container_port: int | None = Field(None, alias="containerPort")
     host_port: int | None = Field(None, alias="hostPort")
+    host_ip: str | None = Field(None, alias="hostIP")
+    protocol: str | None = None
 
 
 class ContainerModel(Loose):
@@ -86,10 +88,28 @@ class NodeAffinityModel(Loose):
     preferred: Many[Any] | None = Field(None, alias=_PREFERRED)
 
 
+class LabelSelectorModel(Loose):
+    """Conditions on labels that must all hold; without any, everything is selected."""
+
+    labels: dict[str, str] | None = Field(None, alias="matchLabels")
+    expressions: Many[ExpressionModel] | None = Field(None, alias="matchExpressions")
+
+
+class PodTermModel(Loose):
+    """Pods by their labels, and the node label whose domains count."""
+
+    topology_key: str = Field(alias="topologyKey", description="The node label whose domains count.")
+    selector: LabelSelectorModel | None = Field(None, alias="labelSelector")
+    namespaces: Many[str] | None = None
+    namespace_selector: LabelSelectorModel | None = Field(None, alias="namespaceSelector")
+    same: Many[str] | None = Field(None, alias="matchLabelKeys")
+    different: Many[str] | None = Field(None, alias="mismatchLabelKeys")
+
+
 class PodAffinityModel(Loose):
     """Which pods are wanted near, or far."""
 
-    required: Many[Any] | None = Field(None, alias=_REQUIRED)
+    required: Many[PodTermModel] | None = Field(None, alias=_REQUIRED)
     preferred: Many[Any] | None = Field(None, alias=_PREFERRED)
 
 
@@ -123,6 +143,14 @@ class VolumeModel(Loose):
     ephemeral: Any = None
 
 
+class ClaimModel(Loose):
+    """A claim for devices: one of the pod's own, made of a template, or one that exists."""
+
+    name: str
+    template: str | None = Field(None, alias="resourceClaimTemplateName")
+    claim: str | None = Field(None, alias="resourceClaimName")
+
+
 class PodSpecModel(Loose):
     """A pod spec, as far as placement depends on it."""
 
@@ -136,7 +164,7 @@ class PodSpecModel(Loose):
     tolerations: Many[TolerationModel] | None = None
     spread: Many[SpreadModel] | None = Field(None, alias="topologySpreadConstraints")
     host_network: bool | None = Field(None, alias="hostNetwork")
-    claims: Many[Any] | None = Field(None, alias="resourceClaims")
+    claims: Many[ClaimModel] | None = Field(None, alias="resourceClaims")
     volumes: Many[VolumeModel] | None = None
     gates: Many[Any] | None = Field(None, alias="schedulingGates")
     scheduler_name: str | None = Field(None, alias="schedulerName")

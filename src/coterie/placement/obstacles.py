@@ -13,6 +13,7 @@ from coterie.placement.capacity import Capacity
 from coterie.placement.eligibility import eligible, untolerated
 from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import GPU, PODS, Bools
+from coterie.topology.podaffinity import counts_neighbours
 
 # How a node without a free NVLink channel is counted.
 NO_CHANNEL = f"too little {CHANNEL}"
@@ -68,12 +69,17 @@ def causes(shape: Shape, capacity: Capacity) -> Causes:
     if need := shape.amount(GPU):
         row = cluster.resource(GPU)
         count(FULL, (capacity.free[row] <= 0) & (cluster.allocatable[row][domains.order] >= need))
-    for name, need in sorted((*shape.requests, (PODS, 1)), key=lambda asked: asked[0] == CHANNEL):
+    for name, need in sorted((*shape.requests, (PODS, 1)), key=lambda asked: _last(asked[0])):
         row = cluster.resource(name)
         short = capacity.free[row] < need if row >= 0 else np.ones(len(domains), dtype=bool)
         count(f"too little {name}", short)
     count("not visible to the scheduler", capacity.fit(shape).fits == 0)
     return Causes(tuple(names), codes)
+
+
+def _last(resource: str) -> tuple[bool, bool]:
+    """Sort key that puts what is no resource of a node behind all that is: neighbours, then the channel."""
+    return resource == CHANNEL, counts_neighbours(resource)
 
 
 def obstacles(shape: Shape, capacity: Capacity) -> tuple[tuple[str, int], ...]:

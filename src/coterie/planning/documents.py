@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from coterie.backends.kai import nvlink
 from coterie.errors import CoterieError, Fault, Notice, Place, SpecErrors, UsageError
@@ -27,6 +27,7 @@ from coterie.planning.inputs import Chart
 from coterie.planning.labels import guessed_notices
 from coterie.planning.sets import PreparedSet, named_topology, prepare_graph, prepare_set, rule_faults
 from coterie.planning.workload import Workload
+from coterie.topology.devices import NO_TEMPLATES, ClaimTemplates, claim_templates
 from coterie.topology.levels import Topology
 
 WORKFLOW = "Workflow"
@@ -42,6 +43,7 @@ class Written:
     """One workload of a file, read and not yet judged against a pool; `pool` is the one it names, if it names one.
 
     One that has `faults` by itself is what can be made out beside them; what stands at the paths `gone` is made up.
+    `templates` are what claims of templates are for that are known beside it.
     """
 
     kind: str
@@ -50,6 +52,7 @@ class Written:
     pool: str | None = None
     faults: tuple[Fault, ...] = ()
     gone: frozenset[Path] = frozenset()
+    templates: ClaimTemplates = NO_TEMPLATES
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ def draft_documents(data: bytes, file: str, *, sets: Sequence[str] = (), set_str
     topologies, wrong = draft_topologies(bundle.of(*TOPOLOGY_KINDS))
     faults = [*bundle.faults, *wrong]
     workloads: list[Written] = []
+    templates = claim_templates(each.data for each in bundle.others)
     for resource in bundle.of(POD_CLIQUE_SET, GRAPH):
         read: Callable[[Resource], PodCliqueSet | GraphDeployment] = (
             read_podcliqueset if resource.kind == POD_CLIQUE_SET else read_graph
@@ -96,7 +100,10 @@ def draft_documents(data: bytes, file: str, *, sets: Sequence[str] = (), set_str
         if mended is None:
             faults += own
         else:
-            workloads.append(Written(resource.kind, resource.name, mended.content, faults=own, gone=mended.gone))
+            content = mended.content
+            workloads.append(
+                Written(resource.kind, resource.name, content, faults=own, gone=mended.gone, templates=templates)
+            )
     return Documents(tuple(workloads), topologies, (*bundle.notices, *topologies.notices), tuple(faults))
 
 
@@ -118,9 +125,9 @@ def levels_for(
 def prepare(written: Written, pool: Pool, known: Mapping[str, Topology], *, configured: bool) -> PreparedSet:
     """Check and lower a PodCliqueSet or a graph deployment; raise `SpecErrors` with every fault."""
     if isinstance(written.content, PodCliqueSet):
-        return prepare_set(written.content, pool, known, configured=configured)
+        return prepare_set(written.content, pool, known, configured=configured, templates=written.templates)
     if isinstance(written.content, GraphDeployment):
-        return prepare_graph(written.content, pool, known, configured=configured)
+        return prepare_graph(written.content, pool, known, configured=configured, templates=written.templates)
     raise TypeError(written.kind)
 
 
@@ -162,6 +169,8 @@ def workload_for(written: Written, pool: Pool, known: Mapping[str, Topology], *,
         claiming=claiming,
         namespace=own or pool.namespace,
         set_name=prepared.pcs.name,
+        traits=prepared.traits.pods,
+        refusals=prepared.traits.refusals,
     )
 
 
@@ -191,6 +200,7 @@ class Scene:
     """What the workloads of a call are lowered for: the pool of each, and the topologies there are.
 
     `pool` is what the call names. `wrong` are the names of topologies with faults of their own, which are told anyway.
+    `templates` are what claims are for, as far as the cluster tells.
     """
 
     choose: Callable[[Written], Pool]
@@ -198,6 +208,7 @@ class Scene:
     configured: bool
     pool: str | None = None
     wrong: Collection[str] = ()
+    templates: ClaimTemplates = NO_TEMPLATES
 
 
 def lowered(faults: list[Fault], written: Iterable[Written], scene: Scene) -> list[Workload]:
@@ -247,6 +258,7 @@ def _lowered(written: Written, scene: Scene) -> Workload | None:
         if faults := (*written.faults, *independent(rule_faults(content), written.gone)):
             raise SpecErrors(by_file(faults))
         return None
+    written = replace(written, templates=written.templates | scene.templates)
     return workload_for(written, scene.choose(written), scene.known, configured=scene.configured)
 
 

@@ -19,6 +19,7 @@ from coterie.placement.whatif import changed_capacity
 from coterie.planning.concurrency import ancestors
 from coterie.planning.mapping import level_depth
 from coterie.planning.plan import GangPlan, Plan, Planner
+from coterie.planning.podaffinity import padded
 from coterie.planning.taints import assumed_tolerations
 from coterie.planning.words import count, obstacle
 from coterie.planning.workload import Workload
@@ -152,8 +153,9 @@ class ChoosingPlanner(Planner):
 
     def choose(self, workload: Workload, *, remember: bool = True) -> tuple[Plan, dict[str, tuple[Choice, ...]]]:
         """Plan a workload; return the plan, and by the names of its gangs what they had to choose from."""
-        taken = self._taken
+        before_it = self._taken
         plan = self.plan(workload, remember=remember)
+        taken = padded(before_it, plan.domains.cluster)
         done = ancestors(plan.workload.needs)
         before: dict[str, GangPlan] = {}
         found = {}

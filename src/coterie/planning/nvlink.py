@@ -36,8 +36,8 @@ def _claiming(gang: Gang, cliques: Container[str] | None = None) -> Gang:
     def asked(task: Task) -> Task:
         if not task.shape.amount(GPU) or (cliques is not None and task.clique not in cliques):
             return task
-        requests = tuple(sorted((*task.shape.requests, (CHANNEL, 1))))
-        return replace(task, shape=replace(task.shape, requests=requests))
+        requests = {**dict(task.shape.requests), CHANNEL: 1}
+        return replace(task, shape=replace(task.shape, requests=tuple(sorted(requests.items()))))
 
     return mapped(gang, asked)
 

@@ -15,6 +15,7 @@ from coterie.planning.advice import notices_for, running_notices
 from coterie.planning.course import Course
 from coterie.planning.joint import Settled
 from coterie.planning.nvlink import with_claims
+from coterie.planning.podaffinity import Placed, padded, with_pod_affinity
 from coterie.planning.workload import Workload
 from coterie.topology.channels import with_channels
 from coterie.topology.cluster import GPU, Cluster, Ints
@@ -71,6 +72,7 @@ class Planner:
     changes: Sequence[Change] = ()
     fresh: bool = False
     _taken: Ints | None = field(default=None, init=False)
+    _placed: tuple[Placed, ...] = field(default=(), init=False)  # pods placed so far, for those they concern
     _pools: Counter[str] = field(default_factory=Counter, init=False)  # GPUs taken so far, by pool
 
     def __post_init__(self) -> None:
@@ -78,21 +80,35 @@ class Planner:
 
     def plan(self, workload: Workload, *, remember: bool = True) -> Plan:
         """Plan one workload; unless told otherwise, what it takes is gone for those planned after it."""
-        workload = with_claims(workload, self.cluster)
-        domains = Domains.of(self.cluster, workload.pool.topology)
+        workload, cluster = with_pod_affinity(with_claims(workload, self.cluster), self.cluster, self._placed)
+        domains = Domains.of(cluster, workload.pool.topology)
         names = filter(None, (workload.name, workload.set_name))
-        sight = Sight.of(self.cluster, () if self.fresh else names, workload.namespace)
-        course = Course(workload, domains, sight, self.changes, self._taken, self._pools[workload.pool.name])
+        sight = Sight.of(cluster, () if self.fresh else names, workload.namespace)
+        taken = padded(self._taken, cluster)
+        course = Course(workload, domains, sight, self.changes, taken, self._pools[workload.pool.name])
         plans = {plan.gang.name: plan for one in course.run() for plan in _plans(one, course, domains)}
         ordered = tuple(plans[gang.name] for gang in workload.gangs)
         most = course.most()
         if remember and most is not None:
+            self._placed += _placed(workload, ordered)
+            most = most[: len(self.cluster.resources)]
             self._taken = most if self._taken is None else self._taken + most
             self._pools[workload.pool.name] += int(most[self.cluster.resource(GPU)].sum())
         placed = [plan.gang for plan in ordered if plan.decision.found]
         seen = running_notices(workload, sum(len(plan.survivors) for plan in ordered), sight)
         notices = (*workload.notices, *seen, *notices_for(workload, domains, placed), *course.foretold())
         return Plan(workload, domains, ordered, notices)
+
+
+def _placed(workload: Workload, plans: Sequence[GangPlan]) -> tuple[Placed, ...]:
+    """Return the pods of a workload that were newly placed, if it is known who can run beside them."""
+    return tuple(
+        Placed(workload.traits[task], node, workload.name)
+        for plan in plans
+        if plan.decision.found and workload.traits
+        for task, node in plan.decision.found.nodes.items()
+        if task not in plan.survivors
+    )
 
 
 def _plans(one: Settled, course: Course, domains: Domains) -> Iterator[GangPlan]:

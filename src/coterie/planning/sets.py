@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from coterie.errors import Fault, Notice, SpecErrors
 from coterie.frontends.config import Pool
@@ -17,6 +17,9 @@ from coterie.frontends.grove.podcliqueset.placeable import placeable
 from coterie.frontends.grove.podcliqueset.queue import scheduler_of
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.podcliqueset.settings import KAI
+from coterie.frontends.grove.podcliqueset.traits import SetTraits, set_traits
+from coterie.frontends.kubernetes import DEFAULT_NAMESPACE
+from coterie.topology.devices import NO_TEMPLATES, ClaimTemplates
 from coterie.topology.levels import Topology
 
 Known = Mapping[str, Topology]
@@ -31,20 +34,25 @@ class PreparedSet:
     pool: Pool
     topology_name: str
     notices: tuple[Notice, ...]
+    traits: SetTraits = field(default_factory=SetTraits)
 
 
-def prepare_set(pcs: PodCliqueSet, pool: Pool, known: Known, *, configured: bool) -> PreparedSet:
+def prepare_set(
+    pcs: PodCliqueSet, pool: Pool, known: Known, *, configured: bool, templates: ClaimTemplates = NO_TEMPLATES
+) -> PreparedSet:
     """Check a set and lower it, or raise `SpecErrors` with every fault.
 
     A set says itself which topology it means; where nobody knows that one, the pool's levels stand in for it. Unless
-    the pool was `configured`, it is one of the scheduler that the set's pods name.
+    the pool was `configured`, it is one of the scheduler that the set's pods name. `templates` are what claims are for.
     """
     meant = _meant(named_topology(pcs), known, pool)
-    prepared = _prepared(pcs, pool, meant, configured=configured)
+    prepared = _prepared(pcs, pool, meant, templates, configured=configured)
     return replace(prepared, notices=(*meant.notices, *prepared.notices))
 
 
-def prepare_graph(graph: GraphDeployment, pool: Pool, known: Known, *, configured: bool) -> PreparedSet:
+def prepare_graph(
+    graph: GraphDeployment, pool: Pool, known: Known, *, configured: bool, templates: ClaimTemplates = NO_TEMPLATES
+) -> PreparedSet:
     """Check a graph deployment and lower it through its PodCliqueSet; faults point into the user's own file."""
     meant = _meant(named_topology(graph), known, pool)
     if faults := meant.faults(lambda topologies: graph_rules.create_faults(graph, topologies)):
@@ -54,11 +62,16 @@ def prepare_graph(graph: GraphDeployment, pool: Pool, known: Known, *, configure
         pcs = read_podcliqueset(lowered.resource)
         # Pieces of Grove's API in the graph may name a topology where the graph itself names none.
         meant = meant if meant.stands_in else _meant(named_topology(pcs), known, pool)
-        prepared = _prepared(pcs, pool, meant, configured=configured)
+        prepared = _prepared(pcs, pool, meant, templates, configured=configured)
     except SpecErrors as error:
         raise SpecErrors([lowered.blamed(fault) for fault in error.faults]) from None
     located = (lowered.noted(notice) if notice.path else notice for notice in prepared.notices)
-    return replace(prepared, notices=(*meant.notices, *graph_rules.warnings(graph, meant.known), *located))
+    refusals = {term: lowered.blamed(fault) for term, fault in prepared.traits.refusals.items()}
+    return replace(
+        prepared,
+        notices=(*meant.notices, *graph_rules.warnings(graph, meant.known), *located),
+        traits=replace(prepared.traits, refusals=refusals),
+    )
 
 
 def rule_faults(content: PodCliqueSet | GraphDeployment) -> list[Fault]:
@@ -100,8 +113,10 @@ def _meant(name: str, known: Known, pool: Pool) -> _Meant:
     return _Meant(name, {name: pool.topology}, stands_in=True)
 
 
-def _prepared(pcs: PodCliqueSet, pool: Pool, meant: _Meant, *, configured: bool) -> PreparedSet:
-    reading = placeable(pcs)
+def _prepared(
+    pcs: PodCliqueSet, pool: Pool, meant: _Meant, templates: ClaimTemplates, *, configured: bool
+) -> PreparedSet:
+    reading = placeable(pcs, templates)
     faults = [*meant.faults(lambda topologies: set_rules.create_faults(pcs, topologies)), *reading.faults]
     if faults:
         raise SpecErrors(faults)
@@ -112,8 +127,14 @@ def _prepared(pcs: PodCliqueSet, pool: Pool, meant: _Meant, *, configured: bool)
         pool = replace(pool, scheduler="kai")
     shapes = {clique: pool.admitted(shape) for clique, shape in reading.shapes.items()}
     lowered = lower(pcs, shapes, pool.topology)
+    space = (pcs.resource.namespace if pcs.resource else "") or pool.namespace or DEFAULT_NAMESPACE
+    traits, unanswered = set_traits(pcs, lowered, reading.neighbours, space)
+    if unanswered:
+        raise SpecErrors(set_rules.located(pcs, unanswered))
+    refusals = {term: set_rules.located(pcs, [fault])[0] for term, fault in traits.refusals.items()}
+    traits = replace(traits, refusals=refusals)
     notices = (*set_rules.warnings(pcs, known), *reading.notices, *lowered.notices)
-    return PreparedSet(pcs, lowered, pool, name, notices)
+    return PreparedSet(pcs, lowered, pool, name, notices, traits)
 
 
 def named_topology(content: PodCliqueSet | GraphDeployment) -> str:

@@ -12,6 +12,7 @@ from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefe
 from coterie.topology.cluster import CPU, GPU, MEMORY, Cluster
 from coterie.topology.levels import Topology
 from coterie.topology.naming import domain, group_name
+from coterie.topology.podaffinity import APART, HOST_PORT, NEAR, counts_neighbours
 from coterie.topology.ranges import fold
 
 _SHOWN_GROUPS = 4
@@ -25,6 +26,7 @@ _OBSTACLES = {
 }
 # What is said of a whole domain, where the same words would mean something else than of a node.
 _OF_DOMAINS = {"too little nvidia.com/gpu": "too few GPUs on one node"}
+_APART_TOLD = {Reason.NO_CAPACITY, Reason.NEVER_FITS, Reason.NO_DOMAIN_FITS}
 _WITH_OBSTACLES = {Reason.NO_CAPACITY, Reason.NEVER_FITS, Reason.COMPUTE_DOMAIN_BLOCKED}
 
 
@@ -62,15 +64,39 @@ def message(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) 
         said += f"; its own are {own}, the others belong to {refusal.leader} and what already follows it"
     if refusal.channels and refusal.reason is Reason.NEVER_FITS:
         said += "; of tasks with a claim to a ComputeDomain, a node takes only one"
+    if refusal.reason in _APART_TOLD and (why := _apart(gang)):
+        said += f"; {why}"
     if not refusal.obstacles or refusal.reason not in _WITH_OBSTACLES:
         return said
     counted = (f"{count(number, 'node')}: {obstacle(what)}" for what, number in refusal.obstacles)
     return f"{said} ({'; '.join(counted)})"
 
 
+def _apart(gang: Gang) -> str:
+    """Return why tasks of a gang do not share nodes with each other."""
+    names = {name for task in gang.all_tasks() for name, _ in task.shape.requests if counts_neighbours(name)}
+    own = [
+        name for name in names if not name.endswith("/taken") and name.rpartition("/")[0] + "/" in (APART, HOST_PORT)
+    ]
+    ports = sorted(name.removeprefix(HOST_PORT) for name in own if name.startswith(HOST_PORT))
+    if ports:
+        return f"of tasks that want host port {ports[0]}, a node takes only one"
+    return "tasks that anti-affinity keeps apart do not share a node" if own else ""
+
+
 def obstacle(what: str, *, of_domain: bool = False) -> str:
     """Return in words what keeps a task off a node, or off most nodes of a domain."""
-    return (_OF_DOMAINS.get(what) if of_domain else None) or _OBSTACLES.get(what, what)
+    said = (_OF_DOMAINS.get(what) if of_domain else None) or _OBSTACLES.get(what)
+    return said or _neighbours(what.removeprefix("too little ")) or what
+
+
+def _neighbours(resource: str) -> str:
+    """Return what is lacking where a resource stands for who can run beside a pod; empty for any other."""
+    if resource.startswith(HOST_PORT):
+        return f"host port {resource.removeprefix(HOST_PORT).removesuffix('/taken')} taken"
+    if resource.startswith(APART):
+        return "a pod there that anti-affinity keeps apart"
+    return "no pod near that affinity asks for" if resource.startswith(NEAR) else ""
 
 
 def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) -> str:

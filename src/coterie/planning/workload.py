@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from coterie.errors import Notice
+from coterie.errors import Fault, Notice
 from coterie.frontends.config import Pool
 from coterie.gang.tree import Gang
+from coterie.topology.podaffinity import AffinityTerm, PodTraits
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class Workload:
     `nvlink` is what a workflow itself says about NVLink. `claiming` are the cliques of tasks that have claims to a
     ComputeDomain, with the names that the user gave them. Its pods are in `namespace`, empty where nobody said which.
     `set_name` is what Grove's pods call it: a graph deployment may have a longer name than its set.
+    `traits` are those of the pods by task, and `refusals` what is said of a term of theirs that cannot be honoured.
     """
 
     name: str
@@ -29,3 +31,5 @@ class Workload:
     claiming: Mapping[str, str] = field(default_factory=dict)
     namespace: str = ""
     set_name: str = ""
+    traits: Mapping[str, PodTraits] = field(default_factory=dict)
+    refusals: Mapping[AffinityTerm, Fault] = field(default_factory=dict)

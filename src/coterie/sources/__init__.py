@@ -37,7 +37,7 @@ class Snapshot:
     `objects` are those in it that declare levels, as they stand there; `topologies` are the levels of those among them
     that are ClusterTopologies and right, by name, and `wrong_topologies` are the faults of the others.
     `pod_groups` are KAI's PodGroups as they stand there, None where the source has none to give, and `gang_pods` are
-    all pods that name one.
+    all pods that name one. `devices` are the ComputeDomains and claim templates in it, as they stand there.
     """
 
     cluster: Cluster
@@ -48,3 +48,4 @@ class Snapshot:
     wrong_topologies: Mapping[str, tuple[Fault, ...]] = field(default_factory=lambda: MappingProxyType({}))
     pod_groups: tuple[Mapping[str, Any], ...] | None = None
     gang_pods: tuple[GangPod, ...] = ()
+    devices: tuple[Mapping[str, Any], ...] = ()

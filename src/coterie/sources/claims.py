@@ -1,12 +1,11 @@
 """Claims to NVLink channels: which pods have one, and which nodes have one to give.
 
 Where a snapshot has the ResourceClaims and ResourceSlices of NVIDIA's driver, they say it. Otherwise a pod's claims are
-known by their names: Coterie's, Grove's, and those of the driver's own examples.
+known by the ComputeDomains of the snapshot, or by their names.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -14,9 +13,8 @@ import msgspec
 
 from coterie.topology.channels import CHANNEL, DRIVER
 from coterie.topology.cluster import Node, Pod
+from coterie.topology.devices import ClaimTemplates, Device
 
-_NAMES = frozenset({"compute-domain", "mnnvl-claim"})
-_TEMPLATES = re.compile(r"(.*-)?channel(-\d+)?")
 _DEVICE = "channel"
 
 
@@ -85,10 +83,11 @@ class SliceItem(BareSlice, gc=False, tag_field="kind", tag="ResourceSlice"):
     """A slice that says so itself."""
 
 
-def names_channel(claims: Iterable[PodClaim] | None) -> bool:
-    """Tell whether one of a pod's claims is, by its name, one to a channel."""
+def claims_channel(claims: Iterable[PodClaim], namespace: str, templates: ClaimTemplates) -> bool:
+    """Tell whether one of a pod's claims is one to a channel."""
     return any(
-        claim.name in _NAMES or _TEMPLATES.fullmatch(claim.resource_claim_template_name or "") for claim in claims or ()
+        templates.device(claim.name, claim.resource_claim_template_name or "", namespace) is Device.CHANNEL
+        for claim in claims
     )
 
 

@@ -22,17 +22,22 @@ from coterie.sources.assemble import assemble, refuse, shortened
 from coterie.sources.claims import BareClaim, BareSlice, ClaimItem, SliceItem, with_claims
 from coterie.sources.jsonfaults import COMMAND, HINT, field_problem, not_a_list, not_json, utf8
 from coterie.sources.kubeobjects import (
+    DEVICES,
     TOPOLOGIES,
+    BareDevices,
     BareNode,
     BarePod,
     BarePodGroup,
     BareTopology,
+    ClaimTemplateItem,
     ClusterTopologyBindingItem,
     ClusterTopologyItem,
+    ComputeDomainItem,
     NodeItem,
     PodGroupItem,
     PodItem,
     TopologyItem,
+    device_object,
     gang_pod_of,
     node_of,
     pod_group_object,
@@ -40,16 +45,17 @@ from coterie.sources.kubeobjects import (
     topology_object,
 )
 from coterie.topology.cluster import Node, Pod
+from coterie.topology.devices import claim_templates
 
 # Kinds that live beside nodes and pods in clusters such as these; leaving them out needs no word.
 _QUIET = frozenset(
-    {"Queue", "BindRequest", "ComputeDomain", "ComputeDomainClique", "ResourceClaimTemplate", "DeviceClass"}
+    {"Queue", "BindRequest", "ComputeDomainClique", "DeviceClass"}
     | {"PodCliqueSet", "PodCliqueScalingGroup", "PodClique", "PodGang", "DynamoGraphDeployment"}
 )
 # What the items of a list are when they do not say it themselves.
 _LISTS = {"List": "", "NodeList": "Node", "PodList": "Pod"}
 
-_Item = BareNode | BarePod | BareTopology | BarePodGroup | BareClaim | BareSlice
+_Item = BareNode | BarePod | BareTopology | BarePodGroup | BareDevices | BareClaim | BareSlice
 _Tagged = (
     NodeItem
     | PodItem
@@ -57,6 +63,8 @@ _Tagged = (
     | ClusterTopologyBindingItem
     | TopologyItem
     | PodGroupItem
+    | ComputeDomainItem
+    | ClaimTemplateItem
     | ClaimItem
     | SliceItem
 )
@@ -92,7 +100,8 @@ _KIND = msgspec.json.Decoder(_Kind)
 _NAMED = msgspec.json.Decoder(_Named)
 _NODE = msgspec.json.Decoder(BareNode)
 _POD = msgspec.json.Decoder(BarePod)
-_OTHERS: dict[str, msgspec.json.Decoder[BarePodGroup | BareClaim | BareSlice]] = {
+_OTHERS: dict[str, msgspec.json.Decoder[BarePodGroup | BareDevices | BareClaim | BareSlice]] = {
+    **{kind: msgspec.json.Decoder(item) for kind, item in DEVICES.items()},
     "PodGroup": msgspec.json.Decoder(BarePodGroup),
     "ResourceClaim": msgspec.json.Decoder(BareClaim),
     "ResourceSlice": msgspec.json.Decoder(BareSlice),
@@ -113,7 +122,11 @@ def read_kubectl(data: bytes, file: str) -> Snapshot:
     slices: list[BareSlice] = []
     pods_seen = 0
     faults: list[Fault] = []
+    devices = [device_object(item) for item in items if isinstance(item, BareDevices)]
+    templates = claim_templates(devices)
     for item in items:
+        if isinstance(item, BareDevices):
+            continue
         if isinstance(item, BareTopology):
             objects.append(topology_object(item))
             continue
@@ -132,7 +145,7 @@ def read_kubectl(data: bytes, file: str) -> Snapshot:
                 nodes.append(node_of(item))
             else:
                 pods_seen += 1
-                if (pod := pod_of(item)) is not None:
+                if (pod := pod_of(item, templates)) is not None:
                     pods.append(pod)
                 if (member := gang_pod_of(item)) is not None:
                     gang_pods.append(member)
@@ -153,6 +166,7 @@ def read_kubectl(data: bytes, file: str) -> Snapshot:
         tuple(objects),
         pod_groups=tuple(groups),
         gang_pods=tuple(gang_pods),
+        devices=tuple(devices),
     )
 
 

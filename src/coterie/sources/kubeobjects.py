@@ -8,16 +8,26 @@ from typing import Any
 import msgspec
 
 from coterie.sources import GangPod
-from coterie.sources.assemble import GROUP_LABEL, TASK_LABEL, WORKFLOW_LABEL
-from coterie.sources.claims import PodClaim, names_channel
+from coterie.sources.assemble import WORKFLOW_LABEL, member_of
+from coterie.sources.claims import PodClaim, claims_channel
+from coterie.sources.podaffinity import Affinity, Port, traits_of
 from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import PODS, Member, Node, Pod, Taint
+from coterie.topology.devices import NO_TEMPLATES, ClaimTemplates
+from coterie.topology.podaffinity import PodTraits
 from coterie.topology.podrequests import asked, pod_requests
 from coterie.topology.quantity import amount
 
 _CORDON = "node.kubernetes.io/unschedulable"
 _FINISHED = frozenset({"Succeeded", "Failed"})
 _KAI_GROUP = "scheduling.run.ai/"
+_ATTEMPT = "coterie.dev/attempt"
+_SUBGROUP = "kai.scheduler/subgroup-name"
+# By which a pod is known that Grove made: its set, its gang, its clique and its number there.
+_GROVE = (
+    *("app.kubernetes.io/part-of", "grove.io/podgang"),
+    *("grove.io/podclique", "grove.io/podclique-pod-index"),
+)
 
 Quantities = dict[str, str | int | float]
 Amounts = dict[str, int]
@@ -68,29 +78,6 @@ class BareNode(msgspec.Struct, gc=False):
     status: NodeStatus | None = None
 
 
-class PodLabels(msgspec.Struct, gc=False):
-    """The labels that make a pod a task of Coterie's, or one of a gang that Grove made."""
-
-    workflow: str | None = msgspec.field(default=None, name=WORKFLOW_LABEL)
-    group: str | None = msgspec.field(default=None, name=GROUP_LABEL)
-    task: str | None = msgspec.field(default=None, name=TASK_LABEL)
-    part_of: str | None = msgspec.field(default=None, name="app.kubernetes.io/part-of")
-    gang: str | None = msgspec.field(default=None, name="grove.io/podgang")
-    clique: str | None = msgspec.field(default=None, name="grove.io/podclique")
-    index: str | None = msgspec.field(default=None, name="grove.io/podclique-pod-index")
-    attempt: str | None = msgspec.field(default=None, name="coterie.dev/attempt")
-    subgroup: str | None = msgspec.field(default=None, name="kai.scheduler/subgroup-name")
-
-    @property
-    def member(self) -> Member | None:
-        """Which task of which gang the pod is, if all labels that say so are there."""
-        if self.workflow and self.group and self.task:
-            return Member(self.workflow, self.group, self.task)
-        if self.part_of and self.gang and self.clique and self.index:
-            return Member(self.part_of, self.gang, f"{self.clique}-{self.index}")
-        return None
-
-
 class PodAnnotations(msgspec.Struct, gc=False):
     """The annotations by which the API shows a static pod, and KAI knows its gang."""
 
@@ -111,7 +98,7 @@ class PodMeta(msgspec.Struct, gc=False, rename="camel"):
 
     name: str
     namespace: str = "default"
-    labels: PodLabels | None = None
+    labels: dict[str, str] | None = None
     annotations: PodAnnotations | None = None
     owner_references: list[OwnerReference] | None = None
     deletion_timestamp: str | None = None
@@ -129,6 +116,7 @@ class Container(msgspec.Struct, gc=False, rename="camel"):
 
     resources: Resources | None = None
     restart_policy: str | None = None
+    ports: list[Port] | None = None
 
 
 class PodSpec(msgspec.Struct, gc=False, rename="camel"):
@@ -140,6 +128,7 @@ class PodSpec(msgspec.Struct, gc=False, rename="camel"):
     overhead: Quantities | None = None
     resources: Resources | None = None
     resource_claims: list[PodClaim] | None = None
+    affinity: Affinity | None = None
 
 
 class PodStatus(msgspec.Struct, gc=False):
@@ -192,6 +181,22 @@ class BarePodGroup(msgspec.Struct, gc=False, rename="camel"):
     spec: msgspec.Raw = msgspec.Raw()
 
 
+class BareDevices(msgspec.Struct, gc=False, rename="camel"):
+    """An object that claim templates are known by; what it says is read by who knows its kind."""
+
+    api_version: msgspec.Raw = msgspec.Raw()
+    metadata: msgspec.Raw = msgspec.Raw()
+    spec: msgspec.Raw = msgspec.Raw()
+
+
+class ComputeDomainItem(BareDevices, gc=False, tag_field="kind", tag="ComputeDomain"):
+    """A ComputeDomain, which makes a template of claims to its channels."""
+
+
+class ClaimTemplateItem(BareDevices, gc=False, tag_field="kind", tag="ResourceClaimTemplate"):
+    """A template of claims."""
+
+
 class PodGroupItem(BarePodGroup, gc=False, tag_field="kind", tag="PodGroup"):
     """A PodGroup that says so itself."""
 
@@ -201,6 +206,18 @@ TOPOLOGIES: Mapping[str, type[BareTopology]] = {
     "ClusterTopologyBinding": ClusterTopologyBindingItem,
     "Topology": TopologyItem,
 }
+
+
+DEVICES: Mapping[str, type[BareDevices]] = {
+    "ComputeDomain": ComputeDomainItem,
+    "ResourceClaimTemplate": ClaimTemplateItem,
+}
+
+
+def device_object(item: BareDevices) -> dict[str, Any]:
+    """Return an object that claim templates are known by as plain data."""
+    kind = next(kind for kind, found in DEVICES.items() if isinstance(item, found))
+    return {"kind": kind, **_plain(item)}
 
 
 def topology_object(item: BareTopology) -> dict[str, Any]:
@@ -217,23 +234,23 @@ def pod_group_object(item: BarePodGroup) -> dict[str, Any] | None:
 
 def gang_pod_of(item: BarePod) -> GangPod | None:
     """Return a pod that names a PodGroup, finished or not; None for one that names none."""
-    meta, spec, labels = item.metadata, item.spec, item.metadata.labels or PodLabels()
+    meta, spec, labels = item.metadata, item.spec, item.metadata.labels or {}
     if meta.annotations is None or not meta.annotations.pod_group:
         return None
     return GangPod(
         namespace=meta.namespace,
         name=meta.name,
         pod_group=meta.annotations.pod_group,
-        subgroup=labels.subgroup or "",
-        member=labels.member,
-        attempt=labels.attempt or "",
+        subgroup=labels.get(_SUBGROUP, ""),
+        member=member_of(labels) or grove_member_of(labels),
+        attempt=labels.get(_ATTEMPT, ""),
         node=(spec.node_name if spec else None) or "",
         phase=(item.status.phase if item.status else None) or "",
         terminating=meta.deletion_timestamp is not None,
     )
 
 
-def _plain(item: BareTopology | BarePodGroup) -> dict[str, Any]:
+def _plain(item: BareTopology | BarePodGroup | BareDevices) -> dict[str, Any]:
     parts = (("apiVersion", item.api_version), ("metadata", item.metadata), ("spec", item.spec))
     return {name: msgspec.json.decode(bytes(raw).decode(errors="replace")) for name, raw in parts if raw}
 
@@ -258,8 +275,11 @@ def node_of(item: BareNode) -> Node:
     )
 
 
-def pod_of(item: BarePod) -> Pod | None:
-    """Return a pod that holds capacity, or None: finished pods and pods on no node hold none."""
+def pod_of(item: BarePod, templates: ClaimTemplates = NO_TEMPLATES) -> Pod | None:
+    """Return a pod that holds capacity, or None: finished pods and pods on no node hold none.
+
+    `templates` are what claims of the cluster's templates are for.
+    """
     spec = item.spec
     if spec is None or not spec.node_name or (item.status and item.status.phase in _FINISHED):
         return None
@@ -267,9 +287,9 @@ def pod_of(item: BarePod) -> Pod | None:
     labels = meta.labels
     name = f"{meta.namespace}/{meta.name}"
     controller = next((owner for owner in meta.owner_references or () if owner.controller), None)
-    member = labels.member if labels else None
-    if labels and labels.workflow:
-        owner = labels.workflow
+    member = (member_of(labels) or grove_member_of(labels)) if labels else None
+    if labels and labels.get(WORKFLOW_LABEL):
+        owner = labels[WORKFLOW_LABEL]
     elif member:
         owner = member.workload
     else:
@@ -277,18 +297,32 @@ def pod_of(item: BarePod) -> Pod | None:
     return Pod(
         name=name,
         node=spec.node_name,
-        requests=requests_of(spec),
+        requests=requests_of(spec, meta.namespace, templates),
         owner=owner,
         daemon=_is_daemon(meta, controller),
         terminating=meta.deletion_timestamp is not None,
         member=member,
+        traits=_traits(meta, spec),
     )
 
 
-def requests_of(spec: PodSpec) -> Amounts:
+def grove_member_of(labels: Mapping[str, str]) -> Member | None:
+    """Return which task of which gang a pod is by Grove's labels, when all of them are there."""
+    part_of, gang, clique, index = (labels.get(key) for key in _GROVE)
+    return Member(part_of, gang, f"{clique}-{index}") if part_of and gang and clique and index else None
+
+
+def _traits(meta: PodMeta, spec: PodSpec) -> PodTraits:
+    """Return what decides who can run beside a pod that runs; ports of init containers that end are free again."""
+    sidecars = (each for each in spec.init_containers or () if each.restart_policy == "Always")
+    ports = (port for each in (*(spec.containers or ()), *sidecars) for port in each.ports or ())
+    return traits_of(meta.namespace, meta.labels or {}, ports, spec.affinity)
+
+
+def requests_of(spec: PodSpec, namespace: str = "", templates: ClaimTemplates = NO_TEMPLATES) -> Amounts:
     """Return what a pod holds, by Kubernetes' own rule, and the channel of its node if it has a claim to one."""
-    resources = spec.resources
-    claimed = {CHANNEL: 1} if spec.resource_claims and names_channel(spec.resource_claims) else {}
+    resources, claims = spec.resources, spec.resource_claims
+    claimed = {CHANNEL: 1} if claims and claims_channel(claims, namespace, templates) else {}
     try:
         return claimed | pod_requests(
             (_asked(container) for container in spec.containers or ()),

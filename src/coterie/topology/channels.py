@@ -1,11 +1,13 @@
 """The one NVLink channel of a node, counted as a resource, so that whatever counts resources counts it as well.
 
 A pod with a claim to a ComputeDomain takes the channel of its node, and the next such pod needs another node. No node
-lists channels among its resources; they are known from the driver's slices where a source has them.
+lists channels among its resources; they are known from the driver's slices where a source has them. Where the objects
+behind a claim are not at hand, it is known by its name: Coterie's, Grove's, or that of the driver's own examples.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +17,13 @@ from coterie.topology.cluster import GPU, Cluster
 # The driver that hands channels out, and the name under which Coterie counts them.
 DRIVER = "compute-domain.nvidia.com"
 CHANNEL = f"{DRIVER}/channel"
+_NAMES = frozenset({"compute-domain", "compute-domain-channel", "mnnvl-claim"})
+_TEMPLATES = re.compile(r"(.*-)?channel(-\d+)?")
+
+
+def names_channel(claim: str, template: str) -> bool:
+    """Tell whether a claim is, by its name or that of its template, one to a channel."""
+    return claim in _NAMES or _TEMPLATES.fullmatch(template) is not None
 
 
 def with_channels(cluster: Cluster) -> Cluster:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coterie.topology.naming import natural
+from coterie.topology.podaffinity import PodTraits
 
 GPU = "nvidia.com/gpu"
 CPU = "cpu"
@@ -68,7 +69,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod that holds capacity on a node; finished pods are not in a cluster at all."""
+    """A pod that holds capacity on a node; finished pods are not in a cluster at all.
+
+    `traits` is None where the source does not know who the pod can run beside.
+    """
 
     name: str
     node: str
@@ -77,6 +81,7 @@ class Pod:
     daemon: bool = False
     terminating: bool = False
     member: Member | None = None
+    traits: PodTraits | None = None
 
 
 @dataclass(frozen=True, slots=True)

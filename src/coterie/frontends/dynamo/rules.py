@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
-from coterie.errors import Fault, FieldError, Notice
+from coterie.errors import Fault, FieldError, Notice, Reason
 from coterie.frontends.dynamo.model import ALPHA, MAIN, PROVIDER, Component, GraphDeployment
 from coterie.frontends.dynamo.names import BUDGET, clique_names, set_name, share
 from coterie.frontends.dynamo.overrides import override_faults
@@ -18,6 +18,7 @@ from coterie.frontends.dynamo.settings import DEFAULTS, Settings
 from coterie.frontends.dynamo.topology import live_faults, needs_topologies, shape_faults
 from coterie.frontends.dynamo.update import change_faults
 from coterie.frontends.dynamo.versions import MOST_COMPONENTS
+from coterie.frontends.podaffinity import UNSUPPORTED_HINT
 from coterie.frontends.schema import in_order
 from coterie.frontends.text import Path
 from coterie.topology.levels import Topology
@@ -58,8 +59,9 @@ def planning_faults(graph: GraphDeployment, settings: Settings = DEFAULTS) -> li
     """Return what is allowed, but would make a placement of the graph wrong."""
     found = [
         Fault(
-            f"{each.name} cannot be planned: {each.blocks}",
-            hint="Remove it to see where the rest would go.",
+            f"{each.name} is not supported by a plan: {each.blocks}",
+            Reason.UNSUPPORTED,
+            UNSUPPORTED_HINT,
             place=graph.resource.document.place(each.path, key=True),
             path=each.path,
         )

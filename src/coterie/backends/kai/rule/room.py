@@ -13,6 +13,7 @@ from coterie.placement.capacity import Capacity
 from coterie.placement.eligibility import eligible
 from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import CPU, GPU, MEMORY, PODS, STORAGE, Bools, Ints
+from coterie.topology.podaffinity import counts_neighbours
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,7 +72,7 @@ class Room:
         Processors and memory do not matter here. Where some ask for a resource and some do not, only sums are compared.
         """
         needs = np.array([self.need(task) for task in tasks]) > 0
-        kinds = [row for name, row in self._row.items() if name not in (CPU, MEMORY, CHANNEL)]
+        kinds = [row for name, row in self._row.items() if name not in (CPU, MEMORY) and not _unseen(name)]
         return bool((needs[:, kinds] == needs[0, kinds]).all())
 
     def pods_per_node(self, tasks: Sequence[Task]) -> Ints:
@@ -82,7 +83,7 @@ class Room:
         matter yet: a cordoned or tainted one counts too.
         """
         largest = np.max([self.need(task) for task in tasks], axis=0)
-        rows = np.array([row for row in np.flatnonzero(largest) if self.resources[row] != CHANNEL])
+        rows = np.array([row for row in np.flatnonzero(largest) if not _unseen(self.resources[row])])
         if rows.tolist() == [self._row[PODS]]:
             return np.full(len(self.names), len(tasks), dtype=np.int64)
         counts: Ints = (self.free[rows] // largest[rows, None]).min(axis=0)
@@ -103,7 +104,7 @@ class Room:
         shares = np.zeros(count)
         for row in np.flatnonzero(wanted).tolist():
             name = self.resources[row]
-            if name in (PODS, CHANNEL):
+            if name == PODS or _unseen(name):
                 continue
             unit = 1000 if name in (CPU, STORAGE) else 1
             free = np.bincount(domains, weights=self.free[row, nodes], minlength=count)
@@ -148,3 +149,8 @@ class Room:
         if found is None:
             found = self._masks[shape] = eligible(shape, self._cluster, lift_transient=False) & self._usable
         return found
+
+
+def _unseen(resource: str) -> bool:
+    """Tell whether KAI does not count something among the resources of a domain, and checks it on each node."""
+    return resource == CHANNEL or counts_neighbours(resource)

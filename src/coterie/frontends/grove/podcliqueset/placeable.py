@@ -5,8 +5,9 @@ names everything else that it does not act on in one warning, if it is the user 
 
 | field | changes where pods go | in a plan |
 |---|---|---|
-| resourceSharing | yes: devices are on some nodes only | refused |
-| fields of podSpec | see `coterie.frontends.podspec` | refused, kept or warned of |
+| resourceSharing | yes: devices are on some nodes only | not supported |
+| resourceClaims | yes | channels are counted; GPUs and existing claims not supported; others warned of |
+| other fields of podSpec | see `coterie.frontends.podspec` | kept, warned of or not supported |
 | autoScalingConfig, scaleConfig | only later, when something scales | warned of: planned as written |
 | cliqueStartupType, startsAfter | no: only when containers start | warned of |
 | priorityClassName | only by evicting others | warned of: a plan evicts nobody |
@@ -18,10 +19,10 @@ names everything else that it does not act on in one warning, if it is the user 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
-from coterie.errors import Fault, FieldError, Notice
+from coterie.errors import Fault, Notice
 from coterie.frontends.grove.podcliqueset.model import (
     DEFAULT_TERMINATION_DELAY_NS,
     TEMPLATE,
@@ -30,42 +31,83 @@ from coterie.frontends.grove.podcliqueset.model import (
     UpdateStrategy,
 )
 from coterie.frontends.grove.podcliqueset.rules import located
-from coterie.frontends.kubernetes import field_fault
-from coterie.frontends.podspec import Ignored, ignored_notice, read_pod
+from coterie.frontends.podaffinity import DeviceClaim, Neighbours, unsupported
+from coterie.frontends.podspec import Ignored, PodReading, ignored_notice, read_pod
 from coterie.frontends.schema import said
 from coterie.gang.tree import Shape
+from coterie.topology.channels import CHANNEL
+from coterie.topology.devices import NO_TEMPLATES, ClaimTemplates, Device
 
 
 @dataclass(frozen=True, slots=True)
 class Placeable:
-    """The shapes of pods by clique, why there can be no plan, and at most one warning."""
+    """The shapes of pods and what they say of other pods, by clique, why there can be no plan, and warnings."""
 
     shapes: Mapping[str, Shape]
     faults: tuple[Fault, ...] = ()
     notices: tuple[Notice, ...] = ()
+    neighbours: Mapping[str, Neighbours] = field(default_factory=dict)
 
 
-def placeable(pcs: PodCliqueSet) -> Placeable:
-    """Read a set for planning."""
+def placeable(pcs: PodCliqueSet, templates: ClaimTemplates = NO_TEMPLATES) -> Placeable:
+    """Read a set for planning; `templates` are what claims of known templates are for."""
     readings = {clique.name: read_pod(clique.pod_spec, clique.pod_path) for clique in pcs.cliques}
-    faults = [*_shared_devices(pcs), *(fault for each in readings.values() for fault in each.faults)]
+    space = pcs.resource.namespace if pcs.resource else ""
+    claims = [
+        (name, claim, templates.device(claim.name, claim.template, space))
+        for name, each in readings.items()
+        for claim in each.claims
+    ]
+    channels = {name for name, _, device in claims if device is Device.CHANNEL}
+    faults = [*_shared_devices(pcs), *_claim_faults(claims)]
+    faults += (fault for each in readings.values() for fault in each.faults)
     ignored = (*_ignored(pcs), *(one for each in readings.values() for one in each.ignored))
     added = pcs.resource.added if pcs.resource else frozenset()
-    notices = ignored_notice(each for each in ignored if each.path not in added)
+    notices = [*ignored_notice(each for each in ignored if each.path not in added), *_claim_notices(claims)]
     if pcs.resource is not None:
         document = pcs.resource.document
         notices = [each.at(document.place(each.path, key=True)) for each in notices]
-    return Placeable({name: each.shape for name, each in readings.items()}, tuple(located(pcs, faults)), tuple(notices))
+    return Placeable(
+        {name: _shape(each, channel=name in channels) for name, each in readings.items()},
+        tuple(located(pcs, faults)),
+        tuple(notices),
+        {name: each.neighbours for name, each in readings.items()},
+    )
+
+
+def _shape(reading: PodReading, *, channel: bool) -> Shape:
+    """Return the shape of a pod, with the channel of its node if it has a claim to one."""
+    requests = {**dict(reading.shape.requests), **({CHANNEL: 1} if channel else {})}
+    return replace(reading.shape, requests=tuple(sorted(requests.items())))
+
+
+def _claim_faults(claims: Iterable[tuple[str, DeviceClaim, Device]]) -> Iterator[Fault]:
+    for _, claim, device in claims:
+        if device is Device.GPU:
+            yield unsupported(claim.path, f"the claim {said(claim.name)} for GPUs")
+        elif claim.existing:
+            yield unsupported(claim.path, f"the claim {said(claim.existing)}, which binds pods to its devices,")
+
+
+def _claim_notices(claims: Iterable[tuple[str, DeviceClaim, Device]]) -> Iterator[Notice]:
+    """Yield one warning about all claims for devices of which a plan does not know which nodes have them."""
+    unknown: dict[str, DeviceClaim] = {}
+    for _, claim, device in claims:
+        if device in (Device.OTHER, Device.UNKNOWN) and not claim.existing:
+            unknown.setdefault(claim.template or claim.name, claim)
+    if unknown:
+        names = ", ".join(map(said, unknown))
+        what = f"the devices of the claim template {names} are" if len(unknown) == 1 else f"devices of {names} are"
+        message = (
+            f"{what} not known: the plan takes every node to have them, and counts no GPUs that they may stand for"
+        )
+        yield Notice("ClaimsNotPlanned", message, path=next(iter(unknown.values())).path)
 
 
 def _shared_devices(pcs: PodCliqueSet) -> Iterator[Fault]:
     shared = (*pcs.sharing, *(one for each in pcs.cliques for one in each.sharing))
     for each in (*shared, *(one for group in pcs.groups for one in group.sharing)):
-        message = f"the shared claim {said(each.name)} for devices cannot be planned"
-        hint = (
-            "Remove it. Coterie does not know which nodes have the devices, and a plan that ignored it would be wrong."
-        )
-        yield field_fault(FieldError.NOT_SUPPORTED, each.path, message, hint)
+        yield unsupported(each.path, f"the shared claim {said(each.name)} for devices")
 
 
 def _ignored(pcs: PodCliqueSet) -> Iterator[Ignored]:
