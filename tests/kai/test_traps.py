@@ -90,6 +90,36 @@ def test_siblings_are_placed_in_the_order_of_their_names(lab: Lab, tmp_path: Pat
     assert found == {"a": ["r1"], "b": ["r1"], "c": ["r2"]}
 
 
+def test_a_sibling_that_needs_one_rack_comes_before_one_that_may_be_split(lab: Lab, tmp_path: Path) -> None:
+    """Trap D with equal siblings: two racks of one node are enough for the second, and not for the first."""
+    zones = "cluster zone > rack\n  zone a: rack a1 [8 8]\n  zone b: rack b1 [8]  rack b2 [8]"
+    here = stage(lab, tmp_path, zones)
+    lab.apply([*pods("g", [8], subgroup="b-one"), *pods("g", [8], subgroup="b-two"), *pods("g", [8, 8], subgroup="a")])
+    tree = [
+        subgroup("b", None, required="zone"),
+        subgroup("b-one", 1, required="rack", parent="b"),
+        subgroup("b-two", 1, required="rack", parent="b"),
+        subgroup("a", 2, required="rack"),
+    ]
+    lab.apply(pod_group("g", 4, subgroups=tree))
+    assert here.settle() == {}
+
+    here.clear()
+    wish = here.workflow(
+        {
+            "t1": "8 zone=zone-a rack=one",
+            "t2": "8 zone=zone-a rack=one",
+            "t3": "8 zone=zone-b rack=one",
+            "t4": "8 zone=zone-b rack=two",
+        }
+    )
+    assert "KaiWouldWait" not in warned(here.plan(wish))
+    here.render(wish)
+    placed = here.placed(4)
+    assert here.domains("rack", {task: placed[task] for task in ("t1", "t2")}) == ["a1"]
+    assert here.domains("zone", {task: placed[task] for task in ("t3", "t4")}) == ["b"]
+
+
 def test_siblings_that_no_order_of_names_helps_are_told_beforehand(lab: Lab, tmp_path: Path) -> None:
     """Trap D, where it cannot be avoided: the largest takes the tightest rack, which the two smallest need."""
     here = stage(lab, tmp_path, "cluster rack\n  rack r1 [9]  rack r2 [6]")

@@ -8,7 +8,8 @@ A leaf says how many of its tasks must start, not which: where some are only wan
 
 Two habits of KAI shape the result. It places siblings in the order of their names, those with subgroups before those
 with pods, and never goes back; so what is hardest to place gets the first name, and a subgroup around its pods where
-others with subgroups come later. And it looks for a required level only at or below the domain that all nodes have in
+others with subgroups come later. Hardest is the sibling with the most that must share one domain, because what may be
+split over several domains finds room more easily. And it looks for a required level only at or below the domain that all nodes have in
 common, unless a preferred level stops it earlier; so a requirement without a preference below it is given one, for the
 next finer level, which forbids nothing.
 """
@@ -105,7 +106,7 @@ def _branched(
     if not groups and len(leaves) < 2:
         return Part(constraint, tasks=tasks, path=path)
     parts = [*(_part(group, topology) for group in groups), *leaves]
-    parts.sort(key=_turn)
+    parts.sort(key=lambda part: _turn(part, topology))
     last = max((index for index, part in enumerate(parts) if part.parts), default=0)
     early = [_wrapped(part) if part.tasks else part for part in parts[:last]]
     return Part(constraint, parts=(*early, *parts[last:]), path=path)
@@ -125,10 +126,28 @@ def _wrapped(leaf: Part) -> Part:
     return replace(leaf, parts=(Part(tasks=leaf.tasks, path=leaf.path),), tasks=())
 
 
-def _turn(part: Part) -> tuple[int, ...]:
-    """Return the sort key of siblings: what must be together before what may be apart, the largest first."""
+def _turn(part: Part, topology: Topology) -> tuple[int, ...]:
+    """Return the sort key of siblings: what must be together before what may be apart.
+
+    Of siblings with requirements, the one with the largest piece for one domain comes first, and of equal pieces the
+    one that needs the finer level; then the largest.
+    """
     freedom = 0 if is_bound(part) else 1 if any(found.constraint for found, _ in part.walk()) else 2
-    return (freedom, *(-amount for amount in size(part)), 0 if part.parts else 1)
+    whole = (*(-amount for amount in size(part)), 0 if part.parts else 1)
+    pieces = (
+        (*(-amount for amount in size(piece)), -topology.index(piece.constraint.required))
+        for piece in _undivided(part)
+        if piece.constraint.required is not None
+    )
+    return (freedom, *min(pieces, default=(0,) * 5), *whole)
+
+
+def _undivided(part: Part) -> Iterator[Part]:
+    """Yield the parts, this one or below it, that require one domain for all their tasks, and nothing finer inside."""
+    if not any(is_bound(below) for below in part.parts):
+        yield part
+    for below in part.parts:
+        yield from _undivided(below)
 
 
 def _constraint(chain: Sequence[Group], topology: Topology) -> Constraint:
