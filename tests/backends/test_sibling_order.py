@@ -51,8 +51,8 @@ def siblings(seed: int) -> World:
 
     def tasks(most: int) -> tuple[Task, ...]:
         first = len(made)
-        for rank in range(first, first + rng.randint(1, most)):
-            made.append(Task(f"t{rank}", Shape(((GPU, 1),)), rank=rank))
+        ranks = range(first, first + rng.randint(1, most))
+        made.extend(Task(f"t{rank}", Shape(((GPU, 1),)), rank=rank) for rank in ranks)
         return tuple(made[first:])
 
     def group(name: str) -> Group:

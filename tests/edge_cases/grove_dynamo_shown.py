@@ -15,7 +15,8 @@ from coterie.frontends.dynamo.conditions import Condition, levels_available, war
 from coterie.frontends.dynamo.lower import to_podcliqueset
 from coterie.frontends.dynamo.read import read_graph
 from coterie.frontends.grove.drift import Condition as DriftCondition
-from coterie.frontends.grove.drift import KaiTopology, Owner, drift_of, drift_status, event_of
+from coterie.frontends.grove.drift import drift_of, drift_status, event_of
+from coterie.frontends.grove.kai_topology import KaiTopology, Owner
 from coterie.frontends.grove.podcliqueset.nvlink import compute_domains, enrolled
 from coterie.frontends.grove.topology import KAI, SCHEDULERS, ClusterTopology, read_cluster_topology
 from coterie.frontends.kubernetes import resource_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coterie.frontends.grove.drift import KAI_VERSION
+from coterie.frontends.grove.kai_topology import KAI_VERSION
 from coterie.planning.inputs import read_snapshot
 from coterie.topology.levels import Topology
 from tests.cli.calling import Done, call, workflow

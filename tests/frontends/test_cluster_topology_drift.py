@@ -7,17 +7,14 @@ from typing import Any
 import pytest
 
 from coterie.frontends.grove.drift import (
-    KAI_VERSION,
     Condition,
     Drift,
-    KaiTopology,
-    Owner,
     drift_findings,
     drift_of,
     drift_status,
     event_of,
-    read_kai_topologies,
 )
+from coterie.frontends.grove.kai_topology import KAI_VERSION, KaiTopology, Owner, read_kai_topologies
 from coterie.frontends.grove.topology import KAI, SCHEDULERS, ClusterTopology, read_cluster_topology
 from coterie.frontends.kubernetes import resource_of
 from tests.frontends.test_cluster_topology import BLOCK, CT, CTB, HOST, LEVELS, RACK, ZONE, Pairs, made, many

@@ -32,7 +32,15 @@ from coterie.placement.refusal import Verdict
 from coterie.planning.changes import WhatIf, parse_changes
 from coterie.planning.documents import Documents, Scene, Written, draft_documents, joined, levels_for, lowered
 from coterie.planning.fit import ChoosingPlanner, choices_json
-from coterie.planning.inputs import NO_TOPOLOGIES, Chart, all_topologies, pool_for, topology_notices
+from coterie.planning.inputs import (
+    NO_TOPOLOGIES,
+    Chart,
+    all_topologies,
+    drift_notices,
+    pool_for,
+    topology_notices,
+)
+from coterie.planning.kai_levels import kai_levels
 from coterie.planning.plan import Plan
 from coterie.planning.report import plan_json
 from coterie.planning.workload import Workload
@@ -231,12 +239,16 @@ def _lowered(
         faults += (fault for one in written for fault in one.faults)
         return []
     known = all_topologies(levels, snapshot, beside)
+    kai = kai_levels(snapshot) if config is None else {}
     scene = Scene(
-        lambda one: pool_for(config, ask.pool, one.pool, levels_for(one, levels, known), snapshot, beside),
+        lambda one: pool_for(config, ask.pool, one.pool, levels_for(one, levels, known, kai), snapshot, beside),
         known,
         configured=config is not None,
         pool=ask.pool,
         wrong=beside.wrong,
         templates=claim_templates(snapshot.devices),
     )
-    return lowered(faults, written, scene)
+    return [
+        replace(one, notices=(*one.notices, *drift_notices(levels, snapshot, beside, one.pool)))
+        for one in lowered(faults, written, scene)
+    ]

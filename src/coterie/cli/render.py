@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import typer
@@ -16,12 +16,21 @@ from coterie.backends.writing import Manifest, to_json, to_yaml
 from coterie.cli import render_sets
 from coterie.cli.beside import local_files
 from coterie.cli.source import Source, collect, read_input, read_pools, read_source, shown, warn
-from coterie.errors import Fault, SpecErrors, UsageError
+from coterie.errors import Fault, Notice, SpecErrors, UsageError
 from coterie.frontends.config import Config, Pool
+from coterie.frontends.grove.topology import ClusterTopology
 from coterie.frontends.workflow.lower import lower
 from coterie.frontends.workflow.read import Workflow
 from coterie.planning.documents import WORKFLOW, Documents, Written, levels_for, prepare, read_documents
-from coterie.planning.inputs import Chart, all_topologies, pool_for, topology_notices
+from coterie.planning.inputs import (
+    Chart,
+    all_topologies,
+    cluster_topologies,
+    drift_notices,
+    pool_for,
+    topology_notices,
+)
+from coterie.planning.kai_levels import kai_levels
 from coterie.planning.labels import guessed_notices
 from coterie.sources import Snapshot
 from coterie.topology.cluster import Cluster
@@ -86,12 +95,27 @@ class _Call:
         """Every ClusterTopology of the call."""
         return all_topologies(self.levels, self.snapshot, self.documents.topologies)
 
+    @property
+    def declared(self) -> Mapping[str, ClusterTopology]:
+        """The same as objects."""
+        return cluster_topologies(self.levels, self.snapshot, self.documents.topologies)
+
     def pool(self, written: Written) -> Pool:
         """Return the pool of a workload; one that nobody configured is of the scheduler that manifests are for."""
         beside = self.documents.topologies
-        levels = levels_for(written, self.levels, self.known)
+        kai = kai_levels(self.snapshot) if self.config is None else {}
+        levels = levels_for(written, self.levels, self.known, kai)
         pool = pool_for(self.config, self.ask.pool, written.pool, levels, self.snapshot, beside)
         return replace(pool, scheduler=self.ask.backend) if self.config is None else pool
+
+    def topology_notices(self, pool: Pool) -> Iterator[Notice]:
+        """Yield what the user should know of where the levels of a pool come from."""
+        yield from topology_notices(self.config, self.levels, self.snapshot, pool)
+        yield from self.drift_notices(pool)
+
+    def drift_notices(self, pool: Pool) -> Iterator[Notice]:
+        """Yield where KAI's own Topology differs from the ClusterTopology of a pool."""
+        return drift_notices(self.levels, self.snapshot, self.documents.topologies, pool)
 
     def namespace(self, pool: Pool, own: str = "") -> str:
         """Return the namespace of a workload's objects; `own` is the one that it names itself."""
@@ -136,10 +160,10 @@ def _workflow(call: _Call) -> Rendered:
         raise TypeError(written.kind)
     ask, pool = call.ask, call.pool(written)
     namespace = call.namespace(pool)
-    wanted = Wanted(namespace, call.cluster, local_files(ask.file, workflow, limit=MOST_BYTES), ask.groups)
+    local = local_files(ask.file, workflow, limit=MOST_BYTES)
+    wanted = Wanted(namespace, call.cluster, local, ask.groups, topologies=call.declared)
     rendered = render_kai(workflow, lower(workflow, pool), pool, wanted)
-    notices = topology_notices(call.config, call.levels, call.snapshot, pool)
-    return replace(rendered, notices=(*notices, *guessed_notices(pool), *rendered.notices))
+    return replace(rendered, notices=(*call.topology_notices(pool), *guessed_notices(pool), *rendered.notices))
 
 
 def _sets(call: _Call) -> Rendered:
@@ -154,10 +178,11 @@ def _sets(call: _Call) -> Rendered:
         render_sets.check_groups(call.ask.groups, ready)
     groups = call.ask.groups
     chosen = [one for one in ready if not groups or set(groups) & set(one.gangs)]
+    declared = call.declared
     rendered = [
         found
         for one in chosen
-        if (found := collect(faults, lambda one=one: render_sets.for_kai(one, call.cluster, groups)))  # type: ignore[misc]
+        if (found := collect(faults, lambda one=one: render_sets.for_kai(one, call.cluster, groups, declared)))  # type: ignore[misc]
     ]
     if faults:
         raise SpecErrors(faults)
@@ -167,9 +192,10 @@ def _sets(call: _Call) -> Rendered:
         manifests.setdefault((manifest["kind"], metadata.get("namespace", ""), metadata["name"]), manifest)
     ordered = sorted(manifests.values(), key=lambda manifest: _FIRST.get(manifest["kind"], len(_FIRST)))
     notices = dict.fromkeys(notice for found in rendered for notice in found.notices)
-    taken = topology_notices(call.config, call.levels, call.snapshot, chosen[0].prepared.pool) if chosen else ()
+    taken = dict.fromkeys(notice for one in chosen[:1] for notice in call.topology_notices(one.prepared.pool))
+    drift = dict.fromkeys(notice for one in chosen[1:] for notice in call.drift_notices(one.prepared.pool))
     guessed = dict.fromkeys(notice for one in chosen for notice in guessed_notices(one.prepared.pool))
-    return Rendered(tuple(ordered), (*taken, *guessed, *notices))
+    return Rendered(tuple(ordered), (*(taken | drift), *guessed, *notices))
 
 
 def _ready(call: _Call, written: Written) -> render_sets.Ready:

@@ -18,6 +18,7 @@ from coterie.frontends.dynamo.model import GraphDeployment
 from coterie.frontends.grove.podcliqueset import rules as set_rules
 from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
 from coterie.frontends.grove.podcliqueset.placeable import placeable
+from coterie.frontends.grove.topology import ClusterTopology
 from coterie.planning.documents import Documents, Written
 from coterie.planning.sets import PreparedSet
 from coterie.topology.cluster import Cluster
@@ -38,13 +39,15 @@ class Ready:
         return tuple(gang.name for gang in self.prepared.lowered.gangs)
 
 
-def for_kai(ready: Ready, cluster: Cluster | None, groups: Sequence[str]) -> Rendered:
+def for_kai(
+    ready: Ready, cluster: Cluster | None, groups: Sequence[str], topologies: Mapping[str, ClusterTopology]
+) -> Rendered:
     """Render a set for KAI; faults and warnings point into the user's own file."""
     prepared = ready.prepared
     subject = Subject(ready.written.name, prepared.pcs, prepared.lowered, prepared.pool, prepared.topology_name)
     blamed, noted = _ways_back(ready.written)
     try:
-        rendered = render_set(subject, Ask(ready.namespace, cluster, groups=groups))
+        rendered = render_set(subject, Ask(ready.namespace, cluster, groups=groups, topologies=topologies))
     except SpecErrors as error:
         raise SpecErrors([blamed(fault) for fault in error.faults]) from None
     # What a plan does not depend on may well be written into manifests; what is not has a warning of its own.

@@ -55,7 +55,10 @@ class GpuQuota:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Where users submit. A pool that names a ClusterTopology has no levels until `with_topology` gives it some."""
+    """Where users submit. A pool that names a ClusterTopology has no levels until `with_topology` gives it some.
+
+    `kai_topology` is the KAI Topology of the cluster that the levels were read from, empty where there is none.
+    """
 
     name: str
     backend: str
@@ -65,6 +68,7 @@ class Pool:
     topology: Topology = field(default_factory=Topology)
     guessed: bool = False  # its levels are well-known labels of the nodes, because nobody named any
     topology_name: str | None = None
+    kai_topology: str = ""
     tolerations: tuple[Toleration, ...] = ()
     resource_tolerations: bool = True
     platforms: Mapping[str, Platform] = field(default_factory=lambda: MappingProxyType({}))

@@ -113,13 +113,21 @@ def documents_of(workflow: Workflow) -> Documents:
 
 
 def levels_for(
-    written: Written, levels: Topology | Chart | None, known: Mapping[str, Topology]
+    written: Written, levels: Topology | Chart | None, known: Mapping[str, Topology], kai: Collection[str] = ()
 ) -> Topology | Chart | None:
-    """Return the levels of a call as they concern a workload: one that names a known topology needs none chosen."""
+    """Return the levels of a call as they concern a workload: one that names a known topology needs none chosen.
+
+    A name that only a KAI Topology has, of those in `kai`, chooses that one where the call chooses none.
+    """
     content = written.content
-    if isinstance(content, Workflow) or not isinstance(levels, Chart) or len(levels.topologies.found) < 2:
+    if isinstance(content, Workflow):
         return levels
-    return None if named_topology(content) in known else levels
+    name = named_topology(content)
+    if levels is None and name not in known and name in kai:
+        return Chart(name=name)
+    if not isinstance(levels, Chart) or len(levels.topologies.found) < 2:
+        return levels
+    return None if name in known else levels
 
 
 def prepare(written: Written, pool: Pool, known: Mapping[str, Topology], *, configured: bool) -> PreparedSet:

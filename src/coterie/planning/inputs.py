@@ -10,8 +10,9 @@ from typing import TypeVar
 
 from coterie.errors import Fault, Notice, Place, SpecErrors, UsageError
 from coterie.frontends.config import Config, Pool, choose_pool
-from coterie.frontends.grove.drift import drift_findings, read_kai_topologies
-from coterie.frontends.grove.topology import topology_of
+from coterie.frontends.grove.drift import drift_findings
+from coterie.frontends.grove.kai_topology import read_kai_topologies
+from coterie.frontends.grove.topology import KAI, ClusterTopology, topology_of
 from coterie.frontends.grove.topology_set import (
     Topologies,
     known_topologies,
@@ -19,6 +20,7 @@ from coterie.frontends.grove.topology_set import (
     only_topology,
 )
 from coterie.frontends.text import decode, load
+from coterie.planning.kai_levels import kai_levels
 from coterie.planning.labels import with_guessed_levels
 from coterie.sources import Snapshot
 from coterie.sources.clusterfile import read_cluster_file
@@ -114,7 +116,7 @@ def pool_for(
         return _charted(pool, levels, snapshot, beside)
     if pool.topology_name is not None:
         asked = f'pool "{pool.name}" takes its levels from'
-        return pool.with_topology(find_topology(pool.topology_name, asked, levels, snapshot, beside))
+        return _named(pool, pool.topology_name, asked, levels, snapshot, beside)
     return pool
 
 
@@ -123,7 +125,8 @@ def find_topology(
 ) -> Topology:
     """Return the levels of a ClusterTopology: from `--topology`, the files of the call, or the cluster, in this order.
 
-    `asked` says who wants it, in words that follow "which". Raises `SpecErrors` for one that is wrong, and `NotFound`.
+    Where there is none of that name, it is a KAI Topology of the cluster. `asked` says who wants it, in words that
+    follow "which". Raises `SpecErrors` for one that is wrong, and `NotFound`.
     """
     given = levels.topologies | beside if isinstance(levels, Chart) else beside
     there, wrong = (snapshot.topologies, snapshot.wrong_topologies) if snapshot else ({}, {})
@@ -133,7 +136,19 @@ def find_topology(
         return found
     if name in wrong:
         raise SpecErrors(wrong[name])
-    raise no_topology(name, {*given.found, *there}, asked)
+    kai = kai_levels(snapshot)
+    if name in kai:
+        return kai[name]
+    raise no_topology(name, {*given.found, *there, *kai}, asked)
+
+
+def _named(
+    pool: Pool, name: str, asked: str, levels: Topology | Chart | None, snapshot: Snapshot | None, beside: Topologies
+) -> Pool:
+    """Return the pool with the levels that have a name."""
+    topology = find_topology(name, asked, levels, snapshot, beside)
+    kai_topology = "" if name in all_topologies(levels, snapshot, beside) else name
+    return replace(pool, topology=topology, topology_name=name, kai_topology=kai_topology)
 
 
 def all_topologies(
@@ -145,6 +160,32 @@ def all_topologies(
     return {**(snapshot.topologies if snapshot else {}), **found}
 
 
+def cluster_topologies(
+    levels: Topology | Chart | None, snapshot: Snapshot | None, beside: Topologies = NO_TOPOLOGIES
+) -> dict[str, ClusterTopology]:
+    """Return the same as `all_topologies`, as the objects that they are; cluster files have none."""
+    given = levels.topologies | beside if isinstance(levels, Chart) else beside
+    return {**known_topologies(snapshot.objects if snapshot else (), "").found, **given.found}
+
+
+def drift_notices(
+    levels: Topology | Chart | None, snapshot: Snapshot | None, beside: Topologies, pool: Pool
+) -> Iterator[Notice]:
+    """Say where KAI's Topologies in a snapshot differ from the ClusterTopology that a pool takes its levels from.
+
+    A ClusterTopology of a file is not in the cluster yet, and lacks nothing there unless it refers to it.
+    """
+    name = pool.topology_name
+    if snapshot is None or not name or pool.kai_topology:
+        return
+    kai, _ = read_kai_topologies(snapshot.objects)
+    declared = cluster_topologies(levels, snapshot, beside).get(name)
+    if declared is None or not (name in snapshot.topologies or name in kai or declared.reference(KAI)):
+        return
+    for finding in drift_findings({name: declared}, kai):
+        yield Notice(finding.code, f"{finding.message}; {finding.hint[0].lower()}{finding.hint[1:].removesuffix('.')}")
+
+
 def topology_notices(
     config: Config | None, levels: Topology | Chart | None, snapshot: Snapshot | None, pool: Pool
 ) -> Iterator[Notice]:
@@ -154,11 +195,16 @@ def topology_notices(
     if config is not None or levels is not None or snapshot is None or snapshot.topology is not None:
         return
     if pool.topology_name is not None:
-        yield Notice("TopologyTaken", f'the levels are those of the ClusterTopology "{pool.topology_name}"')
-    elif len(snapshot.topologies) > 1:
-        names = sorted(snapshot.topologies)
-        message = f"the cluster has several ClusterTopologies ({', '.join(names)}), and none was chosen"
-        yield Notice("TopologyNotChosen", f"{message}; to choose one: --topology '#{names[0]}'")
+        kind = "KAI Topology" if pool.kai_topology else "ClusterTopology"
+        yield Notice("TopologyTaken", f'the levels are those of the {kind} "{pool.topology_name}"')
+        return
+    kai = kai_levels(snapshot, pooled=False)
+    for kind, names in (("ClusterTopologies", snapshot.topologies), ("KAI Topologies", kai)):
+        if len(names) > 1:
+            listed = sorted(names)
+            message = f"the cluster has several {kind} ({', '.join(listed)}), and none was chosen"
+            yield Notice("TopologyNotChosen", f"{message}; to choose one: --topology '#{listed[0]}'")
+            return
 
 
 def _pool_without_config(
@@ -174,6 +220,12 @@ def _pool_without_config(
     if snapshot is not None and not beside.found and len(snapshot.topologies) == 1:
         ((topology_name, topology),) = snapshot.topologies.items()
         return replace(Pool.for_levels(topology, name=name), topology_name=topology_name)
+    if snapshot is not None and not beside.found and not snapshot.topologies:
+        kai = kai_levels(snapshot, pooled=False)
+        if len(kai) == 1:
+            ((kai_name, topology),) = kai.items()
+            pool = Pool.for_levels(topology, name=name)
+            return replace(pool, topology_name=kai_name, kai_topology=kai_name)
     pool = Pool.for_levels(Topology(), name=name)
     return with_guessed_levels(pool, snapshot.cluster) if snapshot else pool
 
@@ -182,11 +234,9 @@ def _charted(pool: Pool, chart: Chart, snapshot: Snapshot | None, beside: Topolo
     """Return the pool with the levels that `--topology` chooses."""
     if chart.file and chart.name is None:
         found = only_topology(chart.topologies, chart.file)
-        return replace(pool, topology=topology_of(found), topology_name=found.name)
+        return replace(pool, topology=topology_of(found), topology_name=found.name, kai_topology="")
     name = chart.name or ""
     if chart.file:
         # Who names a file does not mean what stands elsewhere.
-        topology = find_topology(name, f"--topology looks for in {chart.file}", chart, None, NO_TOPOLOGIES)
-    else:
-        topology = find_topology(name, "--topology names", chart, snapshot, beside)
-    return replace(pool, topology=topology, topology_name=name)
+        return _named(pool, name, f"--topology looks for in {chart.file}", chart, None, NO_TOPOLOGIES)
+    return _named(pool, name, "--topology names", chart, snapshot, beside)

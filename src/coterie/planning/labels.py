@@ -47,6 +47,11 @@ _WELL_KNOWN = (
 )
 
 
+def well_known_name(label: str) -> str:
+    """Return the level that a label is known to stand for, empty where it is not known."""
+    return next((name for name, known in _WELL_KNOWN if known == label), "")
+
+
 def guess_levels(cluster: Cluster) -> Topology:
     """Return levels made of the well-known labels that nodes carry; none where they carry none but their own name."""
     found: dict[str, str] = {}

@@ -16,7 +16,7 @@ from coterie.backends.kai.metadata import WORKFLOW
 from coterie.backends.kai.record import ANNOTATION, Recorded, read
 from coterie.backends.names import label_value
 from coterie.errors import SpecErrors
-from coterie.frontends.grove.drift import read_kai_topologies
+from coterie.frontends.grove.kai_topology import read_kai_topologies
 from coterie.gang.tree import Path
 from coterie.sources import GangPod, Snapshot
 from coterie.topology.cluster import by_name
@@ -216,10 +216,12 @@ class _Fields:
         if asked is not None and not isinstance(asked, dict):
             problem = f"the topologyConstraint of {name or 'the PodGroup'} is not a mapping"
             self.unread += [problem] if problem not in self.unread else []
+        chart = self._charts.get(str(_mapping(asked).get("topology")), _NO_LEVELS)
+        aliases = {level.name: level.label for level in chart.levels}
         for required, key in ((True, "requiredTopologyLevel"), (False, "preferredTopologyLevel")):
             label = _mapping(asked).get(key)
             if isinstance(label, str) and label:
-                yield required, label
+                yield required, aliases.get(label, label)
 
     def _level(self, label: str) -> str:
         """Return the short name of a level, or its label where nobody gave it one."""
@@ -237,11 +239,14 @@ class _Fields:
 
 
 def _charts(snapshot: Snapshot) -> dict[str, Topology]:
-    """Return KAI's Topologies by name, their levels named as a ClusterTopology with the same labels names them."""
+    """Return KAI's Topologies by name, their levels named as a ClusterTopology with the same labels names them.
+
+    Without one, levels have their aliases, or else their labels, for names.
+    """
     kai, _ = read_kai_topologies(snapshot.objects)
     names = {tuple(level.label for level in one.levels): one for one in snapshot.topologies.values()}
     return {
-        name: names.get(found.keys) or Topology.of(*((label, label) for label in found.keys))
+        name: names.get(found.keys) or Topology.of(*((alias or label, label) for alias, label in found.named_levels))
         for name, found in kai.items()
     }
 

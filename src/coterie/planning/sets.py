@@ -122,7 +122,14 @@ def _prepared(
         raise SpecErrors(faults)
     name, known = named_topology(pcs), meant.known
     if name:
-        pool = replace(pool, topology=known[name], topology_name=name, guessed=pool.guessed and meant.stands_in)
+        stands_in = meant.stands_in
+        pool = replace(
+            pool,
+            topology=known[name],
+            topology_name=name,
+            kai_topology=pool.kai_topology if stands_in else "",
+            guessed=pool.guessed and stands_in,
+        )
     if not configured and scheduler_of(pcs, set_rules.DEFAULTS) == KAI:
         pool = replace(pool, scheduler="kai")
     shapes = {clique: pool.admitted(shape) for clique, shape in reading.shapes.items()}

@@ -9,9 +9,9 @@ A leaf says how many of its tasks must start, not which: where some are only wan
 Two habits of KAI shape the result. It places siblings in the order of their names, those with subgroups before those
 with pods, and never goes back; so what is hardest to place gets the first name, and a subgroup around its pods where
 others with subgroups come later. Hardest is the sibling with the most that must share one domain, because what may be
-split over several domains finds room more easily. And it looks for a required level only at or below the domain that all nodes have in
-common, unless a preferred level stops it earlier; so a requirement without a preference below it is given one, for the
-next finer level, which forbids nothing.
+split over several domains finds room more easily. And it looks for a required level only at or below the domain that
+all nodes have in common, unless a preferred level stops it earlier; so a requirement without a preference below it is
+given one, for the next finer level, which forbids nothing.
 """
 
 from __future__ import annotations

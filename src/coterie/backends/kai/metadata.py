@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from coterie.backends.names import label_value, name_of
 from coterie.backends.writing import Manifest
 from coterie.frontends.config import Pool
+from coterie.frontends.grove.kai_topology import COTERIE, MANAGED_BY
+from coterie.frontends.grove.topology import KAI, ClusterTopology
 
 # Names made from a gang's get endings, and stay within what Kubernetes allows.
 _LONGEST_GANG = 52
 
-MANAGED = {"app.kubernetes.io/managed-by": "coterie"}
+MANAGED = {MANAGED_BY: COTERIE}
 WORKFLOW = "coterie.dev/workflow"
 GROUP = "coterie.dev/group"
 TASK = "coterie.dev/task"
@@ -21,12 +23,13 @@ ATTEMPT = "coterie.dev/attempt"
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """All that the names of a workflow's objects depend on."""
+    """All that the names of a workflow's objects depend on; `declared` is the ClusterTopology of its levels, if any."""
 
     namespace: str
     workflow: str
     pool: Pool
     own_labels: Mapping[str, str] = field(default_factory=dict)
+    declared: ClusterTopology | None = None
 
     @property
     def workflow_id(self) -> str:
@@ -44,8 +47,18 @@ class Scene:
         return name_of(["coterie", self.namespace, self.pool.name], "queue", self.namespace, self.pool.name)
 
     @property
+    def external_topology(self) -> str:
+        """The KAI Topology that is managed elsewhere and has these levels, empty where there is none."""
+        return self.pool.kai_topology or (self.declared and self.declared.reference(KAI)) or ""
+
+    @property
     def topology(self) -> str:
-        """The topology of the pool; its levels cannot be changed in a cluster, so other levels are another topology."""
+        """The KAI Topology that PodGroups name: one that is managed elsewhere, or the pool's own.
+
+        The levels of one cannot be changed in a cluster, so other levels are another topology.
+        """
+        if self.external_topology:
+            return self.external_topology
         levels = [text for level in self.pool.topology.levels for text in (level.name, level.label)]
         words = ["coterie", self.namespace, self.pool.name]
         return name_of(words, "topology", self.namespace, self.pool.name, *levels)

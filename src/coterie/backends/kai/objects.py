@@ -9,6 +9,7 @@ from coterie.backends.kai.metadata import MANAGED, Scene
 from coterie.backends.kai.record import ANNOTATION, write
 from coterie.backends.writing import Manifest
 from coterie.frontends.config import GpuQuota
+from coterie.frontends.grove.kai_topology import CLUSTER_TOPOLOGY, KAI_VERSION
 from coterie.gang.tree import Gang
 
 CLAIM = "compute-domain"
@@ -19,7 +20,7 @@ def shared(scene: Scene) -> Iterator[Manifest]:
     """Yield what all workflows of a pool share: its queue, the one above it, and its topology if it has levels."""
     yield from queues(scene)
     if scene.pool.topology.levels:
-        yield topology(scene)
+        yield from topologies(scene)
 
 
 def queues(scene: Scene) -> Iterator[Manifest]:
@@ -28,13 +29,38 @@ def queues(scene: Scene) -> Iterator[Manifest]:
     yield _queue(scene.queue, {"parentQueue": scene.parent_queue}, _gpus(scene.pool.gpus))
 
 
-def topology(scene: Scene) -> Manifest:
-    """Return the levels of the pool as KAI knows them."""
-    return {
-        "apiVersion": "kai.scheduler/v1alpha1",
+def topologies(scene: Scene, owner: str = "") -> Iterator[Manifest]:
+    """Yield the levels of the pool as KAI knows them, unless its Topology is managed elsewhere.
+
+    `owner` is the ClusterTopology that the object belongs to. Where that is known from a cluster, the object also has
+    the owner reference by which Grove recognises it as its own.
+    """
+    if scene.external_topology:
+        return
+    yield {
+        "apiVersion": KAI_VERSION,
         "kind": "Topology",
-        "metadata": {"name": scene.topology, "labels": dict(MANAGED)},
+        "metadata": {
+            "name": scene.topology,
+            "labels": dict(MANAGED),
+            **({"annotations": {CLUSTER_TOPOLOGY: owner}} if owner else {}),
+            **({"ownerReferences": [reference]} if owner and (reference := _owner(scene)) else {}),
+        },
         "spec": {"levels": [{"nodeLabel": level.label} for level in scene.pool.topology.levels]},
+    }
+
+
+def _owner(scene: Scene) -> Manifest | None:
+    declared = scene.declared
+    uid = declared.resource.get("metadata", "uid") if declared else None
+    if declared is None or not uid:
+        return None
+    return {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": declared.kind,
+        "name": declared.name,
+        "uid": uid,
+        "controller": True,
     }
 
 

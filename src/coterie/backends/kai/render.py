@@ -18,6 +18,7 @@ from coterie.backends.tokens import Filling, Values, uuid_of
 from coterie.backends.writing import Manifest
 from coterie.errors import Fault, NotFound, Notice, SpecErrors
 from coterie.frontends.config import Pool
+from coterie.frontends.grove.topology import ClusterTopology
 from coterie.frontends.workflow.lower import Lowered
 from coterie.frontends.workflow.read import Workflow, located
 from coterie.frontends.workflow.rules import Member, Team
@@ -31,7 +32,7 @@ class Ask:
     """What rendering depends on beside the workflow and its pool.
 
     `local` has the bytes of every `localpath`; `groups` are those to render, all if it is empty. A cluster tells how
-    large the nodes are.
+    large the nodes are. `topologies` are the ClusterTopologies there are, by name.
     """
 
     namespace: str
@@ -39,6 +40,7 @@ class Ask:
     local: Mapping[str, bytes] = field(default_factory=dict)
     groups: Sequence[str] = ()
     attempt: int = 1
+    topologies: Mapping[str, ClusterTopology] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class _Prepared:
 
 def render(workflow: Workflow, lowered: Lowered, pool: Pool, ask: Ask) -> Rendered:
     """Render a workflow for a pool, or raise `SpecErrors` with every fault."""
-    scene = Scene(ask.namespace, workflow.name, pool, workflow.spec.labels)
+    declared = ask.topologies.get(pool.topology_name or "")
+    scene = Scene(ask.namespace, workflow.name, pool, workflow.spec.labels, declared)
     chosen = _chosen(workflow, ask.groups)
     faults = nvlink.label_faults(workflow, nvlink=pool.nvlink, pool=pool.name)
     prepared: dict[str, _Prepared] = {}

@@ -1,7 +1,8 @@
 """Drift: does each scheduler's own topology resource say what the ClusterTopology says.
 
 A scheduler that the ClusterTopology refers to keeps its own resource: it is compared, by its labels and their order.
-For any other topology-aware scheduler the resource has the name of the ClusterTopology and belongs to it.
+For any other topology-aware scheduler the resource has the name of the ClusterTopology and belongs to it: a controller
+made it, or `coterie render` wrote it.
 """
 
 from __future__ import annotations
@@ -10,33 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from coterie.errors import Notice
+from coterie.frontends.grove.kai_topology import KAI_VERSION, KaiTopology, Owner
 from coterie.frontends.grove.topology import KAI, SCHEDULERS, TOPOLOGY_AWARE, ClusterTopology, kai_refuses
 from coterie.topology.check import Finding
 
-KAI_VERSION = "kai.scheduler/v1alpha1"
 CONDITION = "SchedulerTopologyDrift"
 
 Status = Literal["True", "False", "Unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The controller that an object belongs to."""
-
-    kind: str
-    name: str
-    uid: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class KaiTopology:
-    """What of a KAI Topology can be compared."""
-
-    name: str
-    keys: tuple[str, ...]
-    generation: int = 0
-    owner: Owner | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,46 +114,6 @@ def drift_findings(topologies: Mapping[str, ClusterTopology], kai: Mapping[str, 
                 yield Finding(CONDITION, "warning", "", message, hint=hint)
 
 
-def read_kai_topology(data: Mapping[str, Any]) -> KaiTopology:
-    """Read a KAI Topology that came from a cluster; raise ValueError, in words, for what is none."""
-    metadata, spec = data.get("metadata"), data.get("spec")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    levels = spec.get("levels") if isinstance(spec, dict) else None
-    if not isinstance(name, str) or not isinstance(metadata, dict):
-        raise ValueError("a KAI Topology has no name")  # noqa: TRY004 - what is wrong is the input, not the call
-    if not isinstance(levels, list):
-        raise ValueError(f'KAI Topology "{name}" has no list of levels')  # noqa: TRY004 - the same
-    keys = [level.get("nodeLabel") if isinstance(level, dict) else None for level in levels]
-    if not all(isinstance(key, str) for key in keys):
-        raise ValueError(f'KAI Topology "{name}" has a level without a nodeLabel')
-    generation = metadata.get("generation")
-    return KaiTopology(name, tuple(map(str, keys)), generation if isinstance(generation, int) else 0, _owner(metadata))
-
-
-def read_kai_topologies(objects: Sequence[Mapping[str, Any]]) -> tuple[dict[str, KaiTopology], list[Notice]]:
-    """Read the KAI Topologies among objects of a cluster, by name; a wrong one becomes a notice."""
-    found: dict[str, KaiTopology] = {}
-    notices: list[Notice] = []
-    for data in objects:
-        if data.get("apiVersion") != KAI_VERSION or data.get("kind") != "Topology":
-            continue
-        try:
-            topology = read_kai_topology(data)
-        except ValueError as error:
-            notices.append(Notice("TopologyWrong", f"{error}, and is ignored"))
-        else:
-            found[topology.name] = topology
-    return found, notices
-
-
-def _owner(metadata: Mapping[str, Any]) -> Owner | None:
-    owners = metadata.get("ownerReferences")
-    for owner in owners if isinstance(owners, list) else ():
-        if isinstance(owner, dict) and owner.get("controller") is True:
-            return Owner(str(owner.get("kind", "")), str(owner.get("name", "")), str(owner.get("uid", "")))
-    return None
-
-
 def _kai_entry(found: ClusterTopology, kai: Mapping[str, KaiTopology] | None) -> SchedulerStatus:
     external = found.reference(KAI)
     name = external or found.name
@@ -186,7 +127,7 @@ def _kai_entry(found: ClusterTopology, kai: Mapping[str, KaiTopology] | None) ->
             message += f", and {refused}"
         return SchedulerStatus(KAI, name, in_sync=False, message=message, failed=not external and bool(refused))
     if external is None and not _owns(found, there.owner):
-        holder = f'{there.owner.kind} "{there.owner.name}"' if there.owner else "nobody"
+        holder = f'{there.owner.kind or "ClusterTopology"} "{there.owner.name}"' if there.owner else "nobody"
         message = (
             f'KAI Topology "{name}" exists and is controlled by {holder}, so it is not touched; '
             f"refer to it, or rename one of the two"
@@ -199,7 +140,7 @@ def _kai_entry(found: ClusterTopology, kai: Mapping[str, KaiTopology] | None) ->
 
 
 def _owns(found: ClusterTopology, owner: Owner | None) -> bool:
-    if owner is None or (owner.kind, owner.name) != (found.kind, found.name):
+    if owner is None or owner.name != found.name or owner.kind not in {"", found.kind}:
         return False
     # An owner of the same name may be one that was deleted since.
     uid = found.resource.get("metadata", "uid")

@@ -33,7 +33,7 @@ def render_set(subject: Subject, ask: Ask) -> Rendered:
     chosen = [gang for gang in subject.lowered.gangs if not ask.groups or gang.name in ask.groups]
     if faults := list(render_faults(subject, chosen)):
         raise SpecErrors(located(pcs, faults))
-    scene = SetScene.of(subject, ask.namespace)
+    scene = SetScene.of(subject, ask.namespace, ask.topologies.get(subject.topology))
     # A graph deployment may have another name than its set; pods that Grove made are labelled with the set's.
     names = {subject.name, pcs.name}
     sight = Sight.of(ask.cluster, names, ask.namespace) if ask.cluster is not None else None
@@ -62,11 +62,11 @@ def render_set(subject: Subject, ask: Ask) -> Rendered:
 
 
 def _shared(scene: SetScene, subject: Subject) -> Iterator[Manifest]:
-    """Yield what sets share: queues unless the set names one, and the topology if it names one."""
+    """Yield what sets share: queues unless the set names one, and the topology if it names one that is not there."""
     if not scene.named_queue:
         yield from kai_objects.queues(scene)
     if subject.topology:
-        yield kai_objects.topology(scene)
+        yield from kai_objects.topologies(scene, owner=subject.topology)
 
 
 def _around(scene: SetScene, subject: Subject, gangs: Sequence[Gang]) -> Iterator[Manifest]:

@@ -11,6 +11,7 @@ from coterie.frontends.config import Pool
 from coterie.frontends.grove.podcliqueset.lower import Lowered
 from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
 from coterie.frontends.grove.podcliqueset.queue import resolve_queue
+from coterie.frontends.grove.topology import ClusterTopology
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -41,11 +42,11 @@ class SetScene(Scene):
     named_topology: str = ""
 
     @staticmethod
-    def of(subject: Subject, namespace: str) -> SetScene:
-        """Return the scene of a set in a namespace."""
+    def of(subject: Subject, namespace: str, declared: ClusterTopology | None = None) -> SetScene:
+        """Return the scene of a set in a namespace; `declared` is the ClusterTopology that it names, if known."""
         pcs = subject.pcs
         labels = mirrored(pcs.labels)
-        return SetScene(namespace, subject.name, subject.pool, labels, resolve_queue(pcs), subject.topology)
+        return SetScene(namespace, subject.name, subject.pool, labels, declared, resolve_queue(pcs), subject.topology)
 
     @property
     def queue(self) -> str:
@@ -54,8 +55,8 @@ class SetScene(Scene):
 
     @property
     def topology(self) -> str:
-        """The name of KAI's topology, which is that of the ClusterTopology."""
-        return self.named_topology
+        """The name of KAI's topology: that of the ClusterTopology, unless it refers to another."""
+        return self.external_topology or self.named_topology
 
     def gang(self, group: str) -> str:
         """Return the name of a gang's PodGroup: Grove's, told apart from all others of the cluster."""
