@@ -21,7 +21,7 @@ from coterie.sources import clusterfile, inuse
 from tests.examples.console import ROOT, refreshed
 
 _PAGES = ROOT / "src/coterie/pages"
-_LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+_LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 
 DOCUMENTS = sorted(
