@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
+from typer._click.exceptions import NoArgsIsHelpError, UsageError
 from typer.core import TyperGroup
+
+from coterie.cli.codes import Exit
 
 PANELS: Mapping[str, Sequence[str]] = {
     "Plan and look, on files and clusters": (
@@ -56,7 +60,25 @@ class Listed(TyperGroup):
 
 
 class Grouped(Listed):
-    """The commands of `coterie` itself, by what they need."""
+    """The commands of `coterie` itself, by what they need; a wrong call is reported as every other error is."""
+
+    def main(  # type: ignore[override] # how a call ends is decided here, whatever its caller asks for
+        self,
+        args: Sequence[str] | None = None,
+        **options: Any,  # noqa: ANN401 - what the parser takes
+    ) -> NoReturn:
+        """Run the command that the arguments name, and exit with its code."""
+        given = list(sys.argv[1:] if args is None else args)
+        try:
+            code = super().main(given, **{**options, "standalone_mode": False})
+        except NoArgsIsHelpError as error:
+            error.show()
+            sys.exit(Exit.USAGE)
+        except UsageError as error:
+            from coterie.cli.usage_errors import report_usage
+
+            sys.exit(report_usage(error, self, given))
+        sys.exit(code if isinstance(code, int) else Exit.DONE)
 
     def panels(self) -> Mapping[str, Sequence[str]]:
         """Return the names of commands by the title above them."""

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 
@@ -14,13 +15,19 @@ from coterie.cli.codes import Exit
 from coterie.cli.output import Output, safe
 from coterie.cli.screen import show_data
 from coterie.errors import CoterieError, Fault, NotFound, Place, Reason, SpecErrors, Unavailable, UsageError
-from coterie.service.errors import Conflict
+from coterie.service.errors import Conflict, Forbidden, PlanStale, Unauthorized
 
-_CODES: dict[type[CoterieError], Exit] = {
-    NotFound: Exit.NOT_FOUND,
-    Conflict: Exit.CONFLICT,
-    UsageError: Exit.USAGE,
-    Unavailable: Exit.TRY_AGAIN,
+_OS_HINT = "Check that it exists, that you may use it, and that its disk has room."
+# The first that fits counts.
+_CODES: dict[type[CoterieError], tuple[Exit, str]] = {
+    SpecErrors: (Exit.INVALID, Reason.INVALID_SPEC),
+    NotFound: (Exit.NOT_FOUND, "NotFound"),
+    PlanStale: (Exit.CONFLICT, "PlanStale"),
+    Conflict: (Exit.CONFLICT, "Conflict"),
+    UsageError: (Exit.USAGE, "BadRequest"),
+    Unavailable: (Exit.TRY_AGAIN, "Unavailable"),
+    Forbidden: (Exit.FAILED, "Forbidden"),
+    Unauthorized: (Exit.FAILED, "Unauthorized"),
 }
 
 
@@ -41,38 +48,54 @@ def reporting(output: Output, *, debug: bool = False) -> Iterator[None]:
 def _telling(output: Output, *, debug: bool) -> Iterator[None]:
     try:
         yield
-    except SpecErrors as error:
-        if output in {Output.JSON, Output.YAML}:
-            from coterie.planning.report import errors_json
-
-            show_data(errors_json(error.faults), output)
-        else:
-            print_faults(error.faults)
-        raise typer.Exit(_code(error)) from None
     except CoterieError as error:
-        fail(str(error), error.hint)
-        raise typer.Exit(code_of(error)) from None
+        raise typer.Exit(report(error, output)) from None
     except (typer.Exit, BrokenPipeError, KeyboardInterrupt):
         raise
     except OSError as error:
-        fail(f"{error.filename or 'output'}: {error.strerror or error}")
-        raise typer.Exit(Exit.FAILED) from None
+        # Output that cannot be written carries no report of it either.
+        told = CoterieError(f"{error.filename or 'output'}: {error.strerror or error}", _OS_HINT)
+        raise typer.Exit(report(told, output if error.filename else Output.TABLE)) from None
     except Exception as error:  # noqa: BLE001 - the last line of defence: users get a sentence, not a stack
         if debug:
             traceback.print_exc()
-        fail(f"unexpected {type(error).__name__}: {error}", "Run again with --debug for the details.")
-        raise typer.Exit(Exit.FAILED) from None
+        unexpected = CoterieError(
+            f"unexpected {type(error).__name__}: {error}", "Run again with --debug for the details."
+        )
+        raise typer.Exit(report(unexpected, output)) from None
 
 
-def _code(error: SpecErrors) -> Exit:
-    """Return the exit code of faults: what is wrong comes before what is merely not supported."""
-    unsupported = all(fault.code is Reason.UNSUPPORTED for fault in error.faults)
-    return Exit.UNSUPPORTED if unsupported else Exit.INVALID
+def report(error: CoterieError, output: Output) -> Exit:
+    """Report an error, as data on standard output where data was asked for, and return the exit code."""
+    if output in {Output.JSON, Output.YAML}:
+        show_data(error_data(error), output)
+    elif isinstance(error, SpecErrors):
+        print_faults(error.faults)
+    else:
+        fail(str(error), error.hint)
+    return code_of(error)
+
+
+def error_data(error: CoterieError) -> dict[str, Any]:
+    """Return an error as the JSON object that takes the place of an answer."""
+    from coterie.planning.report import errors_json
+
+    if isinstance(error, SpecErrors):
+        return errors_json(error.faults)
+    nowhere = {"file": None, "line": None, "column": None}
+    return errors_json([], [{"code": _name_of(error), "message": str(error), **nowhere, "hint": error.hint}])
 
 
 def code_of(error: CoterieError) -> Exit:
-    """Return the exit code of an error that is said in a line."""
-    return next((code for kind, code in _CODES.items() if isinstance(error, kind)), Exit.FAILED)
+    """Return the exit code of an error; of several faults, what is wrong comes before what is not supported."""
+    if isinstance(error, SpecErrors) and all(fault.code is Reason.UNSUPPORTED for fault in error.faults):
+        return Exit.UNSUPPORTED
+    return next((code for kind, (code, _) in _CODES.items() if isinstance(error, kind)), Exit.FAILED)
+
+
+def _name_of(error: CoterieError) -> str:
+    """Return the code of an error that has no faults, the same as the API's."""
+    return next((name for kind, (_, name) in _CODES.items() if isinstance(error, kind)), "Failed")
 
 
 def fail(message: str, hint: str = "") -> None:

@@ -47,9 +47,9 @@ def plan_json(
     }
 
 
-def errors_json(faults: Sequence[Fault]) -> Json:
-    """Return the JSON object of input that is not valid."""
-    return {"version": VERSION, "errors": [_fault(fault) for fault in faults]}
+def errors_json(faults: Sequence[Fault], others: Sequence[Json] = ()) -> Json:
+    """Return the JSON object that stands in place of an answer: faults of the input, and `others` of the same shape."""
+    return {"version": VERSION, "errors": [*(_fault(fault) for fault in faults), *others]}
 
 
 def _group(one: GangPlan, plan: Plan, command: Sequence[str]) -> Json:
