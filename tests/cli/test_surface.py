@@ -54,6 +54,7 @@ def test_a_short_flag_means_the_same_in_every_command() -> None:
         "-q": ["--quiet"],
         "-v": ["--verbose"],
         "-w": ["--watch"],
+        "-y": ["--yes"],
     }
 
 

@@ -192,10 +192,11 @@ def test_a_group_that_waits_too_long_is_ended(service: Service) -> None:
 def test_what_runs_can_be_cancelled_and_again_without_harm(service: Service) -> None:
     service.submit(single("long", "sleep 60"))
     until(service, "long-1", running)
-    service.cancel("long-1", "not needed")
+    service.cancel("long-1", "not needed", by="ana")
     view = ended(service, "long-1")
-    assert (view["status"], view["message"]) == ("FAILED_CANCELED", "canceled: not needed")
-    assert service.cancel("long-1", "once more")["message"] == "canceled: not needed"
+    assert (view["status"], view["message"]) == ("FAILED_CANCELED", "canceled by ana: not needed")
+    assert {**view["canceled"], "at": ""} == {"by": "ana", "at": "", "message": "not needed", "force": False}
+    assert service.cancel("long-1", "once more", by="bob")["message"] == "canceled by ana: not needed"
 
 
 @pytest.mark.parametrize("script", ["sleep 60", "exit 1"], ids=["canceled before", "failed before"])
@@ -241,6 +242,31 @@ def test_the_end_of_a_log_is_whole_lines(service: Service) -> None:
     assert len(service.log_end("wide-1", "t", None, 1 << 30)) == 503
 
 
+def test_a_log_can_be_read_from_its_last_lines_or_from_a_time_on(service: Service, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    service.submit(single("slow", f"echo one; echo two; while ! test -e {go}; do sleep 0.1; done; echo three"))
+    until(service, "slow-1", lambda _: service.log("slow-1", "t").endswith(b"two\n"))
+    # The log knows times to the second.
+    between = time.time() + 1.5
+    until(service, "slow-1", lambda _: time.time() > between)
+    go.touch()
+    ended(service, "slow-1")
+
+    def since(at: float | None, tail: int | None = None) -> bytes:
+        return service.log("slow-1", "t", None, service.log_start("slow-1", "t", None, tail, at))
+
+    assert since(between) == b"three\n"
+    assert since(between - 3600) == b"one\ntwo\nthree\n"
+    assert since(time.time() + 3600) == b""
+    assert [since(None, lines) for lines in (0, 1, 2, 9)] == [
+        b"",
+        b"three\n",
+        b"two\nthree\n",
+        b"one\ntwo\nthree\n",
+    ]
+    assert since(between, 2) == b"three\n"
+
+
 def test_what_waits_can_be_cancelled(service: Service) -> None:
     service.submit(workflow("big", {"g": [task(f"t{n}", "true", "" if n else "lead: true") for n in range(9)]}))
     until(service, "big-1", waiting)
@@ -252,11 +278,14 @@ def test_what_failed_can_be_retried_and_keeps_its_past(service: Service, tmp_pat
     service.submit(single("flaky", f"echo try; test -e {tmp_path}/fixed"))
     assert ended(service, "flaky-1")["status"] == "FAILED"
     (tmp_path / "fixed").touch()
-    service.retry("flaky-1")
+    service.retry("flaky-1", by="ana")
     view = until(service, "flaky-1", lambda found: bool(found["status"] == "COMPLETED" and found["finished"]))
     (one,) = view["groups"][0]["tasks"]
     assert (one["attempt"], [past["status"] for past in one["past"]]) == (2, ["FAILED"])
     assert service.log("flaky-1", "t", attempt=1) == b"try\n"
+    assert view["started"] == one["started"] > one["past"][0]["ended"], "a retry counts its own time"
+    said = [event["message"] for event in service.events(workflow="flaky-1")]
+    assert 'group "g" runs again, as ana asked' in said
     with pytest.raises(Conflict):
         service.retry("flaky-1")
     with pytest.raises(NotFound):

@@ -133,10 +133,11 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class CancelAsked:
-    """A user wants the workflow to end; `force` gives its tasks no time to do so by themselves."""
+    """A user, `by` name where it is known, wants the workflow to end; `force` gives its tasks no time to do so."""
 
     message: str = ""
     force: bool = False
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,7 @@ class RetryAsked:
     """A user wants a workflow that ended to go on: a task's group with what hangs on it, or all that failed."""
 
     task: str | None = None
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

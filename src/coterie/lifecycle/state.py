@@ -93,16 +93,20 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """A user's wish that the workflow end now."""
+    """A user's wish that the workflow end now; `by` is the user's name where it is known."""
 
     at: float
     message: str = ""
     force: bool = False
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A workflow. `events` counts the events recorded so far, so that each has a number of its own."""
+    """A workflow. `events` counts the events recorded so far, so that each has a number of its own.
+
+    `started` and `ended` are those of the latest run: a retry begins another one.
+    """
 
     groups: tuple[GroupState, ...]
     status: Status = Status.PENDING

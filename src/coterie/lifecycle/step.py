@@ -81,7 +81,7 @@ def _observe(turn: Turn, told: Observation) -> None:
         case CancelAsked():
             cancel(turn, told)
         case RetryAsked():
-            retry(turn, told.task)
+            retry(turn, told)
         case Tick():
             tick(turn)
         case Recovered():
@@ -123,7 +123,9 @@ def _observe_task(turn: Turn, index: int, place: int, told: Scheduled | Up | Run
 
 def _state_after(turn: Turn) -> State:
     before, groups = turn.before, tuple(turn.groups)
-    status, message = _status(groups, begun=turn.started is not None, cancelled=turn.cancel is not None)
+    # A retry counts its own time, but is not the first start.
+    begun = turn.started is not None or any(_ran_before(group) for group in groups)
+    status, message = _status(groups, begun=begun, cancelled=turn.cancel is not None)
     ended = (before.ended if before.status.final else _last_end(groups)) if status.final else None
     after = State(
         groups=groups,
@@ -136,6 +138,10 @@ def _state_after(turn: Turn) -> State:
         events=before.events + len(turn.records),
     )
     return before if after == before else after
+
+
+def _ran_before(group: GroupState) -> bool:
+    return any(past.started is not None for task in group.tasks for past in task.past)
 
 
 def _last_end(groups: Sequence[GroupState]) -> float | None:

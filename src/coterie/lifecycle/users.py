@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coterie.lifecycle.groups import finish
-from coterie.lifecycle.observations import CancelAsked
+from coterie.lifecycle.observations import CancelAsked, RetryAsked
 from coterie.lifecycle.spec import Spec
 from coterie.lifecycle.state import Cancel, State
 from coterie.lifecycle.status import Status
@@ -33,10 +33,11 @@ def cancel(turn: Turn, told: CancelAsked) -> None:
     if known is None and not open_groups and not (told.force and turn.before.cleaning):
         return
     if known is None:
-        turn.cancel = Cancel(turn.now, told.message, told.force)
+        turn.cancel = Cancel(turn.now, told.message, told.force, told.by)
     elif told.force and not known.force:
         turn.cancel = replace(known, force=True)
-    why = f"canceled: {told.message}" if told.message else "canceled"
+    who = f"canceled by {told.by}" if told.by else "canceled"
+    why = f"{who}: {told.message}" if told.message else who
     for index in open_groups:
         finish(turn, index, Status.FAILED_CANCELED, why)
 
@@ -57,12 +58,13 @@ def retry_fault(spec: Spec, state: State, task: str | None = None) -> str:
     return ""
 
 
-def retry(turn: Turn, task: str | None) -> None:
+def retry(turn: Turn, told: RetryAsked) -> None:
     """Run again what did not complete: everything, or a task's group with what it needs and what needs it."""
-    if retry_fault(turn.spec, turn.before, task):
+    if retry_fault(turn.spec, turn.before, told.task):
         return
     turn.cancel = None
-    for index in sorted(_retried(turn, task)):
+    turn.started = None
+    for index in sorted(_retried(turn, told.task)):
         group = turn.groups[index]
         if group.status is Status.COMPLETED:
             continue
@@ -80,7 +82,7 @@ def retry(turn: Turn, task: str | None) -> None:
             started=None,
             ended=None,
         )
-        turn.record("Retried", f'group "{group.name}" runs again, as a user asked', group)
+        turn.record("Retried", f'group "{group.name}" runs again, as {told.by or "a user"} asked', group)
 
 
 def _retried(turn: Turn, task: str | None) -> set[int]:

@@ -345,7 +345,7 @@ def _wished(wish: Wish) -> list[Observation]:
     said = wish.observation
     match said.get("kind"):
         case "cancel":
-            return [CancelAsked(str(said.get("message", "")), bool(said.get("force", False)))]
+            return [CancelAsked(str(said.get("message", "")), bool(said.get("force", False)), str(said.get("by", "")))]
         case "retry":
-            return [RetryAsked(said.get("task"))]
+            return [RetryAsked(said.get("task"), str(said.get("by", "")))]
     return []

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from coterie.backends.local.folder import folder_of
 from coterie.backends.local.order import Key
+from coterie.backends.local.shim.log import MARK, PACE_S, TIMES
 from coterie.errors import NotFound, Unavailable, did_you_mean
 from coterie.lifecycle import Presence, Spec, State, TaskState, from_json
 from coterie.service.runner import tasks_root
@@ -25,6 +26,20 @@ class Logs:
     def read(self, stored: Workflow, task: str, attempt: int | None, offset: int, limit: int) -> bytes:
         """Return a piece of a log; nothing where nothing was written, or nothing more yet."""
         return self._piece(_key(stored, task, attempt), lambda _: (max(offset, 0), min(max(limit, 0), _MOST)))
+
+    def start(self, stored: Workflow, task: str, attempt: int | None, tail: int | None, since: float | None) -> int:
+        """Return the byte from which a log is to be read: that of its last `tail` lines, and of those since a time.
+
+        What was written within a second of each other cannot be told apart by its time.
+        """
+        key = _key(stored, task, attempt)
+        # All of it: a log has a limit, and lines may be of any length.
+        log = self._piece(key, lambda size: (0, size))
+        times = b"" if since is None else self._piece(key, lambda size: (0, size), file=f"log{TIMES}")
+        return max(
+            0 if tail is None else _offset_of_last(log, tail),
+            0 if since is None else _offset_since(times, since, len(log)),
+        )
 
     def end(self, stored: Workflow, task: str, attempt: int | None, limit: int) -> bytes:
         """Return the end of a log: as many whole lines as there are within a number of bytes.
@@ -52,10 +67,10 @@ class Logs:
         _, sign, rest = found.partition(b"\n")
         return rest if sign and rest else found[1:]
 
-    def _piece(self, key: Key, where: Callable[[int], tuple[int, int]]) -> bytes:
+    def _piece(self, key: Key, where: Callable[[int], tuple[int, int]], file: str = "log") -> bytes:
         """Return a piece of a log, whose beginning and size depend on the size of the log."""
         try:
-            handle = os.open(folder_of(self._root, key) / "log", os.O_RDONLY | os.O_NOFOLLOW)
+            handle = os.open(folder_of(self._root, key) / file, os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
             return b""
         except OSError as error:
@@ -72,6 +87,24 @@ class Logs:
         state = _task(stored, task)
         over = state.status.final or state.attempt != key.attempt
         return over and (state.attempt != key.attempt or state.presence in (Presence.ABSENT, Presence.RETURNING))
+
+
+def _offset_of_last(log: bytes, lines: int) -> int:
+    """Return where the last lines of a log begin."""
+    at = len(log) - log.endswith(b"\n")
+    for _ in range(lines):
+        at = log.rfind(b"\n", 0, at)
+        if at < 0:
+            return 0
+    return at + 1 if lines else len(log)
+
+
+def _offset_since(times: bytes, since: float, size: int) -> int:
+    """Return where a log stood at a time, by its file of times; its end where nothing was written since."""
+    if not times:
+        return 0
+    whole = times[: len(times) - len(times) % MARK.size]
+    return next((offset for at, offset in MARK.iter_unpack(whole) if at > since - PACE_S), size)
 
 
 def _key(stored: Workflow, task: str, attempt: int | None) -> Key:

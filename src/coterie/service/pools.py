@@ -41,20 +41,28 @@ class Wanted:
 def read_document(
     document: bytes | Mapping[str, Any], file: str, name: str, catalog: Catalog
 ) -> tuple[Json, Pool, tuple[Notice, ...]]:
-    """Check a pool as it would stand in a configuration; raise `SpecErrors` with the place of every fault."""
+    """Check a pool as it would stand in a configuration; raise `SpecErrors` with the place of every fault.
+
+    A text may also be a configuration with the pool below `pools`.
+    """
     located = load(decode(document, file), file) if isinstance(document, bytes) else None
-    data = located.data if located else document
+    data: object = located.data if located else document
+    above: tuple[str, ...] = ()
+    if located and isinstance(data, Mapping) and isinstance(pools := data.get("pools"), Mapping):
+        if name not in pools:
+            raise NotFound(f'{file} has no pool "{name}"', f"Pools in it: {', '.join(map(str, pools))}.")
+        data, above = pools[name], ("pools", name)
     if not isinstance(data, Mapping):
         hint = "A pool is what stands below its name in a configuration, such as backend: lab."
         raise SpecErrors(
-            [Fault("a pool is a mapping of fields", hint=hint, place=located.place(()) if located else None)]
+            [Fault("a pool is a mapping of fields", hint=hint, place=located.place(above) if located else None)]
         )
     try:
         return dict(data), *read_pool(name, data, catalog.backends)
     except SpecErrors as error:
         raise SpecErrors(
             [
-                fault.at(located.place(fault.path))
+                fault.at(located.place((*above, *fault.path)))
                 if located
                 else replace(
                     fault, message=f"{field_path(fault.path)}: {fault.message}" if fault.path else fault.message
@@ -62,6 +70,25 @@ def read_document(
                 for fault in error.faults
             ]
         ) from None
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Json]:
+    """Return the fields of a pool's document that differ, with what stood there and what stands there now."""
+    old, new = _fields(before), _fields(after)
+    return [
+        {"field": field, "old": old.get(field), "new": new.get(field)}
+        for field in sorted(old.keys() | new.keys())
+        if old.get(field) != new.get(field)
+    ]
+
+
+def _fields(document: Mapping[str, Any], above: str = "") -> Json:
+    """Return what a document says, by the path of each field; a list is one value."""
+    found: Json = {}
+    for key, value in document.items():
+        path = f"{above}{key}"
+        found |= _fields(value, f"{path}.") if isinstance(value, Mapping) else {path: value}
+    return found
 
 
 def want(name: str, document: bytes | Mapping[str, Any], file: str, catalog: Catalog) -> Wanted:

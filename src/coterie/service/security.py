@@ -40,6 +40,11 @@ class Caller:
     name: str
     role: Role
 
+    @property
+    def known_as(self) -> str:
+        """The name under which events say what the caller did; empty where everybody is the same caller."""
+        return "" if self == LOCAL else self.name
+
     def need(self, role: Role) -> None:
         """Raise `Forbidden` unless the caller has this role or a larger one."""
         if not self.role.covers(role):
@@ -49,7 +54,7 @@ class Caller:
         """Raise `Forbidden` unless the caller owns something, or is an admin."""
         self.need(Role.USER)
         if self.role is not Role.ADMIN and self.name != owner:
-            raise Forbidden(f"this belongs to {owner}, and {self.name} is no admin", "Ask its owner, or an admin.")
+            raise Forbidden(f"this belongs to {owner}, and {self.name} is not an admin", "Ask its owner, or an admin.")
 
 
 # Whoever reaches a loopback address without tokens is somebody at this machine.

@@ -166,6 +166,10 @@ class Service:
         """Return a piece of what a task has written; nothing where there is no more yet."""
         return self._logs.read(self.store.workflow(ident), task, attempt, offset, limit)
 
+    def log_start(self, ident: str, task: str, attempt: int | None, tail: int | None, since: float | None) -> int:
+        """Return the byte from which the last `tail` lines of a log stand, and those that were written since a time."""
+        return self._logs.start(self.store.workflow(ident), task, attempt, tail, since)
+
     def log_end(self, ident: str, task: str, attempt: int | None, limit: int) -> bytes:
         """Return the last lines that a task has written, as many as there are within a number of bytes."""
         return self._logs.end(self.store.workflow(ident), task, attempt, limit)
@@ -180,26 +184,26 @@ class Service:
         """Tell whether a task will write nothing more."""
         return self._logs.ended(self.store.workflow(ident), task, attempt)
 
-    def cancel(self, ident: str, message: str = "", *, force: bool = False) -> Json:
+    def cancel(self, ident: str, message: str = "", *, force: bool = False, by: str = "") -> Json:
         """Wish that a workflow end; one that was canceled before stays so, and that is no fault."""
-        wish = {"kind": "cancel", "message": message[:1000], "force": force}
+        wish = {"kind": "cancel", "message": message[:1000], "force": force, "by": by}
         wanted = partial(cancels, force=force)
         if self.store.wish_if(ident, wish, self.settings.now(), wanted):
             self._driver.poke()
         return self.workflow(ident)
 
-    def retry(self, ident: str, task: str | None = None) -> Json:
+    def retry(self, ident: str, task: str | None = None, *, by: str = "") -> Json:
         """Wish that a workflow which ended go on."""
         stored = self.store.workflow(ident)
         check_retry(stored, task)
         pool_rules.still_runs(self._catalog(), ident, stored.pool)
-        self.store.wish(ident, {"kind": "retry", "task": task}, self.settings.now())
+        self.store.wish(ident, {"kind": "retry", "task": task, "by": by}, self.settings.now())
         self._driver.poke()
         return self.workflow(ident)
 
-    def delete(self, ident: str) -> None:
+    def delete(self, ident: str, *, by: str = "") -> None:
         """Remove a workflow that has ended, with its logs."""
-        self.store.delete(ident, self.settings.now())
+        self.store.delete(ident, self.settings.now(), by)
         self._driver.poke()
         self._ring()
 
@@ -262,6 +266,7 @@ class Service:
         file: str = "pool.yaml",
         dry_run: bool = False,
         version: int | None = None,
+        by: str = "",
     ) -> Json:
         """Make a pool or change it; say what that does to workflows. An identical one changes nothing."""
         live = self._now()
@@ -274,7 +279,7 @@ class Service:
             now = self.settings.now()
             _, changed = self.store.put_pool(name, wanted.known.document, now, version)
             if changed:
-                said = f'pool "{name}" was {"changed" if before else "made"}'
+                said = f'pool "{name}" was {"changed" if before else "created"}{f" by {by}" if by else ""}'
                 lost = f"; it lost {', '.join(wanted.lost_levels)}" if wanted.lost_levels else ""
                 self.store.record([NewEvent(now, "PoolApplied", said + lost, pool=name)])
                 self._ring()
@@ -287,15 +292,16 @@ class Service:
             "dry_run": dry_run,
             "lost_levels": wanted.lost_levels,
             "affected": hit,
+            "changes": pool_rules.changes(before.document if before else {}, wanted.known.document),
         }
 
-    def delete_pool(self, name: str) -> None:
+    def delete_pool(self, name: str, *, by: str = "") -> None:
         """Remove a pool that no workflow uses."""
         catalog = self._catalog()
         pool_rules.refuse_managed(pool_rules.find(catalog, name), catalog)
         self.store.delete_pool(name)
-        said = NewEvent(self.settings.now(), "PoolDeleted", f'pool "{name}" was deleted', pool=name)
-        self.store.record([said])
+        said = f'pool "{name}" was deleted{f" by {by}" if by else ""}'
+        self.store.record([NewEvent(self.settings.now(), "PoolDeleted", said, pool=name)])
         self._ring()
         self._driver.poke()
 

@@ -85,9 +85,18 @@ def whole(stored: Workflow, placements: Iterable[Placement], tasks: Path) -> Jso
         **row(stored),
         "nodes": sorted({seat.node for seat in seats.values() if seat.held}),
         "created_from": stored.digest.get("file", ""),
+        "canceled": _canceled(state),
         "groups": groups,
         "warnings": list(stored.notices),
     }
+
+
+def _canceled(state: State) -> Json | None:
+    """Return who asked for the workflow to end, when and why; None where nobody did."""
+    asked = state.cancel
+    if asked is None:
+        return None
+    return {"by": asked.by or None, "at": when(asked.at), "message": asked.message, "force": asked.force}
 
 
 def output_of(tasks: Path, attempt: Key) -> str | None:

@@ -123,13 +123,55 @@ def test_logs_are_printed_as_they_were_written_and_followed_to_the_end(hall: Hal
     assert hall.call("logs", f"{ident}/t0", "--attempt", "7").code == 4
 
 
-def test_logs_of_one_of_several_tasks_need_its_name(hall: Hall) -> None:
-    ident = hall.submit(name="several", tasks=2)
+def test_logs_of_a_workflow_are_those_of_all_its_tasks_with_their_names(hall: Hall) -> None:
+    ident = hall.submit("echo one; echo two; sleep 0.3; echo three", name="several", tasks=2)
 
-    done = hall.call("logs", ident)
+    followed = hall.call("logs", ident, "--follow")
+    last = hall.call("logs", ident, "--tail", "1")
+    data = hall.call("logs", f"{ident}/t1", "-o", "json", "--tail", "2")
 
-    assert done.code == 2
-    assert f"coterie logs {ident}/t0" in done.err
+    assert sorted(followed.out.splitlines()) == [f"t{n} | {word}" for n in (0, 1) for word in ("one", "three", "two")]
+    assert last.out == "t0 | three\nt1 | three\n"
+    assert hall.call("logs", f"{ident}/t0", "--tail", "1").out == "three\n"
+    assert hall.call("logs", f"{ident}/t0", "--since", "1h").out == "one\ntwo\nthree\n"
+    assert [json.loads(line) for line in data.out.splitlines()] == [
+        {"type": "log", "task": "t1", "attempt": 1, "text": text} for text in ("two", "three")
+    ]
+    assert hall.call("logs", ident, "-o", "name").out.split() == [f"{ident}/t0", f"{ident}/t1"]
+    assert hall.call("logs", ident, "--attempt", "1").code == 2
+    assert hall.call("logs", ident, "-o", "yaml").code == 2
+
+
+@pytest.mark.parametrize(("answer", "code"), [("", 130), ("n", 130), ("y", 0)])
+def test_deleting_at_a_terminal_asks_first(hall: Hall, answer: str, code: int) -> None:
+    ident = hall.submit(name=f"asked-{answer or 'nothing'}")
+    assert hall.finished(ident) == "COMPLETED"
+
+    with at_terminal("delete", ident, COTERIE_SERVER=hall.url) as (process, terminal):
+        read_until(terminal, f"Delete {ident}, with logs and outputs [y/N]? ")
+        os.write(terminal, f"{answer}\n".encode())
+        read_until(terminal, None)
+        process.wait(TIMEOUT_S)
+
+    assert process.returncode == code
+    assert hall.call("show", ident).code == (4 if answer == "y" else 0)
+
+
+def test_yes_and_one_workflow_to_cancel_ask_nothing_at_a_terminal(hall: Hall) -> None:
+    idents = [hall.submit("sleep 60", name=f"many{number}", gpus=1) for number in range(3)]
+
+    for arguments in (["cancel", idents[0]], ["cancel", "-y", *idents[1:]]):
+        with at_terminal(*arguments, COTERIE_SERVER=hall.url) as (process, terminal):
+            said = read_until(terminal, None)
+            process.wait(TIMEOUT_S)
+        assert (process.returncode, "[y/N]" in said) == (0, False)
+    with at_terminal("cancel", *idents, COTERIE_SERVER=hall.url) as (process, terminal):
+        read_until(terminal, f"Cancel {', '.join(idents)} [y/N]? ")
+        os.write(terminal, b"n\n")
+        read_until(terminal, "nothing was changed")
+        process.wait(TIMEOUT_S)
+
+    assert process.returncode == 130
 
 
 def test_events_are_lines_or_one_json_object_each(hall: Hall) -> None:
@@ -164,6 +206,8 @@ def test_what_cannot_be_done_now_is_a_conflict_and_every_id_is_tried(hall: Hall)
     assert done.code == 5
     assert done.err.count("error: ") == 2
     assert hall.call("retry", ident).code == 5
+    answers = hall.data("cancel", ident, "nobody-1")
+    assert [(one["id"], one["errors"][0]["code"]) for one in answers] == [(ident, "Conflict"), ("nobody-1", "NotFound")]
 
 
 def test_a_plan_is_submitted_by_its_id_and_one_that_no_longer_holds_is_not(hall: Hall) -> None:
@@ -310,7 +354,46 @@ def test_pools_are_listed_shown_applied_and_deleted(hall: Hall) -> None:
     assert hall.call("pool", "show", "side").code == 4
     assert hall.call("pool", "delete", "lab").code == 5
     assert hall.call("pool", "apply", file).code == 2
-    assert hall.call("pool", "apply", hall.file("wrong.yaml", "backend: nowhere\n"), "--name", "x").code == 3
+
+
+POOLS = """\
+pools:
+  east:
+    backend: here
+    gpus: {guarantee: 4, limit: 8, weight: 1}
+  west:
+    backend: here
+"""
+
+
+def test_applying_a_pool_says_which_fields_change_and_how(hall: Hall) -> None:
+    assert hall.call("pool", "apply", hall.file("two.yaml", POOLS)).out == "east: created.\nwest: created.\n"
+
+    levels = "    topology_keys:\n    - {key: rack, label: topology.kubernetes.io/rack}\n"
+    text = POOLS.replace("limit: 8", "limit: 12").replace(
+        "west:\n    backend: here\n", f"west:\n    backend: here\n{levels}"
+    )
+    done = hall.call("pool", "apply", hall.file("two.yaml", text))
+
+    assert done.out.splitlines() == [
+        "east: changed.",
+        "  gpus.limit: 8 → 12",
+        "west: changed.",
+        "  topology_keys: none → rack",
+    ]
+    assert hall.call("pool", "delete", "east").code == hall.call("pool", "delete", "west").code == 0
+
+
+def test_faults_of_pools_are_shown_with_their_lines_and_change_nothing(hall: Hall) -> None:
+    text = POOLS.replace("limit: 8", "limits: 8").replace("  west:\n    backend: here", "  west:\n    backend: nowhere")
+    done = hall.call("pool", "apply", hall.file("wrong.yaml", text))
+
+    assert done.code == 3
+    assert "wrong.yaml:4:" in done.err
+    assert "4 |     gpus: {guarantee: 4, limits: 8, weight: 1}" in done.err
+    assert "wrong.yaml:6:" in done.err
+    assert "2 faults in" in done.err
+    assert hall.call("pool", "list", "-o", "name").out.split() == ["lab"]
 
 
 def test_a_watched_list_prints_changes_as_json_lines(hall: Hall) -> None:

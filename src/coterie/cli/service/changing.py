@@ -9,17 +9,24 @@ import typer
 
 from coterie.cli.codes import Exit
 from coterie.cli.output import Output, safe
-from coterie.cli.report import code_of, fail
+from coterie.cli.report import code_of, error_data, fail
 from coterie.cli.screen import show, show_as, show_data
+from coterie.cli.service.choosing import confirm
 from coterie.cli.service.client import Client
 from coterie.errors import NotFound
+from coterie.rendering.text import count
 from coterie.service.errors import Conflict, Forbidden
 
 Json = dict[str, Any]
 
+# Workflows that a question names; of more it says how many there are.
+_NAMED = 10
 
-def cancel(client: Client, idents: Sequence[str], message: str, output: Output, *, force: bool) -> None:
+
+def cancel(client: Client, idents: Sequence[str], message: str, output: Output, *, force: bool, yes: bool) -> None:
     """Ask workflows to stop; all are asked, and the worst answer decides the exit code."""
+    if len(idents) > 1 and not yes:
+        confirm(f"Cancel {_listed(idents)}")
     _each(idents, lambda ident: client.cancel(ident, message, force=force), "stops", output)
 
 
@@ -35,14 +42,21 @@ def retry(client: Client, target: str, output: Output) -> None:
     )
 
 
-def delete(client: Client, idents: Sequence[str], output: Output) -> None:
+def delete(client: Client, idents: Sequence[str], output: Output, *, yes: bool) -> None:
     """Delete workflows that have ended."""
+    if not yes:
+        confirm(f"Delete {_listed(idents)}, with logs and outputs")
 
     def forget(ident: str) -> Json:
         client.delete(ident)
         return {"id": ident, "deleted": True}
 
     _each(idents, forget, "deleted", output)
+
+
+def _listed(idents: Sequence[str]) -> str:
+    shown = ", ".join(idents[:_NAMED])
+    return f"{shown} and {count(len(idents) - _NAMED, 'more workflow')}" if len(idents) > _NAMED else shown
 
 
 def _each(idents: Sequence[str], act: Callable[[str], Json], word: str, output: Output) -> None:
@@ -54,8 +68,11 @@ def _each(idents: Sequence[str], act: Callable[[str], Json], word: str, output: 
             if not as_data:
                 show([safe(ident if output is Output.NAME else f"{ident} {word}")])
         except (Conflict, NotFound, Forbidden) as error:
-            fail(str(error), error.hint)
             codes.append(code_of(error))
+            if as_data:
+                answers.append({"id": ident, **error_data(error)})
+            else:
+                fail(str(error), error.hint)
     if as_data:
         show_data(answers, output)
     raise typer.Exit(max(codes))

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import typer
 
+from coterie.cli.codes import Exit
 from coterie.cli.output import safe
 
 T = TypeVar("T")
@@ -42,3 +43,10 @@ def choose(question: str, choices: Mapping[str, T], default: str, over: Callable
         typer.echo(safe(f'"{key[:20]}" is none of {known}\n') + prompt, err=True, nl=False)
     typer.echo(err=True)
     return None
+
+
+def confirm(question: str) -> None:
+    """Ask somebody at the terminal, and end the command unless they agree; a script has said what it wants."""
+    if somebody_there() and not choose(f"{question} [y/N]", {"y": True, "n": False}, "n", lambda: False):
+        typer.echo("nothing was changed", err=True)
+        raise typer.Exit(Exit.INTERRUPTED)

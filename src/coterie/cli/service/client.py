@@ -137,9 +137,20 @@ class Client:
         """Delete a workflow that has ended."""
         self._json("DELETE", _path("workflows", ident))
 
-    def log(self, ident: str, task: str, attempt: int | None) -> Iterator[bytes]:
-        """Yield what a task has written."""
-        offset = 0
+    def log_start(self, ident: str, task: str, attempt: int | None, tail: int | None, since: float | None) -> int:
+        """Return the byte from which the last lines of a log stand, and those that were written since a time."""
+        if tail is None and since is None:
+            return 0
+        params = {"task": task, "attempt": attempt, "tail": tail, "since": since, "limit": 1}
+        with self._stream(_path("workflows", ident, "logs"), params, _TIMEOUT) as answer:
+            return int(answer.headers["X-Offset"])
+
+    def log_piece(self, ident: str, task: str, attempt: int, offset: int) -> bytes:
+        """Return what a task has written from a byte on, as far as one answer reaches."""
+        return b"".join(self._log(ident, task, attempt, offset, follow=False))
+
+    def log(self, ident: str, task: str, attempt: int | None, offset: int = 0) -> Iterator[bytes]:
+        """Yield what a task has written, from a byte on."""
         while True:
             before = offset
             for piece in self._log(ident, task, attempt, offset, follow=False):
@@ -148,14 +159,14 @@ class Client:
             if offset == before:
                 return
 
-    def follow_log(self, ident: str, task: str, attempt: int | None) -> Iterator[bytes]:
+    def follow_log(self, ident: str, task: str, attempt: int | None, offset: int = 0) -> Iterator[bytes]:
         """Yield what a task has written and goes on to write, until it ends.
 
         A service that restarts is awaited, and the log goes on where it was. A stream also ends when its service does,
         so that the end of the log is believed only when a second one, from there on, has nothing more to tell.
         """
         attempt = attempt or _task(self.workflow(ident), task).get("attempt") or None
-        offset, over = 0, False
+        over = False
         while True:
             before, broken = offset, False
             try:
@@ -223,9 +234,10 @@ class Client:
         """Return a pool."""
         return self._json("GET", _path("pools", name))
 
-    def apply_pool(self, name: str, document: Json, *, dry_run: bool) -> Json:
-        """Make or change a pool."""
-        return self._json("PUT", _path("pools", name), body=document, params={"dry_run": dry_run})
+    def apply_pool(self, name: str, page: Page, *, dry_run: bool) -> Json:
+        """Make or change a pool as a text says, from which lines are shown where it is wrong."""
+        params = {"dry_run": dry_run, "file": page.file}
+        return self._json("PUT", _path("pools", name), text="\n".join(page.lines), params=params, page=page)
 
     def map(self, pool: str) -> Json:
         """Return the nodes of a pool in their domains, with who holds them."""
@@ -273,11 +285,14 @@ class Client:
         *,
         params: Params | None = None,
         body: Json | None = None,
+        text: str | None = None,
         headers: Mapping[str, str] | None = None,
         page: Page | None = None,
     ) -> Json:
+        sent = {**(headers or {}), **({} if text is None else {"Content-Type": "application/yaml"})}
+        content = None if text is None else text.encode()
         with self._reaching():
-            answer = self._http.request(method, path, params=_given(params), json=body, headers=headers)
+            answer = self._http.request(method, path, params=_given(params), json=body, content=content, headers=sent)
         raise_for(answer, self.url, page)
         if not answer.content:
             return {}

@@ -24,7 +24,14 @@ from coterie.cli.options import (
 )
 from coterie.cli.output import Output
 from coterie.cli.service.asking import asking, supposing
-from coterie.cli.service.options import OutputOption, ServerOption, TokenOption, WatchOption, WorkflowArgument
+from coterie.cli.service.options import (
+    OutputOption,
+    ServerOption,
+    TokenOption,
+    WatchOption,
+    WorkflowArgument,
+    YesOption,
+)
 from coterie.errors import UsageError
 
 PoolNameOption = Annotated[
@@ -261,21 +268,30 @@ def logs(
     attempt: Annotated[
         int | None, typer.Option("--attempt", min=1, metavar="N", help="An earlier attempt. Default: the latest.")
     ] = None,
+    tail: Annotated[
+        int | None, typer.Option("--tail", min=0, metavar="N", help="Only the last N lines of each task.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Only what was written within this time, such as 5m.")
+    ] = None,
     server: ServerOption = None,
     token: TokenOption = None,
+    output: OutputOption = Output.TABLE,
     debug: DebugOption = False,
 ) -> None:
-    """Print what a task has written.
+    """Print what a task has written, or all tasks of a workflow, each line with the name of its task before it.
 
     \b
     Examples:
+      coterie logs train-7 --tail 20
       coterie logs train-7/worker-0 --follow
       coterie logs train-7/worker-0 --attempt 1 > first.log
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(server, token, debug=debug) as client:
-        from coterie.cli.service.looking import logs as read
+    with asking(server, token, output, debug=debug) as client:
+        from coterie.cli.service.task_logs import Wanted
+        from coterie.cli.service.task_logs import logs as read
 
-        read(client, target, attempt, follow_on=follow)
+        read(client, Wanted(target, attempt, tail, since, follow), output)
 
 
 def events(
@@ -338,12 +354,13 @@ def cancel(
     force: Annotated[
         bool, typer.Option("--force", help="Kill its tasks at once instead of asking them to stop.")
     ] = False,
+    yes: YesOption = False,
     server: ServerOption = None,
     token: TokenOption = None,
     output: OutputOption = Output.TABLE,
     debug: DebugOption = False,
 ) -> None:
-    """Stop workflows.
+    """Stop workflows; on a terminal, several only after a question.
 
     \b
     Examples:
@@ -353,7 +370,7 @@ def cancel(
     with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.changing import cancel as stop
 
-        stop(client, workflows, message, output, force=force)
+        stop(client, workflows, message, output, force=force, yes=yes)
 
 
 def retry(
@@ -381,12 +398,13 @@ def delete(
         list[str],
         typer.Argument(metavar="ID...", help="Workflows, such as train-7.", autocompletion=completing.ended_workflows),
     ],
+    yes: YesOption = False,
     server: ServerOption = None,
     token: TokenOption = None,
     output: OutputOption = Output.TABLE,
     debug: DebugOption = False,
 ) -> None:
-    """Forget workflows that have ended, with their logs.
+    """Delete workflows that have ended, with their logs and outputs.
 
     \b
     Examples:
@@ -396,4 +414,4 @@ def delete(
     with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.changing import delete as forget
 
-        forget(client, workflows, output)
+        forget(client, workflows, output, yes=yes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -159,48 +158,6 @@ def _usual() -> str:
         return (os.environ.get("COTERIE_SERVER") or known_url()).rstrip("/")
     except Unavailable:
         return ""
-
-
-def logs(client: Client, target: str, attempt: int | None, *, follow_on: bool) -> None:
-    """Print what a task has written, byte for byte; of a workflow of one task, that task's."""
-    ident, _, task = target.partition("/")
-    if not task:
-        task = _only_task(client.workflow(ident))
-    stream = sys.stdout.buffer
-    # A terminal must not be driven by what a task writes; a file or a pipe gets it as it is.
-    tame = sys.stdout.isatty()
-    _say_not_begun(client, ident, task, attempt, follow_on=follow_on)
-    for piece in (client.follow_log if follow_on else client.log)(ident, task, attempt):
-        stream.write(_tamed(piece) if tame else piece)
-        stream.flush()
-
-
-def _say_not_begun(client: Client, ident: str, task: str, attempt: int | None, *, follow_on: bool) -> None:
-    """Say why there is nothing to read yet, where that is so."""
-    view = client.workflow(ident)
-    groups = [group for group in view["groups"] if any(one["name"] == task for one in group["tasks"])]
-    found = next((one for group in groups for one in group["tasks"] if one["name"] == task), None)
-    if found is None or attempt is not None or found["started"]:
-        return
-    waiting = groups[0]["waiting"]
-    why = f": {waiting['reason']}, {waiting['message']}" if waiting else f" ({found['status']})"
-    ends = "; waiting for it" if follow_on and not found["ended"] else ""
-    typer.echo(safe(f"{ident}/{task} has not started{why}{ends}"), err=True)
-
-
-def _tamed(piece: bytes) -> bytes:
-    return bytes(byte for byte in piece if byte in (9, 10, 13) or byte >= 32)
-
-
-def _only_task(view: Json) -> str:
-    tasks = [task["name"] for group in view["groups"] for task in group["tasks"]]
-    if len(tasks) == 1:
-        return str(tasks[0])
-    leads = [task["name"] for group in view["groups"] for task in group["tasks"] if task["lead"]]
-    some = ", ".join(tasks[:12]) + (f", and {len(tasks) - 12} more" if len(tasks) > 12 else "")
-    raise UsageError(
-        f"{view['id']} has {len(tasks)} tasks", f"Name one: coterie logs {view['id']}/{leads[0]}. Tasks are: {some}."
-    )
 
 
 def events(client: Client, ident: str | None, output: Output, *, follow_on: bool, after: int) -> None:

@@ -36,6 +36,7 @@ StoreOption = Annotated[
 ]
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How to print the answer.")]
 WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Go on and show changes as they happen.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 WorkflowArgument = Annotated[
     str, typer.Argument(metavar="ID", help="The workflow, such as train-7.", autocompletion=workflows)
 ]

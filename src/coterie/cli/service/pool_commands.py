@@ -12,7 +12,7 @@ from coterie.cli.helping import Listed
 from coterie.cli.options import DebugOption
 from coterie.cli.output import Output
 from coterie.cli.service.asking import asking
-from coterie.cli.service.options import CLIENT_HELP, OutputOption, ServerOption, TokenOption
+from coterie.cli.service.options import CLIENT_HELP, OutputOption, ServerOption, TokenOption, YesOption
 
 PoolArgument = Annotated[str, typer.Argument(metavar="NAME", help="The pool.", autocompletion=pools)]
 
@@ -106,6 +106,7 @@ def pool_apply(
 @pool.command("delete", epilog=CLIENT_HELP)
 def pool_delete(
     name: PoolArgument,
+    yes: YesOption = False,
     server: ServerOption = None,
     token: TokenOption = None,
     output: OutputOption = Output.TABLE,
@@ -121,7 +122,7 @@ def pool_delete(
     with asking(server, token, output, debug=debug) as client:
         from coterie.cli.service.pools import delete
 
-        delete(client, name, output)
+        delete(client, name, output, yes=yes)
 
 
 @pool.command("map", epilog=CLIENT_HELP)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from coterie.cli.output import Output, safe
 from coterie.cli.screen import screen, show, show_as, show_data
+from coterie.cli.service.choosing import confirm
 from coterie.cli.service.client import Client
 from coterie.cli.service.grid import fitted, painted
 from coterie.cli.service.views import warnings
-from coterie.errors import UsageError
+from coterie.errors import Fault, SpecErrors, UsageError
 from coterie.rendering.text import Ink, Style, table, visible
 from coterie.topology.naming import domain as domain_path
 from coterie.topology.naming import natural
+
+if TYPE_CHECKING:
+    from coterie.frontends.page import Page
 
 Json = dict[str, Any]
 
@@ -110,27 +115,42 @@ def apply(client: Client, file: str, name: str | None, output: Output, *, dry_ru
     """Make or change the pools of a file."""
     # Only this one reads a file, for which much is loaded.
     from coterie.cli.source import read_input, shown
+    from coterie.frontends.page import Page
     from coterie.frontends.text import decode, load
 
-    source = read_input(file)
-    document = load(decode(source, shown(file)), shown(file)).data
-    before = {pool["name"]: pool for pool in client.pools()}
-    answers = [
-        client.apply_pool(pool, wanted, dry_run=dry_run) for pool, wanted in _pools(document, name, shown(file)).items()
-    ]
+    text = decode(read_input(file), shown(file))
+    names = _names(load(text, shown(file)).data, name, shown(file))
+    page = Page.of(text, shown(file))
+    # All are asked about before the first is changed, so that a fault in one leaves every pool as it is.
+    planned = _planned(client, names, page)
+    answers = planned if dry_run else [client.apply_pool(pool, page, dry_run=False) for pool in names]
     if output in {Output.JSON, Output.YAML}:
         show_data(answers, output)
     elif output is Output.NAME:
         show(safe(answer["pool"]["name"]) for answer in answers)
     else:
-        show(line for answer in answers for line in _applied(answer, before.get(answer["pool"]["name"])))
+        show(line for answer in answers for line in _applied(answer))
     for answer in answers:
         # What is only worth a remark is said of a pool when it is new.
         for line in warnings(answer["pool"], wide=answer["created"] or output is Output.WIDE):
             typer.echo(safe(line), err=True)
 
 
-def _pools(document: object, name: str | None, file: str) -> Mapping[str, Json]:
+def _planned(client: Client, names: Sequence[str], page: Page) -> list[Json]:
+    """Return what applying pools would do, or raise `SpecErrors` with the faults of all of them."""
+    answers: list[Json] = []
+    faults: list[Fault] = []
+    for name in names:
+        try:
+            answers.append(client.apply_pool(name, page, dry_run=True))
+        except SpecErrors as error:
+            faults += error.faults
+    if faults:
+        raise SpecErrors(faults)
+    return answers
+
+
+def _names(document: object, name: str | None, file: str) -> list[str]:
     """Return the pools of a document: those below `pools`, or the document itself where the call names it."""
     if not isinstance(document, dict):
         raise UsageError(f"{file} holds no pool", "Write the fields of a pool, or `pools:` with a name for each.")
@@ -138,27 +158,25 @@ def _pools(document: object, name: str | None, file: str) -> Mapping[str, Json]:
     if below is None:
         if name is None:
             raise UsageError(f"{file} does not name its pool", "Pass --name NAME, or write `pools:` above its name.")
-        return {name: document}
-    if not isinstance(below, dict) or not all(isinstance(one, dict) for one in below.values()):
+        return [name]
+    if not isinstance(below, dict):
         raise UsageError(f"`pools` of {file} is not a mapping of names to pools", "See `coterie explain pools`.")
     if name is None:
-        return below
+        return list(below)
     if name not in below:
         raise UsageError(f'{file} has no pool "{name}"', f"Pools in it: {', '.join(below)}.")
-    return {name: below[name]}
+    return [name]
 
 
-def _applied(answer: Json, before: Json | None) -> Iterator[str]:
+def _applied(answer: Json) -> Iterator[str]:
     name = visible(answer["pool"]["name"])
     if not answer["changed"]:
         yield f"{name}: no changes, it is as the file says."
         return
     word = "created" if answer["created"] else "changed"
     yield f"{name}: would be {word}." if answer["dry_run"] else f"{name}: {word}."
-    had = {level["key"] for level in before["topology_keys"]} if before else None
-    gained = [level["key"] for level in answer["pool"]["topology_keys"] if had is not None and level["key"] not in had]
-    if gained:
-        yield f"  it gains {', '.join(map(visible, gained))}"
+    if not answer["created"]:
+        yield from (visible(f"  {one['field']}: {_change(one['old'], one['new'])}") for one in answer["changes"])
     if answer["lost_levels"]:
         yield f"  it loses {', '.join(map(visible, answer['lost_levels']))}"
     for one in answer["affected"]:
@@ -166,8 +184,24 @@ def _applied(answer: Json, before: Json | None) -> Iterator[str]:
         yield visible(f"  {one['workflow']}/{one['group']} needs {one['level']}: {what}")
 
 
-def delete(client: Client, name: str, output: Output) -> None:
+def _change(old: object, new: object) -> str:
+    """Return what a field said and says; levels by their names alone where those tell the two apart."""
+    short = [_value(value) for value in (old, new)]
+    return " → ".join(short if short[0] != short[1] else [json.dumps(value) for value in (old, new)])
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, list) and value and all(isinstance(one, dict) and "key" in one for one in value):
+        return " > ".join(str(one["key"]) for one in value)
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def delete(client: Client, name: str, output: Output, *, yes: bool) -> None:
     """Delete a pool."""
+    if not yes:
+        confirm(f"Delete pool {name}")
     client.delete_pool(name)
     show_as(output, {"name": name, "deleted": True}, [name], lambda: [safe(f"{name} deleted")])
 

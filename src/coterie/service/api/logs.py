@@ -29,7 +29,7 @@ router = APIRouter(prefix="/api/v1", tags=["workflows"])
 @router.get(
     "/workflows/{workflow}/logs",
     response_class=PlainTextResponse,
-    responses={200: {"headers": {"X-Next-Offset": {"schema": {"type": "integer"}}}}},
+    responses={200: {"headers": {name: {"schema": {"type": "integer"}} for name in ("X-Offset", "X-Next-Offset")}}},
 )
 def logs(
     workflow: str,
@@ -42,14 +42,24 @@ def logs(
     offset: Annotated[int, Query(ge=0, lt=2**62, description="In bytes.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MOST, description="In bytes; not for `follow`.")] = MOST,
     follow: Annotated[bool, Query(description="Go on until the attempt ends.")] = False,  # noqa: FBT002 - a parameter of the query
+    tail: Annotated[int | None, Query(ge=0, lt=2**31, description="Only the last lines, this many.")] = None,
+    since: Annotated[
+        float | None, Query(ge=0, lt=2**40, description="Only what was written after this time, in seconds since 1970.")
+    ] = None,
 ) -> Response:
-    """Return what a task has written, from a byte on; `X-Next-Offset` says where to go on."""
+    """Return what a task has written, from a byte on.
+
+    `X-Offset` says which byte that is, where `tail` or `since` moved it; `X-Next-Offset` where to go on.
+    """
+    if tail is not None or since is not None:
+        offset = max(offset, service.log_start(workflow, task, attempt, tail, since))
     first = service.log(workflow, task, attempt, offset, limit)
     if follow:
         followers.need_room()
         followed = _followed(service, followers, admission, Wanted(workflow, task, attempt, offset))
-        return StreamingResponse(followed, media_type=TEXT)
-    return Response(first, media_type=TEXT, headers={"X-Next-Offset": str(offset + len(first))})
+        return StreamingResponse(followed, media_type=TEXT, headers={"X-Offset": str(offset)})
+    headers = {"X-Offset": str(offset), "X-Next-Offset": str(offset + len(first))}
+    return Response(first, media_type=TEXT, headers=headers)
 
 
 @dataclass

@@ -118,7 +118,7 @@ def restart(pool: str, name: str, service: Behind, caller: Who) -> Response:
         hint = f"Restart it there: POST /api/pool/{known.pool}/workflow/{name}/restart"
         raise UsageError(f'workflow "{name}" is in pool "{known.pool}", and goes on only there', hint)
     told = "the workflow goes on under its own name; groups that completed are kept"
-    return answer(_submitted(service.retry(name), [told]))
+    return answer(_submitted(service.retry(name, by=caller.known_as), [told]))
 
 
 def _messages(found: Json) -> list[str]:
@@ -314,5 +314,5 @@ def cancel(
 ) -> Response:
     """Ask a workflow to stop."""
     caller.need_own(service.owner_of(name))
-    view = service.cancel(name, message, force=force)
+    view = service.cancel(name, message, force=force, by=caller.known_as)
     return answer({"name": view["id"], "status": view["status"]})

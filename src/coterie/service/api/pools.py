@@ -40,19 +40,19 @@ def apply_pool(
         int | None, Query(ge=0, lt=2**31, description="The version that is to be replaced; 0 for a new pool.")
     ] = None,
 ) -> Response:
-    """Create or change a pool: the body is what stands below its name in a configuration.
+    """Create or change a pool: the body is what stands below its name in a configuration, or, as YAML, all of one.
 
     The answer says which workflows are affected by a level that is lost.
     """
     caller.need(Role.ADMIN)
-    return answer(service.apply_pool(pool, document, file=file, dry_run=dry_run, version=version))
+    return answer(service.apply_pool(pool, document, file=file, dry_run=dry_run, version=version, by=caller.known_as))
 
 
 @router.delete("/pools/{pool}", status_code=204)
 def delete_pool(pool: str, service: Behind, caller: Who) -> None:
     """Delete a pool that no workflow uses."""
     caller.need(Role.ADMIN)
-    service.delete_pool(pool)
+    service.delete_pool(pool, by=caller.known_as)
 
 
 @router.get("/pools/{pool}/map", response_model=models.Map)

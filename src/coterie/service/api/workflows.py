@@ -191,7 +191,7 @@ def cancel(workflow: str, service: Behind, caller: Who, wish: Cancelling) -> Res
     One that has ended in another way is left as it is (409).
     """
     caller.need_own(service.owner_of(workflow))
-    return answer(service.cancel(workflow, wish.message, force=wish.force), 202)
+    return answer(service.cancel(workflow, wish.message, force=wish.force, by=caller.known_as), 202)
 
 
 @router.post(
@@ -203,11 +203,11 @@ def cancel(workflow: str, service: Behind, caller: Who, wish: Cancelling) -> Res
 def retry(workflow: str, service: Behind, caller: Who, wish: Retrying) -> Response:
     """Run what failed again: one task, or all. The answer may not show it yet."""
     caller.need_own(service.owner_of(workflow))
-    return answer(service.retry(workflow, wish.task), 202)
+    return answer(service.retry(workflow, wish.task, by=caller.known_as), 202)
 
 
 @router.delete("/{workflow}", status_code=204)
 def delete(workflow: str, service: Behind, caller: Who) -> None:
     """Forget a workflow that has ended, with its logs."""
     caller.need_own(service.owner_of(workflow))
-    service.delete(workflow)
+    service.delete(workflow, by=caller.known_as)

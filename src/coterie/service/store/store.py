@@ -131,10 +131,10 @@ class Store:
         with self._database.reading() as tx:
             return workflows.tally(tx)
 
-    def delete(self, ident: str, at: float) -> None:
+    def delete(self, ident: str, at: float, by: str = "") -> None:
         """Remove a workflow that has ended, with all that belongs to it; one event says so."""
         with self._database.writing() as tx:
-            workflows.delete(tx, ident, at)
+            workflows.delete(tx, ident, at, by)
 
     def save(self, changes: Sequence[Change], fence: int) -> int:
         """Write the next states of workflows, all or none, and return the number of the newest event."""

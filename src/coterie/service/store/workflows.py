@@ -143,8 +143,8 @@ def tally(tx: Connection) -> Mapping[tuple[str, str], int]:
     return {(pool, status): count for pool, status, count in tx.execute(_TALLY)}
 
 
-def delete(tx: Connection, ident: str, at: float) -> None:
-    """Remove a workflow that has ended, with all that belongs to it."""
+def delete(tx: Connection, ident: str, at: float, by: str = "") -> None:
+    """Remove a workflow that has ended, with all that belongs to it; one event says so, and who did it."""
     one = summary(tx, ident)
     if not one.finished:
         raise Conflict(
@@ -153,7 +153,8 @@ def delete(tx: Connection, ident: str, at: float) -> None:
         )
     tx.execute(workflows.delete().where(workflows.c.id == ident))
     tx.execute(event_table.delete().where(event_table.c.workflow == ident))
-    events.append(tx, events.rows([NewEvent(at, "Deleted", f"{ident} was deleted.")], ident, one.pool))
+    said = NewEvent(at, "Deleted", f"{ident} was deleted{f' by {by}' if by else ''}.")
+    events.append(tx, events.rows([said], ident, one.pool))
 
 
 def _counted(tx: Connection, name: str) -> int:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
+import struct
 import time
 
 from .claims import CHUNK
 
+# A record of the file `log.times`: when something was written, and how long the log was before it.
+TIMES = ".times"
+MARK = struct.Struct("<dQ")
+# All that is written within this time of a record stands behind it.
+PACE_S = 1.0
+
 
 class Log:
     """A file that grows and never beyond its limit: the beginning, a note where it was cut, and the last of it.
+
+    Beside it stands a file of times, from which readers know since when something is there.
 
     What a full disk does not take must not stop the command. A little of it is kept until there is room again; of the
     rest a note tells how much is missing. `trouble` says, after `close`, that the file does not hold all it should.
@@ -17,6 +26,8 @@ class Log:
 
     def __init__(self, path: str, limit: int, *, stamps: bool) -> None:
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._times = os.open(path + TIMES, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._marked = 0.0
         self._limit = limit
         self._tail_bytes = min(CHUNK, limit // 4)
         self._room = limit - self._tail_bytes - 512
@@ -53,6 +64,7 @@ class Log:
         if self._why and (self._late or self._missing):
             self.trouble = f"the log is incomplete: {self._why}"
         os.close(self._handle)
+        os.close(self._times)
 
     def _put(self, data: bytes) -> None:
         self._late = self._left_of(self._late)
@@ -69,11 +81,19 @@ class Log:
     def _left_of(self, data: bytes) -> bytes:
         """Write as much as the disk takes; return the rest."""
         try:
+            if data:
+                self._mark()
             while data:
                 data = data[os.write(self._handle, data) :]
         except OSError as error:
             self._why = error.strerror or str(error)
         return data
+
+    def _mark(self) -> None:
+        now = time.time()
+        if not 0 <= now - self._marked < PACE_S:
+            os.write(self._times, MARK.pack(now, os.fstat(self._handle).st_size))
+            self._marked = now
 
     def _stamped(self, data: bytes, *, begun: bool) -> bytes:
         now = time.time()

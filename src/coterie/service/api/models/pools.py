@@ -83,6 +83,14 @@ class Affected(Answer):
     waits: bool = Field(description="It has no place yet, and gets none as things are.")
 
 
+class Changed(Answer):
+    """A field of a pool that is given another value; null where it has none."""
+
+    field: str
+    old: Any
+    new: Any
+
+
 class Applied(Answer):
     """What became of a pool that was applied."""
 
@@ -92,6 +100,7 @@ class Applied(Answer):
     dry_run: bool
     lost_levels: list[str]
     affected: list[Affected]
+    changes: list[Changed] = Field(description="The fields that the document changes.")
 
 
 class LevelCount(Level):

@@ -111,10 +111,20 @@ class Group(Answer):
     tasks: list[Task]
 
 
+class Canceled(Answer):
+    """Somebody's request that a workflow end."""
+
+    by: str | None = Field(description="Who asked; null where the service has no tokens, and so no names.")
+    at: Time
+    message: str
+    force: bool
+
+
 class Workflow(Row):
     """A workflow with its groups and tasks."""
 
     created_from: str = Field(description="The name of its file.")
+    canceled: Canceled | None = Field(description="Who canceled it, when and why.")
     groups: list[Group]
     warnings: list[Warned]
 
