@@ -21,7 +21,7 @@ ZONE, RACK = "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"
 @pytest.mark.parametrize(
     ("data", "words", "hint"),
     [
-        (b"version: 2\nworkflow:\n  name: {{ x }}\n", "this is a workflow, not a cluster", "--cluster takes nodes"),
+        (b"version: 2\nworkflow:\n  name: {{ x }}\n", "this is a workflow, not a cluster", "coterie plan FILE"),
         (b"", "it is empty", "The command before the pipe may have failed"),
         (b" \n", "it is empty", "The command before the pipe may have failed"),
     ],

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from coterie.errors import Fault, NotFound, Notice, SpecErrors, UsageError, did_you_mean
 from coterie.frontends.config_model import BackendModel, ConfigModel, GpuQuotaModel, PoolModel, TolerationModel
+from coterie.frontends.file_kind import FileKind, expect
 from coterie.frontends.mending import meets, sound
 from coterie.frontends.schema import Spec, in_order, named_fields, valid
 from coterie.frontends.text import Document, Path, decode, load
@@ -115,6 +116,7 @@ class Config:
 
 def read_config(data: bytes, file: str) -> Config:
     """Read a configuration file, or raise `SpecErrors` with every fault."""
+    expect(FileKind.CONFIGURATION, data, file)
     document = load(decode(data, file), file)
     own, mended = sound(document.data, lambda data: valid(ConfigModel, data, document, _advice))
     if mended is None:

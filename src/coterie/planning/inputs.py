@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from coterie.errors import Fault, Notice, Place, SpecErrors, UsageError
 from coterie.frontends.config import Config, Pool, choose_pool
+from coterie.frontends.file_kind import FileKind, expect
 from coterie.frontends.grove.drift import drift_findings
 from coterie.frontends.grove.kai_topology import read_kai_topologies
 from coterie.frontends.grove.topology import KAI, ClusterTopology, topology_of
@@ -30,8 +30,6 @@ from coterie.topology.levels import Topology
 
 T = TypeVar("T")
 
-_WORKFLOW = re.compile(rb"^workflow:", re.MULTILINE)
-
 
 @dataclass(frozen=True, slots=True)
 class Chart:
@@ -50,9 +48,7 @@ def read_snapshot(data: bytes, file: str) -> Snapshot:
     if not data.strip():
         before = "The command before the pipe may have failed." if file == "standard input" else "Check the file name."
         raise SpecErrors([Fault("there is no cluster in it: it is empty", hint=before, place=Place(file))])
-    if _WORKFLOW.search(data[:65536]):
-        hint = "Workflows are arguments of their own; --cluster takes nodes: kubectl's JSON or a cluster file."
-        raise SpecErrors([Fault("this is a workflow, not a cluster", hint=hint, place=Place(file))])
+    expect(FileKind.CLUSTER, data, file)
     start = data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith((b"{", b"[")) or file.endswith(".json"):
         return with_topologies(read_kubectl(data, file), file)

@@ -77,6 +77,7 @@ class _Mixture(msgspec.Struct, gc=False):
 
 class _Document(msgspec.Struct):
     kind: str = ""
+    message: msgspec.Raw = msgspec.Raw(b'""')
     items: msgspec.Raw = msgspec.Raw(b"[]")
 
 
@@ -214,6 +215,10 @@ def _raw_items(data: bytes, where: Place) -> tuple[str, list[msgspec.Raw]]:
         raise SpecErrors([not_json(data, error, where)]) from None
     if document.kind in {"Node", "Pod"}:
         return document.kind, [msgspec.Raw(data)]
+    if document.kind == "Status":
+        problem = f"this is no cluster but an error: {shortened(_text(document.message), 400)}"
+        hint = "Make the snapshot as a user who may list nodes and pods in all namespaces."
+        raise SpecErrors([Fault(problem, hint=hint, place=where, path=("message",))])
     if document.kind not in _LISTS:
         found = f'it is a "{shortened(document.kind, 60)}"' if document.kind else 'it has no "kind"'
         problem = f"{found}, and a List of nodes and pods is needed"
@@ -222,6 +227,14 @@ def _raw_items(data: bytes, where: Place) -> tuple[str, list[msgspec.Raw]]:
         return document.kind, _RAWS.decode(document.items) or []
     except msgspec.ValidationError:
         raise SpecErrors([Fault('"items" is not a list', hint=HINT, place=where, path=("items",))]) from None
+
+
+def _text(raw: msgspec.Raw) -> str:
+    """Return a text, or nothing where something else stands in its place."""
+    try:
+        return msgspec.json.decode(raw, type=str)
+    except msgspec.DecodeError:
+        return "it has no message"
 
 
 def _raw_title(raw: msgspec.Raw, kind: str) -> str:

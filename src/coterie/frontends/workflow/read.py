@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from coterie.errors import Fault, Notice, Place, SpecErrors
+from coterie.frontends.file_kind import FileKind, expect
 from coterie.frontends.mending import sound
 from coterie.frontends.schema import Spec, in_order, named_fields, valid
 from coterie.frontends.template import render
@@ -62,6 +63,7 @@ def read_workflow(data: bytes, file: str, *, sets: Sequence[str] = (), set_strin
 
 def draft_workflow(data: bytes, file: str, *, sets: Sequence[str] = (), set_strings: Sequence[str] = ()) -> Draft:
     """Read a workflow file as far as it can be; raise `SpecErrors` where its template or its YAML is wrong."""
+    expect(FileKind.WORKFLOW, data, file)
     rendered = render(decode(data, file), file, sets, set_strings)
     document = load(rendered.text, rendered.file, shown=rendered.shown)
     own, mended = sound(document.data, lambda data: valid(WorkflowFile, data, document, _advice))

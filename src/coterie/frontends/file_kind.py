@@ -1,0 +1,46 @@
+"""The kind of a file, told from the fields at its top before anything else of it is read."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from coterie.errors import Fault, Place, SpecErrors
+
+_TOP = re.compile(rb"^[\"']?([A-Za-z_][\w-]*)[\"']?[ \t]*:", re.MULTILINE)
+# A template may stand before the fields, but not for ever.
+_HEAD = 1 << 16
+
+
+class FileKind(StrEnum):
+    """What a file of YAML can be taken for."""
+
+    WORKFLOW = "a workflow"
+    CONFIGURATION = "a configuration of backends and pools"
+    CLUSTER = "a cluster file"
+
+
+_SIGNS = {
+    FileKind.WORKFLOW: frozenset({b"workflow"}),
+    FileKind.CONFIGURATION: frozenset({b"backends", b"pools"}),
+    FileKind.CLUSTER: frozenset({b"fleet", b"nodes"}),
+}
+_HINTS = {
+    FileKind.WORKFLOW: "Workflows are arguments of their own: coterie plan FILE.",
+    FileKind.CONFIGURATION: "Pass it with --config.",
+    FileKind.CLUSTER: "Pass it with --cluster.",
+}
+
+
+def kind_of(data: bytes) -> FileKind | None:
+    """Return the one kind whose fields stand at the top of a text; None where none or several do."""
+    fields = frozenset(_TOP.findall(data[:_HEAD]))
+    found = [kind for kind, signs in _SIGNS.items() if fields & signs]
+    return found[0] if len(found) == 1 else None
+
+
+def expect(wanted: FileKind, data: bytes, file: str) -> None:
+    """Raise `SpecErrors` for a file that is plainly of another kind than the one that is wanted."""
+    kind = kind_of(data)
+    if kind is not None and kind is not wanted:
+        raise SpecErrors([Fault(f"this is {kind}, not {wanted}", hint=_HINTS[kind], place=Place(file))])
