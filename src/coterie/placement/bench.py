@@ -49,6 +49,16 @@ class Bench:
     may: Bools  # [item, node]
     ties: Ints  # among equal nodes the smaller goes first
 
+    def by_reach(self) -> list[int]:
+        """Return the items in order of the nodes they may use, the fewest first."""
+        reach, sizes = self.reach(), self.sizes()
+        return sorted(range(len(self.items)), key=lambda item: (reach[item], -sizes[item], item))
+
+    def by_size(self) -> list[int]:
+        """Return the items in order of the size of their pods, the largest first."""
+        reach, sizes = self.reach(), self.sizes()
+        return sorted(range(len(self.items)), key=lambda item: (-sizes[item], reach[item], item))
+
     def reach(self) -> list[int]:
         """Return on how many nodes each item may be."""
         return [int(row.sum()) for row in self.may]
@@ -70,7 +80,7 @@ class Bench:
             wanted = self.items[number].pods
             if fewest(fits, wanted) is None:
                 return None
-            chosen = tightest(fits, wanted, self.ties)
+            chosen = tightest(fits, wanted, (self.ties,))
             for node, pods in chosen:
                 free[:, node] -= need * pods
             placed[number] = tuple((int(self.nodes[node]), pods) for node, pods in chosen)

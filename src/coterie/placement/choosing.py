@@ -16,15 +16,24 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 
+# Up to this many places, plain Python is faster than array operations.
+_FEW = 64
+
+
 def fewest(room: Ints, wanted: int) -> int | None:
     """Return the least number of places whose room adds up to `wanted`; None when all together do not."""
     if wanted <= 0:
         return 0
-    best = int(room.max(initial=0))
-    if best >= wanted:
+    if len(room) <= _FEW:
+        for count, size in enumerate(sorted(room.tolist(), reverse=True), start=1):
+            wanted -= size
+            if wanted <= 0:
+                return count
+        return None
+    if int(room.max()) >= wanted:
         return 1
     falling = np.sort(room)[::-1].cumsum()
-    if not len(falling) or falling[-1] < wanted:
+    if falling[-1] < wanted:
         return None
     return int(np.searchsorted(falling, wanted)) + 1
 
@@ -57,21 +66,37 @@ def fewest_extra(room: Ints, rivals: Sequence[Rival], given: int = 0) -> int:
     return best
 
 
-def tightest(room: Ints, wanted: int, ties: Ints | None = None) -> list[tuple[int, int]]:
+def roomiest(room: Ints, wanted: int) -> list[int]:
+    """Return the fewest places that hold `wanted`, which must fit: the roomiest, and the tightest for what is left."""
+    falling = np.argsort(-room, kind="stable").tolist()
+    sizes = room.tolist()
+    full = 0
+    while sizes[falling[full]] < wanted:
+        wanted -= sizes[falling[full]]
+        full += 1
+    last = min((place for place in falling[full:] if sizes[place] >= wanted), key=lambda place: (sizes[place], place))
+    return [*falling[:full], last]
+
+
+def tightest(room: Ints, wanted: int, ties: Sequence[Ints] = ()) -> list[tuple[int, int]]:
     """Spread `wanted` pods over the fewest places, leaving as little room as possible in the places used.
 
-    Returns (index, pods) pairs; `wanted` must fit. Among equal places those with the smaller `ties` value go first,
-    then those with the smaller index.
+    Returns (index, pods) pairs; `wanted` must fit. Among equal places those with the smaller `ties` values go first,
+    the first values first, then those with the smaller index.
     """
-    count = fewest(room, wanted)
-    if count is None:
-        raise ValueError("the pods do not fit")
     usable = np.flatnonzero(room > 0)
-    keys = (usable, room[usable]) if ties is None else (usable, ties[usable], room[usable])
-    rising = usable[np.lexsort(keys)]
+    if ties:
+        rising = usable[np.lexsort((*(values[usable] for values in reversed(ties)), room[usable]))]
+    else:
+        rising = usable[np.argsort(room[usable], kind="stable")]
     sizes = room[rising].tolist()
     places = rising.tolist()
-    slack = sum(sizes[len(sizes) - count :]) - wanted
+    slack, count = -wanted, 0
+    while slack < 0:
+        if count == len(sizes):
+            raise ValueError("the pods do not fit")
+        count += 1
+        slack += sizes[-count]
     chosen = _shrink(sizes, count, slack)
     result = []
     left = wanted

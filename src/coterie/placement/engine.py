@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from coterie.gang.tree import Gang
+from coterie.placement.arrangement import arrange
 from coterie.placement.bench import Item, Region
-from coterie.placement.budget import DEFAULT_BUDGET, Budget, Exhausted
+from coterie.placement.budget import CHOICE, DEFAULT_BUDGET, Budget, Exhausted
 from coterie.placement.capacity import Capacity
 from coterie.placement.ledger import Piece
 from coterie.placement.packing import Packer
@@ -57,12 +58,16 @@ def place(
     if solution is None:
         return Absent(proved=True, steps=steps.spent)
     positions = {**fixed, **solution}
-    names = {task: domains.names[positions[task]] for task in problem.names}
+    where = map(positions.__getitem__, problem.names)
+    names = dict(zip(problem.names, map(domains.names.__getitem__, where), strict=True))
     extra = {domains.topology.names[level]: pods for level, pods in sorted(_costs(problem, capacity, solution).items())}
     return Found(names, positions, extra, optimal, steps.spent)
 
 
 Solution = dict[str, int]
+
+# How often each branch may be put somewhere else for a tie-break.
+_COMPACT = 8
 
 
 class _Question:
@@ -78,13 +83,35 @@ class _Question:
         """Return the best solution and whether it is proved to be; raise `Exhausted` when none was found in time."""
         levels = self._problem.preferred_levels()
         least: dict[int, int] = {}
+        search: Search | None = None
         if levels:
             search = self._search(dict.fromkeys(levels, 0))
             least = search.hold_to_least()
-            if (ideal := self._within(search)) is not None:
-                return ideal, True
+        if (compact := self._compact(least)) is not None:
+            return compact, True
+        if search is not None and (ideal := self._within(search)) is not None:
+            return ideal, True
         best = self._ask({})
-        return (best, True) if best is None or not levels else self._improve(best, levels, least)
+        if best is None or not levels:
+            return best, True
+        best, proved = self._improve(best, levels, least)
+        found = {level: self._cost(best, level) for level in levels}
+        return (self._compact(found) if found != least else None) or best, proved
+
+    def _compact(self, limits: Mapping[int, int]) -> Solution | None:
+        """Return a solution within limits that also keeps to few domains of levels that nobody mentioned.
+
+        That is a tie-break. The steps it may take are its own, and that it finds nothing says nothing.
+        """
+        if not self._problem.implies:
+            return None
+        search = Search(self._problem, self._capacity, limits, self._packer, self._budget, implied=True)
+        try:
+            with self._budget.apart(_COMPACT * CHOICE * len(self._problem.branches)):
+                pieces = search.run()
+        except Exhausted:
+            return None
+        return None if pieces is None else self._deal(pieces)
 
     def _improve(self, best: Solution, levels: Sequence[int], least: Mapping[int, int]) -> tuple[Solution, bool]:
         """Settle one level after the other, finest first, by halving the range in which its cost lies.
@@ -163,7 +190,7 @@ class _Question:
             key = (self._problem.classes[piece.class_].shape, piece.region)
             totals[key] = totals.get(key, 0) + piece.pods
         items = tuple(sorted(Item(shape, region, count) for (shape, region), count in totals.items()))
-        packing = self._packer.pack(items) if items else ()
+        packing = arrange(self._packer, items, tuple(self._problem.anchors.values())) if items else ()
         if packing is None:
             raise AssertionError("pieces that were checked together do not pack together")
         slots = {
@@ -175,11 +202,10 @@ class _Question:
             pool = slots[self._problem.classes[piece.class_].shape, piece.region]
             nodes.setdefault(piece.class_, []).extend(pool[: piece.pods])
             del pool[: piece.pods]
-        return {
-            task.name: position
-            for number, positions in nodes.items()
-            for task, position in zip(self._problem.classes[number].tasks, sorted(positions), strict=True)
-        }
+        solution: Solution = {}
+        for number, positions in nodes.items():
+            solution.update(zip(self._problem.classes[number].names, sorted(positions), strict=True))
+        return solution
 
 
 def _costs(problem: Problem, capacity: Capacity, solution: Solution) -> dict[int, int]:
@@ -189,7 +215,7 @@ def _costs(problem: Problem, capacity: Capacity, solution: Solution) -> dict[int
     for branch in problem.branches[1:]:
         if branch.required or branch.group is None:
             continue
-        of = capacity.domains.tiers[branch.level].of
-        found = [int(of[positions[task.name]]) for task in branch.group.all_tasks()]
+        where = [positions[task.name] for task in branch.group.all_tasks()]
+        found = capacity.domains.tiers[branch.level].of[where].tolist()
         costs[branch.level] += len({domain for domain in found if domain >= 0}) + found.count(-1) - 1
     return costs

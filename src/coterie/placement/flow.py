@@ -73,7 +73,7 @@ def _nodes(bench: Bench, members: list[list[int]], placed: list[list[int]], fits
     for item, row in enumerate(placed):
         for sink, pods in enumerate(row):
             nodes = np.array(members[sink])
-            for at, count in tightest(left[nodes], pods, bench.ties[nodes]) if pods else ():
+            for at, count in tightest(left[nodes], pods, (bench.ties[nodes],)) if pods else ():
                 left[nodes[at]] -= count
                 result[item].append((int(bench.nodes[nodes[at]]), count))
     return tuple(tuple(sorted(pairs)) for pairs in result)

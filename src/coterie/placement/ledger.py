@@ -109,7 +109,11 @@ class Ledger:
         return tuple(sorted(Item(shape, region, count) for (shape, region), count in totals.items()))
 
     def _packs(self, region: Region) -> bool:
+        if len(self.pieces) == 1 and simple(region):
+            return True
         items = self.items(self._sharing(region))
+        if len(items) == 1:
+            return self._packer.room(items[0].shape, items[0].region) >= items[0].pods
         counting = all(item.shape == items[0].shape and simple(item.region) for item in items)
         return counting or self._packer.pack(items) is not None
 

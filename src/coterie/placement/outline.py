@@ -1,6 +1,7 @@
 """The part of a problem that one question is about: the branches that bind in it, and what hangs below each.
 
-A preferred branch whose level has no limit yet is lifted out: what hangs below it belongs to the branch above.
+A preferred branch whose level has no limit yet is lifted out: what hangs below it belongs to the branch above. So are
+implied branches, unless they are asked for.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ Amounts = tuple[tuple[int, int], ...]  # (class, pods) pairs, sorted, no zeros
 class Outline:
     """Kept branches with their kept children, own classes and demands; branches without pods are left out."""
 
-    def __init__(self, problem: Problem, limits: Collection[int]) -> None:
+    def __init__(self, problem: Problem, limits: Collection[int], *, implied: bool) -> None:
         self.problem = problem
         kept = [
-            number == ROOT or branch.required or branch.level in limits
+            number == ROOT or branch.required or (implied if branch.implied else branch.level in limits)
             for number, branch in enumerate(problem.branches)
         ]
+        stated = [keep and not branch.implied for keep, branch in zip(kept, problem.branches, strict=True)]
         self.home: list[int] = []
         for number, branch in enumerate(problem.branches):
             self.home.append(number if kept[number] else self.home[branch.parent])
@@ -48,7 +50,7 @@ class Outline:
         self.signature: list[int] = [0] * count
         self._signatures()
         self.levels = sorted(
-            {problem.branches[number].level for number in range(1, count) if self.below[number] and kept[number]}
+            {problem.branches[number].level for number in range(1, count) if self.below[number] and stated[number]}
         )
         # Per branch, how many of those around it have its level.
         self.depth = [0] * count
@@ -67,18 +69,19 @@ class Outline:
         # Per branch, the preferred branches at or below it.
         self.preferred: list[list[int]] = [[] for _ in range(count)]
         for number in range(count - 1, ROOT, -1):
-            if kept[number] and not problem.branches[number].required:
+            if stated[number] and not problem.branches[number].required:
                 self.preferred[number].append(number)
             if kept[number]:
                 self.preferred[self.home[problem.branches[number].parent]].extend(self.preferred[number])
 
     @staticmethod
-    def of(problem: Problem, levels: Iterable[int]) -> Outline:
-        """Return the outline for a problem with limits on some levels, made once."""
-        key = frozenset(levels)
+    def of(problem: Problem, levels: Iterable[int], *, implied: bool = False) -> Outline:
+        """Return the outline for a problem with limits on some levels, with implied branches or without, made once."""
+        limits = frozenset(levels)
+        key = (limits, implied)
         found = problem.outlines.get(key)
         if found is None:
-            found = problem.outlines[key] = Outline(problem, key)
+            found = problem.outlines[key] = Outline(problem, limits, implied=implied)
         return cast("Outline", found)
 
     def everything(self, branch: int) -> Amounts:
@@ -128,6 +131,6 @@ class Outline:
             branch = self.problem.branches[number]
             own = sorted((self.problem.classes[one].shape, self.problem.classes[one].count) for one in self.own[number])
             children = sorted(self.signature[child] for child in self.children[number])
-            anchored = (number,) if branch.anchored else ()
+            anchored = (number,) if branch.anchored or branch.near else ()
             key = (branch.level, branch.required, tuple(own), tuple(children), anchored)
             self.signature[number] = known.setdefault(key, len(known))

@@ -29,6 +29,10 @@ class Packer:
         self._known: dict[tuple[Item, ...], Packing | None] = {}
         self._rooms: dict[tuple[int, Region], int] = {}
         self._measured: dict[int, tuple[int, tuple[Ints, ...]]] = {}
+        if len(self.fits) == 1:
+            self.rows: Ints = self.fits[0].rows
+            self.needs: Ints = self.fits[0].need.T
+            return
         rows = sorted({int(row) for fit in self.fits for row in fit.rows})
         self.rows = np.array(rows, dtype=np.int64)
         self.needs = np.zeros((len(shapes), len(rows)), dtype=np.int64)
@@ -97,18 +101,16 @@ class Packer:
     def _pack(self, items: tuple[Item, ...]) -> Packing | None:
         if any(self.room(item.shape, item.region) < item.pods for item in items):
             return None
-        bench = self._bench(items)
-        sizes, reach = bench.sizes(), bench.reach()
-        by_region = sorted(range(len(items)), key=lambda i: (reach[i], -sizes[i], i))
-        by_size = sorted(range(len(items)), key=lambda i: (-sizes[i], reach[i], i))
-        for order in (by_region, by_size):
+        bench = self.bench(items)
+        for order in (bench.by_reach(), bench.by_size()):
             if (packing := bench.largest_first(order)) is not None:
                 return packing
         if len({item.shape for item in items}) == 1:
             return flow(bench)
         return Exact(bench, self._budget).solve()
 
-    def _bench(self, items: tuple[Item, ...]) -> Bench:
+    def bench(self, items: tuple[Item, ...]) -> Bench:
+        """Return the items with the nodes that any of them may use."""
         domains = self.capacity.domains
         if len(items) == 1:
             where = self.positions(items[0].region)

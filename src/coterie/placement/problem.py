@@ -19,12 +19,12 @@ class Class:
 
     branch: int
     shape: int
-    tasks: tuple[Task, ...]
+    names: tuple[str, ...]  # of the tasks
 
     @property
     def count(self) -> int:
         """How many there are."""
-        return len(self.tasks)
+        return len(self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,8 @@ class Branch:
     """A node of the constraint tree; branch 0 is the root, which constrains nothing.
 
     `anchored` holds the domain of every task below that already runs, -1 for one outside every domain; `homes` are the
-    domains among them.
+    domains among them. An implied branch stands for levels that nobody mentioned, coarsest first: what is below it is
+    better off in few domains of them, but nothing depends on it. `near` are the nodes of tasks below it that run.
     """
 
     level: int
@@ -41,6 +42,8 @@ class Branch:
     group: Group | None = None
     anchored: tuple[int, ...] = ()
     homes: frozenset[int] = frozenset()
+    implied: tuple[int, ...] = ()
+    near: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +55,21 @@ class Problem:
     branches: tuple[Branch, ...]
     anchors: Mapping[str, int]
     names: tuple[str, ...]  # of all tasks, in the order the user listed them
-    outlines: dict[frozenset[int], Any] = field(
+    unmentioned: tuple[int, ...] = ()  # levels that tell groups of nodes apart and that no group is about
+    outlines: dict[tuple[frozenset[int], bool], Any] = field(
         default_factory=dict, compare=False
     )  # kept for whoever asks about it again
 
     def preferred_levels(self) -> list[int]:
         """Levels on which something is preferred, finest first: the order of the objective."""
-        return sorted({branch.level for branch in self.branches[1:] if not branch.required}, reverse=True)
+        return sorted(
+            {branch.level for branch in self.branches[1:] if not branch.required and not branch.implied}, reverse=True
+        )
+
+    @property
+    def implies(self) -> bool:
+        """Whether there is an implied branch."""
+        return any(branch.implied for branch in self.branches)
 
 
 def compile_gang(gang: Gang, domains: Domains, anchors: Mapping[str, int]) -> Problem:
@@ -74,30 +85,55 @@ def compile_gang(gang: Gang, domains: Domains, anchors: Mapping[str, int]) -> Pr
     classes: list[Class] = []
     branches: list[Branch] = [Branch(level=-1, required=True, parent=-1)]
 
+    mentioned = {domains.topology.index(group.level) for group in gang.walk()}
+    unmentioned = tuple(level for level in domains.groupings if level not in mentioned)
+
     def sort_in(tasks: Sequence[Task], branch: int) -> None:
-        by_shape: dict[int, list[Task]] = {}
+        by_shape: dict[int, list[str]] = {}
         for task in tasks:
             if task.name not in anchors:
-                by_shape.setdefault(numbers[id(task.shape)], []).append(task)
+                by_shape.setdefault(numbers[id(task.shape)], []).append(task.name)
         classes.extend(Class(branch, shape, tuple(by_shape[shape])) for shape in sorted(by_shape))
 
-    def descend(groups: Iterable[Group], parent: int) -> None:
-        for group in sorted(groups, key=_group_key):
-            level = domains.topology.index(group.level)
-            tier = domains.tiers[level]
-            at: tuple[int, ...] = ()
-            if anchors:
-                at = tuple(int(tier.of[anchors[task.name]]) for task in group.all_tasks() if task.name in anchors)
-            homes = frozenset(domain for domain in at if domain >= 0)
-            branches.append(Branch(level, group.required, parent, group, at, homes))
-            number = len(branches) - 1
-            sort_in(group.tasks, number)
-            descend(group.groups, number)
+    def descend(groups: Sequence[Group], tasks: Sequence[Task], parent: int, free: Sequence[int]) -> None:
+        """Hang groups and tasks below a branch, the finer ones below an implied branch for the levels in between."""
+        by_level = [(domains.topology.index(group.level), group) for group in sorted(groups, key=_group_key)]
+        coarsest = min((level for level, _ in by_level), default=len(domains.tiers))
+        between = tuple(level for level in free if level < coarsest)
+        # A single group, or tasks of one shape, take few domains without one.
+        if between and len(groups) + len({numbers[id(task.shape)] for task in tasks if task.name not in anchors}) > 1:
+            near = _near(groups, tasks, anchors)
+            branches.append(Branch(between[-1], required=False, parent=parent, implied=between, near=near))
+            parent = len(branches) - 1
+        for level, group in by_level:
+            if level == coarsest:
+                hang(level, group, parent)
+        finer = [group for level, group in by_level if level > coarsest]
+        if finer:
+            descend(finer, tasks, parent, [level for level in free if level > coarsest])
+        else:
+            sort_in(tasks, parent)
 
-    descend(gang.groups, ROOT)
-    sort_in(gang.tasks, ROOT)
+    def hang(level: int, group: Group, parent: int) -> None:
+        tier = domains.tiers[level]
+        at: tuple[int, ...] = ()
+        if anchors:
+            at = tuple(int(tier.of[anchors[task.name]]) for task in group.all_tasks() if task.name in anchors)
+        homes = frozenset(domain for domain in at if domain >= 0)
+        branches.append(Branch(level, group.required, parent, group, at, homes))
+        descend(group.groups, group.tasks, len(branches) - 1, [other for other in unmentioned if other > level])
+
+    descend(gang.groups, gang.tasks, ROOT, unmentioned)
     names = tuple(task.name for task in gang.all_tasks())
-    return Problem(tuple(shapes), tuple(classes), tuple(branches), anchors, names)
+    return Problem(tuple(shapes), tuple(classes), tuple(branches), anchors, names, unmentioned)
+
+
+def _near(groups: Iterable[Group], tasks: Iterable[Task], anchors: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the nodes on which some of these tasks run."""
+    if not anchors:
+        return ()
+    every = [*tasks, *(task for group in groups for task in group.all_tasks())]
+    return tuple(sorted({anchors[task.name] for task in every if task.name in anchors}))
 
 
 def _shape_key(shape: Shape) -> tuple[object, ...]:

@@ -11,7 +11,8 @@ it is asked for the next. States from which everything failed are remembered up 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -19,24 +20,34 @@ from coterie.placement.bench import EVERYWHERE, Region
 from coterie.placement.budget import CHOICE, Budget
 from coterie.placement.capacity import Capacity
 from coterie.placement.choosing import Rival, fewest, fewest_extra, tightest
+from coterie.placement.compaction import Admits, Compaction, Demand, fullest, fullness
 from coterie.placement.job import Agenda, Job
 from coterie.placement.ledger import Ledger, Piece
 from coterie.placement.outline import Amounts, Outline
 from coterie.placement.packing import Packer
 from coterie.placement.problem import ROOT, Problem
 from coterie.placement.symmetry import Named, Symmetry
-from coterie.topology.cluster import Ints
+from coterie.topology.cluster import Bools, Ints
 
 
 class Search:
     """Tells whether everything can be placed with at most `limits[level]` extra domains per level."""
 
     def __init__(
-        self, problem: Problem, capacity: Capacity, limits: Mapping[int, int], packer: Packer, budget: Budget
+        self,
+        problem: Problem,
+        capacity: Capacity,
+        limits: Mapping[int, int],
+        packer: Packer,
+        budget: Budget,
+        *,
+        implied: bool = False,
     ) -> None:
         self._branches = problem.branches
+        self._unmentioned = problem.unmentioned
+        self._domains = capacity.domains
         self._tiers = capacity.domains.tiers
-        self._outline = Outline.of(problem, limits)
+        self._outline = Outline.of(problem, limits, implied=implied)
         self._ledger = Ledger(problem, capacity, packer)
         self._packer = packer
         self._budget = budget
@@ -107,6 +118,11 @@ class Search:
         if job.branch == ROOT:
             yield from self._bind(job.amounts, EVERYWHERE, rest)
             return
+        if self._branches[job.branch].implied:
+            for region in self._compact(job):
+                yield from self._enter(job, region, rest)
+            yield from self._enter(job, job.region, rest)
+            return
         named = self._symmetry.named(rest)
         for domain in self._candidates(job, named):
             yield from self._put(job, (domain,), rest)
@@ -117,7 +133,6 @@ class Search:
 
     def _put(self, job: Job, domains: tuple[int, ...], rest: Agenda) -> Iterator[Agenda]:
         """Put a job into some domains of its level and yield what is left to do."""
-        self._budget.spend(CHOICE)
         branch = self._branches[job.branch]
         price = 0
         if not branch.required:
@@ -125,13 +140,17 @@ class Search:
             if price > self._extra[branch.level]:
                 return
             self._extra[branch.level] -= price
-        region = Region(branch.level, domains)
+        yield from self._enter(job, Region(branch.level, domains), rest)
+        if price:
+            self._extra[branch.level] += price
+
+    def _enter(self, job: Job, region: Region, rest: Agenda) -> Iterator[Agenda]:
+        """Bind what hangs directly on a job's branch to a region, and leave its branches to do inside."""
+        self._budget.spend(CHOICE)
         children = self._outline.children[job.branch]
         inner = (Job(child, region, self._outline.within(child, job.amounts)) for child in children)
         onward = (*(child for child in inner if child.amounts), *rest)
         yield from self._bind(self._outline.own_of(job.branch, job.amounts), region, onward)
-        if price:
-            self._extra[branch.level] += price
 
     def _outside(self, job: Job, rest: Agenda) -> Iterator[Agenda]:
         """Put some pods of a preferred job on nodes in no domain of its level; each is a domain of its own there."""
@@ -160,18 +179,9 @@ class Search:
     def _range(self, region: Region, level: int) -> Ints:
         """Return the domains of a level inside a region."""
         if (region, level) not in self._ranges:
-            self._ranges[region, level] = self._inside(region, level)
+            inside = self._domains.inside(region.level, region.domains, level)
+            self._ranges[region, level] = inside if region.lacking < 0 else inside[:0]
         return self._ranges[region, level]
-
-    def _inside(self, region: Region, level: int) -> Ints:
-        tier = self._tiers[level]
-        if region.lacking >= 0:
-            return np.zeros(0, dtype=np.int64)
-        if region.level < 0:
-            return np.arange(len(tier))
-        above = self._tiers[region.level]
-        spans = (np.searchsorted(tier.start, (above.start[one], above.end[one])) for one in region.domains)
-        return np.concatenate([np.arange(low, high) for low, high in spans])
 
     def _room(self, job: Job) -> tuple[Ints, Ints, Ints]:
         """Return the domains open to a job, their room for it in all, and how far each is from holding it whole."""
@@ -179,10 +189,15 @@ class Search:
         domains = self._range(job.region, branch.level)
         if branch.required and branch.anchored:
             domains = domains[domains == branch.anchored[0]]
+        demand = self._ledger.demand(job.amounts)
+        if len(demand) == 1:
+            ((measure, amount),) = demand.items()
+            room = self._ledger.room(branch.level, measure)[domains]
+            return domains, room, amount - room
         total: Ints = np.zeros(len(domains), dtype=np.int64)
         short: Ints = np.zeros(len(domains), dtype=np.int64)
         shapes = self._outline.shapes(job.amounts)
-        for measure, amount in self._ledger.demand(job.amounts).items():
+        for measure, amount in demand.items():
             room = self._ledger.room(branch.level, measure)[domains]
             short = np.maximum(short, amount - room)
             if measure in shapes:
@@ -197,30 +212,75 @@ class Search:
         homes = self._branches[job.branch].homes
         if not len(good):
             return
-        fullness = self._fullness(job, domains)
+        room = self._rooms(job)
+        if len(good) > 1 and (finer := self._finer(job)):
+            parts = self._compaction(job, (level, *finer)).parts(0, domains[good], total[good])
+            total[good] += parts * (int(total[good].max()) + 1)
         seen: set[object] = set()
         if not homes:
-            tied = good[total[good] == total[good].min()]
-            first = int(tied[fullness[tied].argmin()])
-            yield int(domains[first])
-            seen.add(self._symmetry.twin(level, int(domains[first]), named))
-            good = good[good != first]
-        order = domains[good[np.lexsort((good, fullness[good], total[good]))]].tolist()
+            first = fullest(self._tiers, level, domains[good[total[good] == total[good].min()]], room)
+            yield first
+            seen.add(self._symmetry.twin(level, first, named))
+            good = good[domains[good] != first]
+        around = fullness(self._tiers, level, domains[good], room)
+        order = domains[good[np.lexsort((good, *reversed(around), total[good]))]].tolist()
         for domain in sorted(order, key=lambda domain: domain not in homes):
             twin = self._symmetry.twin(level, domain, named)
             if domain in homes or twin not in seen:
                 seen.add(twin)
                 yield domain
 
-    def _fullness(self, job: Job, domains: Ints) -> Ints:
-        """Return the room around each domain, one level up: of equally tight ones, those in the fullest go first."""
-        level = self._branches[job.branch].level
-        around: Ints = np.zeros(len(domains), dtype=np.int64)
-        if level:
-            parents = self._tiers[level].parent[domains]
-            for shape in self._outline.shapes(job.amounts):
-                around += self._ledger.room(level - 1, shape)[parents]
-        return around
+    def _finer(self, job: Job) -> Sequence[int]:
+        """Return the levels below a job's that nobody mentioned, where they are all that tells its domains apart."""
+        if not self._unmentioned or self._outline.children[job.branch] or len(self._ledger.demand(job.amounts)) > 1:
+            return ()
+        return [level for level in self._unmentioned if level > self._branches[job.branch].level]
+
+    def _rooms(self, job: Job) -> Callable[[int], Ints]:
+        """Return the room of every domain of a level for all shapes of a job together, by level."""
+        shapes = self._outline.shapes(job.amounts)
+        return lambda level: np.sum([self._ledger.room(level, shape) for shape in shapes], axis=0)
+
+    def _compact(self, job: Job) -> Iterator[Region]:
+        """Yield regions for what is below an implied branch, of few domains of its levels."""
+        branch = self._branches[job.branch]
+        return self._compaction(job, branch.implied, branch.near, self._admits(job)).regions()
+
+    def _compaction(
+        self, job: Job, levels: Sequence[int], near: Sequence[int] = (), admits: Admits | None = None
+    ) -> Compaction:
+        shapes = self._outline.shapes(job.amounts)
+        demands = [
+            Demand(amount, partial(self._ledger.room, measure=measure), pods=measure in shapes)
+            for measure, amount in self._ledger.demand(job.amounts).items()
+        ]
+        fits = self._packer.fits[next(iter(shapes))].fits if len(demands) == 1 else None
+        return Compaction(
+            self._tiers, levels, partial(self._range, job.region), demands, near=near, admits=admits, fits=fits
+        )
+
+    def _admits(self, job: Job) -> Admits | None:
+        """Return the test whether domains of a level have enough finer domains for the required groups of a job."""
+        sizes: dict[tuple[int, int], list[int]] = {}
+        for child in self._outline.children[job.branch]:
+            if self._branches[child].required:
+                for measure, amount in self._ledger.demand(self._outline.within(child, job.amounts)).items():
+                    sizes.setdefault((self._branches[child].level, measure), []).append(amount)
+        if not sizes:
+            return None
+
+        def admits(level: int, domains: Ints) -> Bools:
+            good = np.ones(len(domains), dtype=bool)
+            tier = self._tiers[level]
+            for (finer, measure), amounts in sizes.items():
+                inside = tier.of[self._tiers[finer].start]
+                room = np.maximum(self._ledger.room(finer, measure), 0)
+                for size in set(amounts):
+                    places = np.bincount(inside, room // size, len(tier))[domains]
+                    good &= places >= sum(other >= size for other in amounts)
+            return good
+
+        return admits
 
     def _spreads(self, job: Job, rest: Agenda, named: Named) -> Iterator[tuple[int, ...]]:
         """Yield sets of two or more domains that can hold a preferred job by counting, smallest sets first."""
@@ -236,7 +296,7 @@ class Search:
             if count is None:
                 return
             if 2 <= count <= most:
-                yield tuple(sorted(int(domains[at]) for at, _ in tightest(total, pods)))
+                yield from self._spread(job, domains, total, pods, count)
         # What the others need at the least is not ours to spend.
         others = self._needed(rest)
         if others is None:
@@ -248,6 +308,17 @@ class Search:
         for size in range(max(0, 2 - len(homes)), min(most, len(order)) + 1):
             for chosen in self._sets(branch.level, order, size, need, homes, named):
                 yield tuple(sorted((*homes, *chosen)))
+
+    def _spread(self, job: Job, domains: Ints, total: Ints, pods: int, count: int) -> Iterator[tuple[int, ...]]:
+        """Yield the best set of `count` domains: in few of the coarser domains that nobody mentioned, then tightest."""
+        level = self._branches[job.branch].level
+        levels = [other for other in self._unmentioned if job.region.level < other < level]
+        region = self._compaction(job, [*levels, level]).best(several=True)
+        if region is not None and region.level == level and len(region.domains) == count:
+            yield region.domains
+        tight = tuple(sorted(int(domains[at]) for at, _ in tightest(total, pods)))
+        if region is None or region.domains != tight:
+            yield tight
 
     def _sets(
         self,
@@ -314,6 +385,8 @@ class Search:
 
     def _choices(self, job: Job) -> int:
         """Count the domains that could hold a whole job; what may be spread can wait."""
+        if self._branches[job.branch].implied:
+            return len(self._domains)
         domains, _, short = self._room(job)
         spare = 0 if self._branches[job.branch].required else self._extra[self._branches[job.branch].level]
         return int((short <= 0).sum()) + spare * len(domains)
@@ -388,15 +461,16 @@ class Search:
 
     def _least(self, branch: int, region: Region, amounts: Amounts) -> int | None:
         """Return how many extra domains a branch needs at the least; None when it does not fit at all."""
-        level = self._branches[branch].level
-        domains = self._range(region, level)
-        homes = np.isin(domains, list(self._branches[branch].homes))
+        level, at_home = self._branches[branch].level, self._branches[branch].homes
+        homes = np.flatnonzero(np.isin(self._range(region, level), list(at_home))) if at_home else ()
         count = 0
         for measure, amount in self._ledger.demand(amounts).items():
-            places = self._places(level, measure, region, amount)
-            short = amount - int(places[: len(homes)][homes].sum())
+            places, short = self._places(level, measure, region, amount), amount
+            if len(homes):
+                short -= int(places[homes].sum())
+                places = np.delete(places, homes)
             if short > 0:
-                more = fewest(np.delete(places, np.flatnonzero(homes)), short)
+                more = fewest(places, short)
                 if more is None:
                     return None
                 count = max(count, more)
@@ -425,11 +499,12 @@ class Search:
 
     def _charge_outside(self, branch: int, amounts: Amounts) -> bool:
         """Charge a preferred branch, and those below it, one domain for each of these pods."""
-        level = self._branches[branch].level
-        self._extra[level] -= sum(pods for _, pods in amounts) - (branch not in self._started)
-        self._started.add(branch)
-        if self._extra[level] < 0:
-            return False
+        if not self._branches[branch].implied:
+            level = self._branches[branch].level
+            self._extra[level] -= sum(pods for _, pods in amounts) - (branch not in self._started)
+            self._started.add(branch)
+            if self._extra[level] < 0:
+                return False
         return all(
             self._charge_outside(child, inside)
             for child in self._outline.children[branch]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -81,6 +81,19 @@ class Domains:
             if len(tier) and (tier.end - tier.start > 1).any():
                 return level
         return -1
+
+    @cached_property
+    def groupings(self) -> tuple[int, ...]:
+        """The levels that tell groups of nodes apart, coarsest first: several domains, and not one for each node."""
+        return tuple(level for level in range(self.neighbourhood + 1) if len(self.tiers[level]) > 1)
+
+    def inside(self, level: int, domains: Sequence[int], finer: int) -> npt.NDArray[np.int64]:
+        """Return the domains of a finer level inside domains of a level; level -1 is the whole cluster."""
+        if level < 0:
+            return np.arange(len(self.tiers[finer]))
+        above, starts = self.tiers[level], self.tiers[finer].start
+        spans = (np.searchsorted(starts, (above.start[one], above.end[one])).tolist() for one in domains)
+        return np.concatenate([np.arange(low, high) for low, high in spans])
 
     def name(self, position: int) -> str:
         """Return the name of the node at a position."""
