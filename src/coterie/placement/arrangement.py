@@ -7,10 +7,11 @@ coarsest first, then on few nodes, the fullest first; of equal nodes those of th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 
 import numpy as np
 
-from coterie.placement.bench import Item, Packing, Region
+from coterie.placement.bench import Item, Packing, Region, positions
 from coterie.placement.choosing import tightest
 from coterie.placement.compaction import Compaction, Demand
 from coterie.placement.packing import Packer
@@ -65,22 +66,18 @@ def _sums(domains: Domains, fits: Ints) -> Room:
 def _nodes(domains: Domains, item: Item, fits: Ints, room: Room, near: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """Return (position, pods) for one item; `fits` is how many of its pods fit on each node."""
     region, levels = item.region, _finer(domains, item.region)
-    where = positions(domains, region)
-    near = [node for node in near if len(levels) and _within(domains, region, node)]
-    if not near and int(fits[where].max(initial=0)) >= item.pods:
-        return ((_node(domains, where, fits, room, item.pods), item.pods),)
+    near = [node for node in near if levels and _within(domains, region, node)]
+    if not near and int(fits[_span(domains, region)].max(initial=0)) >= item.pods:
+        return ((_node(domains, positions(domains, region), fits, room, item.pods), item.pods),)
     if levels:
-        narrow = Compaction(
-            domains.tiers,
-            levels,
-            lambda level: domains.inside(region.level, region.domains, level),
-            [Demand(item.pods, room)],
-            near=near,
-            fits=fits,
-        ).best()
-        if narrow is not None:
-            region, where = narrow, positions(domains, narrow)
-    ties = [] if len(region.domains) == 1 and region.level >= domains.neighbourhood else _fullness(domains, where, room)
+        inside = cache(partial(domains.inside, region.level, region.domains))
+        demand = Demand(item.pods, room)
+        region = Compaction(domains.tiers, levels, inside, [demand], near=near, fits=fits).best() or region
+    where = positions(domains, region)
+    ties: list[Ints] = []
+    if len(region.domains) > 1 or region.level < domains.neighbourhood:
+        above = item.region.level if len(item.region.domains) == 1 else -1
+        ties = [_around(domains, level, where, room) for level in range(domains.neighbourhood, above, -1)]
     return tuple((int(where[at]), pods) for at, pods in tightest(fits[where], item.pods, ties))
 
 
@@ -97,26 +94,19 @@ def _node(domains: Domains, where: Ints, fits: Ints, room: Room, pods: int) -> i
     return int(equal[0])
 
 
-def _fullness(domains: Domains, where: Ints, room: Room) -> list[Ints]:
-    """Return the room around each node, level by level upwards."""
-    return [_around(domains, level, where, room) for level in range(domains.neighbourhood, -1, -1)]
-
-
 def _around(domains: Domains, level: int, where: Ints, room: Room) -> Ints:
     inside = domains.tiers[level].of[where]
     return np.where(inside >= 0, room(level)[inside], 0)
 
 
-def positions(domains: Domains, region: Region) -> Ints:
-    """Return the positions of a region's nodes."""
-    if region.level < 0:
-        where = np.arange(len(domains))
-    else:
-        tier = domains.tiers[region.level]
-        where = np.concatenate([np.arange(tier.start[one], tier.end[one]) for one in region.domains])
-    if region.lacking >= 0:
-        where = where[domains.tiers[region.lacking].of[where] < 0]
-    return where
+def _span(domains: Domains, region: Region) -> slice | Ints:
+    """Return what picks a region's nodes out of an array: a slice, if it can."""
+    if region.lacking < 0 and region.level < 0:
+        return slice(None)
+    if region.lacking < 0 and len(region.domains) == 1:
+        tier, (domain,) = domains.tiers[region.level], region.domains
+        return slice(tier.start[domain], tier.end[domain])
+    return positions(domains, region)
 
 
 def _within(domains: Domains, region: Region, node: int) -> bool:

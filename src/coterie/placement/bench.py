@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from coterie.placement.choosing import fewest, tightest
 from coterie.topology.cluster import Bools, Ints
+from coterie.topology.domains import Domains
 
 
 class Region(NamedTuple):
@@ -25,6 +26,18 @@ class Region(NamedTuple):
 
 
 EVERYWHERE = Region(-1, (0,))
+
+
+def positions(domains: Domains, region: Region) -> Ints:
+    """Return the positions of a region's nodes."""
+    if region.level < 0:
+        where = np.arange(len(domains))
+    else:
+        tier = domains.tiers[region.level]
+        where = np.concatenate([np.arange(tier.start[one], tier.end[one]) for one in region.domains])
+    if region.lacking >= 0:
+        where = where[domains.tiers[region.lacking].of[where] < 0]
+    return where
 
 
 class Item(NamedTuple):

@@ -85,9 +85,10 @@ class Compaction:
         """Yield single domains of a level that hold everything: in the fewest parts, then the tightest first."""
         level = self._levels[at]
         domains = self._inside(level)
-        total: Ints = np.zeros(len(domains), dtype=np.int64)
-        good = np.ones(len(domains), dtype=bool)
-        for demand in self._demands:
+        first, *others = self._demands
+        total = first.room(level)[domains]
+        good = total >= first.wanted
+        for demand in others:
             room = demand.room(level)[domains]
             if demand.pods:
                 total = total + room
@@ -98,9 +99,9 @@ class Compaction:
         if len(domains) > 1 and at + 1 < len(self._levels) and len(self._demands) == 1:
             total = total + self.parts(at, domains, total) * (int(total.max()) + 1)
         for _ in range(min(_OFFERS, len(domains))):
-            first = fullest(self._tiers, level, domains[total == total.min()], self._room)
-            yield first
-            rest = domains != first
+            chosen = fullest(self._tiers, level, domains[total == total.min()], self._room)
+            yield chosen
+            rest = domains != chosen
             domains, total = domains[rest], total[rest]
 
     def parts(self, at: int, domains: Ints, total: Ints) -> Ints:
@@ -133,28 +134,29 @@ class Compaction:
         """Return the domains of a level inside domains of the one before it."""
         above = self._tiers[self._levels[at - 1]]
         starts = self._tiers[self._levels[at]].start
-        spans = np.searchsorted(starts, (above.start[domains], above.end[domains])).T.tolist()
-        return np.concatenate([np.arange(low, high) for low, high in spans])
+        low, high = starts.searchsorted((above.start[domains], above.end[domains])).tolist()
+        if len(low) == 1:
+            return np.arange(low[0], high[0])
+        return np.concatenate([np.arange(*span) for span in zip(low, high, strict=True)])
 
     def _fewest(self, at: int, domains: Ints, least: int) -> list[int] | None:
         """Return the fewest domains, and at least so many, that hold everything with those in use; None if none do."""
         level = self._levels[at]
-        used = np.zeros(len(domains), dtype=bool)
+        short = [(demand.wanted, demand.room(level)[domains]) for demand in self._demands]
+        ours: list[int] = []
         if self._near:
             used = np.isin(domains, self._tiers[level].of[self._near])
-        short = []
-        for demand in self._demands:
-            room = demand.room(level)[domains]
-            if (wanted := demand.wanted - int(room[used].sum())) > 0:
-                short.append((wanted, np.where(used, 0, np.maximum(room, 0))))
+            ours = [int(domain) for domain in domains[used]]
+            short = [(wanted - int(room[used].sum()), np.where(used, 0, room)) for wanted, room in short]
+        short = [(wanted, np.maximum(room, 0)) for wanted, room in short if wanted > 0]
         if not short:
-            return [int(domain) for domain in domains[used]]
+            return ours
         if len(short) > 1 or least > 1:
             chosen = _greedy(short, least)
         else:
             ((wanted, room),) = short
             chosen = None if fewest(room, wanted) is None else self._set(at, domains, room, wanted)
-        return None if chosen is None else sorted(domains[used].tolist() + domains[chosen].tolist())
+        return None if chosen is None else sorted([*ours, *domains[chosen].tolist()])
 
     def _set(self, at: int, domains: Ints, room: Ints, wanted: int) -> list[int]:
         """Return the tightest of the smallest sets, or the roomiest where that takes fewer of what is next finer."""

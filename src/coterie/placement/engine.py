@@ -57,7 +57,7 @@ def place(
         return Absent(proved=False, steps=steps.spent)
     if solution is None:
         return Absent(proved=True, steps=steps.spent)
-    positions = {**fixed, **solution}
+    positions = {**fixed, **solution} if fixed else solution
     where = map(positions.__getitem__, problem.names)
     names = dict(zip(problem.names, map(domains.names.__getitem__, where), strict=True))
     extra = {domains.topology.names[level]: pods for level, pods in sorted(_costs(problem, capacity, solution).items())}

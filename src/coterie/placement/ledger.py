@@ -36,6 +36,7 @@ class Ledger:
         self._packer = packer
         # What one pod of each shape weighs by each measure; measures are the shapes, then the resources.
         self._weights = [{shape: 1, **packer.weights(shape)} for shape in range(len(problem.shapes))]
+        self._demands: dict[Amounts, dict[int, int]] = {}
         self._chains: dict[Region, list[tuple[int, int]]] = {}
         self.pieces: list[Piece] = []
         # (level, measure) -> domain -> amount; level -1 is the whole cluster.
@@ -56,12 +57,14 @@ class Ledger:
         self._chains[region] = links
         return links
 
-    def demand(self, amounts: Amounts) -> dict[int, int]:
+    def demand(self, amounts: Amounts) -> Mapping[int, int]:
         """Return what pods take by every measure."""
-        totals: dict[int, int] = {}
-        for class_, pods in amounts:
-            for measure, weight in self._weights[self._problem.classes[class_].shape].items():
-                totals[measure] = totals.get(measure, 0) + weight * pods
+        totals = self._demands.get(amounts)
+        if totals is None:
+            totals = self._demands[amounts] = {}
+            for class_, pods in amounts:
+                for measure, weight in self._weights[self._problem.classes[class_].shape].items():
+                    totals[measure] = totals.get(measure, 0) + weight * pods
         return totals
 
     def commit(self, class_: int, region: Region, count: int) -> bool:
@@ -111,7 +114,7 @@ class Ledger:
     def _packs(self, region: Region) -> bool:
         if len(self.pieces) == 1 and simple(region):
             return True
-        items = self.items(self._sharing(region))
+        items = self.items(self._sharing(region) if len(self.pieces) > 1 else self.pieces)
         if len(items) == 1:
             return self._packer.room(items[0].shape, items[0].region) >= items[0].pods
         counting = all(item.shape == items[0].shape and simple(item.region) for item in items)

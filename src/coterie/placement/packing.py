@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from coterie.gang.tree import Shape
-from coterie.placement.bench import Bench, Item, Packing, Region
+from coterie.placement.bench import Bench, Item, Packing, Region, positions
 from coterie.placement.budget import Budget
 from coterie.placement.capacity import Capacity, sum_up
 from coterie.placement.exact import Exact
@@ -38,18 +37,6 @@ class Packer:
         self.needs = np.zeros((len(shapes), len(rows)), dtype=np.int64)
         for number, fit in enumerate(self.fits):
             self.needs[number, np.searchsorted(self.rows, fit.rows)] = fit.need[:, 0]
-
-    def positions(self, region: Region) -> npt.NDArray[np.int64]:
-        """Return the positions of a region's nodes."""
-        domains = self.capacity.domains
-        if region.level < 0:
-            where = np.arange(len(domains))
-        else:
-            tier = domains.tiers[region.level]
-            where = np.concatenate([np.arange(tier.start[one], tier.end[one]) for one in region.domains])
-        if region.lacking >= 0:
-            where = where[domains.tiers[region.lacking].of[where] < 0]
-        return where
 
     def weights(self, shape: int) -> dict[int, int]:
         """Return what one pod of a shape weighs by each measure beyond the shapes: the resources, if shapes differ."""
@@ -85,7 +72,7 @@ class Packer:
                 self._rooms[key] = total - int(sums[region.lacking].sum())
             else:
                 there = self.fits[measure].fits if measure < len(self.fits) else self._free(measure)
-                self._rooms[key] = int(there[self.positions(region)].sum())
+                self._rooms[key] = int(there[positions(self.capacity.domains, region)].sum())
         return self._rooms[key]
 
     def heaviest(self, measure: int) -> int:
@@ -113,13 +100,13 @@ class Packer:
         """Return the items with the nodes that any of them may use."""
         domains = self.capacity.domains
         if len(items) == 1:
-            where = self.positions(items[0].region)
+            where = positions(self.capacity.domains, items[0].region)
             nodes = where[self.fits[items[0].shape].fits[where] > 0]
             may = np.ones((1, len(nodes)), dtype=bool)
         else:
             usable = np.zeros((len(items), len(domains)), dtype=bool)
             for number, item in enumerate(items):
-                where = self.positions(item.region)
+                where = positions(self.capacity.domains, item.region)
                 usable[number, where] = self.fits[item.shape].fits[where] > 0
             nodes = np.flatnonzero(usable.any(axis=0))
             may = usable[:, nodes]

@@ -413,7 +413,7 @@ class Search:
     def _needed(self, agenda: Agenda) -> dict[int, int] | None:
         """Return how many extra domains, per level, what waits needs at the least; None when it cannot fit at all."""
         # A group inside another of the same level is no rival of it: the room it takes is the other's too.
-        waiting: dict[tuple[int, int, Region], list[tuple[int, int, dict[int, int]]]] = {}
+        waiting: dict[tuple[int, int, Region], list[tuple[int, int, Mapping[int, int]]]] = {}
         for job in agenda:
             for branch in self._outline.preferred[job.branch]:
                 amounts = self._outline.within(branch, job.amounts)
@@ -429,7 +429,7 @@ class Search:
             needed[level] += self._least_together(level, region, groups)
         return needed
 
-    def _least_together(self, level: int, region: Region, groups: Sequence[tuple[int, int, dict[int, int]]]) -> int:
+    def _least_together(self, level: int, region: Region, groups: Sequence[tuple[int, int, Mapping[int, int]]]) -> int:
         """Return how many extra domains groups need at the least that compete for the same ones, by any measure."""
         alone = sum(price for _, price, _ in groups)
         if len(groups) < 2:
