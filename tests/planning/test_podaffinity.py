@@ -68,9 +68,11 @@ class World:
         return workload(self.tasks, together=self.together)
 
 
-def workload(tasks: Mapping[str, PodTraits], *, together: bool = False, name: str = "w") -> Workload:
-    shape = Shape(((GPU, 1),))
-    leaves = tuple(Task(each, shape, rank=rank) for rank, each in enumerate(tasks))
+def workload(
+    tasks: Mapping[str, PodTraits], *, together: bool = False, name: str = "w", gpus: Mapping[str, int] | None = None
+) -> Workload:
+    asked = {each: (gpus or {}).get(each, 1) for each in tasks}
+    leaves = tuple(Task(each, Shape(((GPU, asked[each]),)), rank=rank) for rank, each in enumerate(tasks))
     gang = Gang(f"{name}-0", tasks=leaves)
     if together:
         gang = Gang(f"{name}-0", (Group((("rack", "all"),), required=True, tasks=leaves),))
@@ -286,12 +288,12 @@ def test_affinity_of_all_pods_to_each_other_is_a_required_group() -> None:
 @pytest.mark.parametrize(
     "tasks",
     [
-        {f"e{n}": kind("e", by(RACK, "e")) for n in range(2)},
+        {f"e{n}": kind("e", by(RACK, "e"), near=[by(RACK, "nobody")]) for n in range(2)},
         {**{f"a{n}": kind("a", by(HOSTNAME, "b")) for n in range(2)}, **{f"b{n}": kind("b") for n in range(2)}},
         {"a": kind("a", near=[by(RACK, "b")]), "b": kind("b")},
         {"a": kind("a", near=[by(RACK, "nobody")])},
     ],
-    ids=["over several nodes", "kinds of which several share a node", "affinity to some", "affinity to nobody"],
+    ids=["several of these", "kinds of which several share a node", "affinity to some", "affinity to nobody"],
 )
 def test_what_no_plan_can_honour_is_not_supported(tasks: dict[str, PodTraits]) -> None:
     shared = {id(traits): traits for traits in tasks.values()}
@@ -299,6 +301,31 @@ def test_what_no_plan_can_honour_is_not_supported(tasks: dict[str, PodTraits]) -
     with pytest.raises(SpecErrors) as error:
         Planner(World(((8, 8), (8, 8)), (), ()).cluster).plan(workload(tasks))
     assert {fault.code for fault in error.value.faults} == {Reason.UNSUPPORTED}
+
+
+def test_pods_that_are_kept_apart_by_rack_each_have_a_rack() -> None:
+    engine = kind("e", by(RACK, "e"))
+    world = World(((8, 8), (2, 8), (8,)), (), ())
+    plan = Planner(world.cluster).plan(workload({f"e{n}": engine for n in range(3)}))
+    assert sorted(node.partition("-")[0] for node in placement(plan).values()) == ["n0", "n1", "n2"]
+    assert not plan.gangs[0].decision.found or not plan.gangs[0].decision.found.optimal
+    over = Planner(world.cluster).plan(workload({f"e{n}": engine for n in range(6)}))
+    assert over.verdict is Verdict.IMPOSSIBLE
+
+
+def test_a_spread_over_racks_that_is_not_found_is_not_supported_rather_than_called_impossible() -> None:
+    engine = kind("e", by(RACK, "e"))
+    tasks = {"e0": engine, "e1": engine, "f0": kind("f"), "f1": kind("f")}
+    # The first node of each rack is tried for the tasks that are kept apart, and is the only one for the others.
+    world = World(((2, 1, 1), (2, 1, 1)), (), ())
+    with pytest.raises(SpecErrors, match="not known"):
+        Planner(world.cluster).plan(workload(tasks, gpus={"f0": 2, "f1": 2}))
+
+
+def test_more_pods_than_domains_to_keep_them_apart_never_fit() -> None:
+    engine = kind("e", by(RACK, "e"))
+    plan = Planner(World(((8, 8), (8,)), (), ()).cluster).plan(workload({f"e{n}": engine for n in range(3)}))
+    assert plan.verdict is Verdict.IMPOSSIBLE
 
 
 def test_a_single_pod_with_anti_affinity_over_a_rack_is_planned() -> None:

@@ -27,6 +27,7 @@ from coterie.planning.inputs import Chart
 from coterie.planning.labels import guessed_notices
 from coterie.planning.sets import PreparedSet, named_topology, prepare_graph, prepare_set, rule_faults
 from coterie.planning.workload import Workload
+from coterie.topology.channels import CHANNEL
 from coterie.topology.devices import NO_TEMPLATES, ClaimTemplates, claim_templates
 from coterie.topology.levels import Topology
 
@@ -165,8 +166,8 @@ def workload_for(written: Written, pool: Pool, known: Mapping[str, Topology], *,
         return workload_of(written.content, lower(written.content, pool), pool)
     prepared = prepare(written, pool, known, configured=configured)
     gangs, links = prepared.lowered.gangs, enrolled(prepared.pcs)
-    seats = ((task.clique, prepared.lowered.seats[task.name]) for gang in gangs for task in gang.all_tasks())
-    claiming = {clique: seat.clique.name for clique, seat in seats if seat.clique.name in links}
+    names = ((task, prepared.lowered.seats[task.name].clique.name) for gang in gangs for task in gang.all_tasks())
+    claiming = {task.clique: name for task, name in names if name in links or task.shape.amount(CHANNEL)}
     own = written.content.resource.namespace if written.content.resource else ""
     return Workload(
         written.name,

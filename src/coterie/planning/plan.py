@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from coterie.backends.kai.running import Sight
-from coterie.errors import Notice
+from coterie.errors import Fault, Notice, SpecErrors
 from coterie.gang.tree import Gang, Path
+from coterie.placement.capacity import Capacity
 from coterie.placement.refusal import Decision, Verdict
 from coterie.placement.whatif import Change
 from coterie.planning.advice import notices_for, running_notices
 from coterie.planning.course import Course
 from coterie.planning.joint import Settled
 from coterie.planning.nvlink import with_claims
-from coterie.planning.podaffinity import Placed, padded, with_pod_affinity
+from coterie.planning.podaffinity import Placed, Separated, Spread, padded, with_pod_affinity
 from coterie.planning.workload import Workload
 from coterie.topology.channels import with_channels
 from coterie.topology.cluster import GPU, Cluster, Ints
@@ -80,7 +83,21 @@ class Planner:
 
     def plan(self, workload: Workload, *, remember: bool = True) -> Plan:
         """Plan one workload; unless told otherwise, what it takes is gone for those planned after it."""
-        workload, cluster = with_pod_affinity(with_claims(workload, self.cluster), self.cluster, self._placed)
+        asked = with_claims(workload, self.cluster)
+        separated = with_pod_affinity(asked, self.cluster, self._placed)
+        plan, most = self._planned(separated)
+        if broken := _broken(separated, plan):
+            plan, most = self._spread(asked, plan, broken)
+        if remember and most is not None:
+            self._placed += _placed(plan)
+            most = most[: len(self.cluster.resources)]
+            self._taken = most if self._taken is None else self._taken + most
+            self._pools[workload.pool.name] += int(most[self.cluster.resource(GPU)].sum())
+        return plan
+
+    def _planned(self, separated: Separated) -> tuple[Plan, Ints | None]:
+        """Return a plan, and the most that it newly takes at any time."""
+        workload, cluster = separated.workload, separated.cluster
         domains = Domains.of(cluster, workload.pool.topology)
         names = filter(None, (workload.name, workload.set_name))
         sight = Sight.of(cluster, () if self.fresh else names, workload.namespace)
@@ -88,27 +105,79 @@ class Planner:
         course = Course(workload, domains, sight, self.changes, taken, self._pools[workload.pool.name])
         plans = {plan.gang.name: plan for one in course.run() for plan in _plans(one, course, domains)}
         ordered = tuple(plans[gang.name] for gang in workload.gangs)
-        most = course.most()
-        if remember and most is not None:
-            self._placed += _placed(workload, ordered)
-            most = most[: len(self.cluster.resources)]
-            self._taken = most if self._taken is None else self._taken + most
-            self._pools[workload.pool.name] += int(most[self.cluster.resource(GPU)].sum())
         placed = [plan.gang for plan in ordered if plan.decision.found]
         seen = running_notices(workload, sum(len(plan.survivors) for plan in ordered), sight)
         notices = (*workload.notices, *seen, *notices_for(workload, domains, placed), *course.foretold())
-        return Plan(workload, domains, ordered, notices)
+        return Plan(workload, domains, ordered, notices), course.most()
+
+    def _spread(self, asked: Workload, weaker: Plan, broken: Sequence[Spread]) -> tuple[Plan, Ints | None]:
+        """Return a plan that keeps tasks in different domains, or raise `SpecErrors` where none as good is found."""
+        room = _room(weaker, broken, self._taken)
+        separated = with_pod_affinity(asked, self.cluster, self._placed, room=room)
+        plan, most = self._planned(separated)
+        needed = frozenset(task.name for one in plan.gangs for task in one.gang.all_tasks() if task.needed)
+        if len(plan.gangs) == 1 and any(each.crowded(needed) for each in separated.spread):
+            return plan, most  # with one node of each domain there is no place, and with any number there is none
+        if _left_out(plan) - _left_out(weaker) or _broken(separated, plan):
+            raise SpecErrors(list(dict.fromkeys(map(_neither, broken))))
+        # Another choice of nodes might have been better.
+        return replace(plan, gangs=tuple(map(_unproved, plan.gangs))), most
 
 
-def _placed(workload: Workload, plans: Sequence[GangPlan]) -> tuple[Placed, ...]:
-    """Return the pods of a workload that were newly placed, if it is known who can run beside them."""
-    return tuple(
-        Placed(workload.traits[task], node, workload.name)
-        for plan in plans
-        if plan.decision.found and workload.traits
-        for task, node in plan.decision.found.nodes.items()
-        if task not in plan.survivors
+def _new(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield the tasks that were newly placed, with their nodes."""
+    for one in plan.gangs:
+        if one.decision.found:
+            yield from ((task, node) for task, node in one.decision.found.nodes.items() if task not in one.survivors)
+
+
+def _placed(plan: Plan) -> tuple[Placed, ...]:
+    """Return the pods that were newly placed, if it is known who can run beside them."""
+    workload = plan.workload
+    new = _new(plan) if workload.traits else ()
+    return tuple(Placed(workload.traits[task], node, workload.name) for task, node in new)
+
+
+def _broken(separated: Separated, plan: Plan) -> list[Spread]:
+    """Return what a plan breaks of the spread of its tasks."""
+    if not separated.spread:
+        return []
+    position = separated.cluster.position
+    nodes = {task: position[node] for task, node in _new(plan)}
+    return [each for each in separated.spread if each.broken(nodes)]
+
+
+def _neither(spread: Spread) -> Fault:
+    """Return the refusal of a spread for which a plan found no placement, and did not rule one out."""
+    message = (
+        "whether these pods can be kept in different domains of several nodes is not known: a plan found no placement"
     )
+    return replace(spread.refusal, message=message)
+
+
+def _left_out(plan: Plan) -> frozenset[str]:
+    """Return the tasks that have no place."""
+    placed = {task for one in plan.gangs if one.decision.found for task in one.decision.found.nodes}
+    return frozenset(task.name for one in plan.gangs for task in one.gang.all_tasks() if task.name not in placed)
+
+
+def _room(plan: Plan, spread: Sequence[Spread], taken: Ints | None) -> Ints:
+    """Return how many of the tasks that are to be spread would fit on each node of the cluster."""
+    concerned = frozenset[str]().union(*(each.holders | each.matched for each in spread))
+    capacity = Capacity.now(plan.domains)
+    if (before := padded(taken, plan.domains.cluster)) is not None:
+        capacity.give(-before[:, plan.domains.order])
+    shapes = {task.shape for one in plan.gangs for task in one.gang.all_tasks() if task.name in concerned}
+    room = np.zeros(len(plan.domains), dtype=np.int64)
+    for shape in shapes:
+        fits = capacity.fit(shape).fits
+        room[plan.domains.order] += fits + 1000 * (fits > 0)
+    return room
+
+
+def _unproved(one: GangPlan) -> GangPlan:
+    found = one.decision.found
+    return one if found is None else replace(one, decision=replace(one.decision, found=replace(found, optimal=False)))
 
 
 def _plans(one: Settled, course: Course, domains: Domains) -> Iterator[GangPlan]:

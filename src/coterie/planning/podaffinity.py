@@ -9,9 +9,12 @@ Each cause is a row of its own, in amounts that say just what it means:
 | anti-affinity or a port, against a pod that runs | one for each task it concerns | all by that pod, in its domain |
 | affinity to pods that run | one for each task that asks, in their domains only | 1 by each task |
 
-Affinity among the tasks themselves is what a required group is, and becomes one. What is none of these is refused:
-anti-affinity among the tasks over domains of several nodes, for which there is no amount per node, and two kinds of
-tasks of which several of one kind may share a node, but not with the other kind.
+Affinity among the tasks themselves is what a required group is, and becomes one. Two kinds of tasks of which several of
+one kind may share a node, but not with the other kind, are refused.
+
+For anti-affinity among the tasks over domains of several nodes there is no amount per node. It is asked twice: by node,
+which is a weaker question, so that its no is a no; and, where that answer breaks the rule, with one node of each domain
+to choose from, which is a stronger one, so that its yes is a yes. What neither of them answers is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from coterie.gang.binding import bound
 from coterie.gang.edits import mapped
 from coterie.gang.tree import Gang, Task
 from coterie.planning.workload import Workload
-from coterie.topology.cluster import Cluster, Ints, Pod
+from coterie.topology.cluster import Bools, Cluster, Ints, Pod
 from coterie.topology.podaffinity import APART, HOST_PORT, HOSTNAME, NEAR, AffinityTerm, HostPort, PodTraits
 
 # More causes than this make a plan slow, and are a question for another tool.
@@ -64,22 +67,63 @@ class _Row:
     held: Sequence[tuple[_Neighbour, Ints]] = ()
 
 
-def with_pod_affinity(workload: Workload, cluster: Cluster, placed: Sequence[Placed] = ()) -> tuple[Workload, Cluster]:
-    """Return a workload and a cluster in which what keeps pods apart, or near, is a matter of resources and groups.
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Tasks of which those that hold a term share no domain of several nodes with those that it matches."""
 
-    `placed` are tasks of workloads that were planned before. Raises `SpecErrors` for what cannot be honoured.
+    refusal: Fault
+    holders: frozenset[str]
+    matched: frozenset[str]
+    domains: Ints
+
+    def broken(self, nodes: Mapping[str, int]) -> bool:
+        """Tell whether a placement, given as the nodes of tasks, has two of them in one domain."""
+        inside: dict[int, tuple[set[str], set[str]]] = {}
+        for task, node in nodes.items():
+            if (domain := int(self.domains[node])) >= 0:
+                holders, matched = inside.setdefault(domain, (set(), set()))
+                holders.update({task} & self.holders)
+                matched.update({task} & self.matched)
+        return any(holders and matched and len(holders | matched) > 1 for holders, matched in inside.values())
+
+    def crowded(self, tasks: frozenset[str]) -> bool:
+        """Tell whether some tasks are more than there are domains for, wherever they are put."""
+        every = bool((self.domains >= 0).all())
+        return every and len(tasks & self.holders & self.matched) > len(np.unique(self.domains))
+
+
+@dataclass(frozen=True, slots=True)
+class Separated:
+    """A workload and a cluster in which what keeps pods apart, or near, is a matter of resources and groups.
+
+    The `spread` of tasks over domains of several nodes is not in them; whoever plans holds the placement against it.
+    """
+
+    workload: Workload
+    cluster: Cluster
+    spread: tuple[Spread, ...] = ()
+
+
+def with_pod_affinity(
+    workload: Workload, cluster: Cluster, placed: Sequence[Placed] = (), *, room: Ints | None = None
+) -> Separated:
+    """Return a workload and a cluster for the engine; raise `SpecErrors` for what cannot be honoured.
+
+    `placed` are tasks of workloads that were planned before. With `room`, tasks that are spread over domains of several
+    nodes are left one node of each domain, the one with the most room.
     """
     if not workload.traits:
-        return workload, cluster
-    question = _Question(workload, cluster, placed)
+        return Separated(workload, cluster)
+    question = _Question(workload, cluster, placed, room)
     if not question.concerned:
-        return workload, cluster
+        return Separated(workload, cluster)
     rows = list(question.rows())
     gangs = question.gangs()
     if question.faults:
         raise SpecErrors(list(dict.fromkeys(question.faults)))
     notices = (*workload.notices, *question.notices)
-    return replace(workload, gangs=_asking(gangs, rows), notices=notices), _offering(cluster, rows)
+    changed = replace(workload, gangs=_asking(gangs, rows), notices=notices)
+    return Separated(changed, _offering(cluster, rows), tuple(question.spread))
 
 
 @dataclass(eq=False)
@@ -89,6 +133,8 @@ class _Question:
     workload: Workload
     cluster: Cluster
     placed: Sequence[Placed]
+    room: Ints | None = None
+    spread: list[Spread] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
 
@@ -144,8 +190,8 @@ class _Question:
     def _held_terms(self, which: str) -> dict[AffinityTerm, None]:
         return dict.fromkeys(term for traits in self._kinds for term in getattr(traits, which))
 
-    def _holders(self, term: AffinityTerm) -> frozenset[str]:
-        return self._of(traits for traits in self._kinds if term in traits.apart or term in traits.near)
+    def _holders(self, term: AffinityTerm, which: str = "apart") -> frozenset[str]:
+        return self._of(traits for traits in self._kinds if term in getattr(traits, which))
 
     def _matched(self, term: AffinityTerm) -> frozenset[str]:
         return self._of(traits for traits in self._kinds if term.matches(traits))
@@ -191,12 +237,16 @@ class _Question:
             domains = self._domains(term.key)
             if (domains < 0).all():
                 self._without_label(term)
-            elif not self._single(term.key) or (sides := self._sides(holders, matched)) is None:
+            elif (sides := self._sides(holders, matched)) is None:
                 self._refuse(term)
             else:
                 alone, others = sides
                 most = max(1, len(others))
                 offered = self._full(most)
+                if not self._single(term.key):
+                    self.spread.append(Spread(self.workload.refusals[term], holders, matched, domains))
+                    if self.room is not None:
+                        offered = np.where(_roomiest(domains, self.room), most, 0)
                 offered[domains < 0] = most * len(alone) + len(others)  # a node in no domain separates nobody
                 yield _Row(f"{APART}{number}", offered, {**dict.fromkeys(others, 1), **dict.fromkeys(alone, most)})
 
@@ -259,7 +309,7 @@ class _Question:
             if not pods:
                 self._refuse(term)
                 continue
-            holders, offered = self._holders(term), self._full(0)
+            holders, offered = self._holders(term, "near"), self._full(0)
             for each in pods:
                 offered[self._around(term.key, each.node)] = len(holders)
             yield _Row(f"{NEAR}{number}", offered, dict.fromkeys(holders, 1))
@@ -271,7 +321,7 @@ class _Question:
         level = next((level.name for level in topology.levels if level.label == term.key), None)
         concerned = [gang for gang in gangs if any(task.name in own for task in gang.all_tasks())]
         followers = all(gang.follows == concerned[0].name for gang in concerned[1:])
-        if level is None or own != self._holders(term) or not followers:
+        if level is None or own != self._holders(term, "near") or not followers:
             self._refuse(term)
             return gangs
         found = bound(concerned, own, level, topology)
@@ -288,6 +338,15 @@ class _Question:
         message = f"no node has the label {term.key}, so pod anti-affinity over it keeps no pods apart"
         place = self.workload.refusals[term].place
         self.notices.append(Notice("AffinityWithoutLabel", message, place))
+
+
+def _roomiest(domains: Ints, room: Ints) -> Bools:
+    """Tell which nodes have the most room of their domain, one of each domain."""
+    chosen = np.zeros(len(domains), dtype=bool)
+    order = np.lexsort((np.arange(len(domains)), -room))
+    _, first = np.unique(domains[order], return_index=True)
+    chosen[order[first]] = True
+    return chosen
 
 
 def padded(taken: Ints | None, cluster: Cluster) -> Ints | None:

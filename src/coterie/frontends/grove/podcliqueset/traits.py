@@ -88,5 +88,5 @@ def _unanswered(neighbours: Mapping[str, Neighbours], known: set[str]) -> Iterat
 
 def _refusal(path: Path) -> Fault:
     apart = "podAntiAffinity" in path
-    what = "pod anti-affinity over several nodes" if apart else "pod affinity between only some pods of the workload"
-    return unsupported(path, f"required {what}")
+    kinds = "anti-affinity between two kinds of pods of which several may share a node"
+    return unsupported(path, f"required pod {kinds if apart else 'affinity that binds only some pods to others'}")
