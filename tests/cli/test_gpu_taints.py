@@ -168,3 +168,46 @@ def _only(wanted: Any) -> Any:
     names = {item["metadata"]["name"] for item in nodes}
     pods = [item for item in found["items"] if item["kind"] == "Pod" and item["spec"].get("nodeName") in names]
     return {**found, "items": [*nodes, *pods]}
+
+
+def test_simulate_uses_tainted_gpu_nodes_and_says_what_it_left_out(folder: Path) -> None:
+    (folder / "trace.csv").write_text("job,gpus,submit,duration\na,8,0,60\nb,400,5,60\n", encoding="utf-8")
+
+    done = call("simulate", folder / "trace.csv", "--cluster", folder / "fleet.json", "-o", "json")
+    found = json.loads(done.out)
+
+    assert found["left_out"] == {
+        "nodes": [
+            {"reason": "with the taint dedicated", "nodes": 8},
+            {"reason": "cordoned", "nodes": 2},
+            {"reason": "in no gpu-clique", "nodes": 1},
+            {"reason": "not ready", "nodes": 1},
+        ],
+        "jobs": 1,
+    }
+    assert "warning[NodesLeftOut]: 12 nodes with GPUs are left out: 8 with the taint dedicated, 2 cordoned" in done.err
+    assert "warning[TolerationAssumed]" in done.err
+    assert "warning[NeverFits]: jobs that can never fit are left out for all policies: 1 of 400 GPUs" in done.err
+
+
+def test_a_set_is_written_for_grove_with_the_toleration_unless_the_pool_turns_it_off(folder: Path) -> None:
+    container = {"name": "c", "image": "i", "resources": {"limits": {"amd.com/gpu": "4"}}}
+    kept = {"key": "mine", "operator": "Exists"}
+    clique = {"roleName": "w", "replicas": 2, "podSpec": {"containers": [container], "tolerations": [kept]}}
+    pcs = {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": {"name": "set"},
+        "spec": {"replicas": 1, "template": {"cliques": [{"name": "w", "spec": clique}]}},
+    }
+    (folder / "set.yaml").write_text(yaml.safe_dump(pcs), encoding="utf-8")
+    (folder / "coterie.yaml").write_text(STRICT, encoding="utf-8")
+
+    written = [
+        yaml.safe_load(call("render", folder / "set.yaml", "--backend", "grove", *more).out)
+        for more in ((), ("--config", folder / "coterie.yaml"))
+    ]
+
+    pods = [found["spec"]["template"]["cliques"][0]["spec"]["podSpec"] for found in written]
+    assumed = {"key": "amd.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    assert [pod["tolerations"] for pod in pods] == [[kept, assumed], [kept]]

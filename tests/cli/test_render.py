@@ -174,3 +174,95 @@ def test_every_warning_that_rendering_gives_is_documented() -> None:
     text = (ROOT / "docs/render.md").read_text(encoding="utf-8")
 
     assert given == set(re.findall(r"^\| ([A-Z]\w+) \|", text, re.MULTILINE))
+
+
+@pytest.mark.usefixtures("folder")
+def test_several_files_are_written_together_and_what_they_share_once() -> None:
+    Path("other.yaml").write_text(FLOW.replace("name: w", "name: v"), "utf-8")
+
+    both = render("flow.yaml", "other.yaml", *LEVELS)
+    alone = [render(file, *LEVELS, "-o", "name").stdout.splitlines() for file in ("flow.yaml", "other.yaml")]
+    names = render("flow.yaml", "other.yaml", *LEVELS, "-o", "name").stdout.splitlines()
+
+    assert both.exit_code == 0
+    assert names == [*dict.fromkeys((*alone[0], *alone[1]))]
+    kinds = [one["kind"] for one in yaml.safe_load_all(both.stdout)]
+    assert kinds.count("Topology") == 1
+    assert kinds.count("Pod") == 4
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_group_of_one_of_several_files_can_be_written_alone() -> None:
+    Path("other.yaml").write_text(FLOW.replace("name: w", "name: v").replace("name: g", "name: h"), "utf-8")
+
+    done = render("flow.yaml", "other.yaml", *LEVELS, "--group", "h", "-o", "name")
+    unknown = render("flow.yaml", "other.yaml", *LEVELS, "--group", "i")
+
+    kinds = [line.partition("/")[0] for line in done.stdout.splitlines()]
+    assert kinds.count("podgroup.scheduling.run.ai") == 1
+    assert kinds.count("pod") == 2
+    assert "podgroup.scheduling.run.ai/v-h" in done.stdout
+    assert unknown.exit_code == 4
+    assert 'there is no group "i" in the files' in unknown.stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_two_workloads_of_one_name_are_refused() -> None:
+    Path("other.yaml").write_text(FLOW.replace("gpu: 4", "gpu: 2"), "utf-8")
+
+    done = render("flow.yaml", "other.yaml", *LEVELS)
+
+    assert done.exit_code == 2
+    assert "two workloads make the same pod/w-a" in done.stderr
+    assert "rename one of them" in done.stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_all_faults_of_several_files_are_told() -> None:
+    Path("other.yaml").write_text(FLOW.replace("command: [run], lead", "comand: [run], lead"), "utf-8")
+    Path("third.yaml").write_text(FLOW.replace("lead: true", "leed: true"), "utf-8")
+
+    done = render("other.yaml", "third.yaml", *LEVELS)
+
+    assert done.exit_code == 3
+    assert "comand" in done.stderr
+    assert "leed" in done.stderr
+
+
+def test_the_cluster_of_the_pool_is_read_as_plan_reads_it(folder: Path) -> None:
+    """The pool takes its levels from a ClusterTopology, which only its cluster has."""
+    topology = {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "ClusterTopology",
+        "metadata": {"name": "hall"},
+        "spec": {"levels": [{"domain": "rack", "key": "example.com/rack"}]},
+    }
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"example.com/rack": "r"}}}
+    (folder / "hall.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node, topology]}))
+    (folder / "coterie.yaml").write_text(
+        "backends: {prod: {scheduler: kai, cluster: hall.json}}\npools: {one: {topology: hall}}\n"
+    )
+
+    done = render("flow.yaml", "--config", "coterie.yaml")
+
+    assert done.exit_code == 0
+    found = [one for one in yaml.safe_load_all(done.stdout) if one["kind"] == "Topology"]
+    assert found[0]["spec"]["levels"] == [{"nodeLabel": "example.com/rack"}]
+
+
+def test_a_cluster_that_does_not_answer_keeps_nobody_from_rendering(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "kubeconfig").write_text(
+        "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}]\n"
+        "users: [{name: u, user: {}}]\ncontexts: [{name: prod, context: {cluster: c, user: u}}]\n"
+    )
+    monkeypatch.setenv("KUBECONFIG", str(folder / "kubeconfig"))
+    (folder / "coterie.yaml").write_text(
+        "backends: {prod: {scheduler: kai, context: prod}}\npools: {one: {topology_keys: [{key: rack, label: r}]}}\n"
+    )
+
+    done = render("flow.yaml", "--config", "coterie.yaml", "-o", "name")
+
+    assert done.exit_code == 0
+    assert "warning[ClusterUnread]: the cluster of the pool, context:prod, was not read" in done.stderr

@@ -140,6 +140,9 @@ def test_grove_gets_sets_and_bindings_in_todays_form() -> None:
     binding, pcs = printed("old.yaml", "--backend", "grove")
 
     assert binding["kind"] == "ClusterTopologyBinding"
+    pods = [clique["spec"]["podSpec"] for clique in pcs["spec"]["template"]["cliques"]]
+    assumed = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    assert [pod.pop("tolerations", []) for pod in pods] == [[], *[[assumed]] * (len(pods) - 1)]
     assert pcs == following()
     assert kinds(printed("topology.yaml", "-b", "grove")) == ["ClusterTopologyBinding"]
 

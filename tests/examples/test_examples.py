@@ -33,6 +33,7 @@ _USE_CASES = (
     "09-scaling-groups",
     "10-two-generations",
     "11-multinode-worker",
+    "13-gb200-fleet",
 )
 # What `plan` can say of files alone; the other reasons are about tasks that run, or about running out of budget.
 _REFUSED_FROM_FILES = {

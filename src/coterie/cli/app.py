@@ -177,11 +177,11 @@ def explain(
 
 @app.command(epilog=_RENDER_HELP)
 def render(
-    file: Annotated[
-        str,
+    files: Annotated[
+        list[str],
         typer.Argument(
-            help="A file with a workflow, or with PodCliqueSets and graph deployments; - reads standard input.",
-            metavar="FILE",
+            help="Files with workflows, PodCliqueSets, graph deployments, topologies; - reads standard input.",
+            metavar="FILE...",
         ),
     ],
     backend: Annotated[
@@ -221,7 +221,7 @@ def render(
     ] = "yaml",
     debug: DebugOption = False,
 ) -> None:
-    """Write the manifests of a workload, ready for kubectl apply; changes nothing.
+    """Write the manifests of workloads, ready for kubectl apply; changes nothing.
 
     \b
     Examples:
@@ -239,7 +239,7 @@ def render(
     with reporting(Output.JSON if output == "json" else Output.TABLE, debug=debug):
         run(
             Ask(
-                file=file,
+                files=tuple(files),
                 backend=backend,
                 config=config,
                 pool=pool,

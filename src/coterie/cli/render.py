@@ -1,13 +1,14 @@
-"""`coterie render`: read the file, ask the back end, print the manifests."""
+"""`coterie render`: read the files, ask the back end, print the manifests."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import typer
 
+from coterie.backends.grove.tolerations import tolerant
 from coterie.backends.kai.files import MOST_BYTES
 from coterie.backends.kai.render import Ask as Wanted
 from coterie.backends.kai.render import Rendered
@@ -15,8 +16,8 @@ from coterie.backends.kai.render import render as render_kai
 from coterie.backends.writing import Manifest, to_json, to_yaml
 from coterie.cli import render_sets
 from coterie.cli.beside import local_files
-from coterie.cli.source import Source, collect, read_input, read_pools, read_source, shown, warn
-from coterie.errors import Fault, Notice, SpecErrors, UsageError
+from coterie.cli.source import Source, backend_cluster, collect, read_input, read_pools, read_source, shown, warn
+from coterie.errors import Fault, NotFound, Notice, SpecErrors, Unavailable, UsageError, did_you_mean
 from coterie.frontends.config import Config, Pool
 from coterie.frontends.grove.topology import ClusterTopology
 from coterie.frontends.workflow.lower import lower
@@ -45,7 +46,7 @@ _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 class Ask:
     """A call of `coterie render` as it was written."""
 
-    file: str
+    files: tuple[str, ...]
     backend: str
     config: str | None
     pool: str | None
@@ -60,9 +61,9 @@ class Ask:
 
 
 def run(ask: Ask) -> None:
-    """Render the file of a call and print its manifests."""
+    """Render the files of a call and print their manifests."""
     source = Source(ask.cluster, ask.config, ask.pool, ask.levels, ask.topology)
-    if (ask.file, *source.files).count("-") > 1:
+    if (*ask.files, *source.files).count("-") > 1:
         hint = "Use - for one of FILE, --cluster, --config and --topology."
         raise UsageError("standard input can be read once only", hint)
     if ask.namespace is not None and not _NAMESPACE.fullmatch(ask.namespace):
@@ -78,13 +79,14 @@ def run(ask: Ask) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """All that a call names, read."""
+    """All that a call names, read; `homes` has the file of each workload."""
 
     ask: Ask
     config: Config | None
     levels: Topology | Chart | None
     snapshot: Snapshot | None
     documents: Documents
+    homes: tuple[str, ...]
 
     @property
     def cluster(self) -> Cluster | None:
@@ -127,82 +129,145 @@ class _Call:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A workload of the call that keeps every rule: the names of its gangs, its pool, and how it is written."""
+
+    gangs: tuple[str, ...]
+    pool: Pool
+    write: Callable[[Sequence[str]], Rendered]
+
+
 def _rendered(ask: Ask, source: Source) -> Rendered:
     """Read everything the call names and render it; the faults of all files are reported together."""
     faults: list[Fault] = []
     levels, config = read_pools(faults, source)
-    name = ask.cluster
-    snapshot = None if name is None else collect(faults, lambda: read_source(name))
-    documents = collect(faults, lambda: _documents(ask))
-    if faults or documents is None:
+    documents, homes = Documents(()), []
+    for file in ask.files:
+        found = collect(faults, lambda file=file: _documents(ask, file))  # type: ignore[misc]
+        if found is not None:
+            homes += [file] * len(found.workloads)
+            documents = Documents(
+                (*documents.workloads, *found.workloads),
+                documents.topologies | found.topologies,
+                (*documents.notices, *found.notices),
+            )
+    wished = documents.workloads[0].pool if documents.workloads else None
+    snapshot, unread = _snapshot(faults, source, config, wished)
+    if faults:
         raise SpecErrors(faults)
-    call = _Call(ask, config, levels, snapshot, documents)
-    before = (*(snapshot.notices if snapshot else ()), *documents.notices)
+    call = _Call(ask, config, levels, snapshot, documents, tuple(homes))
+    before = (*(snapshot.notices if snapshot else ()), *unread, *documents.notices)
     if ask.backend == "grove":
         rendered = _for_grove(call)
     elif not documents.workloads:
         hint = "Name a file with a workflow, a PodCliqueSet or a DynamoGraphDeployment."
-        raise UsageError("there are only topologies in the file, and nothing to render", hint)
+        where = "the file" if len(ask.files) == 1 else "the files"
+        raise UsageError(f"there are only topologies in {where}, and nothing to render", hint)
     else:
-        rendered = _workflow(call) if documents.workloads[0].kind == WORKFLOW else _sets(call)
+        rendered = _for_kai(call)
     return replace(rendered, notices=(*before, *rendered.notices))
 
 
-def _documents(ask: Ask) -> Documents:
-    return read_documents(read_input(ask.file), shown(ask.file), sets=ask.sets, set_strings=ask.set_strings)
+def _documents(ask: Ask, file: str) -> Documents:
+    return read_documents(read_input(file), shown(file), sets=ask.sets, set_strings=ask.set_strings)
 
 
-def _workflow(call: _Call) -> Rendered:
-    """Render a workflow, which is always the only document of its file."""
-    (written,) = call.documents.workloads
-    workflow = written.content
-    if not isinstance(workflow, Workflow):
-        raise TypeError(written.kind)
-    ask, pool = call.ask, call.pool(written)
-    namespace = call.namespace(pool)
-    local = local_files(ask.file, workflow, limit=MOST_BYTES)
-    wanted = Wanted(namespace, call.cluster, local, ask.groups, topologies=call.declared)
-    rendered = render_kai(workflow, lower(workflow, pool), pool, wanted)
-    return replace(rendered, notices=(*call.topology_notices(pool), *guessed_notices(pool), *rendered.notices))
+def _snapshot(
+    faults: list[Fault], source: Source, config: Config | None, wished: str | None
+) -> tuple[Snapshot | None, tuple[Notice, ...]]:
+    """Read the cluster that is named, or that of the pool; manifests can be written without the latter."""
+    if (name := source.cluster) is not None:
+        return collect(faults, lambda: read_source(name)), ()
+    if config is None or faults:
+        return None, ()
+    try:
+        own = backend_cluster(source, config, wished)
+    except (NotFound, UsageError):
+        return None, ()  # there is no such pool, which is told later, or its backend names no cluster
+    try:
+        return collect(faults, lambda: read_source(own)), ()
+    except Unavailable as error:
+        message = f"the cluster of the pool, {own}, was not read, so nothing is known of its nodes and pods: {error}"
+        return None, (Notice("ClusterUnread", message),)
 
 
-def _sets(call: _Call) -> Rendered:
-    """Render all sets and graph deployments of a file; what several of them need is written once, and first."""
+def _for_kai(call: _Call) -> Rendered:
+    """Render all workloads of the files; what several of them need is written once, and first."""
     faults: list[Fault] = []
-    ready = [
-        one
-        for written in call.documents.workloads
-        if (one := collect(faults, lambda written=written: _ready(call, written)))  # type: ignore[misc]
+    parts = [
+        part
+        for file, written in zip(call.homes, call.documents.workloads, strict=True)
+        if (part := collect(faults, lambda file=file, written=written: _part(call, file, written)))  # type: ignore[misc]
     ]
-    if not faults:
-        render_sets.check_groups(call.ask.groups, ready)
     groups = call.ask.groups
-    chosen = [one for one in ready if not groups or set(groups) & set(one.gangs)]
-    declared = call.declared
+    if not faults:
+        _check_groups(call, parts)
+    chosen = [(part, [name for name in groups if name in part.gangs]) for part in parts]
+    chosen = [(part, own) for part, own in chosen if own or not groups]
     rendered = [
         found
-        for one in chosen
-        if (found := collect(faults, lambda one=one: render_sets.for_kai(one, call.cluster, groups, declared)))  # type: ignore[misc]
+        for part, own in chosen
+        if (found := collect(faults, lambda part=part, own=own: part.write(own)))  # type: ignore[misc]
     ]
     if faults:
         raise SpecErrors(faults)
+    pools = [part.pool for part, _ in chosen]
+    notices = dict.fromkeys(
+        (
+            *(notice for pool in pools[:1] for notice in call.topology_notices(pool)),
+            *(notice for pool in pools[1:] for notice in call.drift_notices(pool)),
+            *(notice for pool in pools for notice in guessed_notices(pool)),
+            *(notice for found in rendered for notice in found.notices),
+        )
+    )
+    return Rendered(tuple(_joined(rendered)), tuple(notices))
+
+
+def _joined(rendered: Sequence[Rendered]) -> list[Manifest]:
+    """Return the manifests of several workloads, those that they share once; raise where two claim the same name."""
     manifests: dict[tuple[str, str, str], Manifest] = {}
     for manifest in (manifest for found in rendered for manifest in found.manifests):
         metadata = manifest["metadata"]
-        manifests.setdefault((manifest["kind"], metadata.get("namespace", ""), metadata["name"]), manifest)
-    ordered = sorted(manifests.values(), key=lambda manifest: _FIRST.get(manifest["kind"], len(_FIRST)))
-    notices = dict.fromkeys(notice for found in rendered for notice in found.notices)
-    taken = dict.fromkeys(notice for one in chosen[:1] for notice in call.topology_notices(one.prepared.pool))
-    drift = dict.fromkeys(notice for one in chosen[1:] for notice in call.drift_notices(one.prepared.pool))
-    guessed = dict.fromkeys(notice for one in chosen for notice in guessed_notices(one.prepared.pool))
-    return Rendered(tuple(ordered), (*(taken | drift), *guessed, *notices))
+        key = manifest["kind"], metadata.get("namespace", ""), metadata["name"]
+        if manifests.setdefault(key, manifest) != manifest:
+            raise UsageError(
+                f"two workloads make the same {_name(manifest)}",
+                "Workloads of one name in one namespace are the same to the cluster: rename one of them.",
+            )
+    return sorted(manifests.values(), key=lambda manifest: _FIRST.get(manifest["kind"], len(_FIRST)))
 
 
-def _ready(call: _Call, written: Written) -> render_sets.Ready:
+def _part(call: _Call, file: str, written: Written) -> _Part:
     pool = call.pool(written)
-    namespace = call.namespace(pool, render_sets.own_namespace(written))
-    prepared = prepare(written, pool, call.known, configured=call.config is not None)
-    return render_sets.Ready(written, prepared, namespace)
+    if not isinstance(written.content, Workflow):
+        namespace = call.namespace(pool, render_sets.own_namespace(written))
+        prepared = prepare(written, pool, call.known, configured=call.config is not None)
+        ready = render_sets.Ready(written, prepared, namespace)
+        return _Part(
+            ready.gangs, prepared.pool, lambda groups: render_sets.for_kai(ready, call.cluster, groups, call.declared)
+        )
+    workflow, namespace = written.content, call.namespace(pool)
+    files, lowered = local_files(file, workflow, limit=MOST_BYTES), lower(workflow, pool)
+    return _Part(
+        tuple(gang.name for gang in lowered.gangs),
+        pool,
+        lambda groups: render_kai(
+            workflow, lowered, pool, Wanted(namespace, call.cluster, files, groups, topologies=call.declared)
+        ),
+    )
+
+
+def _check_groups(call: _Call, parts: Sequence[_Part]) -> None:
+    """Raise `NotFound` for a group or gang that none of the workloads has."""
+    known = [name for part in parts for name in part.gangs]
+    kind = "group" if all(each.kind == WORKFLOW for each in call.documents.workloads) else "gang"
+    where = "the file" if len(call.ask.files) == 1 else "the files"
+    for name in call.ask.groups:
+        if name not in known:
+            listed = ", ".join(known[:10]) + (" …" if len(known) > 10 else "")
+            hint = did_you_mean(name, known) or f"There are: {listed}"
+            raise NotFound(f'there is no {kind} "{name}" in {where}', hint)
 
 
 def _for_grove(call: _Call) -> Rendered:
@@ -211,7 +276,15 @@ def _for_grove(call: _Call) -> Rendered:
         raise UsageError("--group is for KAI: Grove makes the gangs of a set itself", "Leave out --group.")
     for written in call.documents.workloads:
         _check_agreement(ask, render_sets.own_namespace(written))
-    return render_sets.for_grove(call.documents, call.known, ask.namespace)
+    rendered = render_sets.for_grove(call.documents, call.known, ask.namespace)
+    return replace(rendered, manifests=tuple(map(tolerant, rendered.manifests))) if _tolerates(call) else rendered
+
+
+def _tolerates(call: _Call) -> bool:
+    """Tell whether pods tolerate the taints of resources they ask for; Grove needs no pool, so there may be several."""
+    pools = call.config.pools if call.config else {}
+    own = pools.get(call.ask.pool or "")
+    return all(pool.resource_tolerations for pool in ([own] if own else pools.values()))
 
 
 def _check_agreement(ask: Ask, own: str) -> None:

@@ -11,7 +11,7 @@ from coterie.backends.kai.render import Ask, Rendered
 from coterie.backends.kai.sets.render import render_set
 from coterie.backends.kai.sets.scene import Subject
 from coterie.backends.writing import Manifest
-from coterie.errors import Fault, NotFound, Notice, SpecErrors, UsageError, did_you_mean
+from coterie.errors import Fault, Notice, SpecErrors, UsageError
 from coterie.frontends.dynamo import rules as graph_rules
 from coterie.frontends.dynamo.lower import lower_graph
 from coterie.frontends.dynamo.model import GraphDeployment
@@ -55,16 +55,6 @@ def for_kai(
     before = [notice for notice in prepared.notices if notice.message not in of_plans]
     graphs = [ready.written.content] if isinstance(ready.written.content, GraphDeployment) else []
     return replace(rendered, notices=(*before, *grove_notices(graphs), *map(noted, rendered.notices)))
-
-
-def check_groups(groups: Sequence[str], ready: Sequence[Ready]) -> None:
-    """Raise `NotFound` for a gang that none of the sets has."""
-    known = [name for each in ready for name in each.gangs]
-    for name in groups:
-        if name not in known:
-            listed = ", ".join(known[:10]) + (" …" if len(known) > 10 else "")
-            hint = did_you_mean(name, known) or f"There are: {listed}"
-            raise NotFound(f'there is no gang "{name}" in the file', hint)
 
 
 def for_grove(documents: Documents, known: Mapping[str, Topology], namespace: str | None) -> Rendered:

@@ -18,6 +18,7 @@ from coterie.errors import UsageError, did_you_mean
 from coterie.gang.tree import Shape
 from coterie.placement.capacity import Capacity
 from coterie.planning.mapping import default_depth, level_depth
+from coterie.planning.taints import assumed_tolerations
 from coterie.rendering.text import Style, count, table, visible, wrapped
 from coterie.simulation.measures import Figures
 from coterie.simulation.plot import simulation_svg
@@ -71,7 +72,7 @@ def run(ask: Ask) -> None:
     if ask.plot is not None:
         Path(ask.plot).write_text("\n".join((*simulation_svg(result, trace=shown(ask.trace)), "")), encoding="ascii")
         typer.echo(safe(f"plot written to {ask.plot}"), err=True)
-    warn((*notices_of(world), *result.notices))
+    warn((*notices_of(world), *assumed_tolerations([pods], world.cluster), *result.notices))
 
 
 def _trace(ask: Ask, pace: Pace | None) -> Trace:

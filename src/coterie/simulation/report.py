@@ -45,6 +45,10 @@ def simulation_json(result: Result, *, trace: str, pool: str, timing: bool = Tru
         "version": VERSION,
         "trace": {"file": trace, "kind": result.trace.kind, "jobs": len(result.trace.jobs)},
         "cluster": {"pool": pool, "nodes": len(rule.domains), "gpus": result.gpus},
+        "left_out": {
+            "nodes": [{"reason": cause, "nodes": number} for cause, number in result.unused],
+            "jobs": len(result.trace.jobs) - len(result.jobs),
+        },
         "rule": {
             "level": rule.level,
             "preferred_level": rule.coarser if rule.level else None,

@@ -15,6 +15,7 @@ from coterie.simulation.policies import POLICIES
 from coterie.simulation.replay import DEFAULT_WINDOW, Clock, Gauge, Run, replay
 from coterie.simulation.rule import Layout, Rule
 from coterie.simulation.trace import Job, Trace
+from coterie.simulation.unused import unused_nodes
 
 _SPANS = 200
 
@@ -32,6 +33,7 @@ class Result:
     figures: tuple[Figures, ...]
     series: tuple[Series, ...]
     notices: tuple[Notice, ...]
+    unused: tuple[tuple[str, int], ...]  # why nodes with GPUs were left out, and how many
 
     @property
     def gpu_hours(self) -> float:
@@ -76,6 +78,7 @@ def simulate(
         for name in policies
     )
     found = tuple(figures(run, jobs) for run in runs)
+    unused = unused_nodes(rule, capacity)
     end_s = max((one.makespan_s for one in found), default=0.0)
     return Result(
         trace,
@@ -86,7 +89,8 @@ def simulate(
         runs,
         found,
         tuple(series(run, end_s, _SPANS) for run in runs),
-        tuple(_notices(trace, layouts, found)),
+        (*_notices(trace, layouts, found), *_left_out(unused)),
+        unused,
     )
 
 
@@ -101,6 +105,13 @@ def _layouts(rule: Rule, capacity: Capacity, gauge: Gauge, sizes: set[int]) -> d
         if not (isinstance(answer, Absent) and answer.proved):
             found[gpus] = layout
     return found
+
+
+def _left_out(unused: Sequence[tuple[str, int]]) -> Iterator[Notice]:
+    if unused:
+        number = sum(nodes for _, nodes in unused)
+        whose = "1 node with GPUs is" if number == 1 else f"{number:,} nodes with GPUs are"
+        yield Notice("NodesLeftOut", f"{whose} left out: {', '.join(f'{nodes:,} {cause}' for cause, nodes in unused)}")
 
 
 def _notices(trace: Trace, layouts: dict[int, Layout], found: Sequence[Figures]) -> Iterator[Notice]:
