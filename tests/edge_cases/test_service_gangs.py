@@ -170,6 +170,14 @@ def test_t106_a_taint_without_toleration_keeps_work_away(tmp_path: Path, effect:
         waiting(service, "more-1", "NoCapacity")
 
 
+def test_t106_the_taint_of_a_resource_keeps_away_only_work_that_does_not_ask_for_it(tmp_path: Path) -> None:
+    place = lab(tmp_path, r1=1)
+    place.nodes["r1-n1"] = "taints: [{key: nvidia.com/gpu, effect: NoSchedule}]"
+    with place.serving() as service:
+        service.submit(one_of(4))
+        assert nodes(running(service, "w-1")) == {"t": "r1-n1"}
+
+
 def test_t108_nobody_is_preempted_whatever_the_priority(tmp_path: Path) -> None:
     place = lab(tmp_path, r1=1)
     with place.serving() as service:
