@@ -162,8 +162,8 @@ def less(left: Mapping[str, int], shape: Shape) -> dict[str, int]:
     return rest
 
 
-def best(gang: Gang, domains: Domains, anchors: Mapping[str, str], room: Room = Room.NOW) -> Vector | None:
-    """Enumerate every placement; return the least cost, or None when there is no placement.
+def every(gang: Gang, domains: Domains, anchors: Mapping[str, str], room: Room = Room.NOW) -> Iterator[Vector]:
+    """Enumerate every placement; yield what each costs.
 
     Tasks alike in shape and path stand next to each other and can trade places, so each goes where the one before it
     went or later.
@@ -188,8 +188,13 @@ def best(gang: Gang, domains: Domains, anchors: Mapping[str, str], room: Room = 
 
     waiting = [(path, task) for path, task in leaves(gang) if task.name not in anchors]
     waiting.sort(key=lambda leaf: (leaf[0], repr(leaf[1].shape)))
-    found = placements(waiting, anchors, spare(domains, room), 0)
-    return min((vector(domains, extra(gang, domains, nodes)) for nodes in found), default=None)
+    for nodes in placements(waiting, anchors, spare(domains, room), 0):
+        yield vector(domains, extra(gang, domains, nodes))
+
+
+def best(gang: Gang, domains: Domains, anchors: Mapping[str, str], room: Room = Room.NOW) -> Vector | None:
+    """Return the least cost of all placements, or None when there is no placement."""
+    return min(every(gang, domains, anchors, room), default=None)
 
 
 def verify(

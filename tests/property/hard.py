@@ -178,6 +178,25 @@ def loose_nodes(rng: Random) -> Trap:
     return ZONE_RACK, [*racks, *loose], Sketch(groups=groups)
 
 
+def equal_zones(rng: Random) -> Trap:
+    """Equal racks in equal zones: which two of them a group takes makes no difference, but whether in one zone does."""
+    zones, racks, size = rng.randint(2, 3), rng.randint(2, 3), rng.randint(1, 2)
+    nodes = [
+        node(f"z{zone}-r{rack}", {"zone": f"z{zone}", "rack": f"r{rack}"}, gpu=size)
+        for zone in range(zones)
+        for rack in range(racks)
+    ]
+    nodes += [node(f"z{zone}-cpu", {"zone": f"z{zone}"}, cpu=1000) for zone in range(zones)]
+    spread = Sketch("rack", required=False, leaves=[Leaf(ONE)] * (size + rng.randint(1, size)))
+    left = zones * racks * size - spread.size()
+    groups = [spread]
+    for number in range(zones):
+        many = rng.randint(1, max(1, left - (zones - number - 1))) if chance(rng, 30) else max(1, left // zones)
+        helper = [Leaf(shape(cpu=1000))] if chance(rng, 80) else []
+        groups.append(Sketch("zone", required=chance(rng, 50), leaves=[*[Leaf(ONE)] * min(many, 5), *helper]))
+    return ZONE_RACK, nodes, Sketch(groups=groups)
+
+
 TRAPS: tuple[Callable[[Random], Trap], ...] = (
     three_partition,
     many_equal_groups,
@@ -188,6 +207,7 @@ TRAPS: tuple[Callable[[Random], Trap], ...] = (
     nested_zones,
     preferred_tradeoff,
     loose_nodes,
+    equal_zones,
 )
 
 

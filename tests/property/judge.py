@@ -63,12 +63,12 @@ def _broken_laws(world: World, given: Found | Absent, budget: int) -> Iterator[s
     rng = Random(world.name)  # noqa: S311 - worlds are drawn, not secrets
     for word, change in (("renamed", renamed), ("reordered", reordered)):
         again = answer(change(rng, world), budget)
-        if _claim(again) != _claim(given) and None not in {_claim(again), _claim(given)}:
-            yield f"{word}: {_claim(given)} became {_claim(again)}"
+        if claim(again) != claim(given) and None not in {claim(again), claim(given)}:
+            yield f"{word}: {claim(given)} became {claim(again)}"
 
 
-def _claim(given: Found | Absent) -> str | None:
-    """Return what an answer claims, as far as it is proved."""
+def claim(given: Found | Absent) -> str | None:
+    """Return what an answer claims, as far as it is proved: nothing, where it is not."""
     if isinstance(given, Absent):
         return "absent" if given.proved else None
     return f"placed at {dict(given.extra)}" if given.optimal else None

@@ -17,8 +17,9 @@ from coterie.topology.cluster import PODS
 from coterie.topology.domains import Domains
 from tests.placement.twin import Identity, Room, Vector, accepts, home, leaves, spare
 
-# Eight workers prove in seconds what two do not prove in a minute, also on two cores.
+# Eight workers prove in seconds what two do not prove in a minute, also on two cores. Small models need only one.
 WORKERS = 8
+SMALL_MODEL = 200
 SECONDS = 120.0
 
 Class = tuple[Path, Shape]
@@ -52,7 +53,7 @@ def optimum(gang: Gang, domains: Domains, anchors: Mapping[str, str], room: Room
 def _solve(model: cp_model.CpModel) -> cp_model.CpSolver | None:
     """Return a solver that holds an optimal solution, or None when there is none."""
     solver = cp_model.CpSolver()
-    solver.parameters.num_workers = WORKERS
+    solver.parameters.num_workers = 1 if len(model.proto.variables) <= SMALL_MODEL else WORKERS
     solver.parameters.max_time_in_seconds = SECONDS
     status = solver.solve(model)
     if status == cp_model.OPTIMAL:

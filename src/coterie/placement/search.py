@@ -67,7 +67,10 @@ class Search:
         return self._solve(agenda) if agenda else []
 
     def hold_to_least(self) -> dict[int, int]:
-        """Lower every limit to what is needed at the least, by counting, and return the limits."""
+        """Lower every limit to what is needed at the least, by counting, and return the limits.
+
+        What already runs is charged whatever happens; the bound is for what waits, and comes on top of that.
+        """
         needed = self._needed(self._agenda()) or {}
         self._extra = {level: needed.get(level, 0) for level in self._extra}
         return {level: extra + self._charged[level] for level, extra in self._extra.items()}
@@ -101,7 +104,11 @@ class Search:
         return None
 
     def _charge_anchors(self) -> bool:
-        """Charge what already runs; False when it breaks a required branch."""
+        """Charge what already runs; False when it breaks a required branch.
+
+        A preferred branch with running tasks has started: its first domain is paid for, and none is free any more but
+        those in which it runs.
+        """
         for number, branch in enumerate(self._branches):
             if branch.required:
                 if len(set(branch.anchored)) > 1 or -1 in branch.anchored:
@@ -392,14 +399,22 @@ class Search:
         return int((short <= 0).sum()) + spare * len(domains)
 
     def _hopeless(self, agenda: Agenda) -> bool:
-        """Tell by counting that what waits cannot be done with the room and the limits that are left."""
+        """Tell by counting that what waits cannot be done with the room and the limits that are left.
+
+        Every bound relaxes the question: it may let pods go where they cannot, but forbids them nothing that they may
+        do. So what it rules out is ruled out. All of them start from the room of the ledger, which is never less than
+        what there is.
+        """
         stuck = any(
             job.branch != ROOT and self._branches[job.branch].required and not self._choices(job) for job in agenda
         )
         return stuck or self._too_dear(agenda) or self._too_many(agenda) or self._crowded(agenda)
 
     def _crowded(self, agenda: Agenda) -> bool:
-        """Tell that what waits does not fit beside what is committed, even if it only had to stay in its regions."""
+        """Tell that what waits does not fit beside what is committed, even if it only had to stay in its regions.
+
+        A bound because every placement of the jobs puts their pods somewhere in their regions.
+        """
         if len(self._packer.fits) == 1:
             return False  # for one shape the ledger has counted
         waiting = [Piece(class_, job.region, pods) for job in agenda for class_, pods in job.amounts]
@@ -411,7 +426,11 @@ class Search:
         return needed is None or any(extra > self._extra[level] for level, extra in needed.items())
 
     def _needed(self, agenda: Agenda) -> dict[int, int] | None:
-        """Return how many extra domains, per level, what waits needs at the least; None when it cannot fit at all."""
+        """Return how many extra domains, per level, what waits needs at the least; None when it cannot fit at all.
+
+        Groups are added up that have no pod in common, or that pay for themselves: each extra domain is paid by one
+        group, and no group's share is counted twice.
+        """
         # A group inside another of the same level is no rival of it: the room it takes is the other's too.
         waiting: dict[tuple[int, int, Region], list[tuple[int, int, Mapping[int, int]]]] = {}
         for job in agenda:
@@ -430,7 +449,11 @@ class Search:
         return needed
 
     def _least_together(self, level: int, region: Region, groups: Sequence[tuple[int, int, Mapping[int, int]]]) -> int:
-        """Return how many extra domains groups need at the least that compete for the same ones, by any measure."""
+        """Return how many extra domains groups need at the least that compete for the same ones, by any measure.
+
+        A domain in which tasks of one of them already run counts as free to all of them, although it is so only to that
+        one: that can only lower the bound. Every other domain that they use is paid by one of them at least.
+        """
         alone = sum(price for _, price, _ in groups)
         if len(groups) < 2:
             return alone
@@ -460,7 +483,11 @@ class Search:
         return np.concatenate((room, np.full(loose, heaviest, dtype=np.int64)))
 
     def _least(self, branch: int, region: Region, amounts: Amounts) -> int | None:
-        """Return how many extra domains a branch needs at the least; None when it does not fit at all."""
+        """Return how many extra domains a branch needs at the least; None when it does not fit at all.
+
+        The domains in which its tasks already run are filled first, at no cost. Its first domain is free as long as it
+        has no pod anywhere. The region may be larger than where the branch can really go.
+        """
         level, at_home = self._branches[branch].level, self._branches[branch].homes
         homes = np.flatnonzero(np.isin(self._range(region, level), list(at_home))) if at_home else ()
         count = 0
@@ -477,7 +504,11 @@ class Search:
         return max(0, count - (branch not in self._started))
 
     def _too_many(self, agenda: Agenda) -> bool:
-        """Tell that the required groups that wait in one region cannot all find a domain there."""
+        """Tell that the required groups that wait in one region cannot all find a domain there.
+
+        A domain with room r takes at most r // s groups of size s or more. That some groups are bound to the domain in
+        which they already run only leaves them less to choose from.
+        """
         waiting: dict[tuple[Region, int, int], list[int]] = {}
         for job in agenda:
             branch = self._branches[job.branch]
