@@ -62,10 +62,10 @@ class Outline:
         # Per branch, the (level, domain) pairs in which its own tasks, or those of branches below it, already run.
         self.homes: list[frozenset[tuple[int, int]]] = [frozenset()] * count
         for number in range(count - 1, ROOT, -1):
-            branch = problem.branches[number]
-            if branch.homes:
-                inner = (self.homes[child] for child in self.children[number])
-                self.homes[number] = frozenset((branch.level, one) for one in branch.homes).union(*inner)
+            own = {(problem.branches[number].level, one) for one in problem.branches[number].homes}
+            inner = [self.homes[child] for child in self.children[number] if self.homes[child]]
+            if own or inner:
+                self.homes[number] = frozenset(own.union(*inner))
         # Per branch, the preferred branches at or below it.
         self.preferred: list[list[int]] = [[] for _ in range(count)]
         for number in range(count - 1, ROOT, -1):
