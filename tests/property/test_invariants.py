@@ -46,8 +46,8 @@ def _from_the_first_step_on(patch: pytest.MonkeyPatch) -> None:
     """Memory and bounds are otherwise looked at only after a dead end."""
     made = Search.__init__
 
-    def eager(search: Search, *given: object) -> None:
-        made(search, *given)  # type: ignore[arg-type]
+    def eager(search: Search, *given: object, **named: object) -> None:
+        made(search, *given, **named)  # type: ignore[arg-type]
         search._backtracked = True
 
     patch.setattr(Search, "__init__", eager)
