@@ -52,7 +52,7 @@ class World:
     @property
     def cluster(self) -> Cluster:
         pods = (
-            Pod(f"{SPACE}/p{number}", node.name, {}, owner=f"o{number}", traits=traits)
+            Pod(f"{SPACE}/p{number}", node.name, {}, owner=f"o{number}", beside=traits)
             for number, (traits, node) in enumerate(self.pods)
         )
         return Cluster.of(self.nodes, pods)

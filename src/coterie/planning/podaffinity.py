@@ -142,7 +142,8 @@ class _Question:
     def concerned(self) -> bool:
         """Whether anything keeps pods apart, or near."""
         own = any(traits.apart or traits.near or traits.ports for traits in self._kinds)
-        return own or any(each.traits.apart for each in self._running)
+        theirs = (*(pod.beside for pod in self.cluster.pods if pod.beside), *(each.traits for each in self.placed))
+        return own or any(traits.apart for traits in theirs)
 
     def rows(self) -> Iterator[_Row]:
         """Yield every cause that counts."""
@@ -178,9 +179,9 @@ class _Question:
     def _running(self) -> list[_Neighbour]:
         cluster = self.cluster
         running = [
-            _Neighbour(pod.traits, int(cluster.pod_node[index]), pod.owner, index, pod.daemon)
+            _Neighbour(traits, int(cluster.pod_node[index]), pod.owner, index, pod.daemon)
             for index, pod in enumerate(cluster.pods)
-            if pod.traits is not None
+            if (traits := pod.traits) is not None
         ]
         return running + [_Neighbour(each.traits, cluster.position[each.node], each.owner) for each in self.placed]
 

@@ -21,13 +21,12 @@ from coterie.topology.quantity import amount
 _CORDON = "node.kubernetes.io/unschedulable"
 _FINISHED = frozenset({"Succeeded", "Failed"})
 _KAI_GROUP = "scheduling.run.ai/"
+_NO_LABELS: Mapping[str, str] = {}
 _ATTEMPT = "coterie.dev/attempt"
 _SUBGROUP = "kai.scheduler/subgroup-name"
 # By which a pod is known that Grove made: its set, its gang, its clique and its number there.
-_GROVE = (
-    *("app.kubernetes.io/part-of", "grove.io/podgang"),
-    *("grove.io/podclique", "grove.io/podclique-pod-index"),
-)
+_PART_OF, _GANG = "app.kubernetes.io/part-of", "grove.io/podgang"
+_CLIQUE, _INDEX = "grove.io/podclique", "grove.io/podclique-pod-index"
 
 Quantities = dict[str, str | int | float]
 Amounts = dict[str, int]
@@ -242,7 +241,7 @@ def gang_pod_of(item: BarePod) -> GangPod | None:
         name=meta.name,
         pod_group=meta.annotations.pod_group,
         subgroup=labels.get(_SUBGROUP, ""),
-        member=member_of(labels) or grove_member_of(labels),
+        member=_member(labels),
         attempt=labels.get(_ATTEMPT, ""),
         node=(spec.node_name if spec else None) or "",
         phase=(item.status.phase if item.status else None) or "",
@@ -287,7 +286,7 @@ def pod_of(item: BarePod, templates: ClaimTemplates = NO_TEMPLATES) -> Pod | Non
     labels = meta.labels
     name = f"{meta.namespace}/{meta.name}"
     controller = next((owner for owner in meta.owner_references or () if owner.controller), None)
-    member = (member_of(labels) or grove_member_of(labels)) if labels else None
+    member = _member(labels) if labels else None
     if labels and labels.get(WORKFLOW_LABEL):
         owner = labels[WORKFLOW_LABEL]
     elif member:
@@ -302,20 +301,30 @@ def pod_of(item: BarePod, templates: ClaimTemplates = NO_TEMPLATES) -> Pod | Non
         daemon=_is_daemon(meta, controller),
         terminating=meta.deletion_timestamp is not None,
         member=member,
-        traits=_traits(meta, spec),
+        labels=labels or _NO_LABELS,
+        beside=_beside(meta, spec),
     )
 
 
-def grove_member_of(labels: Mapping[str, str]) -> Member | None:
-    """Return which task of which gang a pod is by Grove's labels, when all of them are there."""
-    part_of, gang, clique, index = (labels.get(key) for key in _GROVE)
+def _member(labels: Mapping[str, str]) -> Member | None:
+    """Return which task of which gang a pod is, by Coterie's labels or by Grove's, when all of them are there."""
+    if WORKFLOW_LABEL in labels and (own := member_of(labels)) is not None:
+        return own
+    if _GANG not in labels:
+        return None
+    part_of, gang, clique, index = (labels.get(key) for key in (_PART_OF, _GANG, _CLIQUE, _INDEX))
     return Member(part_of, gang, f"{clique}-{index}") if part_of and gang and clique and index else None
 
 
-def _traits(meta: PodMeta, spec: PodSpec) -> PodTraits:
-    """Return what decides who can run beside a pod that runs; ports of init containers that end are free again."""
-    sidecars = (each for each in spec.init_containers or () if each.restart_policy == "Always")
-    ports = (port for each in (*(spec.containers or ()), *sidecars) for port in each.ports or ())
+def _beside(meta: PodMeta, spec: PodSpec) -> PodTraits | None:
+    """Return who a pod can run beside, if it says so; ports of init containers that end are free again."""
+    ports = []
+    for containers in (spec.containers, spec.init_containers):
+        for container in containers or ():
+            if container.ports and (containers is spec.containers or container.restart_policy == "Always"):
+                ports += [port for port in container.ports if port.host_port]
+    if not ports and spec.affinity is None:
+        return None
     return traits_of(meta.namespace, meta.labels or {}, ports, spec.affinity)
 
 

@@ -55,7 +55,7 @@ class Affinity(msgspec.Struct, gc=False, rename="camel"):
 
 def traits_of(namespace: str, labels: Mapping[str, str], ports: Iterable[Port], affinity: Affinity | None) -> PodTraits:
     """Return what decides who can run beside a pod that runs; what it wanted near it has found."""
-    taken = frozenset(HostPort.of(port.host_port, port.protocol, port.host_ip) for port in ports if port.host_port)
+    taken = frozenset([HostPort.of(port.host_port, port.protocol, port.host_ip) for port in ports if port.host_port])
     anti = affinity.pod_anti_affinity if affinity else None
     apart = tuple(_term(term).of({}, namespace) for term in (anti.required if anti else None) or ())
     return PodTraits(namespace, labels, apart, ports=taken)

@@ -71,7 +71,8 @@ class Member:
 class Pod:
     """A pod that holds capacity on a node; finished pods are not in a cluster at all.
 
-    `traits` is None where the source does not know who the pod can run beside.
+    `labels` is None where the source does not know them, and `beside` says more of who the pod can run beside, for the
+    few pods that have more to say.
     """
 
     name: str
@@ -81,7 +82,15 @@ class Pod:
     daemon: bool = False
     terminating: bool = False
     member: Member | None = None
-    traits: PodTraits | None = None
+    labels: Mapping[str, str] | None = None
+    beside: PodTraits | None = None
+
+    @property
+    def traits(self) -> PodTraits | None:
+        """All that decides who the pod can run beside, None where that is not known."""
+        if self.beside is not None or self.labels is None:
+            return self.beside
+        return PodTraits(self.name.partition("/")[0], self.labels)
 
 
 @dataclass(frozen=True, slots=True)

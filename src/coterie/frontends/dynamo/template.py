@@ -58,7 +58,8 @@ def _main(service: Data, written: Data) -> dict[str, Any]:
     }
     secret = service.get("envFromSecret")
     fields["envFrom"] = [{"secretRef": {"name": secret}}] if secret else None
-    main = {**overlaid({name: value for name, value in fields.items() if value}, written), "name": MAIN}
+    merged = overlaid({name: value for name, value in fields.items() if value}, written)
+    main = {"name": MAIN, **dict.fromkeys(written), **(merged | {"name": MAIN})}  # in the order of the file
     own = [each.get("name") for each in written.get("env") or ()]
     env = [*(each for each in service.get("envs") or () if each.get("name") not in own), *(written.get("env") or ())]
     if env:
