@@ -27,8 +27,8 @@ def _commands(command: object, name: str = "coterie") -> Iterator[tuple[str, Typ
 
 
 COMMANDS = dict(_commands(typer.main.get_command(app)))
-# A page for people, a log as it was written, and a process that runs for ever.
-WITHOUT_FORMAT = {"coterie explain", "coterie logs", "coterie serve"}
+# It answers nothing: it is a process that runs until it is stopped.
+WITHOUT_FORMAT = {"coterie serve"}
 
 
 def test_a_short_flag_means_the_same_in_every_command() -> None:

@@ -1,4 +1,4 @@
-"""Every warning has a code, and every code a row in the tables of the documentation."""
+"""Warnings: every one has a code, every code a row in a table of the documentation, and a page of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.cli.calling import ROOT
+from tests.cli.calling import ROOT, call
 
 SOURCES = ROOT / "src" / "coterie"
 # The list of the command line, and those that it refers to.
@@ -18,20 +18,41 @@ CODE = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*")
 
 def codes_in(source: Path) -> Iterator[str]:
     """Yield the codes of the warnings that a module makes: a word of several parts, handed to a call of a notice."""
-    for call in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-        if not isinstance(call, ast.Call):
+    for made_at in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if not isinstance(made_at, ast.Call):
             continue
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        if name not in {"Notice", "notice"}:
+        name = made_at.func.attr if isinstance(made_at.func, ast.Attribute) else getattr(made_at.func, "id", "")
+        if name not in {"Notice", "notice", "Finding"}:
             continue
-        for value in call.args[:2]:
+        for value in made_at.args[:2]:
             if isinstance(value, ast.Constant) and isinstance(value.value, str) and CODE.fullmatch(value.value):
                 yield value.value
 
 
 def test_every_code_of_a_warning_is_in_a_table_of_the_documentation() -> None:
-    made = {code for source in SOURCES.rglob("*.py") for code in codes_in(source)}
     texts = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in TABLES]
     listed = {code for text in texts for row in ROW.findall(text) for code in row.split(", ")}
-    assert len(made) > 50
-    assert sorted(made - listed) == []
+    assert len(made()) > 50
+    assert sorted(made() - listed) == []
+
+
+def made() -> set[str]:
+    """Return the codes of all warnings that the program makes."""
+    return {code for source in SOURCES.rglob("*.py") for code in codes_in(source)}
+
+
+def test_every_code_of_a_warning_has_a_page_that_explain_prints() -> None:
+    pages = (SOURCES / "pages" / "warnings.md").read_text(encoding="utf-8")
+    titles = re.findall(r"^## (\w+)$", pages, re.MULTILINE)
+
+    assert titles == sorted(set(titles))
+    assert sorted(made() - set(titles)) == []
+    for section in pages.split("\n## ")[1:]:
+        name, _, text = section.partition("\n")
+        assert len([part for part in text.strip().split("\n\n") if part]) == 2, f"{name}: what it means, what to do"
+
+
+def test_explain_finds_a_warning_by_its_code_in_any_case() -> None:
+    for code in ("DoesNotTile", "doesnottile"):
+        assert call("explain", code).out.startswith("# DoesNotTile\n\nGroups of this size")
+    assert "DoesNotTile" in call("explain").out

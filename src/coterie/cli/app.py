@@ -154,16 +154,19 @@ def explain(
     topic: Annotated[
         str | None,
         typer.Argument(
-            help="A reason such as NoDomainFits, or a field such as workflow.groups.tasks. Default: list them."
+            help="A reason such as NoDomainFits, a warning such as DoesNotTile, or a field such as "
+            "workflow.groups.tasks. Default: list them."
         ),
     ] = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print the page.")] = Output.TABLE,
     debug: DebugOption = False,
 ) -> None:
-    """Explain a reason for refusal, or a field of a workflow or of the configuration.
+    """Explain a reason for refusal, a warning, or a field of a workflow or of the configuration.
 
     \b
     Examples:
       coterie explain NoDomainFits
+      coterie explain DoesNotTile
       coterie explain requirementType
       # all topics
       coterie explain
@@ -171,8 +174,8 @@ def explain(
     from coterie.cli.explain import run
     from coterie.cli.report import reporting
 
-    with reporting(Output.TABLE, debug=debug):
-        run(topic)
+    with reporting(output, debug=debug):
+        run(topic, output)
 
 
 @app.command(epilog=_RENDER_HELP)

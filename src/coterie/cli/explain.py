@@ -1,4 +1,4 @@
-"""`coterie explain`: the page of a reason, or what a field means."""
+"""`coterie explain`: the page of a reason or a warning, or what a field means."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from importlib.resources import files
 
-from coterie.cli.screen import show
+from coterie.cli.output import Output
+from coterie.cli.screen import show_as
 from coterie.errors import NotFound, Reason, nearest
 from coterie.frontends.fields import FieldDoc, all_fields, describe_field, similar_fields
 from coterie.rendering.text import table
@@ -15,24 +16,38 @@ from coterie.rendering.text import table
 _ALIKE = 0.75
 
 
-def run(topic: str | None) -> None:
-    """Print the page of a reason or the description of a field; without a topic, which ones there are."""
+def run(topic: str | None, output: Output) -> None:
+    """Print the page of a reason or a warning, or the description of a field; without a topic, which ones there are."""
     if topic is None:
-        show(_topics())
+        listed = [{"topic": name, "kind": kind, "text": text} for kind, name, text in _all_topics()]
+        show_as(output, listed, (str(one["topic"]) for one in listed), _topics)
         return
-    exact = {reason.value: reason for reason in Reason}
-    folded = {name.casefold(): reason for name, reason in exact.items()}
+    found = _found(topic)
+    if found is None:
+        known = [*(reason.value for reason in Reason), *_warnings()]
+        close = [word for word in (nearest(topic, known), *_alike(topic)) if word]
+        reasons = ", ".join(reason.value for reason in Reason)
+        hint = f"Did you mean {' or '.join(close[:3])}?" if close else f"Reasons are: {reasons}."
+        message = f'there is no reason, no warning and no field "{topic}"'
+        raise NotFound(message, f"{hint} `coterie explain` lists all topics.")
+    name, kind, lines = found
+    show_as(output, {"topic": name, "kind": kind, "text": "\n".join(lines)}, [name], lambda: lines)
+
+
+def _found(topic: str) -> tuple[str, str, list[str]] | None:
+    """Return the name, the kind and the text of a topic. Reasons come first: a warning may have the name of one."""
+    reasons = {reason.value: reason for reason in Reason}
+    warnings = _warnings()
     # A field may be called like a reason, but for its first letter: nodesExcluded.
-    field = _field(topic)
-    reason = exact.get(topic) or (None if field else folded.get(topic.casefold()))
-    if reason:
-        show([_page(reason).rstrip()])
-    elif field:
-        show(_lines(field))
-    else:
-        close = [word for word in (nearest(topic, list(exact)), *_alike(topic)) if word]
-        hint = f"Did you mean {' or '.join(close[:3])}?" if close else f"Reasons are: {', '.join(exact)}."
-        raise NotFound(f'there is no reason and no field "{topic}"', f"{hint} `coterie explain` lists all topics.")
+    field = None if topic in reasons or topic in warnings else _field(topic)
+    if field:
+        return field.path, "field", list(_lines(field))
+    folded = topic.casefold()
+    if name := next((name for name in reasons if folded == name.casefold()), None):
+        return name, "reason", [_page(reasons[name]).rstrip()]
+    if name := next((name for name in warnings if folded == name.casefold()), None):
+        return name, "warning", [f"# {name}\n\n{warnings[name]}"]
+    return None
 
 
 def _field(topic: str) -> FieldDoc | None:
@@ -55,20 +70,41 @@ def _alike(topic: str) -> list[str]:
 
 
 def _topics() -> Iterator[str]:
-    yield "Reasons:"
-    yield from table([(f"  {reason.value}", _first_sentence(_page(reason))) for reason in Reason])
-    yield ""
-    yield "Fields, each with what stands below it, such as workflow.groups.tasks:"
-    tops = dict.fromkeys(path.partition(".")[0] for path in all_fields())
-    yield from table([(f"  {name}", field.description) for name in tops if (field := describe_field(name))])
+    titles = {
+        "reason": "Reasons:",
+        "warning": "Warnings:",
+        "field": "Fields, each with what stands below it, such as workflow.groups.tasks:",
+    }
+    topics = list(_all_topics())
+    for kind, title in titles.items():
+        yield from ["", title] if kind != "reason" else [title]
+        yield from table([(f"  {name}", text) for each, name, text in topics if each == kind])
+
+
+def _all_topics() -> Iterator[tuple[str, str, str]]:
+    """Yield the kind and the name of every topic, with what it is about in a sentence."""
+    for reason in Reason:
+        yield "reason", reason.value, _first_sentence(_page(reason).partition("\n\n")[2])
+    for name, text in _warnings().items():
+        yield "warning", name, _first_sentence(text)
+    for name in dict.fromkeys(path.partition(".")[0] for path in all_fields()):
+        if field := describe_field(name):
+            yield "field", name, field.description
+
+
+def _warnings() -> dict[str, str]:
+    """Return what there is to say about each warning, by its code."""
+    page = (files("coterie") / "pages" / "warnings.md").read_text(encoding="utf-8")
+    sections = (section.partition("\n") for section in page.split("\n## ")[1:])
+    return {name.strip(): text.strip() for name, _, text in sections}
 
 
 def _page(reason: Reason) -> str:
     return (files("coterie") / "pages" / f"{reason.value}.md").read_text(encoding="utf-8")
 
 
-def _first_sentence(page: str) -> str:
-    paragraph = page.partition("\n\n")[2].partition("\n\n")[0]
+def _first_sentence(text: str) -> str:
+    paragraph = text.partition("\n\n")[0]
     return " ".join(paragraph.split()).partition(". ")[0].removesuffix(".")
 
 
