@@ -13,7 +13,7 @@ from coterie.cli.source import LIVE, read_source, shown, warn
 from coterie.errors import Fault, Notice, Place, SpecErrors
 from coterie.planning.audit import Audit, AuditedGang, Finding, Outcome, Seat, State, audit
 from coterie.planning.audit_report import audit_json
-from coterie.rendering.text import Ink, Style, count, cut, paint, table, visible
+from coterie.rendering.text import Ink, Style, count, cut, legend, paint, table, visible
 from coterie.sources import Snapshot
 from coterie.topology import naming
 from coterie.topology.abbreviations import Abbreviations
@@ -81,6 +81,8 @@ def _lines(found: Audit, style: Style, *, wide: bool) -> Iterator[str]:
     if found.unconstrained:
         yield f"{count(found.unconstrained, 'other PodGroup')} without topology."
     yield from short.note()
+    if any(found.count(outcome) for outcome in Outcome):
+        yield legend((mark, _SHOUTED.get(one, one.value)) for one, mark in _MARKS.items() if found.count(one))
     yield _totals(found)
 
 

@@ -16,6 +16,7 @@ from coterie.placement.engine import Found
 from coterie.placement.refusal import Refusal, Verdict
 from coterie.planning import words
 from coterie.planning.plan import GangPlan, Outcome, Plan
+from coterie.rendering.text import legend
 from coterie.topology import naming
 from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.ranges import fold
@@ -45,6 +46,7 @@ def plan_lines(plans: Sequence[Plan], short: Abbreviations, *, wide: bool) -> It
     counted = Counter(one.decision.verdict for plan in plans for one in plan.gangs)
     shown = [verdict for verdict in _TOTALS if counted[verdict] or verdict is not Verdict.UNDECIDED]
     groups = words.count(sum(counted.values()), "group")
+    yield legend((_MARKS[verdict], _TOTALS[verdict]) for verdict in shown if counted[verdict])
     yield f"{groups}: " + ", ".join(f"{counted[verdict]} {_TOTALS[verdict]}" for verdict in shown) + "."
     if any(one.decision.refusal and one.decision.refusal.ways_out for plan in plans for one in plan.gangs):
         yield "Every way out was checked; repeat the command with its option to see the plan."

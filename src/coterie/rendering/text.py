@@ -132,3 +132,8 @@ def _columns(char: str) -> int:
     if unicodedata.combining(char):
         return 0
     return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
+
+
+def legend(marks: Iterable[tuple[str, str]]) -> str:
+    """Return what marks mean, each once, in the order in which they are given."""
+    return "   ".join(dict.fromkeys(f"{mark} {meaning}" for mark, meaning in marks))

@@ -10,7 +10,7 @@ from typing import Any
 from coterie.cli.service.short_names import short_names
 from coterie.cli.service.times import between
 from coterie.rendering.alternatives import choice_lines, counted
-from coterie.rendering.text import Ink, Style, count, paint, visible, wrapped
+from coterie.rendering.text import Ink, Style, count, legend, paint, visible, wrapped
 from coterie.topology import naming
 from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.ranges import fold
@@ -140,6 +140,7 @@ def plan_lines(plan: Json, style: Style, *, wide: bool = False) -> Iterator[str]
             yield from refusal_lines(refusal, short, style, indent="      ")
     counted = Counter(group["verdict"] for group in plan["groups"])
     total = ", ".join(f"{counted[verdict]} {verdict}" for verdict in ("placed", "waiting", "impossible"))
+    yield legend((_MARKS.get(verdict, _OTHER)[0], verdict) for verdict in counted)
     yield f"{count(len(plan['groups']), 'group')}: {total}."
     yield from short.note()
 

@@ -10,7 +10,7 @@ from coterie.backends.local.remarks import NO_IMAGES
 from coterie.cli.service.grid import fitted, painted
 from coterie.cli.service.short_names import short_names
 from coterie.cli.service.times import between
-from coterie.rendering.text import Ink, Style, count, cut, paint, visible
+from coterie.rendering.text import Ink, Style, count, cut, legend, paint, visible
 from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.ranges import fold
 
@@ -185,6 +185,7 @@ def audit_lines(placement: Json, style: Style, *, wide: bool = False) -> Iterato
     if not any(summary.values()):
         return
     total = count(sum(summary.values()), "constraint")
+    yield legend((_MARKS[word][0], _SHOUTED.get(word, word)) for word, number in summary.items() if number)
     yield f"{total}: " + ", ".join(f"{number} {_SHOUTED.get(word, word)}" for word, number in summary.items()) + "."
 
 
