@@ -237,7 +237,8 @@ def _objects(document: Document, faults: list[Fault]) -> Iterator[Document]:
     if items is not None and not isinstance(items, list):
         message = f"items of a {kind} must be a list, not {said(items)}"
         place = document.place(("items",))
-        faults.append(Fault(message, place=place, path=("items",), type=FieldError.INVALID))
+        hint = "Write one item per object, each after a dash."
+        faults.append(Fault(message, hint=hint, place=place, path=("items",), type=FieldError.INVALID))
         return
     assumed = {"apiVersion": data.get("apiVersion"), "kind": kind.removesuffix("List")} if kind != "List" else {}
     for index, item in enumerate(items or ()):

@@ -127,7 +127,13 @@ def faults_of(error: ValidationError, root: type[Spec], document: Document, advi
     found = (fault for detail in details[:MOST_FAULTS] for fault in _faults(detail, root, document, advice))
     faults = sorted(dict.fromkeys(found), key=in_order)
     if len(details) > MOST_FAULTS:
-        faults.append(Fault(f"and {len(details) - MOST_FAULTS} more faults like these", place=faults[-1].place))
+        faults.append(
+            Fault(
+                f"and {len(details) - MOST_FAULTS} more faults like these",
+                hint="Correct these to see the others.",
+                place=faults[-1].place,
+            )
+        )
     return faults
 
 

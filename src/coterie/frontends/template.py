@@ -120,7 +120,8 @@ def _assign(variables: dict[str, Any], sets: Sequence[str], set_strings: Sequenc
                 below = target.get(step, {})
                 if not isinstance(below, dict):
                     message = f'{option}: "{step}" is a single value and has nothing below it'
-                    faults.append(Fault(message, place=Place(f"{option} {pair}")))
+                    hint = f'Set "{step}" itself, or change default-values in the file.'
+                    faults.append(Fault(message, hint=hint, place=Place(f"{option} {pair}")))
                     break
                 target[step] = dict(below)
                 target = target[step]

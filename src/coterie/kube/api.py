@@ -29,6 +29,7 @@ from coterie.kube.wire import read_status
 
 MANAGER = "coterie"
 DISCOVER = "discover"
+_NAME_HINT = "Names are lower case letters, digits, - and ., and begin and end with a letter or digit."
 _WITHOUT_NAME = frozenset({"list", "watch", DISCOVER})
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]*[A-Za-z0-9])?")
 
@@ -107,9 +108,9 @@ class Api:
     ) -> Call:
         """Return the description of a call; without a namespace, lists are of all and the rest is in the context's."""
         if (name or verb not in _WITHOUT_NAME) and not _NAME.fullmatch(name):
-            raise UsageError(f'"{name}" cannot be the name of a {kind.name}')
+            raise UsageError(f'"{name}" cannot be the name of a {kind.name}', _NAME_HINT)
         if namespace and not _NAME.fullmatch(namespace):
-            raise UsageError(f'"{namespace}" cannot be the name of a namespace')
+            raise UsageError(f'"{namespace}" cannot be the name of a namespace', _NAME_HINT)
         anywhere = not kind.namespaced or (namespace is None and verb in {"list", "watch"})
         inside = "" if anywhere else namespace or self.namespace
         return Call(verb, kind, name, inside, self.context, self.server, subresource)
@@ -168,7 +169,8 @@ class Api:
     def _no_credentials(self, error: Exception) -> CoterieError:
         plugin = self._plugin
         if plugin is None:
-            return UsageError(f'context "{self.context}" has no usable credentials: {_brief(error)}')
+            message = f'context "{self.context}" has no usable credentials: {_brief(error)}'
+            return UsageError(message, "Log in again, or choose another context: kubectl config get-contexts")
         if isinstance(error, FileNotFoundError):
             hint = plugin.installHint or f"Install {plugin.command}, or put it on the PATH."
             return UsageError(f"the credential plugin {plugin.command} is not installed", " ".join(hint.split()))

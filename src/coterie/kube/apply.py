@@ -73,10 +73,11 @@ def _call(api: Api, manifest: Mapping[str, Any], subresource: str, namespace: st
     meta = manifest.get("metadata")
     name = meta.get("name") if isinstance(meta, Mapping) else None
     if not isinstance(name, str) or not name:
-        raise UsageError(f"a {kind.name} without metadata.name cannot be applied")
+        raise UsageError(f"a {kind.name} without metadata.name cannot be applied", "Add metadata.name.")
     inside = meta.get("namespace") if isinstance(meta, Mapping) else None
     if inside and namespace and inside != namespace:
-        raise UsageError(f'{kind.name} "{name}" is of namespace "{inside}", not "{namespace}"')
+        message = f'{kind.name} "{name}" is of namespace "{inside}", not "{namespace}"'
+        raise UsageError(message, "Remove one of the two.")
     return kind, api.call_of("patch", kind, name, inside or namespace, subresource)
 
 

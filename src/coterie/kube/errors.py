@@ -27,6 +27,8 @@ _DENIED = re.compile(r"cannot (\w+) resource")
 _MANAGER = re.compile(r'conflict with "([^"]*)"')
 _WRITES = frozenset({"patch", "delete"})
 _BUSY = frozenset({408, 425, 429})
+_ADMISSION = "A quota, a policy or a webhook of the cluster decided this; ask its admin."
+_EXPLAIN = "See what the field allows: kubectl explain."
 _FIELD_ERRORS = {
     "FieldValueInvalid": FieldError.INVALID,
     "FieldValueTypeInvalid": FieldError.INVALID,
@@ -130,7 +132,8 @@ def error_of(call: Call, code: int, body: bytes) -> CoterieError:
         return _unavailable(call, code, said)
     if status is None:
         return not_kubernetes(call, f"HTTP {code}")
-    return CoterieError(f"{call.server} refuses to {call.verb} {call.title()}: {_line(said.message)} ({code})")
+    message = f"{call.server} refuses to {call.verb} {call.title()}: {_line(said.message)} ({code})"
+    return CoterieError(message, "Correct what the message names; the API server decided this.")
 
 
 def not_kubernetes(call: Call, found: str) -> CoterieError:
@@ -151,7 +154,7 @@ def _forbidden(call: Call, said: Status) -> CoterieError:
     who = f'user "{user}"' if user else f'the user of context "{call.context}"'
     if found is None and said.message:
         # Not the authorizer: an admission plugin, a quota or a webhook says no, and says why.
-        return Forbidden(f"{call.title()} is refused: {_line(said.message)}", "", call, user)
+        return Forbidden(f"{call.title()} is refused: {_line(said.message)}", _ADMISSION, call, user)
     role = "Role" if call.namespace else "ClusterRole"
     # A patch that would have to create the object is refused for the creation.
     denied = _DENIED.search(said.message)
@@ -171,7 +174,9 @@ def _not_found(call: Call, status: Status | None) -> CoterieError:
         hint = f"Create it: kubectl create namespace {details.name}"
         return NotFound(f'there is no namespace "{details.name}" in the cluster', hint)
     if call.name and details and details.name == call.name:
-        return NotFound(f"there is no {call.title()} in the cluster")
+        return NotFound(
+            f"there is no {call.title()} in the cluster", f"List those it has: kubectl get {call.resource()}"
+        )
     if status is None and not call.kind.install:
         # Kubernetes' own kinds are everywhere; whoever lacks them is something else.
         return not_kubernetes(call, "HTTP 404")
@@ -203,11 +208,12 @@ def _faults(call: Call, said: Status) -> Iterable[Fault]:
         about = f"{field}: " if field else ""
         yield Fault(
             f"{call.title()}: {about}{_line(cause.message)}",
+            hint=_EXPLAIN,
             type=_FIELD_ERRORS.get(cause.reason, FieldError.INVALID),
             field=field,
         )
     if not causes:
-        yield Fault(f"{call.title()} is refused by the API: {_line(said.message)}")
+        yield Fault(f"{call.title()} is refused by the API: {_line(said.message)}", hint=_EXPLAIN)
 
 
 def _unavailable(call: Call, code: int, said: Status) -> CoterieError:

@@ -100,7 +100,7 @@ def kind_of(manifest: Mapping[str, object]) -> Kind:
     """Return the kind of a manifest: one of ours, or any of Kubernetes' own; raise UsageError for another."""
     version, name = manifest.get("apiVersion"), manifest.get("kind")
     if not isinstance(version, str) or not isinstance(name, str):
-        raise UsageError("a manifest needs apiVersion and kind")
+        raise UsageError("a manifest needs apiVersion and kind", "Add both at its top.")
     if (known := _KNOWN.get((version, name))) is not None:
         return known
     try:

@@ -91,7 +91,13 @@ def _made(items: Iterable[S], make: Callable[[S], T], faults: list[Fault], where
         try:
             made.append(make(item))
         except ValueError as error:
-            faults.append(Fault(f"{_title(item)}: {error}", place=where))
+            faults.append(
+                Fault(
+                    f"{_title(item)}: {error}",
+                    hint="Correct the object in the cluster, or leave it out of the snapshot.",
+                    place=where,
+                )
+            )
     return made
 
 

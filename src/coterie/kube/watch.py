@@ -156,7 +156,8 @@ class Follower(Generic[T]):
         if heard or self._clock() - begun >= min(1.0, seconds / 2):
             self._well()
         elif not self._stop.is_set():
-            raise Transient(Unavailable(f"{self._api.server} ends watches of {self._call.title()} at once"))
+            message = f"{self._api.server} ends watches of {self._call.title()} at once"
+            raise Transient(Unavailable(message, "It is tried again; a proxy in between may not allow long answers."))
 
     def _read(self, data: bytes) -> Batch[T]:
         try:
@@ -182,7 +183,8 @@ class Follower(Generic[T]):
         return failure_of(self._call, status.code or 500, {}, body)
 
     def _unreadable(self, error: Exception) -> CoterieError:
-        return Unavailable(f"{self._api.server} sent {self._call.title()} that cannot be read: {error}")
+        message = f"{self._api.server} sent {self._call.title()} that cannot be read: {error}"
+        return Unavailable(message, "It is tried again; check the version of the cluster.")
 
     @cached_property
     def _call(self) -> Call:

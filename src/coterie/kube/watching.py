@@ -60,7 +60,8 @@ class Watching(Generic[T]):
         self._known.wait(timeout_s)
         self._check()
         if not self._known.is_set():
-            raise self._trouble or Unavailable(f"{self._title} were not read within {timeout_s:g} s")
+            message = f"{self._title} were not read within {timeout_s:g} s"
+            raise self._trouble or Unavailable(message, "Try again; the cluster may be busy.")
 
     @property
     def trouble(self) -> CoterieError | None:

@@ -77,5 +77,6 @@ def _keep(text: str, workloads: Sequence[Workload]) -> Keep:
     _known("group", gang, gangs)
     path: Path = tuple((level, name) for level, _, name in (step.partition(":") for step in steps))
     if path and path not in {group.path for group in gangs[gang].walk()}:
-        raise UsageError(f'--tasks: group "{gang}" has no constraint {"/".join(steps)}')
+        message = f'--tasks: group "{gang}" has no constraint {"/".join(steps)}'
+        raise UsageError(message, "Copy the option from the refusal that offers it.")
     return Keep(gang, path, int(number))

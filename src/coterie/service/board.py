@@ -109,7 +109,7 @@ class Board:
         self._place(now)
         news, todo = self._save(now, lease.fence)
         if self._settings.now() >= lease.expires_at:
-            raise Conflict("the lease has run out")
+            raise Conflict("the lease has run out", "Another replica may lead now.")
         self._hands.do(todo)
         self._hands.catch_up(self._lives, now)
         if self._hands.moved or any(life.dirty for life in self._lives.values()):

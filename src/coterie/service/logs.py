@@ -74,7 +74,8 @@ class Logs:
         except FileNotFoundError:
             return b""
         except OSError as error:
-            raise Unavailable(f'the log of task "{key.task}" cannot be read: {error.strerror}') from error
+            message = f'the log of task "{key.task}" cannot be read: {error.strerror}'
+            raise Unavailable(message, "Check the state folder of the service and its disk.") from error
         try:
             offset, size = where(os.fstat(handle).st_size)
             return os.pread(handle, size, offset)

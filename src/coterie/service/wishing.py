@@ -43,4 +43,4 @@ def check_retry(stored: Workflow, task: str | None) -> None:
         hint = f"Tasks are: {', '.join(list(spec.places)[:12])}. {did_you_mean(task, spec.places)}".strip()
         raise NotFound(f'workflow "{stored.id}" has no task "{task[:80]}"', hint)
     if fault := retry_fault(spec, state, task):
-        raise Conflict(f'workflow "{stored.id}" cannot be retried: {fault}', "")
+        raise Conflict(f'workflow "{stored.id}" cannot be retried: {fault}', f"Look at it: coterie show {stored.id}")

@@ -17,6 +17,7 @@ _MOST_SECONDS = 1e10
 _MOST_GPUS = 1 << 20
 _LIMITS = Limits(size=256 << 20)
 # A trace of the wrong kind is wrong in every row: the first few say it all.
+_ROW = "Correct the row, or remove it from the trace."
 _SHOWN_FAULTS = 20
 _LONGEST_FRAME = 200
 
@@ -105,7 +106,9 @@ def read_trace(data: bytes, file: str, pace: Pace | None = None) -> Trace:
             f"{file} has times of its own", "--every and --lasting are for traces without times; leave them out."
         )
     if not rows:
-        raise SpecErrors([Fault("the trace has a header but no jobs", place=_place(file, lines, 1))])
+        raise SpecErrors(
+            [Fault("the trace has a header but no jobs", hint="Add a line for each job.", place=_place(file, lines, 1))]
+        )
     jobs = [job for number, row in enumerate(rows) if (job := _job(kind, row, number, pace, file, lines, faults))]
     if faults:
         raise SpecErrors(_fewer(faults, file))
@@ -162,23 +165,25 @@ def _job(
             found[column] = _number(text, whole=column == kind.columns[0])
         except ValueError as error:
             shown = f'"{text}" is {error}' if text else "it is empty"
-            faults.append(Fault(f'column "{column}": {shown}', place=_place(file, lines, row.line, row.cells, column)))
+            place = _place(file, lines, row.line, row.cells, column)
+            faults.append(Fault(f'column "{column}": {shown}', hint="Write a number.", place=place))
     if len(faults) > before:
         return None
     name = row.cells.get(kind.job) or str(number)
     gpus = int(found[kind.columns[0]])
     if gpus > _MOST_GPUS:
-        faults.append(Fault(f"{gpus:,} GPUs are more than any job has", place=_place(file, lines, row.line)))
+        message = f"{gpus:,} GPUs are more than any job has"
+        faults.append(Fault(message, hint=_ROW, place=_place(file, lines, row.line)))
         return None
     if pace is not None:
         return Job(name, gpus, number * pace.every_s, pace.lasting_s)
     submit, last = (found[column] / kind.units_per_s for column in kind.columns[1:])
     duration = last - _started(row, submit) if kind is OPENB else last
     if duration < 0:
-        faults.append(Fault("the pod is deleted before it starts", place=_place(file, lines, row.line)))
+        faults.append(Fault("the pod is deleted before it starts", hint=_ROW, place=_place(file, lines, row.line)))
         return None
     if max(submit, duration) > _MOST_SECONDS:
-        faults.append(Fault("a time is more than 300 years", place=_place(file, lines, row.line)))
+        faults.append(Fault("a time is more than 300 years", hint=_ROW, place=_place(file, lines, row.line)))
         return None
     return Job(name, gpus, submit, duration)
 
@@ -240,4 +245,4 @@ def _fewer(faults: Sequence[Fault], file: str) -> list[Fault]:
     if len(faults) <= _SHOWN_FAULTS:
         return list(faults)
     rest = len(faults) - _SHOWN_FAULTS
-    return [*faults[:_SHOWN_FAULTS], Fault(f"{rest:,} more rows like these are wrong", place=Place(file))]
+    return [*faults[:_SHOWN_FAULTS], Fault(f"{rest:,} more rows like these are wrong", hint=_ROW, place=Place(file))]

@@ -22,6 +22,7 @@ TASK_LABEL = "coterie.dev/task"
 MAX_NODES = 200_000
 _MAX_NAME = 253
 _MAX_VALUE = 63
+_FIRST = "Correct these to see the others."
 _MAX_FAULTS = 50
 
 _Thing = TypeVar("_Thing", Node, Pod)
@@ -45,7 +46,8 @@ def assemble(nodes: Sequence[Node], pods: Sequence[Pod], where: Place) -> Assemb
     if not nodes:
         faults.append(Fault("there is no node in it", hint="A cluster needs at least one node."))
     if len(nodes) > MAX_NODES:
-        faults.append(Fault(f"{len(nodes):,} nodes are too many: at most {MAX_NODES:,} are read"))
+        message = f"{len(nodes):,} nodes are too many: at most {MAX_NODES:,} are read"
+        faults.append(Fault(message, hint="Select the nodes of interest with kubectl's -l option."))
     refuse(fault.at(where) for fault in faults)
 
     known = {node.name for node in nodes}
@@ -79,7 +81,7 @@ def refuse(faults: Iterable[Fault]) -> None:
     found = list(faults)
     if len(found) > _MAX_FAULTS:
         rest = len(found) - _MAX_FAULTS
-        found = [*found[:_MAX_FAULTS], Fault(f"and {rest:,} more faults of this kind", place=found[0].place)]
+        found = [*found[:_MAX_FAULTS], Fault(f"and {rest:,} more faults like these", hint=_FIRST, place=found[0].place)]
     if found:
         raise SpecErrors(found)
 
@@ -115,7 +117,8 @@ def _names(nodes: Sequence[Node]) -> list[Fault]:
     for node in nodes:
         if not node.name or len(node.name) > _MAX_NAME:
             problem = f"is {len(node.name)} characters long" if node.name else "is empty"
-            faults.append(Fault(f'node name "{shortened(node.name, 40)}" {problem}: 1 to {_MAX_NAME} are allowed'))
+            message = f'node name "{shortened(node.name, 40)}" {problem}: 1 to {_MAX_NAME} are allowed'
+            faults.append(Fault(message, hint="Use the name that Kubernetes has for the node."))
     return faults
 
 
@@ -124,7 +127,8 @@ def _values(cluster: Cluster) -> list[Fault]:
     return [
         Fault(
             f'value "{shortened(value, 40)}" of label "{shortened(label, 80)}" has {len(value)} characters: '
-            f"at most {_MAX_VALUE} are allowed"
+            f"at most {_MAX_VALUE} are allowed",
+            hint="Shorten the value, as Kubernetes would require.",
         )
         for label, column in cluster.columns.items()
         for value in column.values

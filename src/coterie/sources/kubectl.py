@@ -151,7 +151,8 @@ def read_kubectl(data: bytes, file: str) -> Snapshot:
                 if (member := gang_pod_of(item)) is not None:
                     gang_pods.append(member)
         except ValueError as error:
-            faults.append(Fault(f"{_title(item)}: {error}", place=where))
+            hint = "Correct the object in the cluster, or leave it out of the snapshot."
+            faults.append(Fault(f"{_title(item)}: {error}", hint=hint, place=where))
     refuse(faults)
     if not nodes:
         found = "only pods" if pods_seen else "neither nodes nor pods"

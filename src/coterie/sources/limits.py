@@ -46,7 +46,8 @@ def read_bytes(path: str, stdin: BinaryIO, limit: int = DEFAULT_LIMIT) -> bytes:
         raise NotFound(f"there is no file {path}", hint=_neighbour(path) or hint) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not a file name"
-        raise UsageError(f"{path!r} cannot be read: {reason[:1].lower()}{reason[1:]}") from None
+        message = f"{path!r} cannot be read: {reason[:1].lower()}{reason[1:]}"
+        raise UsageError(message, "Check the name and that you may read the file.") from None
 
 
 def _up_to(stream: BinaryIO, limit: int, name: str) -> bytes:

@@ -78,7 +78,8 @@ def level_faults(pairs: Sequence[tuple[str, str]]) -> list[Fault]:
     if not pairs:
         faults.append(Fault("a topology needs at least one level", hint="List levels from the coarsest to the finest."))
     if len(pairs) > MAX_LEVELS:
-        faults.append(Fault(f"a topology has at most {MAX_LEVELS} levels, not {len(pairs)}", path=(MAX_LEVELS,)))
+        message = f"a topology has at most {MAX_LEVELS} levels, not {len(pairs)}"
+        faults.append(Fault(message, hint="Leave out levels that nothing asks for.", path=(MAX_LEVELS,)))
     names: dict[str, int] = {}
     labels: dict[str, str] = {}
     for index, (name, label) in enumerate(pairs):
@@ -86,11 +87,12 @@ def level_faults(pairs: Sequence[tuple[str, str]]) -> list[Fault]:
             faults.append(
                 Fault(
                     f'level name "{name}" is not 1 to 63 letters, digits, ".", "_" or "-"',
+                    hint="Use a short name, such as rack.",
                     path=(index, "key"),
                 )
             )
         elif name in names:
-            faults.append(Fault(f'level "{name}" is defined twice', path=(index, "key")))
+            faults.append(Fault(f'level "{name}" is defined twice', hint="Rename one of the two.", path=(index, "key")))
         names.setdefault(name, index)
         if problem := label_fault(label):
             faults.append(

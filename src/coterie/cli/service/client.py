@@ -269,7 +269,7 @@ class Client:
                 elif not line and data:
                     found = json.loads(data)
                     if name == "error":
-                        raise Unavailable(str(found.get("message")))
+                        raise Unavailable(str(found.get("message")), "Try again later.")
                     yield name, found
                     name, data = "", ""
 

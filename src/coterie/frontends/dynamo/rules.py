@@ -76,7 +76,8 @@ def planning_faults(graph: GraphDeployment, settings: Settings = DEFAULTS) -> li
     if graph.components and not any(component.replicas for component in graph.components):
         path = graph.written((*graph.components[0].path, "replicas"))
         message = "every component has 0 replicas, so there is nothing to place"
-        found.append(Fault(message, place=graph.resource.document.place(path), path=path))
+        hint = "Give a component that is to run at least one replica."
+        found.append(Fault(message, hint=hint, place=graph.resource.document.place(path), path=path))
     return sorted(found, key=in_order)
 
 

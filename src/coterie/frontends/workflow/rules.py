@@ -93,7 +93,13 @@ def workflow_faults(file: WorkflowFile) -> list[Fault]:
     found = chain(_shape(file), _names(teams), _leads(teams), _resources(file, teams), _inputs(teams))
     faults = list(islice(found, MOST_FAULTS))
     if next(found, None) is not None:
-        faults.append(Fault(f"only the first {MOST_FAULTS} faults are shown", path=faults[-1].path))
+        faults.append(
+            Fault(
+                f"only the first {MOST_FAULTS} faults are shown",
+                hint="Correct these to see the others.",
+                path=faults[-1].path,
+            )
+        )
     return faults
 
 

@@ -257,7 +257,7 @@ def _text(body: bytes) -> str:
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"the body is not UTF-8 text: byte {error.start} has no meaning there") from None
+        raise UsageError(f"the body is not UTF-8 text: byte {error.start} is wrong", "Send it as UTF-8.") from None
 
 
 def _invalid(error: ValidationError) -> RequestValidationError:

@@ -34,4 +34,4 @@ def by_hash(tx: Connection, value: str) -> Token | None:
 def remove(tx: Connection, ident: str) -> None:
     """Delete a token."""
     if not tx.execute(delete(tokens).where(tokens.c.id == ident)).rowcount:
-        raise NotFound(f'there is no token "{ident}"')
+        raise NotFound(f'there is no token "{ident}"', "List them: coterie token list")

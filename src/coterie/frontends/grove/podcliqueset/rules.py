@@ -87,7 +87,8 @@ def located(pcs: PodCliqueSet, faults: Iterable[Fault]) -> list[Fault]:
     resource, source = pcs.resource, iter(faults)
     found = list(islice(source, MOST_FAULTS))
     if next(source, None) is not None:
-        found.append(Fault(f"only the first {MOST_FAULTS} faults are shown", path=found[-1].path, type=found[-1].type))
+        last, message = found[-1], f"only the first {MOST_FAULTS} faults are shown"
+        found.append(Fault(message, hint="Correct these to see the others.", path=last.path, type=last.type))
     return [each.at(resource.document.place(each.path)) if resource else each for each in found]
 
 
