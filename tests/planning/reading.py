@@ -19,6 +19,18 @@ REFUSAL: Schema = {
     "level": LEVEL_OR_NULL,
     "best": [{"domain": [str], "fits": int, "wanted": int}],
     "holders": [{"owner": str, "gpus": int, "domain": [str]}],
+    "counted": (Mapping, type(None)),
+    "causes": [
+        {
+            "cause": str,
+            "nodes": int,
+            "names": [str],
+            "resource": LEVEL_OR_NULL,
+            "offered": (list, type(None)),
+            "asked": (int, type(None)),
+            "detail": LEVEL_OR_NULL,
+        }
+    ],
     "ways_out": [{"change": str, "command": str}],
 }
 GROUP: Schema = {

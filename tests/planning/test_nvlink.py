@@ -96,7 +96,8 @@ def test_what_an_earlier_workload_took_is_gone_for_a_later_one() -> None:
 
     assert refusal is not None
     assert refusal.reason == "ComputeDomainBlocked"
-    assert refusal.obstacles == ((f"too little {CHANNEL}", 2),)
+    assert refusal.tally is not None
+    assert [(one.obstacle, one.about, one.nodes) for one in refusal.tally.causes] == [("InUse", CHANNEL, 2)]
 
 
 def test_where_gpus_are_short_as_well_the_channel_is_not_the_reason() -> None:

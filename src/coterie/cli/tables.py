@@ -15,6 +15,7 @@ from coterie.gang.tree import Group, Task
 from coterie.placement.engine import Found
 from coterie.placement.refusal import Refusal, Verdict
 from coterie.planning import words
+from coterie.planning.causes import counted
 from coterie.planning.plan import GangPlan, Outcome, Plan
 from coterie.rendering.text import legend
 from coterie.topology import naming
@@ -132,7 +133,9 @@ def _tasks(one: GangPlan, found: Found, plan: Plan) -> Iterator[str]:
 
 
 def _refused(refusal: Refusal, one: GangPlan, plan: Plan, short: Abbreviations) -> Iterator[str]:
-    yield short.sentence(words.message(refusal, one.gang, plan.domains.topology, plan.domains.cluster))
+    yield short.sentence(words.sentence(refusal, one.gang, plan.domains.topology, plan.domains.cluster))
+    if refusal.tally:
+        yield short.sentence(f"because  {counted(refusal.tally, plan.workload.pool.node_selector)}")
     if refusal.level and refusal.best:
         best = ", ".join(f"{short.domain(near.domain)} fits {near.fits} of {near.wanted}" for near in refusal.best)
         # Where groups compete, domains that would do are left out: shown are those that a little more room would help.

@@ -44,7 +44,7 @@ class Capacity:
         self.free = free
         self.usable = usable
         self.visible: Bools = np.ones(len(domains), dtype=bool)
-        self._lift_transient = lift_transient
+        self.lift_transient = lift_transient
         self._fits: dict[Shape, Fit] = {}
         self._compiled: dict[int, tuple[Gang, Problem]] = {}
 
@@ -59,13 +59,13 @@ class Capacity:
     def empty(domains: Domains) -> Capacity:
         """Return what an empty cluster would offer: allocatable less what DaemonSets hold, every node in service."""
         cluster = domains.cluster
-        free = cluster.allocatable - cluster.held(index for index, pod in enumerate(cluster.pods) if pod.daemon)
+        free = cluster.allocatable - cluster.daemons
         usable = np.ones(len(domains), dtype=bool)
         return Capacity(domains, free[:, domains.order], usable, lift_transient=True)
 
     def copy(self) -> Capacity:
         """Return an independent capacity with the same content."""
-        twin = Capacity(self.domains, self.free.copy(), self.usable.copy(), lift_transient=self._lift_transient)
+        twin = Capacity(self.domains, self.free.copy(), self.usable.copy(), lift_transient=self.lift_transient)
         twin.visible = self.visible
         return twin
 
@@ -117,7 +117,7 @@ class Capacity:
         known = all(row >= 0 for row, _ in asked)
         rows = np.array([row for row, _ in asked if row >= 0], dtype=np.int64)
         need = np.array([[need] for row, need in asked if row >= 0], dtype=np.int64)
-        mask = eligible(shape, cluster, lift_transient=self._lift_transient)[self.domains.order] & known & self.visible
+        mask = eligible(shape, cluster, lift_transient=self.lift_transient)[self.domains.order] & known & self.visible
         fits = _count(self.free[rows], need, mask & self.usable)
         sums = tuple(sum_up(fits, tier.start, tier.end) for tier in self.domains.tiers)
         return Fit(rows, need, mask, fits, sums, int(fits.sum()))

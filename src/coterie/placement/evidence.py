@@ -16,7 +16,7 @@ from coterie.placement.choosing import fewest
 from coterie.placement.eligibility import eligible
 from coterie.placement.obstacles import Causes, causes
 from coterie.placement.packing import Packer
-from coterie.placement.refusal import Holder, Nearest
+from coterie.placement.refusal import Holder, Nearest, Tally
 from coterie.topology.cluster import GPU, Bools, Ints
 from coterie.topology.domains import Domains
 
@@ -133,6 +133,40 @@ def holders(
     return tuple(Holder(owner, gpus, domain) for (owner, domain), gpus in ordered)[:SHOWN_HOLDERS]
 
 
+def tally(tasks: Sequence[Task], level: str | None, where: tuple[str, ...], capacity: Capacity) -> Tally:
+    """Count the nodes of a domain of a level, or all of them without one, by what keeps tasks off them.
+
+    Tasks of one shape are asked about: those that fit nowhere, else those of which most are left over, else the
+    largest.
+    """
+    domains = capacity.domains
+    shapes = Counter(task.shape for task in tasks)
+
+    def shortage(shape: Shape) -> tuple[bool, int, float]:
+        room = capacity.fit(shape).total
+        return not room, max(0, shapes[shape] - room), _size(shape, capacity)
+
+    shape = max(shapes, key=shortage)
+    task = next(task for task in tasks if task.shape == shape)
+    start, end = 0, len(domains)
+    if level and where:
+        tier = domains.tiers[domains.topology.index(level)]
+        number = tier.values.index(where)
+        start, end = int(tier.start[number]), int(tier.end[number])
+    why = causes(shape, capacity, level)
+    fits = np.where(why.codes < 0, capacity.fit(shape).fits, 0)[start:end]
+    return Tally(
+        task=task.name,
+        alike=shapes[shape],
+        others=len(tasks) - shapes[shape],
+        domain=where,
+        nodes=end - start,
+        good=int((fits > 0).sum()),
+        room=int(fits.sum()),
+        causes=why.counted(capacity, start, end),
+    )
+
+
 def survey(
     tasks: Sequence[Task],
     level: str | None,
@@ -150,7 +184,8 @@ def survey(
     """
     largest = max((task.shape for task in tasks), key=lambda shape: _size(shape, now))
     why = causes(largest, now)
-    nodes = _counted(len(now.domains), why.counted())
+    names = why.names
+    nodes = _counted(len(now.domains), Counter(names[code] for code in why.codes[why.codes >= 0].tolist()))
     if level is None:
         return Survey(None, len(tasks), (), 0, nodes, Counted(0, 0, ()))
     index = now.domains.topology.index(level)
@@ -209,12 +244,10 @@ def _words(why: Causes, level: int, small: Bools, capacity: Capacity) -> list[st
     """
     tier = capacity.domains.tiers[level]
     numbers = np.array(
-        [sum_up((why.codes == code).astype(np.int64), tier.start, tier.end) for code in range(len(why.names))]
+        [sum_up((why.codes == code).astype(np.int64), tier.start, tier.end) for code in range(len(why.kinds))]
     )
-    most, nodes = numbers.argmax(axis=0).tolist(), numbers.sum(axis=0).tolist()
-    return [
-        TOO_SMALL if small[one] else why.names[most[one]] if nodes[one] else PARTLY_USED for one in range(len(tier))
-    ]
+    most, nodes, names = numbers.argmax(axis=0).tolist(), numbers.sum(axis=0).tolist(), why.names
+    return [TOO_SMALL if small[one] else names[most[one]] if nodes[one] else PARTLY_USED for one in range(len(tier))]
 
 
 def _domain(domains: Domains, level: str | None, position: int) -> tuple[str, ...] | None:

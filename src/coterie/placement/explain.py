@@ -17,9 +17,8 @@ from coterie.gang.tree import Gang, Group, Path, Task
 from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
-from coterie.placement.evidence import holders, nearest
-from coterie.placement.obstacles import NO_CHANNEL, obstacles
-from coterie.placement.refusal import Decision, Nearest, Refusal, Verdict
+from coterie.placement.evidence import holders, nearest, tally
+from coterie.placement.refusal import Decision, Nearest, Refusal, Tally, Verdict
 from coterie.placement.remedies import Remedies
 from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import GPU
@@ -100,6 +99,13 @@ class _Binding:
         return self.groups[0].level if self.groups else None
 
 
+def _taking(binding: _Binding, best: Sequence[Nearest]) -> tuple[str, ...]:
+    """Return the domain in which one group comes nearest; none where no task fits, or several groups compete."""
+    if binding.level is None or binding.rivals or not best or not best[0].fits:
+        return ()
+    return best[0].domain
+
+
 @dataclass(frozen=True, slots=True)
 class _Case:
     """A gang that does not fit on `capacity`: what is free now or, where it can never be placed, the empty cluster."""
@@ -160,28 +166,27 @@ class _Case:
             ways_out=search.find(binding.path, level, [near.domain for near in best], held),
             together=tuple(one.path for one in binding.groups) if binding.rivals else (),
             beside=binding.beside,
-            obstacles=self._channels(missing) if blocked else self._obstacles(missing, best),
+            tally=self._tally(reason, missing, binding, home or _taking(binding, best)),
             home=home or (),
             excluded=excluded,
             unlabelled=unlabelled,
         )
 
-    def _obstacles(self, missing: Sequence[Task], best: Sequence[Nearest]) -> tuple[tuple[str, int], ...]:
-        """Say what keeps the tasks off the nodes, where not one of them fits anywhere."""
-        if not missing or any(near.fits for near in best):
-            return ()
-        return obstacles(missing[0].shape, self.capacity)
+    def _tally(
+        self, reason: Reason, missing: Sequence[Task], binding: _Binding, where: tuple[str, ...]
+    ) -> Tally | None:
+        """Count what keeps the tasks off the nodes of a domain, or of the cluster for none."""
+        if not missing or reason is Reason.LEVEL_LOST:
+            return None
+        if reason is Reason.COMPUTE_DOMAIN_BLOCKED:
+            missing = [task for task in missing if task.shape.amount(CHANNEL)]
+        return tally(missing, binding.level, where, self.capacity)
 
     def _only_channels_lack(self) -> bool:
         """Tell whether the gang would fit if nodes had channels for all its tasks."""
         if not any(task.shape.amount(CHANNEL) for task in self.gang.all_tasks()):
             return False
         return self._fits(edits.mapped(self.gang, without_channel))
-
-    def _channels(self, missing: Sequence[Task]) -> tuple[tuple[str, int], ...]:
-        """Say of how many nodes, which would otherwise do, others have the channel."""
-        shape = next(task.shape for task in missing if task.shape.amount(CHANNEL))
-        return tuple(pair for pair in obstacles(shape, self.capacity) if pair[0] == NO_CHANNEL)
 
     def _home(self, group: Group) -> tuple[str, ...] | None:
         """Return the domain in which a required group already runs, if it does, in one."""

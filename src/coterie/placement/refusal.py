@@ -8,6 +8,7 @@ from enum import StrEnum
 from coterie.errors import Reason
 from coterie.gang.tree import Path
 from coterie.placement.engine import Found
+from coterie.placement.obstacles import Cause
 from coterie.placement.whatif import Change
 
 
@@ -39,6 +40,24 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
+class Tally:
+    """The nodes of a domain, or of the cluster for none, counted by what keeps a task off them.
+
+    `alike` of the tasks that are to be placed have the shape of `task`, `others` have not. `good` nodes take some of
+    those alike, `room` of them in all.
+    """
+
+    task: str
+    alike: int
+    others: int
+    domain: tuple[str, ...]
+    nodes: int
+    good: int
+    room: int
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WayOut:
     """A change after which the engine places the gang: now, or at least on the empty cluster."""
 
@@ -64,13 +83,11 @@ class Refusal:
     home: tuple[str, ...] = ()  # the domain where the binding group already runs
     excluded: tuple[str, ...] = ()  # nodes the user excluded
     unlabelled: int = 0  # eligible nodes without the level's label
-    obstacles: tuple[tuple[str, int], ...] = ()  # where not one task fits: what keeps it off how many nodes
+    tally: Tally | None = None  # what keeps the tasks off how many nodes
     quota: tuple[int, int] = (0, 0)  # GPUs in use beside this gang, and the pool's limit
-    running: tuple[int, int] = (
-        0,
-        0,
-    )  # tasks that run on this machine, and how many may; nothing where that is no matter
+    running: tuple[int, int] = (0, 0)  # tasks that run on this machine, and how many may, where that is the matter
     leader: str = ""  # the gang that this one follows, whose tasks are counted as well
+    reserved: bool = False  # it would fit, but its room is kept for somebody who has waited longer
     channels: bool = False  # it would fit if a node had more than one NVLink channel
 
 

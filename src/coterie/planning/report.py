@@ -8,7 +8,8 @@ from typing import Any
 
 from coterie.errors import Fault, Notice, field_path
 from coterie.gang.tree import Path
-from coterie.placement.refusal import Refusal
+from coterie.placement.obstacles import Cause
+from coterie.placement.refusal import Refusal, Tally
 from coterie.planning import words
 from coterie.planning.plan import GangPlan, Plan
 
@@ -88,17 +89,45 @@ def _group(one: GangPlan, plan: Plan, command: Sequence[str]) -> Json:
 def _refusal(refusal: Refusal, one: GangPlan, plan: Plan, command: Sequence[str]) -> Json:
     return {
         "reason": refusal.reason.value,
-        "message": words.message(refusal, one.gang, plan.domains.topology, plan.domains.cluster),
+        "message": words.message(
+            refusal, one.gang, plan.domains.topology, plan.domains.cluster, plan.workload.pool.node_selector
+        ),
         "path": _path(refusal.path),
         "level": refusal.level,
         "best": [{"domain": list(near.domain), "fits": near.fits, "wanted": near.wanted} for near in refusal.best],
         "holders": [
             {"owner": holder.owner, "gpus": holder.gpus, "domain": list(holder.domain)} for holder in refusal.holders
         ],
+        "counted": _tally(refusal.tally) if refusal.tally else None,
+        "causes": [_cause(cause) for cause in refusal.tally.causes] if refusal.tally else [],
         "ways_out": [
             {"change": words.way_out(way), "command": shlex.join([*command, *words.option(way.change)])}
             for way in refusal.ways_out
         ],
+    }
+
+
+def _tally(tally: Tally) -> Json:
+    return {
+        "task": tally.task,
+        "alike": tally.alike,
+        "domain": list(tally.domain),
+        "nodes": tally.nodes,
+        "good": tally.good,
+        "room": tally.room,
+    }
+
+
+def _cause(cause: Cause) -> Json:
+    resource = cause.about if cause.asked else None
+    return {
+        "cause": cause.obstacle.value,
+        "nodes": cause.nodes,
+        "names": list(cause.names),
+        "resource": resource,
+        "offered": list(cause.offered) if resource else None,
+        "asked": cause.asked if resource else None,
+        "detail": cause.about if cause.about and not resource else None,
     }
 
 

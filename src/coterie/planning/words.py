@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 from coterie.errors import Reason, did_you_mean
 from coterie.gang.tree import Gang, Shape
-from coterie.placement.obstacles import NO_CHANNEL
 from coterie.placement.refusal import Nearest, Refusal, WayOut
 from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
+from coterie.planning.causes import counted
+from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import CPU, GPU, MEMORY, Cluster
 from coterie.topology.levels import Topology
 from coterie.topology.naming import domain, group_name
@@ -19,15 +21,15 @@ _SHOWN_GROUPS = 4
 _NOT_SETTLED = "whether each fits alone was not settled within the search budget"
 
 _OBSTACLES = {
+    "no nvidia.com/gpu": "no GPU",
     "too little nvidia.com/gpu": "too few GPUs",
     "too little cpu": "too little CPU",
     "too little pods": "no room for another pod",
-    NO_CHANNEL: "NVLink channel taken",
+    f"too little {CHANNEL}": "NVLink channel taken",
 }
 # What is said of a whole domain, where the same words would mean something else than of a node.
 _OF_DOMAINS = {"too little nvidia.com/gpu": "too few GPUs on one node"}
 _APART_TOLD = {Reason.NO_CAPACITY, Reason.NEVER_FITS, Reason.NO_DOMAIN_FITS}
-_WITH_OBSTACLES = {Reason.NO_CAPACITY, Reason.NEVER_FITS, Reason.COMPUTE_DOMAIN_BLOCKED}
 
 
 def count(number: int, word: str) -> str:
@@ -56,8 +58,16 @@ def sizes(gang: Gang) -> str:
     return " + ".join(f"{number} × {words}" for words, number in merged.items())
 
 
-def message(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) -> str:
-    """Return one sentence that says why a gang is not placed, with what keeps it off the nodes if none takes any."""
+def message(
+    refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster, pool: Collection[tuple[str, str]] = ()
+) -> str:
+    """Return why a gang is not placed, with what keeps it off the nodes; `pool` is the pool's node selector."""
+    said = sentence(refusal, gang, topology, cluster)
+    return f"{said} ({counted(refusal.tally, pool)})" if refusal.tally else said
+
+
+def sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) -> str:
+    """Return one sentence that says why a gang is not placed."""
     said = _sentence(refusal, gang, topology, cluster)
     if refusal.leader and refusal.reason is not Reason.GANG_INCOMPLETE:
         own = sum(task.needed for task in gang.all_tasks())
@@ -66,10 +76,7 @@ def message(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) 
         said += "; of tasks with a claim to a ComputeDomain, a node takes only one"
     if refusal.reason in _APART_TOLD and (why := _apart(gang)):
         said += f"; {why}"
-    if not refusal.obstacles or refusal.reason not in _WITH_OBSTACLES:
-        return said
-    counted = (f"{count(number, 'node')}: {obstacle(what)}" for what, number in refusal.obstacles)
-    return f"{said} ({'; '.join(counted)})"
+    return said
 
 
 def _apart(gang: Gang) -> str:
@@ -114,10 +121,14 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
             used, most = refusal.running
             own = "its task starts" if lone else f"its {refusal.wanted} tasks start"
             return f"{used} of {count(most, 'task')} that may run on this machine at a time do; {own} when others end"
+        case Reason.NO_CAPACITY if refusal.reserved:
+            return "it would fit, but the room is kept for a group that has waited longer"
         case Reason.NO_CAPACITY if lone:
             return "its task fits on no node now"
+        case Reason.NO_CAPACITY if not (best and best.fits):
+            return f"none of its {refusal.wanted} tasks fits on any node now"
         case Reason.NO_CAPACITY:
-            return f"only {best.fits if best else 0} of {refusal.wanted} tasks fit now, wherever they are put"
+            return f"only {best.fits} of {refusal.wanted} tasks fit now, wherever they are put"
         case Reason.NO_DOMAIN_FITS:
             return f"no {level} can hold {all_tasks} of {_of(refusal, gang)} now{_best(best)}"
         case Reason.NEVER_FITS if refusal.together:
@@ -129,8 +140,10 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
             return f"no {level} is large enough for {size} of {_of(refusal, gang)}, not even when empty{_best(best)}"
         case Reason.NEVER_FITS if lone:
             return "its task fits on no node, not even on an empty one"
+        case Reason.NEVER_FITS if not (best and best.fits):
+            return f"none of its {refusal.wanted} tasks fits on any node, not even on an empty one"
         case Reason.NEVER_FITS:
-            return f"the empty cluster holds only {best.fits if best else 0} of {refusal.wanted} tasks"
+            return f"the empty cluster holds only {best.fits} of {refusal.wanted} tasks"
         case Reason.COMPUTE_DOMAIN_BLOCKED:
             found = f"only {best.fits} of {refusal.wanted} find" if best and best.fits else "none of them finds"
             where = f" in one {level}" if level and not refusal.together else ""

@@ -372,7 +372,8 @@ class Queue:
         if (crowded := self._crowded(entry)) is not None:
             return crowded
         # It fits, but the room is kept for somebody who has waited longer.
-        return Decision(Verdict.WAITING, refusal=Refusal(Reason.NO_CAPACITY, wanted=len(entry.gang.all_tasks())))
+        refusal = Refusal(Reason.NO_CAPACITY, wanted=len(entry.gang.all_tasks()), reserved=True)
+        return Decision(Verdict.WAITING, refusal=refusal)
 
 
 def _still_fits(found: Found, entry: Entry, capacity: Capacity) -> bool:

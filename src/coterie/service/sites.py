@@ -255,7 +255,8 @@ class Sites:
         if refusal is None:
             return Reason.UNDECIDED.value, "it is not known yet whether there is a place"
         domains: Domains = world.capacity(pool).domains
-        return refusal.reason.value, words.message(refusal, told.entry.gang, domains.topology, domains.cluster)
+        gang, selector = told.entry.gang, pool.node_selector
+        return refusal.reason.value, words.message(refusal, gang, domains.topology, domains.cluster, selector)
 
     def _tolerations(self, life: Life, group: str, task: str) -> tuple[Toleration, ...]:
         known = self.catalog.pools.get(life.pool)

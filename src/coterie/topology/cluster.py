@@ -125,6 +125,11 @@ class Cluster:
         """Node index by node name."""
         return {name: index for index, name in enumerate(self.names)}
 
+    @cached_property
+    def daemons(self) -> Ints:
+        """What DaemonSets hold, as [resource, node]."""
+        return self.held(index for index, pod in enumerate(self.pods) if pod.daemon)
+
     def resource(self, name: str) -> int:
         """Return the row of a resource, or -1 when no node and no pod knows it."""
         try:

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from coterie.errors import Reason
+from coterie.placement.obstacles import Obstacle
 from coterie.placement.refusal import Verdict
 from coterie.service.api.models.base import Answer
 
@@ -37,6 +38,29 @@ class Holder(Answer):
     domain: list[str]
 
 
+class Tally(Answer):
+    """The nodes of a domain, or all for none, counted for one task: `good` ones take `room` of those alike."""
+
+    task: str
+    alike: int
+    domain: list[str]
+    nodes: int
+    good: int
+    room: int
+
+
+class Cause(Answer):
+    """What keeps a task off some nodes, and what they offer of what is asked."""
+
+    cause: Obstacle
+    nodes: int
+    names: list[str] = Field(description="The first of those nodes.")
+    resource: str | None
+    offered: list[int] | None = Field(description="The least and the most that they offer.")
+    asked: int | None
+    detail: str | None = Field(description="The label or the taints, where the cause is about them.")
+
+
 class WayOut(Answer):
     """A change with which it fits, checked by the engine."""
 
@@ -53,6 +77,8 @@ class Refusal(Answer):
     level: str | None
     best: list[Near]
     holders: list[Holder]
+    counted: Tally | None
+    causes: list[Cause]
     ways_out: list[WayOut]
 
 
