@@ -27,12 +27,16 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A task as a front end read it. `where` is the path of its requirement list in the user's document."""
+    """A task as a front end read it; `spare` as of a `Task`.
+
+    `where` is the path of its requirement list in the user's document.
+    """
 
     name: str
     shape: Shape
     requirements: tuple[Requirement, ...] = ()
     where: tuple[str | int, ...] = ()
+    spare: bool = True
 
 
 def requirement_faults(
@@ -56,7 +60,10 @@ def requirement_faults(
 
 def build(name: str, tasks: Sequence[Asked], topology: Topology) -> Gang:
     """Build the tree of one gang from tasks whose requirements have no faults."""
-    leaves = [(_sorted(task, topology), Task(task.name, task.shape, rank)) for rank, task in enumerate(tasks)]
+    leaves = [
+        (_sorted(task, topology), Task(task.name, task.shape, rank, spare=task.spare))
+        for rank, task in enumerate(tasks)
+    ]
     free = tuple(task for requirements, task in leaves if not requirements)
     return Gang(name, _branch((), [leaf for leaf in leaves if leaf[0]]), free)
 

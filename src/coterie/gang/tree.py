@@ -56,7 +56,8 @@ class Task:
 
     A task that is not `needed` is wanted: the gang starts without it where there is no room, and where there is, it
     keeps every constraint of the groups it is in. Tasks of one `clique` stand in for each other; a back end that counts
-    what is needed counts each clique by itself.
+    what is needed counts each clique by itself. A `spare` task is one of several copies, so that a smaller run of the
+    same workload could leave it out: nothing else refers to it, and no number of tasks is written down.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Task:
     rank: int = 0
     needed: bool = True
     clique: str = ""
+    spare: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from itertools import islice
 
 import numpy as np
 
+from coterie.gang.smaller import sizes
 from coterie.gang.tree import Gang, Path, Toleration
 from coterie.placement.capacity import Capacity
 from coterie.placement.eligibility import eligible, untolerated
@@ -140,20 +141,15 @@ class Remedies:
 
     def _fewer(self, path: Path) -> WayOut | None:
         """Return the largest number of tasks, of one group or of the gang, with which it is placed."""
-        everything = self.gang.all_tasks()
-        inside = next((tuple(group.all_tasks()) for group in self.gang.walk() if group.path == path), everything)
-        if any(task.name in self.anchors for task in inside):
-            return None  # what runs is not left out to make the rest fit
-        if len(inside) == len(everything):
-            path = ()
-        low, high = 0, len(inside) - 1
+        path, counts = sizes(self.gang, path, self.anchors)
+        low, high = 0, len(counts)
         best: WayOut | None = None
         # Whatever is placed stays placed with a task less, so the boundary can be bisected.
         while low < high:
-            middle = (low + high + 1) // 2
-            way = self._try(Keep(self.gang.name, path, middle))
+            middle = (low + high) // 2
+            way = self._try(Keep(self.gang.name, path, counts[middle]))
             if way:
-                low, best = middle, way
+                low, best = middle + 1, way
             else:
-                high = middle - 1
+                high = middle
         return best

@@ -108,6 +108,7 @@ def _neighbours(resource: str) -> str:
 
 def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) -> str:
     best = refusal.best[0] if refusal.best else None
+    fits = best.fits if best else 0
     level = refusal.level
     lone = refusal.wanted == 1
     all_tasks = "the task" if lone else f"all {refusal.wanted} tasks"
@@ -115,7 +116,7 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
         case _ if refusal.home and refusal.reason in {Reason.NO_DOMAIN_FITS, Reason.NEVER_FITS}:
             ever = "now" if refusal.reason is Reason.NO_DOMAIN_FITS else "even when empty"
             others = "the other task" if lone else f"the other {refusal.wanted} tasks"
-            room = f"room for only {best.fits} of {others}" if best and best.fits else f"no room for {others}"
+            room = f"room for only {fits} of {others}" if fits else f"no room for {others}"
             return f"{domain(refusal.home)}, where {_of(refusal, gang)} already runs, has {room} {ever}"
         case Reason.NO_CAPACITY if refusal.running[1]:
             used, most = refusal.running
@@ -125,10 +126,10 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
             return "it would fit, but the room is kept for a group that has waited longer"
         case Reason.NO_CAPACITY if lone:
             return "its task fits on no node now"
-        case Reason.NO_CAPACITY if not (best and best.fits):
+        case Reason.NO_CAPACITY if not fits:
             return f"none of its {refusal.wanted} tasks fits on any node now"
         case Reason.NO_CAPACITY:
-            return f"only {best.fits} of {refusal.wanted} tasks fit now, wherever they are put"
+            return f"only {fits} of {refusal.wanted} tasks fit now, wherever they are put"
         case Reason.NO_DOMAIN_FITS:
             return f"no {level} can hold {all_tasks} of {_of(refusal, gang)} now{_best(best)}"
         case Reason.NEVER_FITS if refusal.together:
@@ -140,12 +141,12 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
             return f"no {level} is large enough for {size} of {_of(refusal, gang)}, not even when empty{_best(best)}"
         case Reason.NEVER_FITS if lone:
             return "its task fits on no node, not even on an empty one"
-        case Reason.NEVER_FITS if not (best and best.fits):
+        case Reason.NEVER_FITS if not fits:
             return f"none of its {refusal.wanted} tasks fits on any node, not even on an empty one"
         case Reason.NEVER_FITS:
-            return f"the empty cluster holds only {best.fits} of {refusal.wanted} tasks"
+            return f"the empty cluster holds only {fits} of {refusal.wanted} tasks"
         case Reason.COMPUTE_DOMAIN_BLOCKED:
-            found = f"only {best.fits} of {refusal.wanted} find" if best and best.fits else "none of them finds"
+            found = f"only {fits} of {refusal.wanted} find" if fits else "none of them finds"
             where = f" in one {level}" if level and not refusal.together else ""
             need = "tasks with a claim to a ComputeDomain need the NVLink channel of a node"
             return f"{need}, and {found} one{where} now"

@@ -12,6 +12,7 @@ from coterie.frontends.mending import meets
 from coterie.frontends.schema import named_fields
 from coterie.frontends.spans import span
 from coterie.frontends.text import Path
+from coterie.frontends.workflow.copies import spare_tasks
 from coterie.frontends.workflow.model import TaskSpec
 from coterie.frontends.workflow.read import Workflow, located
 from coterie.frontends.workflow.rules import Member, Resource, Team, needs_of
@@ -91,7 +92,11 @@ class _Judged:
                 self.notices.append(found)
             shapes[name] = _shape(resource, pool, platform)
         shapes.setdefault("default", _shape(None, pool, NO_PLATFORM))
-        self.asked = [[_asked(member, workflow, shapes) for member in team.members] for team in workflow.teams]
+        spare = spare_tasks(workflow.teams)
+        self.asked = [
+            [replace(_asked(member, workflow, shapes), spare=member.name in spare) for member in team.members]
+            for team in workflow.teams
+        ]
         # What was mended says nothing of whether it agrees with other tasks.
         known = [
             [

@@ -140,7 +140,9 @@ class _Lowering:
         if f"{name}-0" in self.seats:
             self.clashes.setdefault(name, clique)
         for index in range(clique.replicas):
-            tasks.append(Task(f"{name}-{index}", shape, needed=index < clique.min_available, clique=name))
+            # What a clique needs is its minimum: a smaller run would be less than that.
+            needed = index < clique.min_available
+            tasks.append(Task(f"{name}-{index}", shape, needed=needed, clique=name, spare=False))
             self.seats[tasks[-1].name] = replace(seat, index=index)
         return _Instance(name, self._asked(self.pcs.effective(clique)), tasks=tuple(tasks))
 
