@@ -24,7 +24,7 @@ def test_the_map_shows_domains_nodes_states_and_holders() -> None:
 
     assert done.exit_code == 0
     assert done.stderr == ""
-    assert "b  rack b1  ░░░░░░░░ ░░░░░░░░ ████░░░░ ░░░░░░░░!   4/24  1 cordoned, wf-14" in done.stdout
+    assert "b  rack b1  ░░░░░░░░ ░░░░░░░░ ████░░░░ ░░░░░░░░!   4/32  1 cordoned, wf-14" in done.stdout
 
 
 def test_the_finest_level_that_nodes_are_in_is_shown_unless_another_is_named() -> None:

@@ -49,7 +49,7 @@ PLAN: Schema = {
     "verdict": str,
     "groups": [GROUP],
     "warnings": [{"code": str, "message": str, "line": (int, type(None))}],
-    "stats": {"nodes": int, "pods": int, "elapsed_ms": (int, float)},
+    "stats": {"nodes": int, "pool_nodes": int, "pods": int, "elapsed_ms": (int, float)},
 }
 ERRORS: Schema = {
     "version": int,

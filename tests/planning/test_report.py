@@ -65,7 +65,7 @@ def test_a_placed_plan_says_where_every_task_goes_and_what_was_missed() -> None:
             }
         ],
         "warnings": [],
-        "stats": {"nodes": 4, "pods": 3, "elapsed_ms": 1.235},
+        "stats": {"nodes": 4, "pool_nodes": 4, "pods": 3, "elapsed_ms": 1.235},
     }
 
 

@@ -31,7 +31,7 @@ def words(root: ET.Element, tag: str = "text") -> list[str]:
 def test_the_picture_has_a_title_every_domain_and_every_node() -> None:
     _, root = picture(USUAL)
 
-    assert words(root, "title")[0] == "48 of 72 GPUs used"
+    assert words(root, "title")[0] == "48 of 80 GPUs used"
     assert {"zone b1", "r1", "r2", "in no rack", "no zone"} <= set(words(root))
     tips = words(root, "title")
     for node in USUAL.root.all_spots():

@@ -20,13 +20,13 @@ def test_a_usual_map_in_full() -> None:
     assert drawn(USUAL) == (
         "b1  rack r1  ████████ ████████ ████░░░░ ░░░░░░░░  20/32  job\n"
         "    rack r2  ████████ ████████                    16/16  train\n"
-        "b2  rack r1  ████░░░░ ░░░░░░░░! ████████*         12/16  1 cordoned, 1 not ready, a 10, b 2\n"
+        "b2  rack r1  ████░░░░ ░░░░░░░░! ████████*         12/24  1 cordoned, 1 not ready, a 10, b 2\n"
         "\n"
         "2 nodes in no rack:\n"
         "no zone  - ░░░░░░░░  0/8\n"
         "\n"
         "█ used  ░ free  ! cordoned  * not ready  - no GPUs\n"
-        "48/72 GPUs used on 11 nodes, 8 idle GPUs out of service; largest free rack: b1/r1 (12)."
+        "48/80 GPUs used on 11 nodes, 8 idle GPUs out of service; largest free rack: b1/r1 (12)."
     )
 
 
@@ -35,7 +35,7 @@ def test_a_highlighted_holder_is_told_from_others_without_colour() -> None:
 
     lines = drawn(highlighted).splitlines()
 
-    assert lines[2] == "b2  rack r1  ██▒▒░░░░ ░░░░░░░░! ████████*         12/16  1 cordoned, 1 not ready, a 10"
+    assert lines[2] == "b2  rack r1  ██▒▒░░░░ ░░░░░░░░! ████████*         12/24  1 cordoned, 1 not ready, a 10"
     assert "█ a  ▒ others  ░ free" in lines[-2]
 
 
@@ -45,14 +45,14 @@ def test_free_shows_only_domains_with_something_free_and_the_largest_of_each_lev
     assert "12 free  1 whole node" in text
     assert "train" not in text
     assert "1 rack has nothing free." in text
-    assert "24 of 72 GPUs free on 11 nodes, 8 idle GPUs out of service; largest free zone: b1 (12);" in text
+    assert "24 of 80 GPUs free on 11 nodes, 8 idle GPUs out of service; largest free zone: b1 (12);" in text
 
 
 def test_every_node_has_a_line_with_its_holders_when_asked() -> None:
     lines = drawn(USUAL, every=True).splitlines()
 
     assert "  n7  ████░░░░       4/8  a 2, b 2" in lines
-    assert "  n8  ░░░░░░░░!      0/0" in lines
+    assert "  n8  ░░░░░░░░!      0/8" in lines
     assert "no zone  0/8" in lines
     assert all(f"  {node.name} " in "\n".join(lines) for node in USUAL.root.all_spots())
 

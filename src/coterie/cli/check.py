@@ -12,8 +12,9 @@ from coterie.cli.output import Output
 from coterie.cli.screen import screen, show, show_data
 from coterie.cli.source import Source, World, read_world, warn
 from coterie.errors import UsageError
+from coterie.planning.fleet import Fleet
 from coterie.planning.labels import check_json, check_pool
-from coterie.rendering.text import Ink, Style, count, paint, table, visible, wrapped
+from coterie.rendering.text import Ink, Style, count, paint, share, table, visible, wrapped
 from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.check import Finding
 from coterie.topology.domains import Domains
@@ -44,9 +45,12 @@ def run(source: Source, output: Output) -> None:
 
 
 def _lines(world: World, findings: Sequence[Finding], style: Style, *, wide: bool) -> Iterator[str]:
-    nodes = count(len(world.cluster), "node")
-    whole = f" of {len(world.whole):,}" if len(world.whole) != len(world.cluster) else ""
-    yield f"pool {visible(world.pool.name)}, {nodes}{whole}"
+    nodes = share(len(world.cluster), len(world.whole), "node")
+    fleet = Fleet.of(world.cluster)
+    yield f"pool {visible(world.pool.name)}, {nodes}{_sorts(fleet)}"
+    for state, found in (("not ready", fleet.not_ready), ("cordoned", fleet.cordoned)):
+        if found:
+            yield from wrapped(f"{len(found):,} {state}: {visible(fold(found))}", style.width, "    ", "  ")
     yield from (f"  {line}" for line in table(list(_levels(world)), numbers=frozenset({1, 2, 3})))
     yield ""
     short = Abbreviations() if wide else _names(world)
@@ -62,6 +66,14 @@ def _lines(world: World, findings: Sequence[Finding], style: Style, *, wide: boo
     yield ""
     errors, warnings = count(counted["error"], "error"), count(counted["warning"], "warning")
     yield f"{errors}, {warnings}, {count(counted['info'], 'remark')}."
+
+
+def _sorts(fleet: Fleet) -> str:
+    """Return how many nodes have GPUs and how many have none."""
+    without = fleet.nodes - fleet.with_gpus
+    if not fleet.with_gpus:
+        return ": none with GPUs" if without else ""
+    return f": {fleet.with_gpus:,} with GPUs, {without:,} without" if without else ", all with GPUs"
 
 
 def _levels(world: World) -> Iterator[tuple[str, ...]]:

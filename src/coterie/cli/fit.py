@@ -10,7 +10,7 @@ from coterie.cli.source import Source, notices_of, read_world, warn
 from coterie.errors import UsageError
 from coterie.placement.fitting import Room
 from coterie.planning.fit import Answer, Wish, answer, fit_json
-from coterie.rendering.text import Style, count, cut_start, table, visible, wrapped
+from coterie.rendering.text import Style, count, cut_start, share, table, visible, wrapped
 from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.domains import Domains
 
@@ -32,11 +32,11 @@ def run(source: Source, level: str | None, wish: Wish, output: Output) -> None:
         case Output.NAME:
             show("/".join(map(visible, room.domain)) for room in found.fitting.rooms if room.now)
         case _:
-            show(_lines(found, screen(), wide=output is Output.WIDE))
+            show(_lines(found, len(world.whole), screen(), wide=output is Output.WIDE))
     warn((*notices_of(world), *found.notices))
 
 
-def _lines(found: Answer, style: Style, *, wide: bool) -> Iterator[str]:
+def _lines(found: Answer, whole: int, style: Style, *, wide: bool) -> Iterator[str]:
     rooms, total, tasks = found.fitting.rooms, found.fitting.total, found.wish.tasks
     short = Abbreviations() if wide else Abbreviations(*zip(*(room.domain for room in rooms), strict=True))
     shown = rooms if wide or len(rooms) <= _SHOWN else rooms[:_SHOWN]
@@ -53,7 +53,7 @@ def _lines(found: Answer, style: Style, *, wide: bool) -> Iterator[str]:
     sums = [str(number) for number in found.fitting.gangs(tasks)] if tasks else []
     extra = [f"{total.nodes:,}", f"{total.free_gpus:,}"] if wide else []
     rows.append(["in all", f"{total.now:,}", f"{total.empty:,}", *sums, *extra])
-    nodes = count(total.nodes + found.fitting.outside.nodes, "node")
+    nodes = share(total.nodes + found.fitting.outside.nodes, whole, "node")
     yield f"tasks of {visible(found.wish.words())}   pool {visible(found.pool)}, {nodes}"
     yield from (f"  {line}" for line in table(rows, numbers=frozenset(range(1, len(rows[0])))))
     yield ""

@@ -16,8 +16,9 @@ from coterie.placement.engine import Found
 from coterie.placement.refusal import Refusal, Verdict
 from coterie.planning import words
 from coterie.planning.causes import counted
+from coterie.planning.labels import pool_size
 from coterie.planning.plan import GangPlan, Outcome, Plan
-from coterie.rendering.text import legend
+from coterie.rendering.text import legend, share
 from coterie.topology import naming
 from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.ranges import fold
@@ -35,7 +36,9 @@ _TOTALS = {
 def plan_lines(plans: Sequence[Plan], short: Abbreviations, *, wide: bool) -> Iterator[str]:
     """Yield the lines of some plans, and a total."""
     for plan in plans:
-        yield safe(f"{plan.workload.name}   pool {plan.workload.pool.name}, {words.count(len(plan.domains), 'node')}")
+        pool = plan.workload.pool
+        nodes = share(pool_size(plan.domains.cluster, pool), len(plan.domains), "node")
+        yield safe(f"{plan.workload.name}   pool {pool.name}, {nodes}")
         heads = [_head(one) for one in plan.gangs]
         widths = [max((len(head[column]) for head in heads), default=0) for column in range(3)]
         for one, head in zip(plan.gangs, heads, strict=True):

@@ -95,6 +95,7 @@ def fit_json(found: Answer) -> Json:
     return {
         "version": VERSION,
         "pool": found.pool,
+        "nodes": total.nodes + found.fitting.outside.nodes,
         "level": found.level,
         "task": dict(found.wish.requests()),
         "tasks": tasks,

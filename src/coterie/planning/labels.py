@@ -12,6 +12,7 @@ from coterie.errors import Notice, nearest
 from coterie.frontends.config import NO_PLATFORM, Config, Pool, Selector
 from coterie.gang.tree import Shape
 from coterie.placement.eligibility import eligible
+from coterie.planning.fleet import Fleet, short_of_gpus
 from coterie.topology.check import Finding, check
 from coterie.topology.cluster import GPU, Bools, Cluster, Column
 from coterie.topology.domains import is_null
@@ -84,6 +85,11 @@ def pool_nodes(cluster: Cluster, pool: Pool) -> Cluster:
     return part_of(cluster, mask)
 
 
+def pool_size(cluster: Cluster, pool: Pool) -> int:
+    """Return how many nodes of a cluster a pool's node selector leaves."""
+    return int(_selected(cluster, pool.node_selector).sum())
+
+
 def check_pool(cluster: Cluster, pool: Pool, config: Config | None) -> tuple[Finding, ...]:
     """Return what is odd about the labels of a pool's nodes, and about the pool on this cluster.
 
@@ -98,6 +104,7 @@ def check_pool(cluster: Cluster, pool: Pool, config: Config | None) -> tuple[Fin
     if not len(own):
         findings += _selects_nothing(cluster, pool)
         return tuple(findings)
+    findings += short_of_gpus(own, pool.topology)
     if config is not None:
         findings += _platforms(own, pool)
         findings += _taints(own, pool)
@@ -255,11 +262,15 @@ def _some(nodes: tuple[str, ...], cluster: Cluster) -> str:
 
 def check_json(findings: Sequence[Finding], pool: Pool, cluster: Cluster, notices: Sequence[Notice]) -> Json:
     """Return findings as data, with the levels that were checked."""
+    fleet = Fleet.of(cluster)
     severities = [finding.severity for finding in findings]
     return {
         "version": VERSION,
         "pool": pool.name,
         "nodes": len(cluster),
+        "gpu_nodes": fleet.with_gpus,
+        "not_ready": list(fleet.not_ready),
+        "cordoned": list(fleet.cordoned),
         "levels": [{"name": level.name, "label": level.label} for level in pool.topology.levels],
         "guessed": pool.guessed,
         "worst": next((severity for severity in ("error", "warning", "info") if severity in severities), None),

@@ -11,6 +11,7 @@ from coterie.gang.tree import Path
 from coterie.placement.obstacles import Cause
 from coterie.placement.refusal import Refusal, Tally
 from coterie.planning import words
+from coterie.planning.labels import pool_size
 from coterie.planning.plan import GangPlan, Plan
 
 VERSION = 1
@@ -42,6 +43,7 @@ def plan_json(
         "warnings": [_notice(notice) for notice in plan.notices],
         "stats": {
             "nodes": len(plan.domains),
+            "pool_nodes": pool_size(plan.domains.cluster, plan.workload.pool),
             "pods": sum(len(one.gang.all_tasks()) for one in plan.gangs),
             "elapsed_ms": round(elapsed_ms, 3),
         },

@@ -62,7 +62,7 @@ def bar_card(area: Area, title: str, paints: Mapping[str, Paint], least: int) ->
 
 def describe(total: Total) -> str:
     """Return what is used and who holds it, for a tooltip."""
-    parts = [f"{total.used} of {total.usable} GPUs used"] if total.gpus else ["no GPUs"]
+    parts = [f"{total.used} of {total.gpus} GPUs used"] if total.gpus else ["no GPUs"]
     parts += [f"{visible(owner)}: {gpus}" for owner, gpus in total.holders[:8]]
     parts += [f"and {len(total.holders) - 8} more holders"] if len(total.holders) > 8 else []
     parts += [f"{total.cordoned} cordoned"] if total.cordoned else []
@@ -71,7 +71,7 @@ def describe(total: Total) -> str:
 
 
 def _numbers(total: Total) -> str:
-    return f"{total.used}/{total.usable}"
+    return f"{total.used}/{total.gpus}"
 
 
 def _frame(area: Area, title: str, width: int, height: int) -> Iterator[str]:

@@ -89,7 +89,7 @@ def _headline(scene: Scene) -> str:
     total = scene.root.total
     if not total.gpus:
         return f"{count(total.nodes, 'node')}, no GPUs"
-    return f"{total.used:,} of {count(total.usable, 'GPU')} used"
+    return f"{total.used:,} of {count(total.gpus, 'GPU')} used"
 
 
 def _subline(scene: Scene, depth: int, short: Abbreviations) -> list[str]:
@@ -178,7 +178,7 @@ def _panels(draw: _Draw, areas: Sequence[Area]) -> Iterator[Block]:
             continue
         title = "  /  ".join(f"{name} {short.name(value)}" for name, value in zip(scene.levels, path, strict=False))
         total = totals[path]
-        numbers = f"{count(len(group), scene.levels[depth - 1])}{_DOT}{total.used}/{total.usable}"
+        numbers = f"{count(len(group), scene.levels[depth - 1])}{_DOT}{total.used}/{total.gpus}"
         inner = _cards(draw, group, [short.domain(area.path[outer:]) for area in group], _WIDTH - 2 * _PAD)
         tip = f"{'/'.join(path)}\n{describe(total)}"
         yield _panel(title, numbers, tip, inner, "#f4f6f8", "")

@@ -149,7 +149,7 @@ def _outside(
 
 
 def _numbers(total: Total, *, free: bool) -> str:
-    return f"{total.free} free" if free else f"{total.used}/{total.usable}"
+    return f"{total.free} free" if free else f"{total.used}/{total.gpus}"
 
 
 def _notes(area: Area, scene: Scene, *, free: bool) -> str:
@@ -203,10 +203,10 @@ def _sum(scene: Scene, depth: int, short: Abbreviations, *, free: bool) -> str:
     out = total.gpus - total.usable
     beside = f", {count(out, 'idle GPU')} out of service" if out else ""
     if free:
-        first = f"{total.free:,} of {count(total.usable, 'GPU')} free on {nodes}{beside}"
+        first = f"{total.free:,} of {count(total.gpus, 'GPU')} free on {nodes}{beside}"
         levels = range(1, depth + 1)
     else:
-        first = f"{total.used:,}/{count(total.usable, 'GPU')} used on {nodes}{beside}"
+        first = f"{total.used:,}/{count(total.gpus, 'GPU')} used on {nodes}{beside}"
         levels = range(max(1, depth), depth + 1)
     largest = [
         f"largest free {scene.levels[at - 1]}: {visible(short.domain(area.path))} ({area.total.free:,})"

@@ -128,6 +128,11 @@ def count(number: int, word: str) -> str:
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
+def share(part: int, whole: int, word: str) -> str:
+    """Return `72 of 100 nodes`, or `100 nodes` where that is all of them."""
+    return count(whole, word) if part == whole else f"{part:,} of {count(whole, word)}"
+
+
 def _columns(char: str) -> int:
     if unicodedata.combining(char):
         return 0

@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from coterie.errors import Reason
+from coterie.gang.smaller import sizes
 from coterie.placement.refusal import Refusal, Verdict
 from coterie.placement.whatif import Change, Keep, Release
 from coterie.planning import words
@@ -95,13 +96,13 @@ def _waiting(
 
 def _fewer(one: GangPlan, refusal: Refusal, question: Question) -> Iterator[tuple[str, list[str]]]:
     """Yield with how many tasks it is within the limit now, or would be if nobody else used the pool."""
-    tasks = [task for task in one.gang.all_tasks() if task.needed]
-    if one.survivors or len(tasks) < 2:
-        return
+    _, counts = sizes(one.gang, (), one.survivors)
     used, limit = refusal.quota
-    sums = list(accumulate(task.shape.amount(GPU) for task in tasks))
-    number = next((fits for room in (limit - used, limit) if (fits := sum(total <= room for total in sums))), 0)
-    if not 0 < number < len(tasks):
+    sums = list(accumulate(task.shape.amount(GPU) for task in one.gang.all_tasks() if task.needed))
+    rooms = (limit - used, limit) if sums[-1] > limit else (limit - used,)
+    within = ([count for count in counts if sums[count - 1] <= room] for room in rooms)
+    number = next((found[-1] for found in within if found), 0)
+    if not number:
         return
     change, fewer = Keep(one.gang.name, (), number), f"with {count(number, 'task')}"
     match question.verdict(one.gang.name, changes=[change]):

@@ -88,17 +88,13 @@ def _labelling(cluster: Cluster, topology: Topology, rung: _Rung) -> Iterator[Fi
         yield Finding("LabelOnNoNode", "error", name, f'no node has the label "{label}"', hint=hint)
         return
     if rung.absent.any():
-        nodes = _names(cluster, rung.absent)
-        yield Finding(
-            "LabelMissing",
-            "info" if _only_without_gpus(cluster, rung.absent) else "warning",
-            name,
-            f'the label "{label}" is missing on {_some(nodes, cluster)}',
-            nodes,
-            f'They cannot serve work that must share one "{name}".',
-        )
+        for which, of, severity in _by_gpus(cluster, rung.absent):
+            nodes = _names(cluster, which)
+            message = f'the label "{label}" is missing on {_share(nodes, of)}'
+            hint = f'{"It" if len(nodes) == 1 else "They"} cannot serve work that must share one "{name}".'
+            yield Finding("LabelMissing", severity, name, message, nodes, hint)
         yield from _near_misses(cluster, topology, rung)
-    severity: Severity = "warning" if rung.used else "error"
+    worst: Severity = "warning" if rung.used else "error"
     for code, which, what in (
         ("LabelEmpty", rung.empty, "is empty"),
         ("LabelNull", rung.null, "names no fabric"),
@@ -107,7 +103,7 @@ def _labelling(cluster: Cluster, topology: Topology, rung: _Rung) -> Iterator[Fi
             nodes = _names(cluster, which)
             message = f'the label "{label}" {what}, and so counts as missing, on {_some(nodes, cluster)}'
             hint = "Is the fabric manager running there?" if code == "LabelNull" else "Set the label, or remove it."
-            yield Finding(code, severity, name, message, nodes, hint)
+            yield Finding(code, worst, name, message, nodes, hint)
     yield from _case_twins(cluster, rung)
 
 
@@ -234,9 +230,9 @@ def _hidden(cluster: Cluster, rungs: Sequence[_Rung]) -> Iterator[Finding]:
     for rung in rungs:
         lacking |= rung.codes < 0
     if lacking.any():
-        nodes = _names(cluster, lacking)
-        message = f"hidden from schedulers that want every level's label, such as KAI: {_some(nodes, cluster)}"
-        yield Finding("HiddenFromScheduler", "info", "", message, nodes)
+        parts = [_share(_names(cluster, which), of) for which, of, _ in _by_gpus(cluster, lacking)]
+        message = f"hidden from schedulers that want every level's label, such as KAI: {' and '.join(parts)}"
+        yield Finding("HiddenFromScheduler", "info", "", message, _names(cluster, lacking))
 
 
 def _similar(label: str, others: Sequence[str], *, loose: bool) -> list[str]:
@@ -263,10 +259,23 @@ def _alike(one: str, other: str) -> float:
     return matcher.ratio() if matcher.real_quick_ratio() >= _ALIKE else 0.0
 
 
-def _only_without_gpus(cluster: Cluster, which: Bools) -> bool:
-    """Whether these nodes have no GPUs while others have: control planes and the like need no fabric labels."""
+def _by_gpus(cluster: Cluster, which: Bools) -> Iterator[tuple[Bools, str, Severity]]:
+    """Yield the nodes with GPUs among some, then the others, with all that there are and how bad it is.
+
+    Control planes and the like need no fabric labels, where other nodes have GPUs.
+    """
     gpus = cluster.allocatable[cluster.resource(GPU)] > 0
-    return bool(gpus.any() and not gpus[which].any())
+    if not gpus.any():
+        yield which, f"{len(cluster)} nodes", "warning"
+        return
+    if (with_gpus := which & gpus).any():
+        yield with_gpus, f"{int(gpus.sum())} nodes{'' if gpus.all() else ' with GPUs'}", "warning"
+    if (others := which & ~gpus).any():
+        yield others, f"{int((~gpus).sum())} nodes without GPUs", "info"
+
+
+def _share(nodes: Sequence[str], of: str) -> str:
+    return f"{len(nodes)} of {of} ({_cut(fold(nodes), 80)})"
 
 
 def _labels(topology: Topology) -> frozenset[str]:

@@ -115,6 +115,7 @@ class Stats(Answer):
     """What was looked at, and how long it took."""
 
     nodes: int
+    pool_nodes: int
     pods: int
     elapsed_ms: float
 

@@ -1,0 +1,97 @@
+"""The nodes of a fleet: with GPUs or without, out of service, and short of GPUs beside others of their kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from coterie.topology.check import Finding
+from coterie.topology.cluster import GPU, Bools, Cluster
+from coterie.topology.domains import Domains
+from coterie.topology.levels import Topology
+from coterie.topology.ranges import fold
+
+# Labels by which nodes are of one kind: the GPU that feature discovery finds, and the machine type of a cloud.
+_KIND_LABELS = ("nvidia.com/gpu.product", "node.kubernetes.io/instance-type")
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """How many nodes there are, how many of them have GPUs, and which are out of service.
+
+    A cordoned node that is not ready is among those that are not ready.
+    """
+
+    nodes: int
+    with_gpus: int
+    not_ready: tuple[str, ...]
+    cordoned: tuple[str, ...]
+
+    @staticmethod
+    def of(cluster: Cluster) -> Fleet:
+        """Count the nodes of a cluster."""
+        gpus = cluster.allocatable[cluster.resource(GPU)] > 0
+        out = (~cluster.ready, cluster.cordoned & cluster.ready)
+        return Fleet(len(cluster), int(gpus.sum()), *(_names(cluster, which) for which in out))
+
+
+def short_of_gpus(cluster: Cluster, topology: Topology) -> Iterator[Finding]:
+    """Yield nodes that offer fewer GPUs than most nodes of their kind, by kind and number."""
+    gpus = cluster.allocatable[cluster.resource(GPU)]
+    for kind, which in _kinds(cluster, topology):
+        counted = Counter(gpus[which].tolist())
+        usual, times = max(counted.items(), key=lambda pair: (pair[1], pair[0]))
+        if times * 2 <= int(which.sum()):
+            continue  # there is no usual number
+        for number in sorted(each for each in counted if each < usual):
+            nodes = _names(cluster, which & (gpus == number))
+            offer = f"{number} GPU{'' if number == 1 else 's'}" if number else "no GPU"
+            who = f"{nodes[0]} offers" if len(nodes) == 1 else f"{len(nodes)} nodes ({_cut(fold(nodes))}) offer"
+            yield Finding(
+                "FewerGpus",
+                "warning",
+                "",
+                f"{who} {offer}, where {times} of the {int(which.sum())} nodes {kind} offer {usual}",
+                nodes,
+                "Is a GPU broken, or the device plugin not running there?",
+            )
+
+
+def _kinds(cluster: Cluster, topology: Topology) -> Iterator[tuple[str, Bools]]:
+    """Yield sets of nodes that ought to offer as many GPUs as each other, with the words that say what they share.
+
+    Those are nodes with the same labels of their kind; of the others, those with GPUs in one domain of the finest level
+    whose domains have several nodes.
+    """
+    codes = np.stack([cluster.column(label).codes for label in _KIND_LABELS])
+    gpus = cluster.allocatable[cluster.resource(GPU)] > 0
+    known = codes[0] >= 0
+    # A machine type says something of GPUs only where machines of that type have some.
+    typed = np.unique(codes[1][gpus & (codes[1] >= 0)])
+    known |= np.isin(codes[1], typed)
+    for pair in np.unique(codes[:, known], axis=1).T if known.any() else ():
+        labels = zip(_KIND_LABELS, pair.tolist(), strict=True)
+        kind = " ".join(cluster.column(label).values[code] for label, code in labels if code >= 0)
+        yield f"of kind {kind}", known & (codes == pair[:, None]).all(axis=0)
+    domains = Domains.of(cluster, topology)
+    if domains.neighbourhood < 0:
+        return
+    level, tier = topology.names[domains.neighbourhood], domains.tiers[domains.neighbourhood]
+    for number, values in enumerate(tier.values):
+        inside = np.zeros(len(cluster), dtype=bool)
+        inside[domains.order[tier.start[number] : tier.end[number]]] = True
+        inside &= gpus & ~known
+        if inside.any():
+            yield f"of {level} {'/'.join(values)}", inside
+
+
+def _names(cluster: Cluster, which: Bools) -> tuple[str, ...]:
+    return tuple(cluster.names[at] for at in np.flatnonzero(which))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
