@@ -119,10 +119,11 @@ def causes(shape: Shape, capacity: Capacity, level: str | None = None) -> Causes
     off = capacity.fit(shape).fits <= 0
     for obstacle, about, bad, amounts in _found(shape, capacity):
         new = bad & off & (codes < 0)
-        codes[new] = len(kinds)
+        if (obstacle, about) not in kinds:
+            kinds.append((obstacle, about))
+        codes[new] = kinds.index((obstacle, about))
         if amounts is not None:
             offered[new] = np.maximum(amounts[new], 0)
-        kinds.append((obstacle, about))
     if level is not None:
         outside = domains.tiers[domains.topology.index(level)].of < 0
         codes[outside & (codes < 0)] = len(kinds)
