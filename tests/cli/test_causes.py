@@ -175,3 +175,28 @@ def test_nodes_outside_the_pool_are_said_to_be(tmp_path: Path) -> None:
     config = written(tmp_path, POOLS, "coterie.yaml")
     done = call("plan", flow(tmp_path, "gpu: 8"), "--config", config, "--pool", "halls")
     assert "26 nodes are not in the pool" in done.stdout
+
+
+def test_fit_says_why_nothing_fits() -> None:
+    done = call("fit", "--gpus", "8", "--level", "rack", FLEET)
+    why = f"82 nodes have 3 to 4 GPUs, 8 asked; {NO_GPU}; {DEDICATED}"
+    assert f"Such a task fits no rack, not even an empty one: {why}." in " ".join(done.stdout.split())
+    found = data("fit", "--gpus", "8", "--level", "rack", FLEET)
+    assert [(one["cause"], one["nodes"]) for one in found["causes"]] == [
+        ("TooSmall", 82),
+        ("NoResource", 10),
+        ("Tainted", 8),
+    ]
+
+
+def test_of_mixed_tasks_those_that_fit_nowhere_do_not_hide_the_others(tmp_path: Path) -> None:
+    tasks = (
+        "{name: a, lead: true, image: i, command: [x], resource: cpu}",
+        "{name: b, image: i, command: [y], resource: gpu}",
+    )
+    listed = "".join(f"\n    - {task}" for task in tasks)
+    text = f"workflow:\n  name: w\n  groups:\n  - name: g\n    tasks:{listed}\n  resources:\n    cpu: {{cpu: 100}}\n    gpu: {{gpu: 4}}\n"
+    done = call("plan", written(tmp_path, text, "w.yaml"), "--cluster", FLEET)
+    assert "the empty cluster holds only 1 of 2 tasks" in done.stdout
+    assert "because  for a: 82 nodes have the taint nvidia.com/gpu, not tolerated" in done.stdout
+    assert "7 nodes have 64 CPU, 100 asked" in done.stdout

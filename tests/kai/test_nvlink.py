@@ -111,7 +111,7 @@ def test_a_gang_waits_in_the_plan_and_in_kai_alike_while_others_have_the_channel
     plan = here.plan(second)
     assert plan["verdict"] == "waiting"
     assert refusal(plan)["reason"] == "ComputeDomainBlocked"
-    assert refusal(plan)["message"].endswith("(2 nodes: NVLink channel taken)")
+    assert refusal(plan)["message"].endswith("(2 nodes have their NVLink channel taken)")
     assert refusal(plan)["holders"] == [{"owner": "first", "gpus": 2, "domain": []}]
     assert [way["change"] for way in refusal(plan)["ways_out"]] == ["places when first ends"]
 

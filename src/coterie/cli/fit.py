@@ -9,6 +9,7 @@ from coterie.cli.screen import screen, show, show_data
 from coterie.cli.source import Source, notices_of, read_world, warn
 from coterie.errors import UsageError
 from coterie.placement.fitting import Room
+from coterie.planning.causes import counted
 from coterie.planning.fit import Answer, Wish, answer, fit_json
 from coterie.rendering.text import Style, count, cut_start, share, table, visible, wrapped
 from coterie.topology.abbreviations import Abbreviations
@@ -77,16 +78,16 @@ def _verdict(found: Answer, short: Abbreviations) -> str:
     level, best = found.level, found.fitting.rooms[0]
     largest = max(room.empty for room in found.fitting.rooms)
     tasks = found.wish.tasks
+    why = visible(short.sentence(counted(found.tally))) if found.tally else ""
     if tasks:
         now, empty = found.fitting.gangs(tasks)
         gangs = f"{count(now, 'gang')} of {count(tasks, 'task')}, each in one {level}"
-        return f"{gangs}, fit now; {empty:,} on the empty cluster."
+        return f"{gangs}, fit now; {empty:,} on the empty cluster." + (f" No task fits: {why}." if why else "")
     if not largest:
-        return f"Such a task fits no {level}, not even an empty one."
+        return f"Such a task fits no {level}, not even an empty one: {why}."
     if not best.now:
-        return (
-            f"No such task fits now; on the empty cluster the largest gang in one {level} has {count(largest, 'task')}."
-        )
+        size = f"the largest gang in one {level} has {count(largest, 'task')}"
+        return f"No such task fits now: {why}. On the empty cluster {size}."
     where = visible(short.domain(best.domain))
     size = f"has {count(best.now, 'task')} now, in {where}"
     return f"The largest gang in one {level} {size}; on the empty cluster, {largest:,}."

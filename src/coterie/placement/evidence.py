@@ -272,13 +272,19 @@ def _most(tasks: Sequence[Task], region: Region, capacity: Capacity) -> int:
 
 
 class _Filling:
-    """A region that is filled with tasks, the small ones first."""
+    """A region that is filled with tasks, the small ones first; those that it does not take at all come last."""
 
     def __init__(self, tasks: Sequence[Task], region: Region, capacity: Capacity) -> None:
         self._region = region
         self._shapes = tuple(dict.fromkeys(task.shape for task in tasks))
-        self._ordered = sorted(tasks, key=lambda task: _size(task.shape, capacity)) if len(self._shapes) > 1 else tasks
         self._packer = Packer(capacity, self._shapes, Budget(DEFAULT_BUDGET // 10))
+        self._ordered = tasks
+        if len(self._shapes) > 1:
+            rank = {
+                shape: (not self._packer.room(number, region), _size(shape, capacity))
+                for number, shape in enumerate(self._shapes)
+            }
+            self._ordered = sorted(tasks, key=lambda task: rank[task.shape])
 
     def most(self) -> int:
         """Return how many of the tasks it holds at once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from coterie.placement.obstacles import Cause, Obstacle
 from coterie.placement.refusal import Tally
@@ -35,6 +36,24 @@ def counted(tally: Tally, pool: Collection[tuple[str, str]] = ()) -> str:
         more = f" and {tally.alike - 1} like it" if tally.alike > 1 else ""
         told = f"for {tally.task}{more}: {told}"
     return f"in {domain(tally.domain)}, {told}" if tally.domain else told
+
+
+def causes_json(tally: Tally | None) -> list[dict[str, Any]]:
+    """Return the causes as data, without a tally none."""
+    return [_json(cause) for cause in tally.causes] if tally else []
+
+
+def _json(cause: Cause) -> dict[str, Any]:
+    resource = cause.about if cause.asked else None
+    return {
+        "cause": cause.obstacle.value,
+        "nodes": cause.nodes,
+        "names": list(cause.names),
+        "resource": resource,
+        "offered": list(cause.offered) if resource else None,
+        "asked": cause.asked if resource else None,
+        "detail": cause.about if cause.about and not resource else None,
+    }
 
 
 def _cause(cause: Cause, pool: Collection[str]) -> str:

@@ -13,9 +13,11 @@ from coterie.frontends.config import Pool
 from coterie.gang.tree import Group, Path, Shape, Task
 from coterie.placement.capacity import Capacity
 from coterie.placement.eligibility import eligible, untolerated
-from coterie.placement.evidence import Candidate, Counted, Survey, survey
+from coterie.placement.evidence import Candidate, Counted, Survey, survey, tally
 from coterie.placement.fitting import Fitting, Room, fitting
+from coterie.placement.refusal import Tally
 from coterie.placement.whatif import changed_capacity
+from coterie.planning.causes import causes_json
 from coterie.planning.concurrency import ancestors
 from coterie.planning.mapping import level_depth
 from coterie.planning.plan import GangPlan, Plan, Planner
@@ -77,6 +79,7 @@ class Answer:
     pool: str
     fitting: Fitting
     notices: tuple[Notice, ...]
+    tally: Tally | None = None  # where no such task fits: what keeps it off the nodes, now or else when they are empty
 
 
 def answer(wish: Wish, level: str, pool: Pool, domains: Domains) -> Answer:
@@ -85,7 +88,11 @@ def answer(wish: Wish, level: str, pool: Pool, domains: Domains) -> Answer:
     level_depth(domains, level)
     shape = pool.admitted(Shape(requests))
     found = fitting(shape, domains, level, labelled_only=pool.scheduler == "kai")
-    return Answer(wish, level, pool.name, found, tuple(_notices(wish, level, pool, shape, domains, found)))
+    notices = tuple(_notices(wish, level, pool, shape, domains, found))
+    if found.total.now:
+        return Answer(wish, level, pool.name, found, notices)
+    capacity = Capacity.now(domains) if found.total.empty else Capacity.empty(domains)
+    return Answer(wish, level, pool.name, found, notices, tally([Task("", shape)], level, (), capacity))
 
 
 def fit_json(found: Answer) -> Json:
@@ -102,6 +109,7 @@ def fit_json(found: Answer) -> Json:
         "domains": [{"domain": list(room.domain), **_room(room, tasks)} for room in found.fitting.rooms],
         "total": _room(total, None) | (dict(zip(_GANGS, found.fitting.gangs(tasks), strict=True)) if tasks else {}),
         "outside": _room(found.fitting.outside, None),
+        "causes": causes_json(found.tally),
         "warnings": [{"code": notice.code, "message": notice.message} for notice in found.notices],
     }
 

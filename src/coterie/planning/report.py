@@ -8,9 +8,9 @@ from typing import Any
 
 from coterie.errors import Fault, Notice, field_path
 from coterie.gang.tree import Path
-from coterie.placement.obstacles import Cause
 from coterie.placement.refusal import Refusal, Tally
 from coterie.planning import words
+from coterie.planning.causes import causes_json
 from coterie.planning.labels import pool_size
 from coterie.planning.plan import GangPlan, Plan
 
@@ -101,7 +101,7 @@ def _refusal(refusal: Refusal, one: GangPlan, plan: Plan, command: Sequence[str]
             {"owner": holder.owner, "gpus": holder.gpus, "domain": list(holder.domain)} for holder in refusal.holders
         ],
         "counted": _tally(refusal.tally) if refusal.tally else None,
-        "causes": [_cause(cause) for cause in refusal.tally.causes] if refusal.tally else [],
+        "causes": causes_json(refusal.tally),
         "ways_out": [
             {"change": words.way_out(way), "command": shlex.join([*command, *words.option(way.change)])}
             for way in refusal.ways_out
@@ -117,19 +117,6 @@ def _tally(tally: Tally) -> Json:
         "nodes": tally.nodes,
         "good": tally.good,
         "room": tally.room,
-    }
-
-
-def _cause(cause: Cause) -> Json:
-    resource = cause.about if cause.asked else None
-    return {
-        "cause": cause.obstacle.value,
-        "nodes": cause.nodes,
-        "names": list(cause.names),
-        "resource": resource,
-        "offered": list(cause.offered) if resource else None,
-        "asked": cause.asked if resource else None,
-        "detail": cause.about if cause.about and not resource else None,
     }
 
 
