@@ -190,12 +190,18 @@ def test_fit_says_why_nothing_fits() -> None:
 
 
 def test_of_mixed_tasks_those_that_fit_nowhere_do_not_hide_the_others(tmp_path: Path) -> None:
-    tasks = (
-        "{name: a, lead: true, image: i, command: [x], resource: cpu}",
-        "{name: b, image: i, command: [y], resource: gpu}",
-    )
-    listed = "".join(f"\n    - {task}" for task in tasks)
-    text = f"workflow:\n  name: w\n  groups:\n  - name: g\n    tasks:{listed}\n  resources:\n    cpu: {{cpu: 100}}\n    gpu: {{gpu: 4}}\n"
+    text = """\
+workflow:
+  name: w
+  groups:
+  - name: g
+    tasks:
+    - {name: a, lead: true, image: i, command: [x], resource: cpu}
+    - {name: b, image: i, command: [y], resource: gpu}
+  resources:
+    cpu: {cpu: 100}
+    gpu: {gpu: 4}
+"""
     done = call("plan", written(tmp_path, text, "w.yaml"), "--cluster", FLEET)
     assert "the empty cluster holds only 1 of 2 tasks" in done.stdout
     assert "because  for a: 82 nodes have the taint nvidia.com/gpu, not tolerated" in done.stdout

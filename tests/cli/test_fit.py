@@ -61,7 +61,10 @@ def test_what_fits_nowhere_and_what_fits_not_now_is_said(tmp_path: Path) -> None
 
     assert "fits no rack, not even an empty one" in call("fit", "--gpus", "9", "--level", "rack", REFUSALS).stdout
     done = call("fit", "--gpus", "8", "--level", "rack", full)
-    assert "No such task fits now; on the empty cluster the largest gang in one rack has 1 task." in done.stdout
+    told = " ".join(done.stdout.split())
+    assert "No such task fits now: " in told
+    assert "n1 has no GPU free, 8 asked" in told
+    assert "On the empty cluster the largest gang in one rack has 1 task." in told
 
 
 def test_taints_and_room_outside_the_level_are_warned_about(tmp_path: Path) -> None:
