@@ -16,6 +16,7 @@ from coterie.placement.ledger import Ledger
 from coterie.placement.outline import Outline
 from coterie.placement.packing import Packer
 from coterie.placement.problem import Problem, compile_gang
+from coterie.placement.search import Search
 from coterie.placement.symmetry import Symmetry
 from coterie.topology.domains import Domains
 from tests.placement import twin
@@ -90,6 +91,32 @@ def test_two_racks_of_one_zone_are_not_two_racks_of_different_zones(kind: str) -
 
     assert isinstance(found, Found)
     assert {found.nodes[task][0] for task in ("a-0", "a-1")} == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("homes", "size", "sets"),
+    [
+        ((), 1, {(0,)}),
+        ((), 2, {(0, 1), (0, 2)}),
+        ((), 3, {(0, 1, 2), (0, 2, 3)}),
+        ((2,), 1, {(0,), (3,)}),
+        ((2,), 2, {(0, 1), (0, 3)}),
+    ],
+)
+def test_sets_of_racks_are_tried_that_differ_by_more_than_an_exchange_of_equal_ones(
+    homes: tuple[int, ...], size: int, sets: set[tuple[int, ...]]
+) -> None:
+    """Racks 0 and 1 are in one zone, 2 and 3 in the other; what already runs in a rack is in each of its sets."""
+    drawing = drawn("cluster zone > rack\n  zone a: rack r1 [1]  rack r2 [1]\n  zone b: rack r1 [1]  rack r2 [1]")
+    (gang,) = gangs("g:\n  a: 2 x 1gpu preferred=rack\n  b: 2 x 1gpu required=zone", drawing)
+    domains = drawing.domains()
+    capacity, budget = Capacity.now(domains), Budget(1000)
+    problem = compile_gang(gang, domains, {})
+    packer = Packer(capacity, problem.shapes, budget)
+    search = Search(problem, capacity, {1: 3}, packer, budget)
+    others = [rack for rack in range(4) if rack not in homes]
+
+    assert set(search._sets(1, others, size, {0: 0}, homes, set())) == sets
 
 
 class States:

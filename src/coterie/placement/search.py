@@ -338,14 +338,15 @@ class Search:
     ) -> Iterator[tuple[int, ...]]:
         """Yield the sets of `size` domains whose room adds up to what is needed, up to the exchange of equal domains.
 
-        Of sets that such an exchange turns into each other, the first in order is yielded. A domain is left out if it
-        is equal to one that was left out before: exchanging the two, with what was chosen before fixed, gives an
-        earlier set. What was chosen stays fixed because the domains around it are named: two racks of one zone are not
-        two racks of different zones.
+        Of sets that such an exchange turns into each other, the first in order is yielded, and few others. A domain is
+        left out if it is equal to one that was left out before: exchanging the two, with what was chosen before fixed,
+        gives an earlier set. What was chosen stays fixed because the domains around it are named: two racks of one zone
+        are not two racks of different zones. The homes are in every set, so they are chosen from the start.
         """
         room = {measure: self._ledger.room(level, measure) for measure in need}
         short = {measure: amount - int(room[measure][list(homes)].sum()) for measure, amount in need.items()}
-        stack: list[tuple[int, tuple[int, ...], frozenset[object], Named]] = [(0, (), frozenset(), named)]
+        fixed = named.union(*(self._symmetry.around(level, home) for home in homes))
+        stack: list[tuple[int, tuple[int, ...], frozenset[object], Named]] = [(0, (), frozenset(), fixed)]
         while stack:
             at, chosen, skipped, fixed = stack.pop()
             left = size - len(chosen)
