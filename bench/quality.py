@@ -45,10 +45,10 @@ def judge(request: Request, nodes: Mapping[str, int] | None, capacity: Capacity)
 
 
 def no_worse(ours: Quality, theirs: Quality) -> bool:
-    """Tell whether an answer is at least as good: sound, placed if the other is, and in no more racks."""
+    """Tell whether an answer is at least as good: sound, placed if the other is, in no more racks and on no more nodes."""
     if ours.faults or ours.placed < theirs.placed:
         return False
-    return not theirs.placed or ours.racks <= theirs.racks
+    return not theirs.placed or (ours.racks <= theirs.racks and ours.nodes <= theirs.nodes)
 
 
 def _wrongly_refused(request: Request, capacity: Capacity) -> tuple[str, ...]:

@@ -72,12 +72,14 @@ def test_a_refusal_of_what_fits_is_a_fault(capacity: Capacity) -> None:
     [
         (Quality(placed=True, racks=2), Quality(placed=True, racks=2), True),
         (Quality(placed=True, racks=3), Quality(placed=True, racks=2), False),
+        (Quality(placed=True, racks=2, nodes=9), Quality(placed=True, racks=2, nodes=8), False),
+        (Quality(placed=True, racks=2, nodes=8), Quality(placed=True, racks=3, nodes=8), True),
         (Quality(placed=False), Quality(placed=True, racks=2), False),
         (Quality(placed=True, racks=2), Quality(placed=False), True),
         (Quality(placed=True, faults=("bad",)), Quality(placed=False), False),
     ],
 )
-def test_an_answer_is_as_good_as_another_when_it_is_sound_and_in_no_more_racks(
+def test_an_answer_is_as_good_as_another_when_it_is_sound_in_no_more_racks_and_on_no_more_nodes(
     ours: Quality, theirs: Quality, *, good: bool
 ) -> None:
     assert no_worse(ours, theirs) is good
