@@ -45,7 +45,7 @@ def judge(request: Request, nodes: Mapping[str, int] | None, capacity: Capacity)
 
 
 def no_worse(ours: Quality, theirs: Quality) -> bool:
-    """Tell whether an answer is at least as good: sound, placed if the other is, in no more racks and on no more nodes."""
+    """Tell whether an answer is at least as good: sound, placed if the other is, on no more racks and no more nodes."""
     if ours.faults or ours.placed < theirs.placed:
         return False
     return not theirs.placed or (ours.racks <= theirs.racks and ours.nodes <= theirs.nodes)
