@@ -11,6 +11,7 @@ import typer
 
 from coterie.cli.app import app
 from coterie.errors import Reason
+from coterie.frontends.grove.conditions import REASONS
 from tests.cli.calling import CLUSTER, ROOT, call, quiet, spawn, workflow
 from tests.cli.test_plan import snapshot
 
@@ -22,6 +23,17 @@ def test_every_reason_has_an_explanation(reason: Reason) -> None:
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(f"# {reason.value}\n")
     assert "## What to do" in done.out
+
+
+@pytest.mark.parametrize(("condition", "reason"), [(name, one) for name, all_ in REASONS.items() for one in all_])
+def test_a_condition_and_each_of_its_reasons_are_explained_on_one_page(condition: str, reason: str) -> None:
+    done = call("explain", reason)
+
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"# {condition}\n")
+    assert f"| {reason} |" in done.out
+    assert done.out == call("explain", condition).out
+    assert f"  {condition} " in call("explain").out
 
 
 def test_a_reason_is_found_however_it_is_written() -> None:

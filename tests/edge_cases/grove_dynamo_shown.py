@@ -14,7 +14,7 @@ from coterie.frontends.config import Pool
 from coterie.frontends.dynamo.conditions import Condition, levels_available, warning_event
 from coterie.frontends.dynamo.lower import to_podcliqueset
 from coterie.frontends.dynamo.read import read_graph
-from coterie.frontends.grove.drift import Condition as DriftCondition
+from coterie.frontends.grove.conditions import Condition as DriftCondition
 from coterie.frontends.grove.drift import drift_of, drift_status, event_of
 from coterie.frontends.grove.kai_topology import KaiTopology, Owner
 from coterie.frontends.grove.podcliqueset.nvlink import compute_domains, enrolled

@@ -119,8 +119,9 @@ def test_relative_links_resolve(document: Path) -> None:
             assert anchor in _anchors(file.read_text(encoding="utf-8")), f"{link[0]} has no such heading"
 
 
-def test_every_reason_has_a_page_and_every_page_a_reason() -> None:
-    assert {file.stem for file in _PAGES.glob("*.md")} == {reason.value for reason in Reason}
+def test_every_reason_and_condition_has_a_page_and_warnings_have_one_for_all() -> None:
+    named = {*(reason.value for reason in Reason), *REASONS, "warnings"}
+    assert {file.stem for file in _PAGES.glob("*.md")} == named
 
 
 @pytest.mark.parametrize("reason", Reason)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from coterie.frontends.grove.conditions import Condition
 from coterie.frontends.grove.drift import (
-    Condition,
     Drift,
     drift_findings,
     drift_of,

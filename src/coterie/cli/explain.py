@@ -1,4 +1,4 @@
-"""`coterie explain`: the page of a reason or a warning, or what a field means."""
+"""`coterie explain`: the page of a reason, a condition or a warning, or what a field means."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from coterie.cli.output import Output
 from coterie.cli.screen import show_as
 from coterie.errors import NotFound, Reason, nearest
 from coterie.frontends.fields import FieldDoc, all_fields, describe_field, similar_fields
+from coterie.frontends.grove.conditions import REASONS
 from coterie.rendering.text import table
 
 # Below this, a name that looks alike is another word.
@@ -17,14 +18,14 @@ _ALIKE = 0.75
 
 
 def run(topic: str | None, output: Output) -> None:
-    """Print the page of a reason or a warning, or the description of a field; without a topic, which ones there are."""
+    """Print the page of a topic, or the description of a field; without a topic, which ones there are."""
     if topic is None:
         listed = [{"topic": name, "kind": kind, "text": text} for kind, name, text in _all_topics()]
         show_as(output, listed, (str(one["topic"]) for one in listed), _topics)
         return
     found = _found(topic)
     if found is None:
-        known = [*(reason.value for reason in Reason), *_warnings()]
+        known = [*(reason.value for reason in Reason), *_conditions(), *_warnings()]
         close = [word for word in (nearest(topic, known), *_alike(topic)) if word]
         reasons = ", ".join(reason.value for reason in Reason)
         hint = f"Did you mean {' or '.join(close[:3])}?" if close else f"Reasons are: {reasons}."
@@ -35,16 +36,22 @@ def run(topic: str | None, output: Output) -> None:
 
 
 def _found(topic: str) -> tuple[str, str, list[str]] | None:
-    """Return the name, the kind and the text of a topic. Reasons come first: a warning may have the name of one."""
-    reasons = {reason.value: reason for reason in Reason}
-    warnings = _warnings()
+    """Return the name, the kind and the text of a topic.
+
+    Reasons come first, then conditions: a warning may have the name of either. The reason of a condition is explained on
+    the condition's page.
+    """
+    reasons = [reason.value for reason in Reason]
+    conditions, warnings = _conditions(), _warnings()
     # A field may be called like a reason, but for its first letter: nodesExcluded.
-    field = None if topic in reasons or topic in warnings else _field(topic)
+    field = None if topic in reasons or topic in conditions or topic in warnings else _field(topic)
     if field:
         return field.path, "field", list(_lines(field))
     folded = topic.casefold()
     if name := next((name for name in reasons if folded == name.casefold()), None):
-        return name, "reason", [_page(reasons[name]).rstrip()]
+        return name, "reason", [_page(name).rstrip()]
+    if name := next((name for name in conditions if folded == name.casefold()), None):
+        return conditions[name], "condition", [_page(conditions[name]).rstrip()]
     if name := next((name for name in warnings if folded == name.casefold()), None):
         return name, "warning", [f"# {name}\n\n{warnings[name]}"]
     return None
@@ -72,6 +79,7 @@ def _alike(topic: str) -> list[str]:
 def _topics() -> Iterator[str]:
     titles = {
         "reason": "Reasons:",
+        "condition": "Conditions of ClusterTopologies and PodCliqueSets:",
         "warning": "Warnings:",
         "field": "Fields, each with what stands below it, such as workflow.groups.tasks:",
     }
@@ -84,7 +92,9 @@ def _topics() -> Iterator[str]:
 def _all_topics() -> Iterator[tuple[str, str, str]]:
     """Yield the kind and the name of every topic, with what it is about in a sentence."""
     for reason in Reason:
-        yield "reason", reason.value, _first_sentence(_page(reason).partition("\n\n")[2])
+        yield "reason", reason.value, _first_sentence(_page(reason.value).partition("\n\n")[2])
+    for name in REASONS:
+        yield "condition", name, _first_sentence(_page(name).partition("\n\n")[2])
     for name, text in _warnings().items():
         yield "warning", name, _first_sentence(text)
     for name in dict.fromkeys(path.partition(".")[0] for path in all_fields()):
@@ -99,8 +109,13 @@ def _warnings() -> dict[str, str]:
     return {name.strip(): text.strip() for name, _, text in sections}
 
 
-def _page(reason: Reason) -> str:
-    return (files("coterie") / "pages" / f"{reason.value}.md").read_text(encoding="utf-8")
+def _conditions() -> dict[str, str]:
+    """Return the condition behind every condition's name, and behind every reason that one has."""
+    return {word: condition for condition, reasons in REASONS.items() for word in (condition, *reasons)}
+
+
+def _page(name: str) -> str:
+    return (files("coterie") / "pages" / f"{name}.md").read_text(encoding="utf-8")
 
 
 def _first_sentence(text: str) -> str:

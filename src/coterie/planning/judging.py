@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from coterie.errors import Fault, Notice, SpecErrors
+from coterie.errors import Fault, Notice, SpecErrors, Unavailable
 from coterie.frontends.dynamo import rules as graph_rules
 from coterie.frontends.dynamo.lower import Lowered, lower_graph
 from coterie.frontends.dynamo.model import GraphDeployment
 from coterie.frontends.dynamo.read import read_graph
 from coterie.frontends.dynamo.settings import Settings as GraphSettings
 from coterie.frontends.dynamo.topology import live_faults
+from coterie.frontends.grove.availability import levels_unavailable
 from coterie.frontends.grove.podcliqueset import rules as set_rules
 from coterie.frontends.grove.podcliqueset.constraints import meaning_faults
 from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
@@ -152,7 +153,8 @@ def _set(pcs: PodCliqueSet, before: PodCliqueSet | None, known: Known, site: Sit
         faults = set_rules.update_faults(before, pcs, known, settings)
         if not faults and known is not None and settings.topology_aware_scheduling:
             lost = set_rules.located(pcs, meaning_faults(pcs, known))
-    notices = [*set_rules.warnings(pcs, known, settings, before), *map(_lost, lost)]
+    told = _condition(pcs, known, settings) if lost else ""
+    notices = [*set_rules.warnings(pcs, known, settings, before), *(_lost(fault, told) for fault in lost)]
     if not faults:
         notices += map(_unplannable, placeable(pcs).faults)
     return Said(tuple(faults), tuple(notices))
@@ -228,9 +230,21 @@ def _placed(resource: Resource, notices: Iterable[Notice]) -> tuple[Notice, ...]
     return tuple(each if each.place else each.at(resource.document.place(each.path)) for each in notices)
 
 
-def _lost(fault: Fault) -> Notice:
-    """Say of an update what would be a fault of a new object: what once was right stays, but does not hold."""
-    message = f"the update is admitted, but the constraint does not hold any more: {fault.message}"
+def _condition(pcs: PodCliqueSet, known: Known, settings: SetSettings) -> str:
+    """Return the reason that Grove gives in the condition of a set, in brackets; empty where nothing is wrong."""
+    try:
+        found = levels_unavailable(pcs, known or {}, settings)
+    except Unavailable:
+        return ""
+    return f" ({found.reason})" if found and found.status != "False" else ""
+
+
+def _lost(fault: Fault, told: str = "") -> Notice:
+    """Say of an update what would be a fault of a new object: what once was right stays, but does not hold.
+
+    `told` is what `_condition` returns.
+    """
+    message = f"the update is admitted, but the constraint no longer holds{told}: {fault.message}"
     return Notice("TopologyLevelsUnavailable", message, fault.place, fault.path)
 
 

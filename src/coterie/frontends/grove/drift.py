@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from coterie.frontends.grove.conditions import DRIFT, Condition
 from coterie.frontends.grove.kai_topology import KAI_VERSION, KaiTopology, Owner
 from coterie.frontends.grove.topology import KAI, SCHEDULERS, TOPOLOGY_AWARE, ClusterTopology, kai_refuses
 from coterie.topology.check import Finding
-
-CONDITION = "SchedulerTopologyDrift"
-
-Status = Literal["True", "False", "Unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +30,6 @@ class SchedulerStatus:
     generation: int = 0
     message: str = ""
     failed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """The aggregate over all schedulers. True is bad."""
-
-    status: Status
-    reason: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +68,7 @@ def drift_status(found: ClusterTopology, drift: Drift, observed: int = 0) -> dic
         "observedGeneration": observed if any(entry.failed for entry in drift.entries) else found.generation,
         "conditions": [
             {
-                "type": CONDITION,
+                "type": DRIFT,
                 "status": condition.status,
                 "reason": condition.reason,
                 "message": condition.message,
@@ -111,7 +99,7 @@ def drift_findings(topologies: Mapping[str, ClusterTopology], kai: Mapping[str, 
             if not entry.in_sync:
                 hint = "Correct the one that is wrong; workloads name levels of the ClusterTopology, KAI knows its own."
                 message = f'{found.kind} "{found.name}": {entry.message}'
-                yield Finding(CONDITION, "warning", "", message, hint=hint)
+                yield Finding(DRIFT, "warning", "", message, hint=hint)
 
 
 def _kai_entry(found: ClusterTopology, kai: Mapping[str, KaiTopology] | None) -> SchedulerStatus:

@@ -1,0 +1,47 @@
+"""Availability of the levels that a PodCliqueSet names, as the condition `TopologyLevelsUnavailable` tells it.
+
+It is asked of a set that runs: its topology, or a level of it, may have gone since the set was admitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from coterie.frontends.grove.conditions import Condition
+from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
+from coterie.frontends.grove.podcliqueset.settings import Settings
+from coterie.topology.levels import Topology
+
+
+def levels_unavailable(
+    pcs: PodCliqueSet, topologies: Mapping[str, Topology], settings: Settings | None = None
+) -> Condition | None:
+    """Return the condition of a set; None where topology-aware scheduling is off and the set asks for nothing.
+
+    For a ClusterTopology that is missing the status is True, as proposed. Grove of today says Unknown, and so does this
+    function for settings with today's API.
+    """
+    settings = settings or Settings()
+    # The order in which Grove looks for the name of the topology.
+    below = (*(group.constraint for group in pcs.groups), *(clique.constraint for clique in pcs.cliques))
+    written = [each for each in (pcs.constraint, *below) if each is not None]
+    if not settings.topology_aware_scheduling:
+        message = "topology-aware scheduling is off, so the set's constraints have no effect"
+        return Condition("Unknown", "TopologyAwareSchedulingDisabled", message) if written else None
+    if not written:
+        return Condition("False", "AllClusterTopologyLevelsAvailable", "the set has no topology constraint")
+    name = next((each.topology for each in written if each.topology), "")
+    if not name:
+        message = "the set has topology constraints and names no ClusterTopology"
+        return Condition("Unknown", "TopologyNameMissing", message)
+    topology = topologies.get(name)
+    if topology is None:
+        message = f'there is no ClusterTopology "{name}", so the set\'s constraints have no effect'
+        return Condition("Unknown" if settings.strict else "True", "ClusterTopologyNotFound", message)
+    domains = dict.fromkeys(domain for each in written for domain in (each.domain, each.preferred) if domain)
+    if lost := [domain for domain in domains if domain not in topology.names]:
+        listed = ", ".join(f'"{domain}"' for domain in lost)
+        message = f'the ClusterTopology "{name}" has no level {listed}, so constraints at it have no effect'
+        return Condition("True", "ClusterTopologyLevelsUnavailable", message)
+    message = f'the ClusterTopology "{name}" has every level that the set names'
+    return Condition("False", "AllClusterTopologyLevelsAvailable", message)
