@@ -14,6 +14,7 @@ from coterie.errors import Reason
 from coterie.frontends import config_model
 from coterie.frontends.dynamo import versions
 from coterie.frontends.grove import topology_model
+from coterie.frontends.grove.conditions import REASONS
 from coterie.frontends.grove.podcliqueset import manifest
 from coterie.frontends.schema import Spec, named_fields
 from coterie.frontends.workflow import model

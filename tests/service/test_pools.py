@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -195,6 +196,45 @@ def test_a_pool_of_a_scheduler_that_is_not_driven_here_takes_no_workflows(servic
     with pytest.raises(CoterieError, match="does not drive"):
         service.submit(workflow("x", {"g": [task("t", "true")]}, rest="  pool: far\n"))
     assert service.pool("far")["nodes"] == 0
+
+
+def test_levels_of_a_pool_whose_nodes_are_not_known_are_shown_as_configured(service: Service) -> None:
+    service.apply_pool("far", {"backend": "kai", "topology_keys": KEYS})
+    service.apply_pool("flat", {"backend": "kai"})
+
+    found = service.topology("far")
+
+    nothing = {"domains": None, "nodes": None, "unlabelled": None}
+    assert found["levels"] == [{**key, **nothing} for key in KEYS]
+    assert (found["counted"], found["domains"]) == (False, [])
+    assert [one["pool"] for one in service.topologies()] == ["main", "far"]
+    assert service.pool("far")["topology_keys"] == KEYS
+    assert not service.pool("far")["counted"]
+
+
+def test_nodes_of_a_kai_pool_are_counted_where_a_file_tells_of_them(tmp_path: Path) -> None:
+    far = "  far: {scheduler: kai, cluster: far.yaml}\n  lost: {scheduler: kai, cluster: lost.yaml}\n"
+    place = Place(tmp_path / "place", config=CONFIG.replace("pools:", f"{far}pools:", 1))
+    settings = place.settings()
+    (place.folder / "far.yaml").write_text(
+        f"topology_keys: {json.dumps(KEYS)}\n"
+        "fleet: [{domains: {zone: [z], rack: [r1, r2, r3]}, nodes: 2, gpu: 8}]\n",
+        encoding="utf-8",
+    )
+    with Service(settings) as service:
+        service.apply_pool("away", {"backend": "far", "topology_keys": KEYS})
+        service.apply_pool("gone", {"backend": "lost", "topology_keys": KEYS})
+
+        found = service.topology("away")
+
+        assert found["counted"]
+        assert [(level["domains"], level["nodes"]) for level in found["levels"]] == [(1, 6), (3, 6)]
+        assert len(found["domains"]) == 4
+        shown = service.pool("away")
+        assert (shown["nodes"], shown["gpus"]["total"], shown["counted"]) == (6, 48, True)
+        assert not service.topology("gone")["counted"]
+        with pytest.raises(CoterieError, match="does not drive"):
+            service.submit(workflow("x", {"g": [task("t", "true")]}, rest="  pool: away\n"))
 
 
 def test_users_see_levels_with_their_domains(service: Service) -> None:

@@ -38,8 +38,8 @@ def run(topic: str | None, output: Output) -> None:
 def _found(topic: str) -> tuple[str, str, list[str]] | None:
     """Return the name, the kind and the text of a topic.
 
-    Reasons come first, then conditions: a warning may have the name of either. The reason of a condition is explained on
-    the condition's page.
+    Reasons come first, then conditions: a warning may have the name of either. The reason of a condition is explained
+    on the condition's page.
     """
     reasons = [reason.value for reason in Reason]
     conditions, warnings = _conditions(), _warnings()

@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -47,13 +48,17 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All of it at one moment; `number` grows with each change."""
+    """All of it at one moment; `number` grows with each change.
+
+    `clusters` has the nodes of the backends that run workflows here, `elsewhere` those that a file tells of others.
+    """
 
     backends: Mapping[str, Backend]
     clusters: Mapping[str, Snapshot]
     pools: Mapping[str, Known]
     file: str = ""
     number: int = 0
+    elsewhere: Mapping[str, Snapshot] = field(default_factory=dict)
 
     def find(self, name: str | None, wished: str | None = None) -> Known:
         """Return the pool that is named by the call, else by the workflow, else the only one."""
@@ -107,19 +112,21 @@ class Catalogue:
     def _read(self) -> Catalog:
         base, documents, marks = self._base()
         backends, clusters = base.backends, self._clusters(base, marks)
+        elsewhere = self._elsewhere(base, marks)
+        snapshots = {**elsewhere, **clusters}
         pools = {
             name: _resolved(
                 Known(pool, documents.get(name) or document_of(pool), managed=True, notices=_about(name, base)),
-                clusters,
+                snapshots,
             )
             for name, pool in base.pools.items()
         }
         for record in self._records:
             if record.name not in pools:
-                pools[record.name] = _stored(record, backends, clusters)
+                pools[record.name] = _stored(record, backends, snapshots)
         self._marks, self.problem = marks, ""
         kept = self._catalog
-        found = Catalog(backends, clusters, pools, base.file, kept.number if kept else 1)
+        found = Catalog(backends, clusters, pools, base.file, kept.number if kept else 1, elsewhere)
         if kept is None:
             self._catalog = kept = found
         elif kept != found:
@@ -140,7 +147,6 @@ class Catalogue:
 
     def _clusters(self, base: Config, marks: dict[str, tuple[int, int, int]]) -> dict[str, Snapshot]:
         given = dict(self.settings.given.clusters) if self.settings.given else {}
-        folder = self.settings.config.parent if self.settings.config else Path()
         known = self._catalog.clusters if self._catalog else {}
         found: dict[str, Snapshot] = {}
         for name, backend in base.backends.items():
@@ -149,13 +155,29 @@ class Catalogue:
             elif backend.scheduler == "local" and backend.cluster is None:
                 found[name] = Snapshot(this_machine())
             elif backend.scheduler == "local" and backend.cluster is not None:
-                file = str(folder / backend.cluster)
-                marks[file] = _mark(file)
-                found[name] = read_snapshot(read_bytes(file, sys.stdin.buffer), file)
-        # A reading that says the same is the same: nobody has to look at its nodes again.
-        return {
-            name: known[name] if name in known and unchanged(known[name], one) else one for name, one in found.items()
-        }
+                found[name] = self._snapshot(backend.cluster, marks)
+        return _kept(known, found)
+
+    def _elsewhere(self, base: Config, marks: dict[str, tuple[int, int, int]]) -> dict[str, Snapshot]:
+        """Read the cluster files of backends that are not driven here; one that cannot be read tells nothing."""
+        known = self._catalog.elsewhere if self._catalog else {}
+        found: dict[str, Snapshot] = {}
+        for name, backend in base.backends.items():
+            if backend.scheduler != "local" and backend.cluster is not None:
+                with suppress(CoterieError, OSError):
+                    found[name] = self._snapshot(backend.cluster, marks)
+        return _kept(known, found)
+
+    def _snapshot(self, cluster: str, marks: dict[str, tuple[int, int, int]]) -> Snapshot:
+        folder = self.settings.config.parent if self.settings.config else Path()
+        file = str(folder / cluster)
+        marks[file] = _mark(file)
+        return read_snapshot(read_bytes(file, sys.stdin.buffer), file)
+
+
+def _kept(known: Mapping[str, Snapshot], found: Mapping[str, Snapshot]) -> dict[str, Snapshot]:
+    """Return what was read; a reading that says the same is the same, so that nobody looks at its nodes again."""
+    return {name: known[name] if name in known and unchanged(known[name], one) else one for name, one in found.items()}
 
 
 def read_pool(

@@ -165,6 +165,7 @@ def pool_view(known: Known, live: Live, tally: Mapping[tuple[str, str], int]) ->
             **(gpus_of(own) if own is not None else {"total": 0, "free": 0, "out_of_service": 0}),
         },
         "nodes": len(own) if own is not None else 0,
+        "counted": own is not None,
         "max_exec_timeout": pool.max_exec_timeout,
         "max_queue_timeout": pool.max_queue_timeout,
         "workflows": {
@@ -177,9 +178,17 @@ def pool_view(known: Known, live: Live, tally: Mapping[tuple[str, str], int]) ->
 
 
 def topology_view(known: Known, live: Live) -> Json:
-    """Return the levels of a pool, with the domains that its nodes form and what is free in them."""
+    """Return the levels of a pool, with the domains that its nodes form and what is free in them.
+
+    Where its nodes are not known here, nothing is counted.
+    """
     pool = known.pool
-    domains = domains_of(pool, live)
+    cluster = _cluster(pool, live)
+    if cluster is None:
+        unknown = {"domains": None, "nodes": None, "unlabelled": None}
+        levels = [{"key": level.name, "label": level.label, **unknown} for level in pool.topology.levels]
+        return {"pool": pool.name, "name": pool.topology_name, "counted": False, "levels": levels, "domains": []}
+    domains = Domains.of(pool_nodes(cluster, pool), pool.topology)
     own = domains.cluster
     row = own.resource(GPU)
     total = own.allocatable[row][domains.order]
@@ -188,6 +197,7 @@ def topology_view(known: Known, live: Live) -> Json:
     return {
         "pool": pool.name,
         "name": pool.topology_name,
+        "counted": True,
         "levels": [
             {
                 "key": level.name,
@@ -222,7 +232,11 @@ def domains_of(pool: Pool, live: Live) -> Domains:
 
 
 def _cluster(pool: Pool, live: Live) -> Cluster | None:
-    return live.cluster(pool) if pool.backend in live.catalog.clusters else None
+    """Return the nodes of a pool's backend, None where neither this service nor a file tells of them."""
+    if pool.backend in live.catalog.clusters:
+        return live.cluster(pool)
+    told = live.catalog.elsewhere.get(pool.backend)
+    return told.cluster if told else None
 
 
 def gauges(live: Live, tally: Mapping[tuple[str, str], int]) -> Mapping[str, Mapping[Any, int]]:

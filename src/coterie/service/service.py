@@ -306,12 +306,12 @@ class Service:
         self._driver.poke()
 
     def topologies(self) -> list[Json]:
-        """Return the levels of all pools that have some and whose nodes are known."""
+        """Return the levels of all pools that run workflows here, and of all others that have some."""
         live = self._now()
         return [
             pool_rules.topology_view(known, live)
             for known in live.catalog.pools.values()
-            if known.pool.backend in live.catalog.clusters
+            if known.pool.backend in live.catalog.clusters or known.pool.topology.levels
         ]
 
     def topology(self, pool: str) -> Json:

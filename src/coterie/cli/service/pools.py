@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+_COUNTS = ("domains", "nodes", "unlabelled")
 # The columns that a narrow screen goes without, the first of them first.
 _SPARE = ("NODES", "OUT", "OTHERS", "RUNNING", "WAITING", "FREE")
 
@@ -89,6 +90,9 @@ def _pool_lines(pool: Json) -> Iterator[str]:
     parts += [f"{others} held by others"] if (others := _others(gpus)) else []
     parts += [f"{out} idle and out of service"] if (out := gpus["out_of_service"]) else []
     free = f"{', '.join(parts)}, {gpus['total']} in all"
+    nodes = str(pool["nodes"])
+    if not pool["counted"]:
+        free = nodes = "not known here"
     least, most = _amount(gpus["guarantee"], "none"), _amount(gpus["limit"], "none")
     quota = f"guarantee {least}, limit {most}, weight {gpus['weight']}"
     selector = ",".join(f"{key}={value}" for key, value in pool["node_selector"].items())
@@ -97,7 +101,7 @@ def _pool_lines(pool: Json) -> Iterator[str]:
         ("pool", pool["name"] + ("   (of the configuration file)" if pool["managed"] else "")),
         ("about", pool["description"] or ""),
         ("backend", f"{pool['backend']}, scheduler {pool['scheduler']}"),
-        ("nodes", f"{pool['nodes']}" + (f"   {selector}" if selector else "")),
+        ("nodes", nodes + (f"   {selector}" if selector else "")),
         ("GPUs", free),
         ("quota", quota),
         ("nvlink", "yes" if pool["nvlink"] else ""),
@@ -211,12 +215,15 @@ def list_topologies(client: Client, output: Output) -> None:
     found = client.topologies()
     rows = [("POOL", "LEVEL", "LABEL", "DOMAINS")]
     rows += [
-        (visible(one["pool"]), visible(level["key"]), visible(level["label"]), str(level["domains"]))
+        (visible(one["pool"]), visible(level["key"]), visible(level["label"]), _amount(level["domains"], "-"))
         for one in found
         for level in one["levels"]
     ]
-    names = [one["pool"] for one in found]
-    show_as(output, found, names, lambda: table(rows) if len(rows) > 1 else ["No pool has levels."])
+    lines = list(table(rows)) if len(rows) > 1 else ["No pool has levels."]
+    if uncounted := [one["pool"] for one in found if one["levels"] and not one["counted"]]:
+        listed = ", ".join(map(visible, uncounted))
+        lines.append(f"- is not counted: the nodes of {listed} are not known here.")
+    show_as(output, found, [one["pool"] for one in found], lambda: lines)
 
 
 def show_topology(client: Client, pool: str, output: Output) -> None:
@@ -246,11 +253,13 @@ def _level_lines(topology: Json) -> Iterator[str]:
     if not topology["levels"]:
         yield visible(f"pool {topology['pool']} has no levels.")
         return
-    rows = [("LEVEL", "LABEL", "DOMAINS", "NODES WITH IT", "WITHOUT")]
+    rows: list[tuple[str, ...]] = [("LEVEL", "LABEL", "DOMAINS", "NODES WITH IT", "WITHOUT")]
     rows += [
-        (visible(one["key"]), visible(one["label"]), str(one["domains"]), str(one["nodes"]), str(one["unlabelled"]))
+        (visible(one["key"]), visible(one["label"]), *(_amount(one[word], "-") for word in _COUNTS))
         for one in topology["levels"]
     ]
     yield from table(rows, numbers=frozenset({2, 3, 4}))
     if topology["name"]:
-        yield visible(f"They are those of the ClusterTopology {topology['name']}.")
+        yield visible(f"They are those of the topology {topology['name']}.")
+    if not topology["counted"]:
+        yield "They are as configured. Nothing is counted, because the pool's nodes are not known here."

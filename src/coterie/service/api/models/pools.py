@@ -61,6 +61,7 @@ class Pool(Answer):
     topology: str | None = Field(description="The ClusterTopology that its levels come from.")
     gpus: Quota
     nodes: int
+    counted: bool = Field(description="Its nodes are known here; otherwise they and their GPUs are 0.")
     max_exec_timeout: int | None = Field(description="Seconds.")
     max_queue_timeout: int | None = Field(description="Seconds.")
     workflows: Busy
@@ -104,11 +105,11 @@ class Applied(Answer):
 
 
 class LevelCount(Level):
-    """A level, and what nodes there are in it."""
+    """A level, and what nodes there are in it; null where the pool's nodes are not known here."""
 
-    domains: int
-    nodes: int
-    unlabelled: int
+    domains: int | None
+    nodes: int | None
+    unlabelled: int | None
 
 
 class Gpus(Answer):
@@ -133,7 +134,8 @@ class Topology(Answer):
     """The levels of a pool, with their domains."""
 
     pool: str
-    name: str | None = Field(description="The ClusterTopology that they come from.")
+    name: str | None = Field(description="The topology that they come from.")
+    counted: bool = Field(description="The pool's nodes are known here, and counted.")
     levels: list[LevelCount]
     domains: list[Domain]
 
