@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from bench.timing import once, say
-from coterie.backends.kai.render import Ask, render
+from coterie.backends.kai.manifests.render import Ask, render
 from coterie.frontends.workflow.lower import lower
 from coterie.kube.api import Api
 from coterie.kube.apply import apply_all

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from coterie.topology.naming import natural
+from coterie.topology.display_names import natural
 from lab.components import ALL, Component, Files, Patch
 from lab.errors import LabError
 from lab.golang import environment, find_go, go_failed, go_version, module_folder, run_go

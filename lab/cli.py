@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.codes import Exit
-from coterie.cli.output import Output
-from coterie.cli.report import reporting
-from coterie.cli.source import read_input, shown, warn
+from coterie.cli.exit_codes import Exit
+from coterie.cli.inputs.source import read_input, shown, warn
+from coterie.cli.output.errors import reporting
+from coterie.cli.output.formats import Output
 from coterie.errors import NotFound, did_you_mean
 from coterie.planning.inputs import read_snapshot
 from lab import nodes

@@ -4,7 +4,11 @@ CoterieError
 ├── SpecErrors     what the user wrote is wrong; carries every fault, each with its place
 ├── UsageError     the call itself is wrong (a missing option, two that exclude each other)
 ├── NotFound       a file, pool or node that was named does not exist
-└── Unavailable    try again later
+├── Unavailable    try again later
+├── Conflict       another caller was first, or the current state forbids it
+│   └── PlanStale  a plan to be carried out no longer describes what would happen
+├── Unauthorized   the caller is unknown
+└── Forbidden      the caller is known but not allowed to do this
 
 A `Fault` is data first: code, message, place, hint. Text with frames and colours is made once, at the edge.
 """
@@ -12,9 +16,10 @@ A `Fault` is data first: code, message, place, hint. Text with frames and colour
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 
 class Reason(StrEnum):
@@ -145,3 +150,23 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `Did you mean "x"?`, or nothing when no known word is close."""
     guess = nearest(word, known)
     return f'Did you mean "{guess}"?' if guess else ""
+
+
+class Conflict(CoterieError):  # noqa: N818 - the leaf says what happened
+    """Raised when the call was right, but what is stored does not allow it now; `details` are for programs."""
+
+    def __init__(self, message: str, hint: str = "", details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message, hint)
+        self.details = dict(details or {})
+
+
+class PlanStale(Conflict):
+    """Raised when a workflow is to be submitted as planned, and the plan would be another one now."""
+
+
+class Unauthorized(CoterieError):  # noqa: N818 - the leaf says what happened
+    """Raised when a caller does not say who they are, or says it wrongly."""
+
+
+class Forbidden(CoterieError):  # noqa: N818 - the leaf says what happened
+    """Raised when a caller's role does not reach so far."""

@@ -11,16 +11,16 @@ from importlib.resources import files
 from os import PathLike
 from typing import Any
 
+from coterie.config.configuration import Config, read_config
 from coterie.errors import CoterieError, Fault, NotFound, Notice, Reason, SpecErrors, UsageError, did_you_mean
-from coterie.frontends.config import Config, read_config
 from coterie.frontends.workflow.read import Workflow
 from coterie.frontends.workflow.read import read_workflow as read_one_workflow
 from coterie.placement.refusal import Refusal, Verdict
 from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
-from coterie.planning.documents import Documents, documents_of, workload_for
-from coterie.planning.documents import read_documents as read_any
 from coterie.planning.fit import Answer, Wish, answer
 from coterie.planning.inputs import all_topologies, pool_for, read_snapshot
+from coterie.planning.load import Documents, documents_of, workload_for
+from coterie.planning.load import read_documents as read_any
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.report import plan_json
 from coterie.sources import Snapshot

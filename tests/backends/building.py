@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from coterie.backends.kai.render import Ask, Rendered, render
+from coterie.backends.kai.manifests.render import Ask, Rendered, render
+from coterie.config.configuration import Pool
 from coterie.errors import SpecErrors
-from coterie.frontends.config import Pool
 from coterie.frontends.workflow.lower import lower
 from coterie.topology.cluster import GPU, Cluster, Node
 from tests.frontends.workflows import LEVELS, grouped, read, resource, task

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 
-from coterie.backends.kai.folding import Constraint, Part, fold
+from coterie.backends.kai.pod_group import Constraint, Part, fold
 from coterie.gang.rules import Asked, Requirement, build
 from coterie.gang.tree import Gang, Group, Path
 from coterie.topology.levels import Topology

@@ -9,7 +9,7 @@ import pytest
 
 from coterie.backends.grove.render import render_grove, render_notices
 from coterie.errors import SpecErrors, UsageError
-from coterie.frontends.kubernetes import Resource, read_resources
+from coterie.frontends.kubernetes.objects import Resource, read_resources
 from tests.frontends.dynamo_objects import alpha, beta, changed, drop, read
 
 CONTAINERS = {"containers": [{"name": "main", "image": "i"}]}

@@ -19,8 +19,8 @@ import pytest
 import yaml
 
 from coterie.backends.grove.render import render_grove
-from coterie.frontends.kubernetes import resource_of
-from coterie.frontends.podfields import BELOW, POD
+from coterie.frontends.kubernetes.objects import resource_of
+from coterie.frontends.kubernetes.pod_fields import BELOW, POD
 from tests.frontends.dynamo_objects import Change, Data, changed
 from tests.frontends.test_graph_lower import VARIANTS, lowered
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given, settings
 
-from coterie.backends.kai.folding import Constraint, Part, fold
-from coterie.backends.kai.rule import Placed, Refused, Unknown, Why, kai_would_place
+from coterie.backends.kai.forecast import Placed, Refused, Unknown, Why, kai_would_place
+from coterie.backends.kai.pod_group import Constraint, Part, fold
 from coterie.gang.tree import Gang, Task
 from coterie.placement.capacity import Capacity
 from coterie.topology.cluster import GPU, STORAGE, Cluster, Node

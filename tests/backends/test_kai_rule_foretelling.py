@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coterie.backends.kai.foretelling import kai_notices
+from coterie.backends.kai.forecast.forecast import kai_notices
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, place
 from coterie.topology.cluster import STORAGE

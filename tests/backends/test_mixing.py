@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from coterie.backends.kai.folding import fold
-from coterie.backends.kai.mixing import PRIORITY, mix, priorities
+from coterie.backends.kai.mixed_sizes import PRIORITY, mix, priorities
+from coterie.backends.kai.pod_group import fold
 from coterie.gang.tree import Shape, Task
 from coterie.topology.cluster import CPU, GPU, STORAGE, Cluster, Node
 from tests.backends.building import GPUS, RACKS, codes, faults_of, of_kind, rendered

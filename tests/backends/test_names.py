@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.backends.kai.metadata import Scene
+from coterie.backends.kai.manifests.metadata import Scene
 from coterie.backends.names import LONGEST, free_name, label_value, name_of, slug
-from coterie.frontends.config import Pool
+from coterie.config.configuration import Pool
 
 DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.backends.kai.pods import quantity
+from coterie.backends.kai.manifests.pods import quantity
 from coterie.topology.cluster import GPU
 from tests.backends.building import (
     PAIR,
@@ -54,7 +54,7 @@ def test_kubernetes_does_not_touch_dollars_in_commands(written: str, expected: s
 @given(st.text(alphabet="$()aX ", max_size=12))
 def test_an_escaped_text_expands_to_what_it_was(text: str) -> None:
     """Play Kubernetes' expansion, which halves $$ and looks up $(NAME), on what we write."""
-    from coterie.backends.kai.pods import _literal  # noqa: PLC0415 - the one test that looks inside
+    from coterie.backends.kai.manifests.pods import _literal  # noqa: PLC0415 - the one test that looks inside
 
     written, read_back, at = _literal(text), "", 0
     while at < len(written):

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.backends.kai.folding import fold
-from coterie.backends.kai.metadata import Scene
-from coterie.backends.kai.objects import pod_group, shared
-from coterie.backends.writing import to_yaml
+from coterie.backends.kai.manifests.metadata import Scene
+from coterie.backends.kai.manifests.objects import pod_group, shared
+from coterie.backends.kai.pod_group import fold
+from coterie.backends.manifest_text import to_yaml
+from coterie.config.configuration import GpuQuota, Pool
 from coterie.errors import NotFound
-from coterie.frontends.config import GpuQuota, Pool
 from coterie.topology.cluster import GPU, Cluster, Node
 from coterie.topology.levels import Topology
 from tests.backends.building import (

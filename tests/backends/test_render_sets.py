@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.backends.kai.record import ANNOTATION, read
+from coterie.backends.kai.manifests.record import ANNOTATION, read
 from coterie.backends.kai.sets import checks
 from coterie.gang.tree import Toleration
 from coterie.topology.cluster import STORAGE, Cluster, Node

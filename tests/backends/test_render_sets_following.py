@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coterie.backends.kai.render import Rendered
+from coterie.backends.kai.manifests.render import Rendered
 from coterie.planning.inputs import read_snapshot
 from coterie.topology.cluster import Cluster, Node
 from tests.backends.set_building import codes, following, gangs, names, nodes, of_kind, rendered, running

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from coterie.backends.kai import folding
-from coterie.backends.kai.folding import Part, fold, is_bound, size
-from coterie.backends.kai.rule import Placed, kai_would_place
+from coterie.backends.kai import pod_group
+from coterie.backends.kai.forecast import Placed, kai_would_place
+from coterie.backends.kai.pod_group import Part, fold, is_bound, size
 from coterie.gang.tree import Gang, Group, Path, Shape, Task
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, place
@@ -119,7 +119,7 @@ def test_of_equal_pieces_the_one_for_the_finer_level_comes_first() -> None:
 def test_more_gangs_are_placed_than_with_the_largest_sibling_first(monkeypatch: pytest.MonkeyPatch) -> None:
     worlds = [world for world in map(siblings, range(WORLDS)) if world.fits]
     ours = [world.is_placed() for world in worlds]
-    monkeypatch.setattr(folding, "_turn", largest_first)
+    monkeypatch.setattr(pod_group, "_turn", largest_first)
     counted = Counter(zip(ours, (world.is_placed() for world in worlds), strict=True))
 
     # No order of siblings is right for all clusters. Of 2,343 such worlds, 20 are placed only by this order, and 3 only
@@ -132,7 +132,7 @@ def test_no_random_gang_waits_that_the_largest_sibling_first_would_place(monkeyp
         World(one.gang, random_clusters.cluster(one), one.topology) for one in map(random_clusters.case, range(WORLDS))
     ]
     ours = [world.is_placed() for world in cases]
-    monkeypatch.setattr(folding, "_turn", largest_first)
+    monkeypatch.setattr(pod_group, "_turn", largest_first)
     lost = [index for index, world in enumerate(cases) if not ours[index] and world.is_placed()]
 
     assert lost == []

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.backends.writing import to_json, to_yaml
-from coterie.frontends.text import documents
+from coterie.backends.manifest_text import to_json, to_yaml
+from coterie.document.located import documents
 
 texts = st.one_of(
     st.text(max_size=40).filter(lambda text: not any(0xD800 <= ord(char) < 0xE000 for char in text)),

@@ -192,7 +192,7 @@ ASKING = (
 HEAVY = frozenset(
     {
         "alembic",
-        "coterie.frontends.schema",
+        "coterie.document.schema",
         "fastapi",
         "jinja2",
         "lightkube",

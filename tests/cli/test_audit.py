@@ -11,8 +11,8 @@ import httpx2
 import pytest
 import yaml
 
-from coterie.kube import live
 from coterie.kube.api import Api
+from coterie.sources import live
 from tests.cli.calling import ROOT, call, escapes, spawn
 from tests.kube.talking import answer, api, status
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coterie.cli import completing
+from coterie.cli.inputs import completion
 from tests.cli.calling import ROOT, spawn
 from tests.cli.service.conftest import Hall, hall
 
@@ -76,7 +76,7 @@ def test_a_service_that_does_not_answer_is_not_waited_for() -> None:
         context = Context()
         context.params = {"server": f"http://127.0.0.1:{silent.getsockname()[1]}"}
         began = time.monotonic()
-        found = completing.workflows(context, "")  # type: ignore[arg-type]
+        found = completion.workflows(context, "")  # type: ignore[arg-type]
 
     assert found == []
-    assert time.monotonic() - began < completing._BUDGET_S + 0.5
+    assert time.monotonic() - began < completion._BUDGET_S + 0.5

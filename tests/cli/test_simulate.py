@@ -10,9 +10,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from coterie.cli import simulate
 from coterie.cli.app import app
-from coterie.cli.codes import Exit
+from coterie.cli.commands import simulate
+from coterie.cli.exit_codes import Exit
 
 CLUSTER = """\
 topology_keys:

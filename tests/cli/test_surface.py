@@ -11,11 +11,10 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from coterie.cli.app import app
-from coterie.cli.codes import MEANINGS, Exit, told
-from coterie.cli.helping import PANELS
-from coterie.cli.report import code_of
-from coterie.errors import CoterieError, NotFound, Unavailable, UsageError
-from coterie.service.errors import Conflict, Forbidden
+from coterie.cli.exit_codes import MEANINGS, Exit, told
+from coterie.cli.help import PANELS
+from coterie.cli.output.errors import code_of
+from coterie.errors import Conflict, CoterieError, Forbidden, NotFound, Unavailable, UsageError
 from tests.cli.calling import ROOT, Desk, call
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from coterie.cli.output import Output
+from coterie.cli.output.formats import Output
 from coterie.cli.usage_errors import requested_output
 from tests.cli.calling import call
 

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from coterie.frontends.config import Pool
+from coterie.config.configuration import Pool
+from coterie.frontends.admission import Site
 from coterie.frontends.dynamo.conditions import Condition, levels_available, warning_event
 from coterie.frontends.dynamo.lower import to_podcliqueset
 from coterie.frontends.dynamo.read import read_graph
@@ -19,13 +20,12 @@ from coterie.frontends.grove.drift import drift_of, drift_status, event_of
 from coterie.frontends.grove.kai_topology import KaiTopology, Owner
 from coterie.frontends.grove.podcliqueset.nvlink import compute_domains, enrolled
 from coterie.frontends.grove.topology import KAI, SCHEDULERS, ClusterTopology, read_cluster_topology
-from coterie.frontends.kubernetes import resource_of
+from coterie.frontends.kubernetes.objects import resource_of
 from coterie.gang.tree import Gang
 from coterie.library import plan_workloads
 from coterie.placement.refusal import Verdict
-from coterie.planning.documents import read_documents, workload_for
 from coterie.planning.inputs import all_topologies, read_snapshot
-from coterie.planning.judging import Site
+from coterie.planning.load import read_documents, workload_for
 from coterie.planning.validation import Against, Text, Validation, validate
 from coterie.topology.levels import Topology
 from tests.frontends import dynamo_objects as dynamo

@@ -6,9 +6,9 @@ from importlib.resources import files
 
 import pytest
 
-from coterie.cli import plan as plan_command
-from coterie.cli.codes import Exit
-from coterie.cli.tables import plan_lines
+from coterie.cli.commands import plan as plan_command
+from coterie.cli.exit_codes import Exit
+from coterie.cli.output.plan import plan_lines
 from coterie.errors import Reason
 from coterie.placement.refusal import Verdict
 from coterie.planning.plan import Plan, Planner

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from coterie.config.configuration import GpuQuota, Pool
 from coterie.errors import Reason
-from coterie.frontends.config import GpuQuota, Pool
 from coterie.placement.refusal import Verdict
-from coterie.planning.documents import read_documents, workload_for
 from coterie.planning.inputs import read_snapshot
+from coterie.planning.load import read_documents, workload_for
 from coterie.planning.plan import Plan, Planner
 from coterie.topology.cluster import Cluster
 from coterie.topology.levels import Topology

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from coterie.cli.service.ending import result_of
-from coterie.cli.service.views import list_lines, status_colour
+from coterie.cli.output.outcome import result_of
+from coterie.cli.output.workflows import list_lines, status_colour
 from coterie.lifecycle import Status
 from coterie.rendering.text import Style
 from coterie.service.api.app import create_app
 from coterie.service.service import Service
 from coterie.service.settings import Submission
-from coterie.service.store import Query
+from coterie.store import Query
 from tests.edge_cases.watching import FOREVER, LEVELS, Lab, gang, racks, running, single, task, waiting, workflow
 from tests.planning.reading import REFUSAL, breaches, holes
 from tests.service.serving import Place

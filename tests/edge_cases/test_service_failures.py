@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from coterie.backends.local.order import Order
 from coterie.backends.local.supervisor import Supervisor
-from coterie.errors import Unavailable
-from coterie.service.errors import Conflict
+from coterie.backends.local.work_order import Order
+from coterie.errors import Conflict, Unavailable
 from coterie.service.service import Service
 from tests.edge_cases.watching import (
     FOREVER,

@@ -10,7 +10,7 @@ import pytest
 
 from coterie.service.service import Service
 from coterie.service.settings import Submission
-from coterie.service.store import Placement
+from coterie.store import Placement
 from tests.edge_cases.watching import (
     FOREVER,
     Lab,

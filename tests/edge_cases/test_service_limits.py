@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from coterie.errors import SpecErrors
-from coterie.service.building import read, rehearse
 from coterie.service.service import Service
 from coterie.service.settings import Submission
+from coterie.service.submission.compilation import read, rehearse
 from tests.backends.local.test_handles import few_files
 from tests.service.serving import Place, single, task, workflow
 

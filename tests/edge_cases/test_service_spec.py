@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from coterie.backends.local.order import Order
 from coterie.backends.local.supervisor import Supervisor
+from coterie.backends.local.work_order import Order
+from coterie.config.configuration import Backend, Config, Pool
 from coterie.errors import Fault, SpecErrors, Unavailable
-from coterie.frontends.config import Backend, Config, Pool
 from coterie.service.service import Service
 from coterie.service.settings import Given, Settings, Submission
 from coterie.sources import Snapshot

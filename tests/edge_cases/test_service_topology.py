@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from coterie.errors import NotFound
-from coterie.service.catalog import Catalogue
-from coterie.service.errors import Conflict
+from coterie.errors import Conflict, NotFound
+from coterie.service.pools.catalog import Catalogue
 from coterie.service.service import Service
 from tests.edge_cases.watching import (
     FOREVER,

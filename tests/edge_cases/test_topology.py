@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from coterie.config.configuration import read_config
 from coterie.errors import SpecErrors
-from coterie.frontends.config import read_config
 from coterie.sources.kubectl import read_kubectl
 from coterie.topology.check import check
 from coterie.topology.cluster import Cluster, Node

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from coterie.config.configuration import Pool
 from coterie.errors import Reason, SpecErrors
-from coterie.frontends.config import Pool
 from coterie.frontends.workflow.lower import Lowered, lower
 from coterie.frontends.workflow.read import read_workflow
 from coterie.topology.levels import Topology

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from coterie.service.errors import Conflict
+from coterie.errors import Conflict
 from coterie.service.service import Service
 from coterie.service.settings import Submission
-from coterie.service.store import Query
+from coterie.store import Query
 from tests.service.serving import CONFIG, Place, single, task, workflow
 
 Json = dict[str, Any]

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from coterie.cli.codes import Exit
+from coterie.cli.exit_codes import Exit
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,16 +9,16 @@ import pytest
 import typer
 
 from coterie.cli.app import app
-from coterie.cli.codes import Exit
+from coterie.cli.exit_codes import Exit
+from coterie.config import model as config_model
+from coterie.document.schema import Spec, named_fields
 from coterie.errors import Reason
-from coterie.frontends import config_model
-from coterie.frontends.dynamo import versions
+from coterie.frontends.dynamo import manifest as graph_manifest
 from coterie.frontends.grove import topology_model
 from coterie.frontends.grove.conditions import REASONS
 from coterie.frontends.grove.podcliqueset import manifest
-from coterie.frontends.schema import Spec, named_fields
 from coterie.frontends.workflow import model
-from coterie.sources import clusterfile, inuse
+from coterie.sources import cluster_file, pods_in_use
 from tests.examples.console import ROOT, refreshed
 
 _PAGES = ROOT / "src/coterie/pages"
@@ -157,7 +157,7 @@ def test_the_index_of_reasons_links_every_page() -> None:
         *(("pool-configuration.md", title, spec) for title, spec in _CONFIG_SECTIONS.items()),
         *(("cluster-topology.md", title, spec) for title, spec in _TOPOLOGY_SECTIONS.items()),
         *(("podcliqueset.md", title, spec) for title, spec in _SET_SECTIONS.items()),
-        ("graph-deployment.md", "Components", versions.Component),
+        ("graph-deployment.md", "Components", graph_manifest.Component),
     ],
 )
 def test_a_section_lists_the_fields_of_its_model_and_no_others(document: str, title: str, spec: type[Spec]) -> None:
@@ -168,8 +168,8 @@ def test_a_section_lists_the_fields_of_its_model_and_no_others(document: str, ti
 
 def test_the_fields_of_both_versions_of_a_graph_deployment_are_documented() -> None:
     text = (ROOT / "docs/graph-deployment.md").read_text(encoding="utf-8")
-    graph = {**named_fields(versions.BetaSpec), **named_fields(versions.AlphaSpec)}
-    service, shared = set(named_fields(versions.Service)), set(named_fields(versions.Shared))
+    graph = {**named_fields(graph_manifest.BetaSpec), **named_fields(graph_manifest.AlphaSpec)}
+    service, shared = set(named_fields(graph_manifest.Service)), set(named_fields(graph_manifest.Shared))
 
     assert _rows(_section(text, "The graph")) == set(graph)
     assert _rows(_section(text, "Services")) == service - shared
@@ -217,9 +217,9 @@ def test_the_fields_of_a_cluster_file_are_documented() -> None:
     text = (ROOT / "docs/cluster-files.md").read_text(encoding="utf-8")
 
     for title, fields in (
-        ("The file", clusterfile._TOP),
-        ("Nodes", clusterfile._NODE),
-        ("Fleet", {*clusterfile._FLEET} - {*clusterfile._NODE} | {"domains", "name"}),
-        ("Pods", inuse._POD),
+        ("The file", cluster_file._TOP),
+        ("Nodes", cluster_file._NODE),
+        ("Fleet", {*cluster_file._FLEET} - {*cluster_file._NODE} | {"domains", "name"}),
+        ("Pods", pods_in_use._POD),
     ):
         assert _rows(_section(text, title)) == set(fields)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from coterie.frontends.config import read_config
-from coterie.frontends.kubernetes import is_kubernetes, read_resources
-from coterie.frontends.text import documents
+from coterie.config.configuration import read_config
+from coterie.document.located import documents
+from coterie.frontends.kubernetes.objects import is_kubernetes, read_resources
 from coterie.frontends.workflow.read import read_workflow
-from coterie.planning.documents import read_documents
 from coterie.planning.inputs import read_snapshot
+from coterie.planning.load import read_documents
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]

@@ -19,7 +19,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from coterie.cli.codes import Exit
+from coterie.cli.exit_codes import Exit
 from tests.backends.local.building import supervising
 from tests.examples.console import ROOT, commands
 

@@ -10,9 +10,9 @@ from typing import Any
 from coterie.errors import Fault, SpecErrors, field_path
 from coterie.frontends.dynamo.model import GraphDeployment
 from coterie.frontends.dynamo.read import read_graph
-from coterie.frontends.dynamo.rules import create_faults, update_faults
+from coterie.frontends.dynamo.rules.admission import create_faults, update_faults
 from coterie.frontends.dynamo.settings import DEFAULTS, Settings
-from coterie.frontends.kubernetes import read_resources
+from coterie.frontends.kubernetes.objects import read_resources
 from coterie.topology.levels import Topology
 
 Data = dict[str, Any]

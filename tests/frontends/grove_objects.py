@@ -10,7 +10,7 @@ from typing import Any
 from coterie.errors import Fault, SpecErrors, field_path
 from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
-from coterie.frontends.kubernetes import read_resources
+from coterie.frontends.kubernetes.objects import read_resources
 from coterie.topology.levels import Topology
 
 Manifest = dict[str, Any]

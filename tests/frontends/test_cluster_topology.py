@@ -19,7 +19,7 @@ from coterie.frontends.grove.topology import (
     topology_of,
     update_notices,
 )
-from coterie.frontends.kubernetes import read_resources, resource_of
+from coterie.frontends.kubernetes.objects import read_resources, resource_of
 from coterie.topology.levels import HOSTNAME, Level, Topology
 
 CT, CTB = "ClusterTopology", "ClusterTopologyBinding"

@@ -16,7 +16,7 @@ from coterie.frontends.grove.drift import (
 )
 from coterie.frontends.grove.kai_topology import KAI_VERSION, KaiTopology, Owner, read_kai_topologies
 from coterie.frontends.grove.topology import KAI, SCHEDULERS, ClusterTopology, read_cluster_topology
-from coterie.frontends.kubernetes import resource_of
+from coterie.frontends.kubernetes.objects import resource_of
 from tests.frontends.test_cluster_topology import BLOCK, CT, CTB, HOST, LEVELS, RACK, ZONE, Pairs, made, many
 
 KEYS = tuple(key for _, key in LEVELS)

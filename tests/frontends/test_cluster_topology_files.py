@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from coterie.errors import Fault, SpecErrors, field_path
 from coterie.frontends.grove.topology_set import known_topologies, read_topologies
-from coterie.frontends.kubernetes import is_kubernetes, read_resources, resource_of
+from coterie.frontends.kubernetes.objects import is_kubernetes, read_resources, resource_of
 from tests.frontends.test_cluster_topology import CT, CTB, RACK, ZONE, made
 
 HEAD = "apiVersion: grove.io/v1alpha1\nkind: ClusterTopology\n"

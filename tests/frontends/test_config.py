@@ -2,8 +2,17 @@ from __future__ import annotations
 
 import pytest
 
+from coterie.config.configuration import (
+    Backend,
+    Config,
+    GpuQuota,
+    Platform,
+    Pool,
+    choose_pool,
+    parse_levels,
+    read_config,
+)
 from coterie.errors import CoterieError, NotFound, SpecErrors, UsageError
-from coterie.frontends.config import Backend, Config, GpuQuota, Platform, Pool, choose_pool, parse_levels, read_config
 from coterie.gang.tree import Toleration
 from coterie.topology.levels import Topology
 

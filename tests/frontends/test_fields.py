@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.frontends.fields import all_fields, describe_field, similar_fields
+from coterie.frontends.field_reference import all_fields, describe_field, similar_fields
 
 
 @pytest.mark.parametrize("path", all_fields())

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from coterie.config.configuration import read_config
+from coterie.document.file_kind import FileKind, kind_of
 from coterie.errors import SpecErrors
-from coterie.frontends.config import read_config
-from coterie.frontends.file_kind import FileKind, kind_of
 from coterie.frontends.workflow.read import read_workflow
 from coterie.planning.inputs import read_snapshot
 from tests.cli.calling import ROOT

@@ -10,11 +10,11 @@ from coterie.errors import FieldError, SpecErrors
 from coterie.frontends.dynamo.lower import Lowered, lower_graph, to_podcliqueset
 from coterie.frontends.dynamo.names import fitted, fnv1a, set_name
 from coterie.frontends.dynamo.settings import Settings
-from coterie.frontends.grove.podcliqueset import rules
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
+from coterie.frontends.grove.podcliqueset.rules import admission
 from coterie.frontends.grove.podcliqueset.settings import Form
 from coterie.frontends.grove.podcliqueset.settings import Settings as GroveSettings
-from coterie.frontends.kubernetes import field_fault, resource_of
+from coterie.frontends.kubernetes.objects import field_fault, resource_of
 from tests.frontends.dynamo_objects import TOPOLOGIES, Change, Data, alpha, beta, changed, drop, pod, put, read
 
 TODAY = GroveSettings(form=Form.GROVE_HEAD)
@@ -56,7 +56,7 @@ VARIANTS: dict[str, tuple[Data, tuple[Change, ...]]] = {
 @pytest.mark.parametrize(("data", "changes"), VARIANTS.values(), ids=VARIANTS)
 def test_the_podcliqueset_of_a_valid_graph_is_valid_in_todays_form(data: Data, changes: tuple[Change, ...]) -> None:
     pcs = read_podcliqueset(resource_of(lowered(changed(data, *changes)).manifest))
-    assert rules.create_faults(pcs, TOPOLOGIES, TODAY) == []
+    assert admission.create_faults(pcs, TOPOLOGIES, TODAY) == []
 
 
 def test_a_component_that_spans_nodes_is_a_group_of_leader_and_workers() -> None:
@@ -281,6 +281,6 @@ def test_rules_of_grove_that_a_graph_breaks_are_blamed_on_its_file() -> None:
     data = changed(beta(), put(f"{FRONTEND}.podTemplate.spec.schedulerName", "default-scheduler"))
     found = lowered(data)
     pcs = read_podcliqueset(resource_of(found.manifest))
-    faults = [found.blamed(fault) for fault in rules.create_faults(pcs, TOPOLOGIES, TODAY)]
+    faults = [found.blamed(fault) for fault in admission.create_faults(pcs, TOPOLOGIES, TODAY)]
     assert faults
     assert all(fault.place is not None and fault.place.line for fault in faults)

@@ -11,10 +11,10 @@ from coterie.errors import Fault, SpecErrors
 from coterie.frontends.dynamo.lower import Lowered, lower_graph
 from coterie.frontends.dynamo.names import BUDGET
 from coterie.frontends.dynamo.read import read_graph
-from coterie.frontends.dynamo.rules import create_faults, planning_faults, update_faults, warnings
-from coterie.frontends.grove.podcliqueset import rules
+from coterie.frontends.dynamo.rules.admission import create_faults, planning_faults, update_faults, warnings
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
-from coterie.frontends.kubernetes import read_resources, resource_of
+from coterie.frontends.grove.podcliqueset.rules import admission
+from coterie.frontends.kubernetes.objects import read_resources, resource_of
 from tests.frontends.dynamo_objects import TOPOLOGIES, Data, alpha, beta, changed, pod, put, read
 from tests.frontends.mutating import junk, mutated
 
@@ -75,7 +75,7 @@ def judged(document: Data) -> list[Fault]:
 def judged_by_grove(lowered: Lowered) -> list[Fault]:
     """Return what Grove would say of a generated set, at the places of the graph's own file."""
     try:
-        found = rules.create_faults(read_podcliqueset(resource_of(lowered.manifest)), TOPOLOGIES)
+        found = admission.create_faults(read_podcliqueset(resource_of(lowered.manifest)), TOPOLOGIES)
     except SpecErrors as errors:
         found = list(errors.faults)
     blamed = [lowered.blamed(fault) for fault in found]

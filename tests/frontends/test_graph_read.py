@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from coterie.errors import FieldError, SpecErrors
-from coterie.frontends.dynamo.origin import follow
-from coterie.frontends.dynamo.template import native_resources, pod_template
+from coterie.frontends.dynamo.pod_template import native_resources, pod_template
+from coterie.frontends.dynamo.source_paths import follow
 from tests.frontends.dynamo_objects import alpha, beta, changed, put, read
 
 

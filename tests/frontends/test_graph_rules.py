@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coterie.errors import Reason
-from coterie.frontends.dynamo.rules import planning_faults, warnings
+from coterie.frontends.dynamo.rules.admission import planning_faults, warnings
 from coterie.frontends.dynamo.settings import DEFAULTS, Settings
 from tests.frontends.dynamo_objects import (
     TOPOLOGIES,

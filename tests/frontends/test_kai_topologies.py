@@ -11,7 +11,7 @@ import yaml
 
 from coterie.frontends.grove.kai_topology import KAI_VERSION
 from coterie.planning.inputs import read_snapshot
-from coterie.planning.kai_levels import kai_levels
+from coterie.planning.snapshot_levels import kai_levels
 from coterie.topology.levels import Topology
 from tests.frontends.grove_objects import clique, podcliqueset
 from tests.frontends.test_cluster_topology import CT, CTB

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from coterie.errors import Fault
-from coterie.frontends.dynamo import rules as graph_rules
 from coterie.frontends.dynamo.read import read_graph
-from coterie.frontends.grove.podcliqueset import rules as set_rules
+from coterie.frontends.dynamo.rules import admission as graph_rules
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
-from coterie.frontends.kubernetes import Resource, resource_of
-from coterie.frontends.kubernetes_draft import draft, independent
+from coterie.frontends.grove.podcliqueset.rules import admission as set_rules
+from coterie.frontends.kubernetes.draft import draft, independent
+from coterie.frontends.kubernetes.objects import Resource, resource_of
 from tests.frontends import dynamo_objects as dynamo
 from tests.frontends.grove_objects import LEVELS, changed, constrained, standard
 

@@ -12,8 +12,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coterie.frontends.text import documents
-from coterie.planning.judging import Site
+from coterie.document.located import documents
+from coterie.frontends.admission import Site
 from coterie.planning.validation import Against, Text, Validation, validate
 from tests.cli.calling import call
 from tests.frontends import dynamo_objects as dynamo

@@ -11,7 +11,7 @@ from coterie.frontends.grove.conditions import LEVELS_UNAVAILABLE, REASONS
 from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.podcliqueset.settings import Form, Settings
-from coterie.frontends.kubernetes import resource_of
+from coterie.frontends.kubernetes.objects import resource_of
 from coterie.topology.levels import Topology
 from tests.frontends.grove_objects import clique, group, podcliqueset
 

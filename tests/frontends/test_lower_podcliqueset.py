@@ -9,7 +9,7 @@ import pytest
 from coterie.errors import SpecErrors
 from coterie.frontends.grove.podcliqueset.lower import Lowered, lower
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
-from coterie.frontends.kubernetes import resource_of
+from coterie.frontends.kubernetes.objects import resource_of
 from coterie.gang.tree import Gang, Shape
 from coterie.topology.levels import Topology
 

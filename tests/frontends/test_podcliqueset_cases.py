@@ -9,7 +9,7 @@ import pytest
 
 from coterie.errors import Unavailable
 from coterie.frontends.grove.podcliqueset.nvlink import compute_domains, enrolled
-from coterie.frontends.grove.podcliqueset.rules import create_faults, update_faults, warnings
+from coterie.frontends.grove.podcliqueset.rules.admission import create_faults, update_faults, warnings
 from coterie.frontends.grove.podcliqueset.settings import Form, Settings
 from coterie.topology.levels import Topology
 from tests.frontends.grove_objects import (

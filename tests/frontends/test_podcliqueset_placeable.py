@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from coterie.frontends.grove.podcliqueset.placeable import placeable
-from coterie.frontends.grove.podcliqueset.rules import create_faults
+from coterie.frontends.grove.podcliqueset.pod_shapes import placeable
+from coterie.frontends.grove.podcliqueset.rules.admission import create_faults
 from tests.frontends.grove_objects import (
     TOPOLOGIES,
     assigned,

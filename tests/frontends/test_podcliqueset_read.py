@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from coterie.errors import Fault, FieldError, SpecErrors, field_path
 from coterie.frontends.grove.podcliqueset.model import Effective, PodCliqueSet
-from coterie.frontends.grove.podcliqueset.placeable import placeable
+from coterie.frontends.grove.podcliqueset.pod_shapes import placeable
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
-from coterie.frontends.grove.podcliqueset.rules import create_faults, update_faults, warnings
+from coterie.frontends.grove.podcliqueset.rules.admission import create_faults, update_faults, warnings
 from coterie.frontends.grove.podcliqueset.settings import Form, Settings
-from coterie.frontends.kubernetes import read_resources, resource_of
+from coterie.frontends.kubernetes.objects import read_resources, resource_of
 from tests.frontends.grove_objects import (
     TOPOLOGIES,
     assigned,

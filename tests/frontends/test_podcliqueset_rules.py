@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from coterie.document.schema import MOST_FAULTS
 from coterie.errors import Reason
 from coterie.frontends.grove.podcliqueset.queue import resolve_queue
-from coterie.frontends.grove.podcliqueset.rules import create_faults, update_faults, warnings
+from coterie.frontends.grove.podcliqueset.rules.admission import create_faults, update_faults, warnings
 from coterie.frontends.grove.podcliqueset.settings import Form, Settings
-from coterie.frontends.schema import MOST_FAULTS
 from tests.frontends.grove_objects import (
     TOPOLOGIES,
     Change,

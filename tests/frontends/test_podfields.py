@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from coterie.errors import field_path
-from coterie.frontends.grove.podcliqueset.rules import create_faults, warnings
-from coterie.frontends.podfields import BELOW, CONTAINER, POD, unknown_fields
+from coterie.frontends.grove.podcliqueset.rules.admission import create_faults, warnings
+from coterie.frontends.kubernetes.pod_fields import BELOW, CONTAINER, POD, unknown_fields
 from tests.frontends.grove_objects import assigned, changed, podcliqueset, read
 
 

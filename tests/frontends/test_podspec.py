@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.errors import Reason, field_path
-from coterie.frontends.podspec import read_pod, shape_of
+from coterie.frontends.kubernetes.pod_spec import read_pod, shape_of
 from coterie.gang.tree import Expression, Shape, Toleration
-from coterie.topology.podaffinity import AffinityTerm, HostPort, PodTraits, Requirement
+from coterie.topology.pod_affinity import AffinityTerm, HostPort, PodTraits, Requirement
 
 GI = 1 << 30
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coterie.frontends import sandbox
+from coterie.frontends.template import sandbox
 
 
 def test_a_template_worker_sees_nothing_of_the_environment_of_its_service(

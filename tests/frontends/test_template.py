@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from coterie.document.located import load
 from coterie.errors import Fault, SpecErrors
-from coterie.frontends.template import Rendered, render
-from coterie.frontends.text import load
+from coterie.frontends.template.render import Rendered, render
 from tests.frontends.workflows import refusal
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coterie.document.located import decode, documents, load
 from coterie.errors import Fault, SpecErrors
-from coterie.frontends.text import decode, documents, load
 from tests.frontends.workflows import refusal
 
 

@@ -5,8 +5,8 @@ from types import MappingProxyType
 
 import pytest
 
+from coterie.config.configuration import Platform, Pool
 from coterie.errors import Reason
-from coterie.frontends.config import Platform, Pool
 from coterie.gang.tree import Shape, Toleration
 from coterie.topology.levels import Topology
 from tests.frontends.workflows import LEVELS, POOL, faults, grouped, lowered, plain, resource, task

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from coterie.config.configuration import read_config
+from coterie.document.located import load
+from coterie.document.schema import faults_of
 from coterie.errors import Fault
-from coterie.frontends.config import read_config
-from coterie.frontends.schema import faults_of
-from coterie.frontends.text import load
 from coterie.frontends.workflow.lower import lower, pool_faults
 from coterie.frontends.workflow.model import WorkflowFile
 from coterie.frontends.workflow.read import draft_workflow, read_workflow

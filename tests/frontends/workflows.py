@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from coterie.config.configuration import Pool
 from coterie.errors import Fault, SpecErrors
-from coterie.frontends.config import Pool
 from coterie.frontends.workflow.lower import Lowered, lower
 from coterie.frontends.workflow.read import Workflow, read_workflow
 from coterie.topology.levels import Topology

@@ -13,14 +13,14 @@ import pytest
 import yaml
 from lab.api import ApiError
 
-from coterie.backends.kai.record import ANNOTATION
-from coterie.cli.source import Source, backend_cluster, read_chart
-from coterie.frontends.config import read_config
-from coterie.kube.live import read_live
-from coterie.planning.documents import WORKFLOW, read_documents, workload_for
+from coterie.backends.kai.manifests.record import ANNOTATION
+from coterie.cli.inputs.source import Source, backend_cluster, read_chart
+from coterie.config.configuration import read_config
 from coterie.planning.inputs import NO_TOPOLOGIES, all_topologies, pool_for, read_snapshot, with_topologies
+from coterie.planning.load import WORKFLOW, read_documents, workload_for
 from coterie.planning.plan import Plan, Planner
 from coterie.sources import Snapshot
+from coterie.sources.live import read_live
 from lab import Lab, kai, nodes
 from tests.cli.calling import ROOT, call
 from tests.examples.test_examples import Example

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from coterie.cli.audit import COMMAND
-from coterie.planning.audit import Outcome, State, audit
+from coterie.cli.commands.audit import COMMAND
+from coterie.inspect.audit import Outcome, State, audit
 from coterie.planning.plan import Plan
 from lab import Lab
 from tests.cli.calling import ROOT, call

@@ -12,11 +12,11 @@ import pytest
 from lab.cluster import Lab
 from lab.nodes import add
 
-from coterie.backends.kai import objects, pods
-from coterie.backends.kai.folding import Constraint, Part, fold
-from coterie.backends.kai.metadata import TASK, WORKFLOW, Scene
-from coterie.backends.kai.rule import Placed, Refused, kai_would_place
-from coterie.frontends.config import Pool
+from coterie.backends.kai.forecast import Placed, Refused, kai_would_place
+from coterie.backends.kai.manifests import objects, pods
+from coterie.backends.kai.manifests.metadata import TASK, WORKFLOW, Scene
+from coterie.backends.kai.pod_group import Constraint, Part, fold
+from coterie.config.configuration import Pool
 from coterie.gang.tree import Gang, Shape, Task
 from coterie.placement.capacity import Capacity
 from coterie.topology.cluster import CPU, PODS, Cluster, Node

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from coterie.cli.codes import Exit
+from coterie.cli.exit_codes import Exit
 from lab import GoMissingError, Lab
 from tests.cli.calling import Done, call, quiet, workflow
 

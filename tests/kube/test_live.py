@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from coterie.errors import SpecErrors
-from coterie.kube import live
 from coterie.kube.api import Api
-from coterie.kube.live import snapshot_of
+from coterie.sources import live
 from coterie.sources.kubectl import read_kubectl
+from coterie.sources.live import snapshot_of
 from tests.cli.calling import call
 from tests.kube.talking import Json, answer, api, status
 

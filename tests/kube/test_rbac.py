@@ -21,7 +21,7 @@ from coterie.kube.errors import Forbidden
 from coterie.kube.kinds import Kind, kind_of
 from coterie.kube.kubeconfig import choose
 from coterie.kube.reads import Query, find, list_all
-from coterie.kube.watching import Watching
+from coterie.kube.watch_thread import Watching
 from coterie.kube.wire import Identified
 from coterie.planning.inputs import read_snapshot
 from lab import Lab, nodes

@@ -25,7 +25,7 @@ from coterie.kube.kubeconfig import choose
 from coterie.kube.reads import Query, find, get, list_all, list_served, serves
 from coterie.kube.retry import Patience
 from coterie.kube.watch import Follower, Pace
-from coterie.kube.watching import Watching
+from coterie.kube.watch_thread import Watching
 from coterie.kube.wire import Identified
 from coterie.planning.inputs import read_snapshot
 from lab import GoMissingError, Lab

@@ -21,7 +21,7 @@ from coterie.kube.errors import Forbidden
 from coterie.kube.kinds import POD
 from coterie.kube.reads import Query
 from coterie.kube.watch import Pace
-from coterie.kube.watching import Watching
+from coterie.kube.watch_thread import Watching
 from coterie.kube.wire import Identified
 from tests.kube.talking import Script, api, event, page, status, stream, thing
 

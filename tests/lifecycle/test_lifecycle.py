@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from coterie.config.configuration import Pool
 from coterie.errors import UsageError
-from coterie.frontends.config import Pool
 from coterie.frontends.workflow.lower import lower
 from coterie.frontends.workflow.read import read_workflow
 from coterie.frontends.workflow.values import by_action, codes

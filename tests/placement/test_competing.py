@@ -8,7 +8,7 @@ import pytest
 
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, place
-from coterie.placement.explain import decide
+from coterie.placement.explain.decision import decide
 from tests.placement.twin import verify
 from tests.planning.building import drawn, gangs
 from tests.planning.test_refusals import contradictions

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from coterie.gang.tree import Gang, Group, Shape, Task
 from coterie.placement.capacity import Capacity
+from coterie.placement.domain_fit import fitting
 from coterie.placement.engine import Absent, Found, place
-from coterie.placement.fitting import fitting
 from coterie.topology.cluster import CPU, GPU, Cluster, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology

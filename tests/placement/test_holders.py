@@ -9,7 +9,7 @@ import pytest
 from coterie.gang import edits
 from coterie.gang.tree import Shape, Task
 from coterie.placement.capacity import Capacity
-from coterie.placement.explain import decide
+from coterie.placement.explain.decision import decide
 from tests.planning.building import drawn, gangs
 
 ROWS = """

@@ -7,11 +7,11 @@ import pytest
 from coterie.gang.rules import Asked, Requirement, build
 from coterie.gang.tree import Expression, Gang, Shape, Task, Toleration
 from coterie.placement.capacity import Capacity
-from coterie.placement.explain import decide
-from coterie.placement.obstacles import Obstacle, causes
+from coterie.placement.explain.decision import decide
+from coterie.placement.explain.obstacles import Obstacle, causes
 from coterie.placement.refusal import Tally
-from coterie.planning.causes import counted
-from coterie.planning.words import message
+from coterie.rendering.causes import counted
+from coterie.rendering.refusals import message
 from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import CPU, GPU, MEMORY, PODS, Cluster, Node, Pod, Taint
 from coterie.topology.domains import Domains

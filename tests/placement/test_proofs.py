@@ -6,11 +6,10 @@ import pytest
 
 from coterie.errors import Reason
 from coterie.gang.tree import Gang, Group, Shape, Task
-from coterie.placement import explain
 from coterie.placement.capacity import Capacity
-from coterie.placement.explain import decide
+from coterie.placement.explain.decision import decide
 from coterie.placement.refusal import Refusal, Verdict
-from coterie.planning import words
+from coterie.rendering import refusals
 from coterie.topology.cluster import CPU, Cluster, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
@@ -46,7 +45,11 @@ def refused(gang: Gang, domains: Domains) -> tuple[Verdict, Refusal, str]:
     """Return the verdict, the refusal and its words."""
     decision = decide(gang, Capacity.now(domains), Capacity.empty(domains))
     assert decision.refusal
-    return decision.verdict, decision.refusal, words.message(decision.refusal, gang, domains.topology, domains.cluster)
+    return (
+        decision.verdict,
+        decision.refusal,
+        refusals.message(decision.refusal, gang, domains.topology, domains.cluster),
+    )
 
 
 def test_groups_conflict_where_each_was_placed_alone_and_all_together_are_proved_to_fail() -> None:
@@ -62,7 +65,7 @@ def test_groups_conflict_where_each_was_placed_alone_and_all_together_are_proved
 def test_that_each_fits_alone_is_not_said_where_it_is_not_proved(
     monkeypatch: pytest.MonkeyPatch, *, later: bool
 ) -> None:
-    monkeypatch.setattr(explain, "SIDE_BUDGET", 40)
+    monkeypatch.setattr("coterie.placement.explain.decision.SIDE_BUDGET", 40)
     verdict, refusal, said = refused(*two_hard_groups(later=later))
 
     assert refusal.together == ((("rack", "a"),), (("rack", "b"),))

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 import pytest
 
 from coterie.gang.tree import Gang
-from coterie.placement.bench import EVERYWHERE, Region
 from coterie.placement.budget import Budget
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
-from coterie.placement.job import Agenda, Job
-from coterie.placement.ledger import Ledger
-from coterie.placement.outline import Outline
-from coterie.placement.packing import Packer
+from coterie.placement.packing.feasibility import Packer
+from coterie.placement.packing.node_table import EVERYWHERE, Region
 from coterie.placement.problem import Problem, compile_gang
-from coterie.placement.search import Search
-from coterie.placement.symmetry import Symmetry
+from coterie.placement.search.domains import Search
+from coterie.placement.search.job import Agenda, Job
+from coterie.placement.search.ledger import Ledger
+from coterie.placement.search.outline import Outline
+from coterie.placement.search.symmetry import Symmetry
 from coterie.topology.domains import Domains
 from tests.placement import twin
 from tests.planning.building import drawn, gangs, running

@@ -7,7 +7,7 @@ import pytest
 from coterie.gang.tolerations import with_resource_tolerations, without_assumed
 from coterie.gang.tree import Gang, Shape, Task, Toleration
 from coterie.placement.capacity import Capacity
-from coterie.placement.explain import decide
+from coterie.placement.explain.decision import decide
 from coterie.placement.whatif import Tolerate
 from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import GPU, Cluster, Node, Taint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from textwrap import dedent
 
-from coterie.frontends.config import GpuQuota, Pool
+from coterie.config.configuration import GpuQuota, Pool
 from coterie.gang.tree import Gang
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.workload import Workload

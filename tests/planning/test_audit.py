@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.backends.kai.record import ANNOTATION, write
+from coterie.backends.kai.manifests.record import ANNOTATION, write
 from coterie.gang.tree import Gang, Group, Path, Shape, Task
-from coterie.planning.audit import Audit, AuditedGang, Outcome, State, audit
-from coterie.planning.audit_report import audit_json
+from coterie.inspect.audit import Audit, AuditedGang, Outcome, State, audit
+from coterie.inspect.audit_report import audit_json
 from coterie.planning.inputs import read_snapshot
 from coterie.topology.levels import Topology
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from coterie.planning import foresight
+from coterie.backends.kai.forecast import notices
 from coterie.planning.plan import Plan, Planner
 from coterie.topology.cluster import GPU, STORAGE
 from tests.planning.building import cluster, drawn, gangs, planned, pool, running, workload
@@ -78,7 +78,7 @@ def test_a_gang_of_which_all_runs_is_not_looked_at() -> None:
 
 
 def test_what_was_not_looked_at_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foresight, "_MOST_PAIRS", 9)
+    monkeypatch.setattr(notices, "_MOST_PAIRS", 9)
     drawing = drawn(TWO)
     three = "a: 1 x 8gpu required=rack\nb: 2 x 4gpu required=rack\nc: 2 x 4gpu required=rack"
     found = plan(drawing, three)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from coterie.config.configuration import Pool
 from coterie.errors import SpecErrors
-from coterie.frontends.config import Pool
 from coterie.gang.rules import Asked, Requirement, build
 from coterie.gang.tree import Shape
-from coterie.planning.documents import read_documents
 from coterie.planning.inputs import read_snapshot
+from coterie.planning.load import read_documents
 from coterie.planning.plan import Planner
 from coterie.planning.workload import Workload
 from coterie.topology.cluster import GPU, Cluster, Node

@@ -10,9 +10,9 @@ import pytest
 from coterie.errors import Reason
 from coterie.gang.tree import Gang
 from coterie.placement.engine import Absent
+from coterie.placement.joint import Room, Settled, Together, place_together
 from coterie.placement.refusal import Verdict
-from coterie.planning import course
-from coterie.planning.joint import Room, Settled, Together, place_together
+from coterie.planning import sequence
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.workload import Workload
 from tests.planning.building import cluster, drawn, gangs, nodes, planned, pool, running, workload
@@ -164,7 +164,7 @@ def test_groups_together_keep_to_the_limit_of_the_pool(limit: int, reason: Reaso
 
 
 def test_what_is_not_proved_is_undecided_and_says_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(course, "SIDE_BUDGET", 0)
+    monkeypatch.setattr(sequence, "SIDE_BUDGET", 0)
     found = plan(f"{FREE}\n{PICKY}")
 
     assert verdicts(found) == {"free": "placed", "picky": "undecided"}
@@ -182,7 +182,7 @@ def test_groups_of_one_kind_are_asked_about_together_once(monkeypatch: pytest.Mo
         asked.append(len(others))
         return place_together(others, new, room, budget)
 
-    monkeypatch.setattr(course, "place_together", counting)
+    monkeypatch.setattr(sequence, "place_together", counting)
     found = plan("\n".join(f"g{n}: 2 x 8gpu required=rack" for n in range(8)))
 
     assert list(verdicts(found).values()) == ["placed"] * 2 + ["waiting"] * 6

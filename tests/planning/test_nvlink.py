@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from coterie.config.configuration import Pool
 from coterie.errors import SpecErrors
-from coterie.frontends.config import Pool
-from coterie.planning.documents import read_documents, workload_for
+from coterie.planning.load import read_documents, workload_for
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.workload import Workload
 from coterie.topology.channels import CHANNEL

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coterie.config.configuration import Pool
 from coterie.errors import Fault, Reason, SpecErrors
-from coterie.frontends.config import Pool
 from coterie.gang.tree import Gang, Group, Shape, Task
 from coterie.placement.refusal import Verdict
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.workload import Workload
 from coterie.topology.cluster import GPU, Cluster, Node, Pod
 from coterie.topology.levels import Topology
-from coterie.topology.podaffinity import HOSTNAME, AffinityTerm, HostPort, PodTraits, Requirement
+from coterie.topology.pod_affinity import HOSTNAME, AffinityTerm, HostPort, PodTraits, Requirement
 
 RACK = "example.com/rack"
 LEVELS = Topology.of(("rack", RACK), ("host", HOSTNAME))

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from coterie.config.configuration import Pool
 from coterie.errors import Reason
-from coterie.frontends.config import Pool
 from coterie.placement.refusal import Decision, Nearest, Refusal, Verdict, WayOut
 from coterie.placement.whatif import Change, Coarsen, Prefer, Release
 from coterie.planning.plan import Planner

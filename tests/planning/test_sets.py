@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from coterie.backends.kai.metadata import GROUP, TASK, WORKFLOW
+from coterie.backends.kai.manifests.metadata import GROUP, TASK, WORKFLOW
 from coterie.backends.names import label_value
+from coterie.config.configuration import Pool
 from coterie.errors import Fault, Notice, Reason, SpecErrors
-from coterie.frontends.config import Pool
-from coterie.planning.documents import read_documents, workload_for
 from coterie.planning.inputs import read_snapshot
+from coterie.planning.load import read_documents, workload_for
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.workload import Workload
 from coterie.topology.levels import Topology

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.frontends.config import Pool
+from coterie.config.configuration import Pool
 from coterie.gang.smaller import sizes
 from coterie.gang.tree import Gang, Path
-from coterie.planning.documents import read_documents, workload_for
+from coterie.planning.load import read_documents, workload_for
 from tests.planning.building import drawn, gangs
 
 RACKS = drawn("""

@@ -9,8 +9,8 @@ from coterie.gang.rules import Asked, Requirement, build
 from coterie.gang.tree import Gang, Path, Shape
 from coterie.placement.refusal import Nearest, Refusal, WayOut
 from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
-from coterie.planning import words
-from coterie.topology import naming
+from coterie.rendering import refusals
+from coterie.topology import display_names
 from coterie.topology.cluster import Cluster, Node
 from coterie.topology.levels import Topology
 from tests.planning.reading import holes
@@ -27,14 +27,14 @@ def gang(*gpus: int) -> Gang:
 
 
 def said(refusal: Refusal) -> str:
-    text = words.message(refusal, gang(8, 8), TOPOLOGY, CLUSTER)
+    text = refusals.message(refusal, gang(8, 8), TOPOLOGY, CLUSTER)
     assert list(holes({"message": text})) == []
     return text
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 tasks"), (1, "1 task"), (2, "2 tasks")])
 def test_a_number_and_its_word_agree(number: int, text: str) -> None:
-    assert words.count(number, "task") == text
+    assert refusals.count(number, "task") == text
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_number_and_its_word_agree(number: int, text: str) -> None:
     ],
 )
 def test_sizes_are_summed_up(gpus: tuple[int, ...], text: str) -> None:
-    assert words.sizes(gang(*gpus)) == text
+    assert refusals.sizes(gang(*gpus)) == text
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_sizes_are_summed_up(gpus: tuple[int, ...], text: str) -> None:
     ],
 )
 def test_a_shape_is_named_by_what_matters_most(requests: tuple[tuple[str, int], ...], text: str) -> None:
-    assert words.shape(Shape(requests)) == text
+    assert refusals.shape(Shape(requests)) == text
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_many_groups_are_not_all_listed() -> None:
 def test_a_guess_is_made_only_where_a_label_is_close() -> None:
     bare = Cluster.of([Node("n1", {"disk": "nvme"})])
 
-    text = words.message(Refusal(Reason.NODES_UNLABELLED, RACK, "rack", 2), gang(8), TOPOLOGY, bare)
+    text = refusals.message(Refusal(Reason.NODES_UNLABELLED, RACK, "rack", 2), gang(8), TOPOLOGY, bare)
 
     assert "Did you mean" not in text
 
@@ -137,12 +137,12 @@ def test_a_guess_is_made_only_where_a_label_is_close() -> None:
     ],
 )
 def test_a_way_out_is_a_sentence_and_an_option(change: Change, text: str, option: list[str] | None) -> None:
-    assert words.way_out(WayOut(change, now=True)) == text
-    assert words.option(change) == (option or ["--tasks", "train/zone:default/rack:model-1=2"])
+    assert refusals.way_out(WayOut(change, now=True)) == text
+    assert refusals.option(change) == (option or ["--tasks", "train/zone:default/rack:model-1=2"])
 
 
 def test_what_fits_only_the_empty_cluster_does_not_place_now() -> None:
-    text = words.way_out(WayOut(Prefer("rack"), now=False))
+    text = refusals.way_out(WayOut(Prefer("rack"), now=False))
 
     assert "now" not in text
     assert "empty cluster" in text
@@ -152,7 +152,7 @@ def test_what_fits_only_the_empty_cluster_does_not_place_now() -> None:
     ("values", "text"), [(("a", "r1"), "a/r1"), (("a", None), "a/(no label)"), ((None,), "(no label)")]
 )
 def test_a_task_outside_every_domain_shows_where_its_labels_end(values: tuple[str | None, ...], text: str) -> None:
-    assert naming.domain(values) == text
+    assert display_names.domain(values) == text
 
 
 @pytest.mark.parametrize(

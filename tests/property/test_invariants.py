@@ -9,10 +9,10 @@ import pytest
 
 from coterie.placement.budget import Budget
 from coterie.placement.capacity import Capacity
-from coterie.placement.packing import Packer
+from coterie.placement.packing.feasibility import Packer
 from coterie.placement.problem import compile_gang
-from coterie.placement.search import Search
-from coterie.placement.symmetry import Symmetry
+from coterie.placement.search.domains import Search
+from coterie.placement.search.symmetry import Symmetry
 from tests.placement import twin
 from tests.property.judge import answer, claim
 from tests.property.worlds import World, world

@@ -9,14 +9,14 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.frontends.config import Pool
+from coterie.config.configuration import Pool
 from coterie.gang import edits
 from coterie.gang.tree import Gang
 from coterie.placement.refusal import Verdict
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.workload import Workload
-from coterie.service.queue import Entry, Queue, Seated
-from coterie.service.world import World as Nodes
+from coterie.service.queue.holdings import World as Nodes
+from coterie.service.queue.queue import Entry, Queue, Seated
 from coterie.topology.cluster import Cluster, Member, Pod
 from tests.placement.twin import best, extra, verify
 from tests.property.worlds import World, tiny_worlds

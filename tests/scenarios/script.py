@@ -29,8 +29,8 @@ from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found
 from coterie.placement.family import decide_family
 from coterie.placement.refusal import Decision, Refusal
-from coterie.planning import words
-from coterie.topology import naming
+from coterie.rendering import refusals
+from coterie.topology import display_names
 from coterie.topology.cluster import Member, Pod
 from coterie.topology.domains import Domains
 from tests.placement.twin import Room, home, verify
@@ -164,9 +164,15 @@ def _refused(
 ) -> Iterator[str]:
     domains = drawing.domains()
     gang = question.gang
-    at = f" at {naming.group_name(refusal.path)}" if refusal.path else f" at {refusal.level}" if refusal.level else ""
+    at = (
+        f" at {display_names.group_name(refusal.path)}"
+        if refusal.path
+        else f" at {refusal.level}"
+        if refusal.level
+        else ""
+    )
     yield f"{decision.verdict.value}, {refusal.reason.value}{at}"
-    yield f"  {words.message(refusal, gang, domains.topology, domains.cluster)}"
+    yield f"  {refusals.message(refusal, gang, domains.topology, domains.cluster)}"
     if refusal.best:
         best = (f"{'/'.join(near.domain) or 'all'} {near.fits} of {near.wanted}" for near in refusal.best)
         yield f"  best     {', '.join(best)}"
@@ -176,7 +182,7 @@ def _refused(
     case = Case(whole, drawing.topology, list(drawing.nodes.values()), drawing.pods, anchors, room)
     for way in refusal.ways_out:
         assert failings(way, case) == []
-        yield f"  way out  {words.way_out(way)}"
+        yield f"  way out  {refusals.way_out(way)}"
 
 
 def replay(text: str) -> str:

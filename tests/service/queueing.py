@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import count
 
-from coterie.frontends.config import Pool
+from coterie.config.configuration import Pool
 from coterie.gang.rules import Asked, Requirement, build
 from coterie.gang.tree import Gang, Shape
-from coterie.service.queue import Entry, Queue, Seated
-from coterie.service.world import World
+from coterie.service.queue.holdings import World
+from coterie.service.queue.queue import Entry, Queue, Seated
 from coterie.topology.cluster import GPU, Cluster, Node
 from coterie.topology.levels import Topology
 

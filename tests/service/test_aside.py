@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from coterie.errors import Unavailable, UsageError
-from coterie.service import board
-from coterie.service.board import Board
-from coterie.service.hands import Hands
-from coterie.service.life import Life
+from coterie.service.driver import board
+from coterie.service.driver.board import Board
+from coterie.service.driver.driven_workflow import Life
+from coterie.service.driver.executor import Hands
+from coterie.service.queue.positions import Standings
 from coterie.service.service import Service
 from coterie.service.settings import Submission
-from coterie.service.standing import Standings
-from coterie.service.store import NewWorkflow, Workflow
+from coterie.store import NewWorkflow, Workflow
 from tests.service.serving import CLUSTER, CONFIG, Place, single, task, workflow
 
 PATIENCE_S = 60.0

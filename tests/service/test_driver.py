@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from coterie.backends.local.folder import holder_of
-from coterie.backends.local.order import Order
+from coterie.backends.local.attempt_folder import holder_of
 from coterie.backends.local.processes import Identity
 from coterie.backends.local.supervisor import Supervisor
+from coterie.backends.local.work_order import Order
 from coterie.errors import Unavailable
-from coterie.service.board import Board
-from coterie.service.holders import is_gone, new_holder
+from coterie.service.driver.board import Board
+from coterie.service.driver.replica import is_gone, new_holder
 from coterie.service.service import Service
-from coterie.service.store import Change, Lease, Store
+from coterie.store import Change, Lease, Store
 from tests.service.postgres import Postgres
 from tests.service.serving import Place, single, task, workflow
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from coterie.gang.tree import Toleration
-from coterie.service.nodes import Ailment, ailments, next_end, outlasting, still, unchanged, well
+from coterie.service.driver.node_health import Ailment, ailments, next_end, outlasting, still, unchanged, well
 from coterie.sources import Snapshot
 from coterie.topology.cluster import GPU, Cluster, Node, Pod, Taint
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from coterie.errors import CoterieError, SpecErrors
-from coterie.service.errors import Conflict
+from coterie.errors import Conflict, CoterieError, SpecErrors
 from coterie.service.service import Service
 from tests.service.serving import CONFIG, Place, single, task, workflow
 

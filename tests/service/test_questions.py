@@ -13,10 +13,10 @@ from coterie.gang.rules import Asked, Requirement, build
 from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
-from coterie.service import queue as queues
-from coterie.service.questions import LongQuestion
-from coterie.service.queue import Queue, Seated, Told
-from coterie.service.world import World
+from coterie.service.queue import queue as queues
+from coterie.service.queue.holdings import World
+from coterie.service.queue.open_searches import LongQuestion
+from coterie.service.queue.queue import Queue, Seated, Told
 from coterie.topology.cluster import CPU, GPU, Cluster, Node
 from coterie.topology.domains import Domains
 from tests.service.queueing import LEVELS, entry, gang, placed
@@ -145,7 +145,7 @@ def test_what_goes_wrong_with_a_question_is_raised_where_it_is_asked(monkeypatch
     def broken(*_: object, **__: object) -> Absent:
         raise ValueError("broken")
 
-    monkeypatch.setattr("coterie.service.questions.place", broken)
+    monkeypatch.setattr("coterie.service.queue.open_searches.place", broken)
     world = nodes()
     question = LongQuestion(hard(), Capacity.now(Domains.of(world.cluster, LEVELS)), {})
     with pytest.raises(ValueError, match="broken"):

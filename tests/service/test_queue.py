@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from coterie.config.configuration import GpuQuota
 from coterie.errors import Reason
-from coterie.frontends.config import GpuQuota
 from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
-from coterie.service.queue import Entry, Queue, Seated, Told, only_tasks, without_nodes
+from coterie.service.queue.queue import Entry, Queue, Seated, Told, only_tasks, without_nodes
 from coterie.topology.cluster import GPU
 from tests.service.queueing import POOL, entry, gang, placed, world
 
@@ -251,7 +251,7 @@ def test_many_gangs_of_one_kind_are_asked_about_once(monkeypatch: pytest.MonkeyP
         asked.append(one)
         return place(one, capacity, anchors=anchors, budget=budget)
 
-    monkeypatch.setattr("coterie.service.queue.place", counting)
+    monkeypatch.setattr("coterie.service.queue.queue.place", counting)
     queue = Queue(world(2))
     for n in range(200):
         queue.put(entry(f"w{n}", gang(3), since=n))

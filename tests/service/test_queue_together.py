@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from coterie.frontends.config import GpuQuota, Pool
+from coterie.config.configuration import GpuQuota, Pool
 from coterie.gang import edits
 from coterie.gang.rules import Asked, Requirement, build
 from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
-from coterie.service.queue import Entry, Queue, Seated, without_nodes
-from coterie.service.world import World
+from coterie.service.queue.holdings import World
+from coterie.service.queue.queue import Entry, Queue, Seated, without_nodes
 from coterie.topology.cluster import GPU, Cluster, Node
 from tests.service.queueing import LEVELS, POOL, entry, gang, placed
 
@@ -145,7 +145,7 @@ def test_many_groups_of_one_kind_are_asked_about_together_once(monkeypatch: pyte
         asked.append(len(one.all_tasks()))
         return place(one, capacity, anchors=anchors, budget=budget)
 
-    monkeypatch.setattr("coterie.service.tables.place", counting)
+    monkeypatch.setattr("coterie.service.queue.cycle.place", counting)
     queue = Queue(racks(2, 3))
     party(queue, {f"g{n}": gang(2, rack=True) for n in range(50)})
     assert list(seats(queue)) == ["g0", "g1"]

@@ -11,14 +11,13 @@ import pytest
 import structlog
 from starlette.testclient import TestClient
 
-from coterie.errors import UsageError
+from coterie.errors import Conflict, Forbidden, Unauthorized, UsageError
 from coterie.service.addresses import check_address, is_loopback
 from coterie.service.api.app import create_app
-from coterie.service.errors import Conflict, Forbidden, Unauthorized
 from coterie.service.security import LOCAL, Caller, Role, caller_of, digest, new_token
 from coterie.service.server import log_as_json, served_names
 from coterie.service.service import Service
-from coterie.service.store import Store, Token
+from coterie.store import Store, Token
 from tests.service.serving import Place, single
 
 NOW = 1000.0

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from coterie.errors import NotFound, SpecErrors, UsageError
-from coterie.service.building import fingerprint
-from coterie.service.errors import Conflict
+from coterie.errors import Conflict, NotFound, SpecErrors, UsageError
 from coterie.service.service import Service
 from coterie.service.settings import Settings, Submission
-from coterie.service.store import NewWorkflow, Query, Workflow
+from coterie.service.submission.compilation import fingerprint
+from coterie.store import NewWorkflow, Query, Workflow
 from tests.service.serving import Place, single, task, workflow
 
 Json = dict[str, Any]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.frontends.config import GpuQuota
+from coterie.config.configuration import GpuQuota
 from coterie.gang.tree import Shape
-from coterie.service.queue import Queue, Seated
-from coterie.service.turns import Turn, in_turn
+from coterie.service.queue.order import Turn, in_turn
+from coterie.service.queue.queue import Queue, Seated
 from coterie.topology.cluster import GPU
 from tests.service.queueing import POOL, entry, gang, placed, world
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.frontends.config import Pool
+from coterie.config.configuration import Pool
 from coterie.gang.tree import Shape
 from coterie.placement.capacity import Capacity
-from coterie.service.world import World
+from coterie.service.queue.holdings import World
 from coterie.topology.cluster import CPU, GPU, Cluster, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology

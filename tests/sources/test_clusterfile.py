@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coterie.document.located import load
 from coterie.errors import Fault, Place, SpecErrors
-from coterie.frontends.text import load
 from coterie.sources import Snapshot
-from coterie.sources.clusterfile import read_cluster_file
+from coterie.sources.cluster_file import read_cluster_file
 from coterie.topology.cluster import Cluster, Member, Taint
 from coterie.topology.levels import Topology
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.topology.cluster import GPU, PODS, UNLIMITED_PODS, Cluster, Node, Pod, Taint
-from coterie.topology.naming import natural
+from coterie.topology.display_names import natural
 
 
 def test_nodes_stand_in_natural_order() -> None:

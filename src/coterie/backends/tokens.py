@@ -11,8 +11,8 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from coterie.document.located import Path
 from coterie.errors import Fault
-from coterie.frontends.text import Path
 from coterie.frontends.workflow.rules import Member
 from coterie.frontends.workflow.values import suggestion
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from coterie.cli.app import app
-from coterie.cli.codes import Exit
+from coterie.cli.exit_codes import Exit
 
 
 def main() -> None:

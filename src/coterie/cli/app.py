@@ -6,10 +6,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from coterie.cli.codes import Exit, told
-from coterie.cli.formats import Drawing
-from coterie.cli.helping import Grouped
-from coterie.cli.options import (
+from coterie.cli.commands.service import register
+from coterie.cli.commands.simulate_options import simulate
+from coterie.cli.commands.validate_options import HELP as _VALIDATE_HELP
+from coterie.cli.commands.validate_options import validate
+from coterie.cli.exit_codes import Exit, told
+from coterie.cli.help import Grouped
+from coterie.cli.inputs.options import (
     AllowExcludedOption,
     ClusterOption,
     CoarsenOption,
@@ -27,11 +30,8 @@ from coterie.cli.options import (
     UncordonOption,
     WithoutOption,
 )
-from coterie.cli.output import Output
-from coterie.cli.service.commands import register
-from coterie.cli.simulate_command import simulate
-from coterie.cli.validate_command import HELP as _VALIDATE_HELP
-from coterie.cli.validate_command import validate
+from coterie.cli.output.drawing_formats import Drawing
+from coterie.cli.output.formats import Output
 
 _PLAN_HELP = told(Exit.MUST_WAIT, Exit.NEVER_FITS, Exit.UNSUPPORTED, words={Exit.DONE: "everything can be placed now"})
 _RENDER_HELP = told(Exit.UNSUPPORTED)
@@ -117,8 +117,8 @@ def plan(
       # which racks it had to choose from, or what each of them lacks
       coterie plan examples/00-hello-rack/workflow.yaml --cluster examples/00-hello-rack/cluster.yaml --alternatives
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.plan import Ask, run
-    from coterie.cli.report import reporting
+    from coterie.cli.commands.plan import Ask, run
+    from coterie.cli.output.errors import reporting
 
     with reporting(output, debug=debug):
         run(
@@ -171,8 +171,8 @@ def explain(
       # all topics
       coterie explain
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.explain import run
-    from coterie.cli.report import reporting
+    from coterie.cli.commands.explain import run
+    from coterie.cli.output.errors import reporting
 
     with reporting(output, debug=debug):
         run(topic, output)
@@ -235,8 +235,8 @@ def render(
       # without a configuration
       coterie render train.yaml --levels zone=topology.kubernetes.io/zone,rack=topology.kubernetes.io/rack
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.render import Ask, run
-    from coterie.cli.report import reporting
+    from coterie.cli.commands.render import Ask, run
+    from coterie.cli.output.errors import reporting
 
     # Manifests are read by kubectl, so only those who ask for JSON get faults as data in their place.
     with reporting(Output.JSON if output == "json" else Output.TABLE, debug=debug):
@@ -279,9 +279,9 @@ def check(
       coterie check snapshot.json --levels zone=topology.kubernetes.io/zone,rack=topology.kubernetes.io/rack
       coterie check --config examples/coterie.yaml --pool shared
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.check import run
-    from coterie.cli.report import reporting
-    from coterie.cli.source import Source, only_one
+    from coterie.cli.commands.check import run
+    from coterie.cli.inputs.source import Source, only_one
+    from coterie.cli.output.errors import reporting
 
     with reporting(output, debug=debug):
         run(Source(only_one(source, cluster), config, pool, levels, topology), output)
@@ -307,8 +307,8 @@ def audit(
       coterie audit context:prod
       kubectl get nodes,pods,podgroups.scheduling.run.ai,topologies.kai.scheduler -A -o json | coterie audit -
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.audit import run
-    from coterie.cli.report import reporting
+    from coterie.cli.commands.audit import run
+    from coterie.cli.output.errors import reporting
 
     with reporting(output, debug=debug):
         run(source, output)
@@ -345,10 +345,10 @@ def map_(
       # what a service runs
       coterie pool map gb200
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.drawing import View
-    from coterie.cli.map import run
-    from coterie.cli.report import reporting
-    from coterie.cli.source import Source, only_one
+    from coterie.cli.commands.map import run
+    from coterie.cli.inputs.source import Source, only_one
+    from coterie.cli.output.errors import reporting
+    from coterie.cli.output.map import View
 
     with reporting(output.plain, debug=debug):
         run(Source(only_one(source, cluster), config, pool, levels, topology), View(level, workload, free), output)
@@ -382,9 +382,9 @@ def fit(
       coterie fit --gpus 8 --level rack examples/refusals/cluster.yaml
       kubectl get nodes,pods -A -o json | coterie fit --gpus 4 --memory 256Gi --level zone --tasks 16 -
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.fit import run
-    from coterie.cli.report import reporting
-    from coterie.cli.source import Source, only_one
+    from coterie.cli.commands.fit import run
+    from coterie.cli.inputs.source import Source, only_one
+    from coterie.cli.output.errors import reporting
     from coterie.planning.fit import Wish
 
     with reporting(output, debug=debug):

@@ -9,14 +9,14 @@ from typer._click import exceptions as parser
 from typer._click.core import Command
 from typer.core import TyperGroup, TyperOption
 
-from coterie.cli.codes import Exit
-from coterie.cli.output import Output
+from coterie.cli.exit_codes import Exit
+from coterie.cli.output.formats import Output
 from coterie.errors import UsageError, did_you_mean
 
 
 def report_usage(error: parser.UsageError, program: TyperGroup, arguments: Sequence[str]) -> Exit:
     """Report a wrong call in the format that its arguments ask for, and return the exit code."""
-    from coterie.cli.report import report
+    from coterie.cli.output.errors import report
 
     command, name = _called(program, arguments)
     message, hint = _words(error, command, name, arguments)

@@ -18,8 +18,8 @@ from lightkube.config.kubeconfig import SERVICE_ACCOUNT, KubeConfig, SingleConfi
 from lightkube.config.models import Cluster, Context, NameValue, User
 from lightkube.core.exceptions import ConfigError
 
+from coterie.document.json_faults import field_problem
 from coterie.errors import CoterieError, NotFound, UsageError, did_you_mean
-from coterie.sources.jsonfaults import field_problem
 
 SNAPSHOT_HINT = "take a snapshot instead: kubectl get nodes,pods -A -o json > snapshot.json"
 _EXEC_VERSIONS = ("v1", "v1beta1", "v1alpha1")

@@ -8,12 +8,12 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from coterie.document.json_faults import field_problem
 from coterie.errors import NotFound
 from coterie.kube.api import DISCOVER, Answer, Api
 from coterie.kube.errors import Call, Expired, Forbidden, MissingKind, not_kubernetes
 from coterie.kube.kinds import Kind
 from coterie.kube.wire import Group, Page
-from coterie.sources.jsonfaults import field_problem
 
 T = TypeVar("T")
 Send = Callable[[Call, Mapping[str, str | None]], Answer]

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from coterie.gang.tree import Gang
-from coterie.placement.arrangement import arrange
-from coterie.placement.bench import Item, Region
 from coterie.placement.budget import CHOICE, DEFAULT_BUDGET, Budget, Exhausted
 from coterie.placement.capacity import Capacity
-from coterie.placement.ledger import Piece
-from coterie.placement.packing import Packer
+from coterie.placement.packing.arrangement import arrange
+from coterie.placement.packing.feasibility import Packer
+from coterie.placement.packing.node_table import Item, Region
 from coterie.placement.problem import Problem, compile_gang
-from coterie.placement.search import Search
+from coterie.placement.search.domains import Search
+from coterie.placement.search.ledger import Piece
 
 
 @dataclass(frozen=True, slots=True)

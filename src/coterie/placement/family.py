@@ -21,7 +21,7 @@ from coterie.gang.tree import Gang
 from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, place
-from coterie.placement.explain import SIDE_BUDGET, decide
+from coterie.placement.explain.decision import SIDE_BUDGET, decide
 from coterie.placement.refusal import Decision, Refusal, Verdict
 from coterie.placement.whatif import Keep
 from coterie.topology.cluster import GPU

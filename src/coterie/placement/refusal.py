@@ -8,7 +8,7 @@ from enum import StrEnum
 from coterie.errors import Reason
 from coterie.gang.tree import Path
 from coterie.placement.engine import Found
-from coterie.placement.obstacles import Cause
+from coterie.placement.explain.obstacles import Cause
 from coterie.placement.whatif import Change
 
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from coterie.backends.kai.running import Sight
 from coterie.backends.kai.traps import cluster_notices
+from coterie.backends.ownership import Sight
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Shape, Toleration
+from coterie.inspect.labels import label_findings, part_of
 from coterie.placement.capacity import Capacity
 from coterie.placement.eligibility import eligible
-from coterie.planning.labels import label_findings, part_of
-from coterie.planning.taints import assumed_tolerations
+from coterie.planning.assumed_tolerations import assumed_tolerations
 from coterie.planning.workload import Workload
 from coterie.topology.cluster import GPU, Bools, Cluster
 from coterie.topology.domains import Domains

@@ -8,23 +8,23 @@ from typing import Any
 
 import numpy as np
 
+from coterie.config.configuration import Pool
 from coterie.errors import Notice, UsageError
-from coterie.frontends.config import Pool
 from coterie.gang.tree import Group, Path, Shape, Task
+from coterie.inspect.map import level_depth
 from coterie.placement.capacity import Capacity
+from coterie.placement.domain_fit import Fitting, Room, fitting
 from coterie.placement.eligibility import eligible, untolerated
-from coterie.placement.evidence import Candidate, Counted, Survey, survey, tally
-from coterie.placement.fitting import Fitting, Room, fitting
+from coterie.placement.explain.evidence import Candidate, Counted, Survey, survey, tally
 from coterie.placement.refusal import Tally
 from coterie.placement.whatif import changed_capacity
-from coterie.planning.causes import causes_json
+from coterie.planning.assumed_tolerations import assumed_tolerations
 from coterie.planning.concurrency import ancestors
-from coterie.planning.mapping import level_depth
 from coterie.planning.plan import GangPlan, Plan, Planner
-from coterie.planning.podaffinity import padded
-from coterie.planning.taints import assumed_tolerations
-from coterie.planning.words import count, obstacle
+from coterie.planning.pod_affinity import padded
 from coterie.planning.workload import Workload
+from coterie.rendering.causes import causes_json
+from coterie.rendering.refusals import count, obstacle
 from coterie.topology.cluster import CPU, GPU, MEMORY
 from coterie.topology.domains import Domains
 from coterie.topology.quantity import amount

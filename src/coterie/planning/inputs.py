@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from coterie.config.configuration import Config, Pool, choose_pool
+from coterie.document.file_kind import FileKind, expect
+from coterie.document.located import decode, load
 from coterie.errors import Fault, Notice, Place, SpecErrors, UsageError
-from coterie.frontends.config import Config, Pool, choose_pool
-from coterie.frontends.file_kind import FileKind, expect
 from coterie.frontends.grove.drift import drift_findings
 from coterie.frontends.grove.kai_topology import read_kai_topologies
 from coterie.frontends.grove.topology import KAI, ClusterTopology, topology_of
@@ -19,11 +20,10 @@ from coterie.frontends.grove.topology_set import (
     no_topology,
     only_topology,
 )
-from coterie.frontends.text import decode, load
-from coterie.planning.kai_levels import kai_levels
-from coterie.planning.labels import with_guessed_levels
+from coterie.inspect.labels import with_guessed_levels
+from coterie.planning.snapshot_levels import kai_levels
 from coterie.sources import Snapshot
-from coterie.sources.clusterfile import read_cluster_file
+from coterie.sources.cluster_file import read_cluster_file
 from coterie.sources.kubectl import read_kubectl
 from coterie.topology.check import Finding
 from coterie.topology.levels import Topology

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from coterie.backends.kai.running import Sight
+from coterie.backends.ownership import Sight
 from coterie.errors import Fault, Notice, SpecErrors
 from coterie.gang.tree import Gang, Path
 from coterie.placement.capacity import Capacity
+from coterie.placement.joint import Settled
 from coterie.placement.refusal import Decision, Verdict
 from coterie.placement.whatif import Change
 from coterie.planning.advice import notices_for, running_notices
-from coterie.planning.course import Course
-from coterie.planning.joint import Settled
-from coterie.planning.nvlink import with_claims
-from coterie.planning.podaffinity import Placed, Separated, Spread, padded, with_pod_affinity
+from coterie.planning.nvlink_channels import with_claims
+from coterie.planning.pod_affinity import Placed, Separated, Spread, padded, with_pod_affinity
+from coterie.planning.sequence import Course
 from coterie.planning.workload import Workload
 from coterie.topology.channels import with_channels
 from coterie.topology.cluster import GPU, Cluster, Ints

@@ -8,11 +8,11 @@ from typing import Any
 
 from coterie.errors import Fault, Notice, field_path
 from coterie.gang.tree import Path
+from coterie.inspect.labels import pool_size
 from coterie.placement.refusal import Refusal, Tally
-from coterie.planning import words
-from coterie.planning.causes import causes_json
-from coterie.planning.labels import pool_size
 from coterie.planning.plan import GangPlan, Plan
+from coterie.rendering import refusals
+from coterie.rendering.causes import causes_json
 
 VERSION = 1
 
@@ -91,7 +91,7 @@ def _group(one: GangPlan, plan: Plan, command: Sequence[str]) -> Json:
 def _refusal(refusal: Refusal, one: GangPlan, plan: Plan, command: Sequence[str]) -> Json:
     return {
         "reason": refusal.reason.value,
-        "message": words.message(
+        "message": refusals.message(
             refusal, one.gang, plan.domains.topology, plan.domains.cluster, plan.workload.pool.node_selector
         ),
         "path": _path(refusal.path),
@@ -103,7 +103,7 @@ def _refusal(refusal: Refusal, one: GangPlan, plan: Plan, command: Sequence[str]
         "counted": _tally(refusal.tally) if refusal.tally else None,
         "causes": causes_json(refusal.tally),
         "ways_out": [
-            {"change": words.way_out(way), "command": shlex.join([*command, *words.option(way.change)])}
+            {"change": refusals.way_out(way), "command": shlex.join([*command, *refusals.option(way.change)])}
             for way in refusal.ways_out
         ],
     }

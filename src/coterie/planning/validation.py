@@ -11,22 +11,22 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from coterie.config.configuration import Config
+from coterie.document.repair import meets
+from coterie.document.schema import by_file
 from coterie.errors import CoterieError, Fault, FieldError, NotFound, Notice, Place, SpecErrors, UsageError, field_path
-from coterie.frontends.config import Config
+from coterie.frontends.admission import Knowledge, Said, Site, judge_graph, judge_set, judge_topology, judged, removed
 from coterie.frontends.dynamo.read import read_graph
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.topology import KINDS as TOPOLOGY_KINDS
 from coterie.frontends.grove.topology import read_cluster_topology
 from coterie.frontends.grove.topology_set import Topologies, topologies_of
-from coterie.frontends.kubernetes import DEFAULT_NAMESPACE, Resource, draft_resources, is_kubernetes
-from coterie.frontends.kubernetes_draft import draft, independent
-from coterie.frontends.mending import meets
-from coterie.frontends.schema import by_file
+from coterie.frontends.kubernetes.draft import draft, independent
+from coterie.frontends.kubernetes.objects import DEFAULT_NAMESPACE, Resource, draft_resources, is_kubernetes
 from coterie.frontends.workflow.lower import lower, pool_faults
 from coterie.frontends.workflow.read import Draft, Workflow, draft_workflow
-from coterie.planning.documents import POD_CLIQUE_SET, POOL, WORKFLOW, faults_in, pool_trouble
 from coterie.planning.inputs import Chart, all_topologies, pool_for
-from coterie.planning.judging import Knowledge, Said, Site, judge_graph, judge_set, judge_topology, judged, removed
+from coterie.planning.load import POD_CLIQUE_SET, POOL, WORKFLOW, faults_in, pool_trouble
 from coterie.planning.report import told
 from coterie.sources import Snapshot
 from coterie.topology.levels import Topology

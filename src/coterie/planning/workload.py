@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from coterie.config.configuration import Pool
 from coterie.errors import Fault, Notice
-from coterie.frontends.config import Pool
 from coterie.gang.tree import Gang
-from coterie.topology.podaffinity import AffinityTerm, PodTraits
+from coterie.topology.pod_affinity import AffinityTerm, PodTraits
 
 
 @dataclass(frozen=True, slots=True)

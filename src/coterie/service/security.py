@@ -12,9 +12,8 @@ import secrets
 from dataclasses import dataclass
 from enum import StrEnum
 
-from coterie.errors import UsageError, did_you_mean
-from coterie.service.errors import Forbidden, Unauthorized
-from coterie.service.store import Store, Token
+from coterie.errors import Forbidden, Unauthorized, UsageError, did_you_mean
+from coterie.store import Store, Token
 
 _PREFIX = "coterie_"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")

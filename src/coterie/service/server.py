@@ -21,7 +21,7 @@ from stamina.instrumentation import set_on_retry_hooks
 from coterie.errors import Unavailable, UsageError
 from coterie.service.addresses import check_address, is_loopback
 from coterie.service.api.app import create_app
-from coterie.service.api.following import Followers
+from coterie.service.api.change_feed import Followers
 from coterie.service.service import Service
 from coterie.service.settings import Settings
 

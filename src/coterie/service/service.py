@@ -13,31 +13,31 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from coterie.backends.local.paths import check_root
+from coterie.backends.local.container_paths import check_root
 from coterie.errors import CoterieError, Unavailable, UsageError
+from coterie.inspect.map import default_depth, map_json, scene_of
 from coterie.lifecycle import TaskState
 from coterie.planning.changes import AS_IT_IS, WhatIf
-from coterie.planning.mapping import default_depth, map_json, scene_of
 from coterie.rendering.scene import Scene
-from coterie.service import pools as pool_rules
-from coterie.service import views
-from coterie.service.belonging import claim
-from coterie.service.building import fingerprint
-from coterie.service.catalog import Catalog, Catalogue
-from coterie.service.driver import Driver
-from coterie.service.explaining import placement_of, why_of
-from coterie.service.foretelling import hold_to, plan_of
-from coterie.service.life import nothing_fresh
-from coterie.service.live import PLAINLY, Asked, Live
-from coterie.service.logs import Logs
-from coterie.service.resources import NodeUse, nodes_of
-from coterie.service.runner import tasks_root
+from coterie.service.driver.driven_workflow import nothing_fresh
+from coterie.service.driver.leader import Driver
+from coterie.service.driver.ownership import claim
+from coterie.service.driver.problems import Troubles
+from coterie.service.driver.runner import tasks_root
+from coterie.service.pools import changes as pool_rules
+from coterie.service.pools.catalog import Catalog, Catalogue
+from coterie.service.pools.resources import NodeUse, nodes_of
+from coterie.service.pools.usage import PLAINLY, Asked, Live
+from coterie.service.queue.positions import Standing, Standings
 from coterie.service.settings import Settings, Submission
-from coterie.service.standing import Standing, Standings
-from coterie.service.store import EVERYTHING, NewEvent, Placement, Query, Store, Summary, Workflow
-from coterie.service.submitting import checked, new_workflow
-from coterie.service.troubles import Troubles
-from coterie.service.wishing import cancels, check_retry, check_statuses
+from coterie.service.submission.admission import checked, new_workflow
+from coterie.service.submission.compilation import fingerprint
+from coterie.service.submission.preview import hold_to, plan_of
+from coterie.service.submission.requests import cancels, check_retry, check_statuses
+from coterie.service.views import workflows as views
+from coterie.service.views.logs import Logs
+from coterie.service.views.why import placement_of, why_of
+from coterie.store import EVERYTHING, NewEvent, Placement, Query, Store, Summary, Workflow
 
 Json = dict[str, Any]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coterie.backends.local.defaults import DEFAULT_GRACE_S, DEFAULT_LOG, DEFAULT_PROCESSES
-from coterie.service.holders import new_holder
+from coterie.service.driver.replica import new_holder
 
 if TYPE_CHECKING:
     # A command that only talks to a service has no use for what these load.
-    from coterie.frontends.config import Config
+    from coterie.config.configuration import Config
     from coterie.sources import Snapshot
 
 DEFAULT_FILES = 10 << 20

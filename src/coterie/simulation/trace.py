@@ -8,9 +8,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from coterie.document.located import decode
+from coterie.document.page import Limits
 from coterie.errors import Fault, Notice, Place, SpecErrors, UsageError, did_you_mean
-from coterie.frontends.page import Limits
-from coterie.frontends.text import decode
 
 # Beyond these, numbers are slips of a pen; within them, sums of them stay exact enough to print.
 _MOST_SECONDS = 1e10

@@ -16,12 +16,12 @@ from typing import Any
 
 import msgspec
 
+from coterie.document.json_faults import COMMAND, HINT, field_problem, not_a_list, not_json, utf8
 from coterie.errors import Fault, Notice, Place, SpecErrors
 from coterie.sources import GangPod, Snapshot
 from coterie.sources.assemble import assemble, refuse, shortened
 from coterie.sources.claims import BareClaim, BareSlice, ClaimItem, SliceItem, with_claims
-from coterie.sources.jsonfaults import COMMAND, HINT, field_problem, not_a_list, not_json, utf8
-from coterie.sources.kubeobjects import (
+from coterie.sources.kubernetes_objects import (
     DEVICES,
     TOPOLOGIES,
     BareDevices,

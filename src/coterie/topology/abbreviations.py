@@ -1,4 +1,4 @@
-"""Short forms of long names: `…5c6d.0` for a clique whose name is a UUID. Light, like `naming`."""
+"""Short forms of long names: `…5c6d.0` for a clique whose name is a UUID. Light, like `display_names`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from coterie.topology.naming import domain
+from coterie.topology.display_names import domain
 
 MARK = "…"
 NOTE = "Long names are shortened; -o wide shows them in full."

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from coterie.topology.cluster import GPU, Bools, Cluster
+from coterie.topology.display_names import natural
 from coterie.topology.domains import Domains, is_null
 from coterie.topology.levels import HOSTNAME, Level, Topology
-from coterie.topology.naming import natural
 from coterie.topology.ranges import fold
 
 Severity = Literal["error", "warning", "info"]

@@ -16,8 +16,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from coterie.topology.naming import natural
-from coterie.topology.podaffinity import PodTraits
+from coterie.topology.display_names import natural
+from coterie.topology.pod_affinity import PodTraits
 
 GPU = "nvidia.com/gpu"
 CPU = "cpu"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from coterie.topology.naming import natural
+from coterie.topology.display_names import natural
 
 # Longer runs of digits are parts of ids, not counters.
 _NUMBER = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from coterie.backends.local import processes
-from coterie.backends.local.order import Ended, Key, Lost, Order, Running, Status
-from coterie.backends.local.shim.claims import stat
+from coterie.backends.local.shim.ownership import stat
 from coterie.backends.local.supervisor import Limits, Supervisor
+from coterie.backends.local.work_order import Ended, Key, Lost, Order, Running, Status
 
 PATIENCE_S = 60.0
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.backends.local.order import Order
-from coterie.backends.local.paths import translated, translation
+from coterie.backends.local.container_paths import translated, translation
 from coterie.backends.local.supervisor import Supervisor
+from coterie.backends.local.work_order import Order
 from coterie.errors import Unavailable, UsageError
 from tests.backends.local.building import ended, key, log, order, shell, supervising
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.backends.local import handles, supervisor
-from coterie.backends.local.launching import Nursery, Watcher
-from coterie.backends.local.order import Ended, Lost, Running, Starting
+from coterie.backends.local import open_files, supervisor
+from coterie.backends.local.shim_launcher import Nursery, Watcher
+from coterie.backends.local.work_order import Ended, Lost, Running, Starting
 from coterie.errors import UsageError
 from tests.backends.local.building import ended, key, order, reached, shell, supervising, until
 
@@ -33,10 +33,10 @@ def few_files(limit: int) -> Iterator[None]:
 def test_tasks_have_the_limit_of_open_files_that_there_was_before_it_was_raised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handles, "_before", [])
+    monkeypatch.setattr(open_files, "_before", [])
     with few_files(700), supervising(tmp_path / "root") as found:
-        handles.raise_limit()
-        handles.raise_limit()
+        open_files.raise_limit()
+        open_files.raise_limit()
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 700
         ended(found, shell("ulimit -Sn"))
         assert found.log(key()) == b"700\n"
@@ -47,8 +47,8 @@ def test_the_limit_that_is_asked_for_is_enough_and_hardly_more(tasks: int) -> No
     def most(limit: int) -> int:
         return limit - max(96, limit // 4)
 
-    wanted = handles.wanted_for(tasks)
-    assert most(wanted) >= tasks * handles.PER_TASK > most(wanted - 2)
+    wanted = open_files.wanted_for(tasks)
+    assert most(wanted) >= tasks * open_files.PER_TASK > most(wanted - 2)
 
 
 def test_more_than_there_are_handles_for_are_refused_in_words(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ class Closed(Nursery):
 def test_those_that_began_without_the_others_are_ended_when_the_others_cannot_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coterie.backends.local.roster.Nursery", Closed)
+    monkeypatch.setattr("coterie.backends.local.attempts.Nursery", Closed)
     monkeypatch.setattr(supervisor, "_PATIENCE_S", 0.3)
     company = [order("sleep", "1000", task=task) for task in "abcd"]
     with supervising(tmp_path / "root") as found:

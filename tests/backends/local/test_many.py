@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coterie.backends.local.order import Ended
+from coterie.backends.local.work_order import Ended
 from tests.backends.local.building import order, reached, supervising
 
 # A thousand take half a minute on two processors, so they are for whoever asks.

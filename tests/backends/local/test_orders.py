@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from coterie.backends.local.order import Key, Order
-from coterie.backends.local.orders import Run, Seat, notices_for, orders_for
+from coterie.backends.local.group_orders import Run, Seat, notices_for, orders_for
 from coterie.backends.local.supervisor import Supervisor
+from coterie.backends.local.work_order import Key, Order
 from coterie.errors import NotFound, SpecErrors
 from tests.backends.local.building import ended
 from tests.frontends.workflows import grouped, plain, read, task

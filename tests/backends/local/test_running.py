@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from coterie.backends.local.order import Absent, Ended, Key, Order
 from coterie.backends.local.supervisor import Supervisor
+from coterie.backends.local.work_order import Absent, Ended, Key, Order
 from coterie.errors import Unavailable, UsageError
 from tests.backends.local.building import (
     asleep,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from coterie.backends.local.order import Ended, Running, Starting
 from coterie.backends.local.supervisor import Supervisor
+from coterie.backends.local.work_order import Ended, Running, Starting
 from tests.backends.local.building import ended, key, left, log, order, reached, running, shell, supervising, until
 
 STUBBORN = """

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from coterie.backends.local.folder import holder_of
-from coterie.backends.local.order import Ended, Key, Lost, Order, Running
+from coterie.backends.local.attempt_folder import holder_of
 from coterie.backends.local.processes import Identity
 from coterie.backends.local.supervisor import Limits, Supervisor
+from coterie.backends.local.work_order import Ended, Key, Lost, Order, Running
 from tests.backends.local.building import (
     asleep,
     children,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from coterie.backends.local.order import Ended, Lost
 from coterie.backends.local.supervisor import Limits, Supervisor
+from coterie.backends.local.work_order import Ended, Lost
 from coterie.errors import Unavailable
 from tests.backends.local.building import ended, key, order, reached, shell, supervising
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.backends.local.folder import Record, Surroundings, make
-from coterie.backends.local.order import Ended, Key, Running, Starting
+from coterie.backends.local.attempt_folder import Record, Surroundings, make
+from coterie.backends.local.start_order import Turns
 from coterie.backends.local.supervisor import Limits, Supervisor
-from coterie.backends.local.turns import Turns
+from coterie.backends.local.work_order import Ended, Key, Running, Starting
 from coterie.errors import UsageError
 from tests.backends.local.building import ended, key, order, reached, running, shell, supervising
 

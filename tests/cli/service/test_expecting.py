@@ -6,14 +6,14 @@ from typing import Any, cast
 
 import pytest
 
-from coterie.cli.service.client import Client
-from coterie.cli.service.expecting import expectations, within
-from coterie.cli.service.refusals import why_lines
-from coterie.cli.service.views import list_lines
+from coterie.cli.client.client import Client
+from coterie.cli.output.expected_start import expectations, within
+from coterie.cli.output.refusals import why_lines
+from coterie.cli.output.workflows import list_lines
 from coterie.errors import NotFound
 from coterie.lifecycle import GroupRules, GroupState, Status
 from coterie.rendering.text import ASCII, Style
-from coterie.service.views import ends_by
+from coterie.service.views.workflows import ends_by
 
 Json = dict[str, Any]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from coterie.cli.service.refusals import why_lines
-from coterie.cli.service.views import list_lines
+from coterie.cli.output.refusals import why_lines
+from coterie.cli.output.workflows import list_lines
 from coterie.rendering.text import Style, columns
 
 NODES = "blue-rack-n[1-18],red-rack-n[1-18]"

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from coterie.backends.local.processes import Identity
-from coterie.backends.local.shim import claims
-from coterie.cli.service.scratch import scratch
+from coterie.backends.local.shim import ownership
+from coterie.cli.inputs.temporary_folder import scratch
 from tests.cli.calling import PROGRAM, TIMEOUT_S, Desk, at_terminal, call, environment, read_until
 from tests.cli.service.conftest import flow
 
@@ -43,7 +43,7 @@ def _until(met: Callable[[], bool]) -> None:
 def _task(file: Path) -> Identity:
     """Return the process of a task, once it has written down who it is."""
     _until(file.exists)
-    found = Identity.of(claims.identity(int(file.read_text())).split())
+    found = Identity.of(ownership.identity(int(file.read_text())).split())
     assert found
     return found
 

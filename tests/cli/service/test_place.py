@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from coterie.cli.codes import Exit
-from coterie.cli.service import place
+from coterie.cli.exit_codes import Exit
+from coterie.cli.inputs import service_location
 from coterie.errors import Unavailable
-from coterie.service.holders import new_holder
+from coterie.service.driver.replica import new_holder
 from tests.cli.calling import PROGRAM, TIMEOUT_S, call, environment
 
 
@@ -52,7 +52,7 @@ def others(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str | None]]:
             """Say nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Stranger) as server:
-        monkeypatch.setattr(place, "DEFAULT_URL", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setattr(service_location, "DEFAULT_URL", f"http://127.0.0.1:{server.server_port}")
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         yield shown
@@ -66,13 +66,13 @@ def test_a_second_service_of_a_folder_that_stops_leaves_the_first_one_found(
     with _serving(tmp_path) as (first, _):
         with _serving(tmp_path) as (second, _):
             both = call("list", COTERIE_STATE=str(tmp_path))
-        after = place.told(tmp_path)
+        after = service_location.told(tmp_path)
         found = call("list", COTERIE_STATE=str(tmp_path))
 
     assert first != second
     assert (both.code, found.code) == (0, 0)
     assert [each.url for each in after] == [first]
-    assert place.told(tmp_path) == []
+    assert service_location.told(tmp_path) == []
     assert others == []
 
 
@@ -83,7 +83,7 @@ def test_the_second_service_of_a_folder_is_found_once_the_first_has_been_killed(
         first.kill()
         first.wait(TIMEOUT_S)
         found = call("list", COTERIE_STATE=str(tmp_path))
-        running = [each.url for each in place.told(tmp_path) if not each.gone]
+        running = [each.url for each in service_location.told(tmp_path) if not each.gone]
 
     assert found.code == 0
     assert running == [second]
@@ -132,14 +132,14 @@ def test_a_service_that_was_killed_is_called_gone_and_the_next_one_takes_its_wor
     host, pid, started, rest = new_holder().split("/", 3)
     dead = "/".join((host, pid, str(int(started) + 1), rest))
     monkeypatch.setenv("COTERIE_STATE", str(tmp_path))
-    place.announce(tmp_path / "service.dead.json", "http://127.0.0.1:1", dead)
+    service_location.announce(tmp_path / "service.dead.json", "http://127.0.0.1:1", dead)
 
     with pytest.raises(Unavailable, match="is gone; it was at http://"):
-        place.known_url()
-    with place.announced(tmp_path, new_holder()) as file:
-        place.announce(file, "http://127.0.0.1:2", new_holder())
+        service_location.known_url()
+    with service_location.announced(tmp_path, new_holder()) as file:
+        service_location.announce(file, "http://127.0.0.1:2", new_holder())
 
-        assert place.known_url() == "http://127.0.0.1:2"
+        assert service_location.known_url() == "http://127.0.0.1:2"
         assert os.listdir(tmp_path) == [file.name]  # noqa: PTH208 - names alone
     assert list(tmp_path.iterdir()) == []
 
@@ -148,4 +148,4 @@ def test_a_service_that_was_killed_is_called_gone_and_the_next_one_takes_its_wor
 def test_a_word_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "service.x.json").write_text(text, encoding="utf-8")
 
-    assert place.told(tmp_path) == []
+    assert service_location.told(tmp_path) == []

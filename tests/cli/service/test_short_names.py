@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from coterie.cli.service.refusals import plan_lines, why_lines
-from coterie.cli.service.views import audit_lines, list_lines, workflow_lines
+from coterie.cli.output.refusals import plan_lines, why_lines
+from coterie.cli.output.workflows import audit_lines, list_lines, workflow_lines
 from coterie.rendering.text import Style
 from coterie.topology.abbreviations import NOTE
 from tests.cli.service.test_grid import row as listed

@@ -18,8 +18,8 @@ from coterie.errors import Unavailable
 from coterie.service.api import access, events, logs
 from coterie.service.api.access import Admission
 from coterie.service.api.app import create_app
-from coterie.service.api.following import Followers
-from coterie.service.api.sharing import Shared
+from coterie.service.api.change_feed import Followers
+from coterie.service.api.shared_work import Shared
 from coterie.service.security import Caller, caller_of, new_token
 from coterie.service.service import Service
 from tests.service.api.asking import error_of

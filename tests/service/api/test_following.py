@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from coterie.errors import Unavailable
-from coterie.service.api.following import Followers
+from coterie.service.api.change_feed import Followers
 from coterie.service.service import Service
 from tests.service.serving import single
 
@@ -98,7 +98,7 @@ def test_closing_wakes_all_and_lets_nobody_wait_again(service: Service) -> None:
 def test_there_is_room_for_so_many_and_the_next_is_told_to_come_later(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coterie.service.api.following.MOST", 1)
+    monkeypatch.setattr("coterie.service.api.change_feed.MOST", 1)
     followers = Followers(service)
 
     async def scene() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from coterie.service.foretelling import plan_id
 from coterie.service.service import Service
 from coterie.service.settings import Submission
+from coterie.service.submission.preview import plan_id
 from tests.service.api.asking import body, ended, error_of, post
 from tests.service.serving import single
 

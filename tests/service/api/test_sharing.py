@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from coterie.errors import NotFound
-from coterie.service.api.sharing import Shared
+from coterie.service.api.shared_work import Shared
 
 PATIENCE_S = 30
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coterie.service.store import Change, Lease, NewWorkflow, Store, Workflow
+from coterie.store import Change, Lease, NewWorkflow, Store, Workflow
 
 NOW = 1_700_000_000.0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coterie.service.store import Store
+from coterie.store import Store
 from tests.service.postgres import postgres, postgres_url
 
 __all__ = ["postgres", "postgres_url"]

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from coterie.errors import CoterieError, NotFound, Unavailable, UsageError
-from coterie.service.store import Store
-from coterie.service.store import postgres as on_postgres
-from coterie.service.store import sqlite as on_sqlite
-from coterie.service.store.database import database
+from coterie.store import Store
+from coterie.store import postgres as on_postgres
+from coterie.store import sqlite as on_sqlite
+from coterie.store.database import database
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from functools import partial
 
 import pytest
 
-from coterie.service.errors import Conflict
-from coterie.service.store import Lease, NewEvent, Store
+from coterie.errors import Conflict
+from coterie.store import Lease, NewEvent, Store
 from tests.service.store.building import NOW, change, leading, new, submitted
 
 Opening = Callable[[], Store]
@@ -136,7 +136,7 @@ def test_whoever_follows_events_sees_each_once_and_in_order_while_many_write(ope
 
 _INTERRUPTED = """
 import sys
-from coterie.service.store import Store
+from coterie.store import Store
 
 with Store.open(sys.argv[1]) as store, store._database.writing() as tx:
     tx.exec_driver_sql("UPDATE workflows SET status = 'RUNNING'")

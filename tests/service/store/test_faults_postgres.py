@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from coterie.errors import Unavailable
-from coterie.service.store import Store
+from coterie.store import Store
 from tests.service.postgres import Postgres, wait_until
 from tests.service.store.building import change, leading, new, submitted
 

@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy import event
 
 from coterie.errors import CoterieError, Unavailable
-from coterie.service.store import Store
+from coterie.store import Store
 from tests.service.store.building import new, submitted
 
 
@@ -94,7 +94,7 @@ def test_a_full_disk_is_said_and_what_was_accepted_is_kept(file: Path) -> None:
 _LIMITED = """
 import json, resource, sys
 from coterie.errors import Unavailable
-from coterie.service.store import Store
+from coterie.store import Store
 from tests.service.store.building import submitted
 
 with Store.open(sys.argv[1]) as store:

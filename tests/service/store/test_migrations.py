@@ -16,10 +16,10 @@ from sqlalchemy import Column, Text, column, inspect, table, text
 from sqlalchemy.exc import IntegrityError
 
 from coterie.errors import UsageError
-from coterie.service.store import Store
-from coterie.service.store.database import Database, database
-from coterie.service.store.migrating import VERSIONS, changing, configuration, migrate
-from coterie.service.store.tables import labels, metadata
+from coterie.store import Store
+from coterie.store.database import Database, database
+from coterie.store.migration import VERSIONS, changing, configuration, migrate
+from coterie.store.tables import labels, metadata
 from tests.service.store.building import submitted
 
 

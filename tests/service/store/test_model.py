@@ -12,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from coterie.service.errors import Conflict
-from coterie.service.store import Change, Lease, NewEvent, Placement, Store
+from coterie.errors import Conflict
+from coterie.store import Change, Lease, NewEvent, Placement, Store
 from tests.service.store.building import NOW, new
 
 _NAMES = st.sampled_from(["a", "a-1", "b"])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.errors import NotFound
-from coterie.service.errors import Conflict
-from coterie.service.store import Lease, NewEvent, Placement, Store, Wish
+from coterie.errors import Conflict, NotFound
+from coterie.store import Lease, NewEvent, Placement, Store, Wish
 from tests.service.store.building import NOW, change, leading, submitted
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from coterie.service.store import NewEvent, Store
+from coterie.store import NewEvent, Store
 from tests.service.store.building import NOW, change, leading, submitted
 
 _SAVES = 200

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coterie.errors import NotFound
-from coterie.service.errors import Conflict
-from coterie.service.store import NewEvent, Placement, Query, Store, Upload, Wish, Workflow
+from coterie.errors import Conflict, NotFound
+from coterie.store import NewEvent, Placement, Query, Store, Upload, Wish, Workflow
 from tests.service.store.building import NOW, change, finish, leading, new, submitted
 
 

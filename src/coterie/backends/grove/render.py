@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from coterie.backends.grove.today import binding_of, today
-from coterie.backends.writing import Manifest
+from coterie.backends.grove.upgrade import binding_of, today
+from coterie.backends.manifest_text import Manifest
 from coterie.errors import Notice, UsageError
 from coterie.frontends.dynamo.lower import lower_graph
 from coterie.frontends.dynamo.model import GraphDeployment
 from coterie.frontends.dynamo.settings import DEFAULTS, Settings
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.topology import read_cluster_topology
-from coterie.frontends.kubernetes import Resource
+from coterie.frontends.kubernetes.objects import Resource
 
 Source = GraphDeployment | Resource
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from coterie.backends.kai.folding import Part, is_bound, size
-from coterie.backends.kai.mixing import counted_by_largest
+from coterie.backends.kai.mixed_sizes import counted_by_largest
+from coterie.backends.kai.pod_group import Part, is_bound, size
+from coterie.document.located import Path
 from coterie.errors import Fault, Notice
-from coterie.frontends.text import Path
 from coterie.gang.tree import Gang
 from coterie.topology.cluster import GPU, Cluster
 from coterie.topology.domains import Domains

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from coterie.backends.local.shim import claims
+from coterie.backends.local.shim import ownership
 
 MARK = "COTERIE_MARK"
 
@@ -33,11 +33,11 @@ class Identity:
 
     def this_boot(self) -> bool:
         """Tell whether the machine has been up ever since."""
-        return self.boot == claims.boot()
+        return self.boot == ownership.boot()
 
     def alive(self) -> bool:
         """Tell whether the process still runs."""
-        return self.this_boot() and claims.started(self.pid) == self.started
+        return self.this_boot() and ownership.started(self.pid) == self.started
 
     def handle(self) -> int | None:
         """Open the process, if it still runs; the handle is ready for reading when it ends."""
@@ -78,7 +78,7 @@ def end(belongs: Callable[[str], bool], sessions: Collection[Identity] = ()) -> 
     while True:
         found = {pid for pid, mark in marks() if belongs(mark)}
         found |= set(_of_sessions([each for each in sessions if each.this_boot()]))
-        found = {pid for pid in found if claims.started(pid) is not None}
+        found = {pid for pid in found if ownership.started(pid) is not None}
         if not found or time.monotonic() > deadline:
             return len(found)
         for pid in found:
@@ -89,9 +89,9 @@ def end(belongs: Callable[[str], bool], sessions: Collection[Identity] = ()) -> 
 
 def _of_sessions(leaders: Collection[Identity]) -> Iterator[int]:
     # The number of a session is free for others only when all its processes are gone.
-    wanted = {each.pid for each in leaders if claims.started(each.pid) in (None, each.started)}
+    wanted = {each.pid for each in leaders if ownership.started(each.pid) in (None, each.started)}
     for pid in _numbers() if wanted else ():
-        if (found := claims.stat(pid)) and int(found[3]) in wanted:
+        if (found := ownership.stat(pid)) and int(found[3]) in wanted:
             yield pid
 
 

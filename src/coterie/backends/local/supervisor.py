@@ -19,14 +19,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from coterie.backends.local import folder as folders
-from coterie.backends.local import handles, processes
-from coterie.backends.local.crowds import too_many
+from coterie.backends.local import attempt_folder as folders
+from coterie.backends.local import open_files, processes
+from coterie.backends.local.attempts import Attempt, Roster
+from coterie.backends.local.container_paths import check_root
 from coterie.backends.local.defaults import DEFAULT_PROCESSES
-from coterie.backends.local.order import Absent, Key, Lost, Order, Status, order_faults
-from coterie.backends.local.paths import check_root
-from coterie.backends.local.roster import Attempt, Roster
-from coterie.backends.local.turns import Together, Turns
+from coterie.backends.local.limits import too_many
+from coterie.backends.local.start_order import Together, Turns
+from coterie.backends.local.work_order import Absent, Key, Lost, Order, Status, order_faults
 from coterie.errors import Unavailable, UsageError
 
 _POLL_S = 0.05
@@ -268,7 +268,7 @@ class Supervisor:
         self._held_up = ""
         while ready := self._turns.next(roster.running, most, roster.attempts.__contains__):
             company = [roster.attempts[key] for key in ready]
-            if not handles.enough_for(len(company), alone=not roster.running):
+            if not open_files.enough_for(len(company), alone=not roster.running):
                 self._hold_up(company, "there are too few handles")
                 return
             for number, attempt in enumerate(company):
@@ -282,7 +282,7 @@ class Supervisor:
     def _hold_up(self, left: Sequence[Attempt], why: str) -> None:
         """Say why those cannot begin who should; when some of their company have begun without them, that must end."""
         names = ", ".join(each.key.path for each in left[:3]) + (", …" if len(left) > 3 else "")
-        files = f"at most {handles.limit():,} files are open at a time, {handles.PER_TASK} of them for each task"
+        files = f"at most {open_files.limit():,} files are open at a time, {open_files.PER_TASK} of them for each task"
         self._held_up = f"{len(left)} tasks cannot begin ({names}): {why}; {files}"
         together = left[0].record.together
         if len(left) == len(together):

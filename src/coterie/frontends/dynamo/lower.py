@@ -12,16 +12,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from coterie.document.located import Path
 from coterie.errors import Fault, Notice, SpecErrors, field_path
 from coterie.frontends.dynamo.model import Component, GraphDeployment, Override
 from coterie.frontends.dynamo.names import clique_names, fitted, set_name, unit_name
-from coterie.frontends.dynamo.origin import Origin, follow
-from coterie.frontends.dynamo.overrides import API_VERSION, SET, constraint_of
 from coterie.frontends.dynamo.pods import Pods
-from coterie.frontends.dynamo.rules import planning_faults
+from coterie.frontends.dynamo.rules.admission import planning_faults
+from coterie.frontends.dynamo.rules.overrides import API_VERSION, SET, constraint_of
 from coterie.frontends.dynamo.settings import DEFAULTS, Settings
-from coterie.frontends.kubernetes import Resource, resource_of
-from coterie.frontends.text import Path
+from coterie.frontends.dynamo.source_paths import Origin, follow
+from coterie.frontends.kubernetes.objects import Resource, resource_of
 
 GRAPH_LABEL = "nvidia.com/dynamo-graph-deployment-name"
 _CONSTRAINT = "topologyConstraint"

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from coterie.document.located import Path
 from coterie.errors import Fault, FieldError, Notice, Reason, field_path
-from coterie.frontends.dynamo.origin import Origin, follow
 from coterie.frontends.dynamo.settings import Settings
-from coterie.frontends.kubernetes import Resource
-from coterie.frontends.text import Path
+from coterie.frontends.dynamo.source_paths import Origin, follow
+from coterie.frontends.kubernetes.objects import Resource
 
 Version = Literal["v1alpha1", "v1beta1"]
 ALPHA: Version = "v1alpha1"

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from coterie.document.located import Path
+from coterie.document.schema import Spec
 from coterie.errors import Fault, FieldError, SpecErrors
-from coterie.frontends.dynamo import pieces, versions
+from coterie.frontends.dynamo import manifest, shared_fields
+from coterie.frontends.dynamo.ignored_fields import unused_fields
 from coterie.frontends.dynamo.model import (
     ALPHA,
     Component,
@@ -17,24 +20,21 @@ from coterie.frontends.dynamo.model import (
     TransferPolicy,
     Version,
 )
-from coterie.frontends.dynamo.template import pod_template
-from coterie.frontends.dynamo.unused import unused_fields
-from coterie.frontends.kubernetes import Resource, shaped
-from coterie.frontends.schema import Spec
-from coterie.frontends.text import Path
+from coterie.frontends.dynamo.pod_template import pod_template
+from coterie.frontends.kubernetes.objects import Resource, shaped
 
 
 def read_graph(resource: Resource) -> GraphDeployment:
     """Read a DynamoGraphDeployment of either version, or raise `SpecErrors` with all that is wrong with its shape."""
     try:
         if resource.api_version.endswith("/v1alpha1"):
-            return _alpha(resource, shaped(versions.AlphaGraph, resource, _advice))
-        return _beta(resource, shaped(versions.BetaGraph, resource, _advice))
+            return _alpha(resource, shaped(manifest.AlphaGraph, resource, _advice))
+        return _beta(resource, shaped(manifest.BetaGraph, resource, _advice))
     except SpecErrors as errors:
         raise SpecErrors([_forbidden(fault) for fault in errors.faults]) from None
 
 
-def _beta(resource: Resource, graph: versions.BetaGraph) -> GraphDeployment:
+def _beta(resource: Resource, graph: manifest.BetaGraph) -> GraphDeployment:
     raw = resource.get("spec", "components") or ()
     components = tuple(
         replace(
@@ -50,7 +50,7 @@ def _beta(resource: Resource, graph: versions.BetaGraph) -> GraphDeployment:
     return _graph(resource, "v1beta1", graph, components, constraint, resource.get("spec", "env") or ())
 
 
-def _alpha(resource: Resource, graph: versions.AlphaGraph) -> GraphDeployment:
+def _alpha(resource: Resource, graph: manifest.AlphaGraph) -> GraphDeployment:
     services = dict(sorted((graph.spec.services or {}).items()))
     origin: dict[Path, Path] = {
         ("spec", "components"): ("spec", "services"),
@@ -79,7 +79,7 @@ def _alpha(resource: Resource, graph: versions.AlphaGraph) -> GraphDeployment:
     return replace(read, origin=origin)
 
 
-def _component(index: int, name: str, shared: versions.Shared) -> Component:
+def _component(index: int, name: str, shared: manifest.Shared) -> Component:
     """Return what both versions write alike."""
     multinode, path = shared.multinode, ("spec", "components", index)
     roles: dict[str, Override | None] = {}
@@ -109,7 +109,7 @@ def _component(index: int, name: str, shared: versions.Shared) -> Component:
 def _graph(
     resource: Resource,
     version: Version,
-    graph: versions.BetaGraph | versions.AlphaGraph,
+    graph: manifest.BetaGraph | manifest.AlphaGraph,
     components: tuple[Component, ...],
     constraint: Constraint | None,
     env: Sequence[Mapping[str, Any]],
@@ -133,7 +133,7 @@ def _graph(
     )
 
 
-def _policy(policy: pieces.TransferPolicy | None) -> TransferPolicy | None:
+def _policy(policy: shared_fields.TransferPolicy | None) -> TransferPolicy | None:
     if policy is None:
         return None
     return TransferPolicy(
@@ -141,11 +141,11 @@ def _policy(policy: pieces.TransferPolicy | None) -> TransferPolicy | None:
     )
 
 
-def _override(override: pieces.ProviderOverride | None, path: Path) -> Override | None:
+def _override(override: shared_fields.ProviderOverride | None, path: Path) -> Override | None:
     return Override(override.api_version, override.target, override.value, path) if override else None
 
 
-def _shared_memory(memory: versions.SharedMemory | None) -> str:
+def _shared_memory(memory: manifest.SharedMemory | None) -> str:
     if memory is None:
         return "8Gi"
     size = "0" if memory.size is None else str(memory.size)
@@ -153,12 +153,12 @@ def _shared_memory(memory: versions.SharedMemory | None) -> str:
 
 
 _RENAMED = {
-    versions.AlphaSpec: {"components": "services", "env": "envs"},
-    versions.BetaSpec: {"services": "components", "envs": "env"},
-    versions.AlphaConstraint: {"clusterTopologyName": "topologyProfile", "topologyName": "topologyProfile"},
-    versions.Constraint: {"topologyProfile": "clusterTopologyName", "topologyName": "clusterTopologyName"},
-    versions.Service: {"type": "componentType", "podTemplate": "extraPodSpec", "sharedMemorySize": "sharedMemory"},
-    versions.Component: {
+    manifest.AlphaSpec: {"components": "services", "env": "envs"},
+    manifest.BetaSpec: {"services": "components", "envs": "env"},
+    manifest.AlphaConstraint: {"clusterTopologyName": "topologyProfile", "topologyName": "topologyProfile"},
+    manifest.Constraint: {"topologyProfile": "clusterTopologyName", "topologyName": "clusterTopologyName"},
+    manifest.Service: {"type": "componentType", "podTemplate": "extraPodSpec", "sharedMemorySize": "sharedMemory"},
+    manifest.Component: {
         "componentType": "type",
         "subComponentType": "type",
         "sharedMemory": "sharedMemorySize",
@@ -175,9 +175,9 @@ def _advice(model: type[Spec] | None, word: str) -> str:
     if model is not None and (name := _RENAMED.get(model, {}).get(word)) is not None:
         verb = "belongs to" if name.startswith("podTemplate") else "is called"
         return f"In this version of the API it {verb} {name}."
-    if model is pieces.ComponentConstraint and word in _OF_GRAPH:
+    if model is shared_fields.ComponentConstraint and word in _OF_GRAPH:
         return "The topology is named once, in spec.topologyConstraint; all components use it."
-    constraints = (versions.AlphaConstraint, versions.Constraint, pieces.ComponentConstraint)
+    constraints = (manifest.AlphaConstraint, manifest.Constraint, shared_fields.ComponentConstraint)
     if model in constraints and word == "enabled":
         return "There is no switch: a constraint holds where it is written. Remove the line."
     if model in constraints and word in ("pack", "required", "preferred"):

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from coterie.document.schema import Spec, said
 from coterie.errors import Fault, FieldError, Notice, SpecErrors, did_you_mean
 from coterie.frontends.grove.topology_model import (
     BindingModel,
@@ -24,9 +25,8 @@ from coterie.frontends.grove.topology_model import (
     ReferenceModel,
     TopologySpec,
 )
-from coterie.frontends.kubernetes import Resource, field_fault, shaped
-from coterie.frontends.kubernetes_draft import draft, independent
-from coterie.frontends.schema import Spec, said
+from coterie.frontends.kubernetes.draft import draft, independent
+from coterie.frontends.kubernetes.objects import Resource, field_fault, shaped
 from coterie.topology.levels import HOSTNAME, MAX_LEVELS, Level, Topology, label_fault
 
 KINDS = ("ClusterTopology", "ClusterTopologyBinding")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from coterie.frontends.kubernetes import KubernetesObject
-from coterie.frontends.schema import Many, Spec
+from coterie.document.schema import Many, Spec
+from coterie.frontends.kubernetes.objects import KubernetesObject
 
 _LEVELS = "The levels, from the coarsest to the finest, each {domain: NAME, key: LABEL}."
 _SCHEDULER = "The scheduler whose topology resource is managed by somebody else, such as kai-scheduler."

@@ -9,7 +9,7 @@ from typing import Any
 
 from coterie.errors import Fault, FieldError, NotFound, Notice, Place, SpecErrors, UsageError, did_you_mean
 from coterie.frontends.grove.topology import KINDS, SCHEDULERS, ClusterTopology, read_cluster_topology
-from coterie.frontends.kubernetes import Resource, field_fault, read_resources, resource_of
+from coterie.frontends.kubernetes.objects import Resource, field_fault, read_resources, resource_of
 
 HOW = "Pass --topology FILE, or take it into the snapshot: kubectl get nodes,pods,clustertopologies -A -o json"
 

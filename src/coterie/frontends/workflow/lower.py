@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from coterie.config.configuration import NO_PLATFORM, Platform, Pool
+from coterie.document.durations import span
+from coterie.document.located import Path
+from coterie.document.repair import meets
+from coterie.document.schema import named_fields
 from coterie.errors import Fault, Notice, Place, SpecErrors
-from coterie.frontends.config import NO_PLATFORM, Platform, Pool
-from coterie.frontends.mending import meets
-from coterie.frontends.schema import named_fields
-from coterie.frontends.spans import span
-from coterie.frontends.text import Path
 from coterie.frontends.workflow.copies import spare_tasks
 from coterie.frontends.workflow.model import TaskSpec
 from coterie.frontends.workflow.read import Workflow, located

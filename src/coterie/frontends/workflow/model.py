@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from coterie.frontends.quantities import Count, Cpus, Duration, Size
-from coterie.frontends.schema import Many, Spec, Text, Words, rule
+from coterie.document.quantities import Count, Cpus, Duration, Size
+from coterie.document.schema import Many, Spec, Text, Words, rule
 from coterie.frontends.workflow import values
 
 Name = Annotated[str, rule(values.name), Words("a name")]

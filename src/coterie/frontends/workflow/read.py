@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from coterie.document.file_kind import FileKind, expect
+from coterie.document.located import Document, Path, decode, load
+from coterie.document.repair import sound
+from coterie.document.schema import Spec, in_order, named_fields, valid
 from coterie.errors import Fault, Notice, Place, SpecErrors
-from coterie.frontends.file_kind import FileKind, expect
-from coterie.frontends.mending import sound
-from coterie.frontends.schema import Spec, in_order, named_fields, valid
-from coterie.frontends.template import render
-from coterie.frontends.text import Document, Path, decode, load
-from coterie.frontends.workflow.mending import follows_from
+from coterie.frontends.template.render import render
 from coterie.frontends.workflow.model import ResourceSpec, TaskSpec, WorkflowFile, WorkflowSpec
+from coterie.frontends.workflow.repair import follows_from
 from coterie.frontends.workflow.rules import Resource, Team, elsewhere, resources_of, teams_of, workflow_faults
 
 

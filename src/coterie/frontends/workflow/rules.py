@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from types import MappingProxyType
 
+from coterie.document.located import Path
+from coterie.document.schema import MOST_FAULTS
 from coterie.errors import Fault
-from coterie.frontends.schema import MOST_FAULTS
-from coterie.frontends.text import Path
 from coterie.frontends.workflow.model import GroupSpec, ResourceSpec, TaskInput, TaskSpec, WorkflowFile
 from coterie.frontends.workflow.values import fold, suggestion
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from coterie.document.schema import Wrong, said, wrong
+from coterie.document.yaml_events import WrittenInt
 from coterie.errors import nearest
-from coterie.frontends.events import WrittenInt
-from coterie.frontends.schema import Wrong, said, wrong
 from coterie.topology.levels import is_label_value, label_fault
 
 if TYPE_CHECKING:

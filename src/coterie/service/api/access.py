@@ -16,10 +16,10 @@ from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 
 from coterie.errors import UsageError
-from coterie.service.api.following import Followers
+from coterie.service.api.change_feed import Followers
 from coterie.service.api.models.base import Short
 from coterie.service.api.models.requests import Cancel, Priority, Retry, Submit
-from coterie.service.api.sharing import Shared
+from coterie.service.api.shared_work import Shared
 from coterie.service.security import Caller, caller_of
 from coterie.service.service import Service
 from coterie.service.settings import Submission

@@ -12,12 +12,12 @@ from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 
 from coterie.service.api import errors, events, logs, osmo, osmo_pools, osmo_tasks, pools, state, workflows
-from coterie.service.api.following import Followers
+from coterie.service.api.change_feed import Followers
 from coterie.service.api.guard import Guard
-from coterie.service.api.metering import Meter, Metrics
+from coterie.service.api.metrics import Meter, Metrics
 from coterie.service.api.models.base import Error
 from coterie.service.api.queries import known_query
-from coterie.service.api.sharing import Shared
+from coterie.service.api.shared_work import Shared
 from coterie.service.service import Service
 
 MOST_BYTES = 10 << 20

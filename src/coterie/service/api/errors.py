@@ -13,11 +13,21 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from coterie.errors import CoterieError, NotFound, SpecErrors, Unavailable, UsageError, field_path
+from coterie.errors import (
+    Conflict,
+    CoterieError,
+    Forbidden,
+    NotFound,
+    PlanStale,
+    SpecErrors,
+    Unauthorized,
+    Unavailable,
+    UsageError,
+    field_path,
+)
 from coterie.planning.report import errors_json
 from coterie.service.api.hints import for_both
 from coterie.service.api.queries import fields_of, parameters_of, words_for
-from coterie.service.errors import Conflict, Forbidden, PlanStale, Unauthorized
 
 Json = dict[str, Any]
 

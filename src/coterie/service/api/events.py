@@ -11,12 +11,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.sse import EventSourceResponse, format_sse_event
 
-from coterie.errors import NotFound, Unavailable, UsageError
+from coterie.errors import NotFound, Unauthorized, Unavailable, UsageError
 from coterie.service.api.access import Admission, Admitted, Behind, Following, Together, Who
-from coterie.service.api.following import Followers
+from coterie.service.api.change_feed import Followers
 from coterie.service.api.models import state as models
-from coterie.service.api.sharing import Shared
-from coterie.service.errors import Unauthorized
+from coterie.service.api.shared_work import Shared
 from coterie.service.service import Service
 
 # A comment now and then keeps proxies from closing a quiet stream, and finds out that a client is gone.

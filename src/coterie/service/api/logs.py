@@ -10,11 +10,10 @@ from fastapi import APIRouter, Query, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
-from coterie.errors import NotFound, Unavailable
+from coterie.errors import NotFound, Unauthorized, Unavailable
 from coterie.service.api.access import Admission, Admitted, Behind, Following, Who
-from coterie.service.api.following import Followers
+from coterie.service.api.change_feed import Followers
 from coterie.service.api.models.base import Short
-from coterie.service.errors import Unauthorized
 from coterie.service.service import Service
 
 # How much of a log one answer, or one piece of a stream, holds at most.

@@ -25,7 +25,7 @@ from coterie.service.api.times import seconds
 from coterie.service.security import Caller, Role
 from coterie.service.service import Service
 from coterie.service.settings import Submission
-from coterie.service.store import Query as Filter
+from coterie.store import Query as Filter
 
 Json = dict[str, Any]
 

@@ -12,7 +12,7 @@ from coterie.errors import NotFound, UsageError, did_you_mean
 from coterie.service.api.access import MANY, Behind, Who, answer
 from coterie.service.api.models import osmo as models
 from coterie.service.api.models.base import Short
-from coterie.service.resources import NodeUse
+from coterie.service.pools.resources import NodeUse
 from coterie.service.service import Service
 
 Json = dict[str, Any]

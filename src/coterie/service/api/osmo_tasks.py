@@ -11,17 +11,17 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Response
 
 from coterie.errors import UsageError
-from coterie.service import views
 from coterie.service.api.access import MANY, Behind, Who, answer
 from coterie.service.api.models import osmo as models
 from coterie.service.api.models.base import Short
 from coterie.service.api.times import seconds
-from coterie.service.life import shape_in
-from coterie.service.resources import whole_units
-from coterie.service.runner import tasks_root
-from coterie.service.store import Query as Filter
-from coterie.service.store import Store, Workflow
-from coterie.service.wishing import check_statuses
+from coterie.service.driver.driven_workflow import shape_in
+from coterie.service.driver.runner import tasks_root
+from coterie.service.pools.resources import whole_units
+from coterie.service.submission.requests import check_statuses
+from coterie.service.views import workflows
+from coterie.store import Query as Filter
+from coterie.store import Store, Workflow
 
 Json = dict[str, Any]
 Names = Annotated[list[Short] | None, Query(max_length=MANY, description="Any of these.")]
@@ -59,7 +59,7 @@ def tasks(
     found = (
         _row(stored, task)
         for stored in _workflows(service.store, workflow_id, wanted)
-        for group in views.whole(stored, (), tasks_root(service.settings))["groups"]
+        for group in workflows.whole(stored, (), tasks_root(service.settings))["groups"]
         for task in group["tasks"]
         if (not statuses or task["status"] in statuses)
         and (not nodes or task["node"] in nodes)

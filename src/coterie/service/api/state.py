@@ -11,7 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from coterie.service.api.access import Behind, Who, answer
 from coterie.service.api.errors import body_of
-from coterie.service.api.metering import Metrics
+from coterie.service.api.metrics import Metrics
 from coterie.service.api.models import state as models
 
 Json = dict[str, Any]

@@ -30,9 +30,9 @@ from coterie.service.api.models import plans, requests
 from coterie.service.api.models import workflows as models
 from coterie.service.api.models.base import Short
 from coterie.service.api.times import seconds
-from coterie.service.live import Asked
+from coterie.service.pools.usage import Asked
 from coterie.service.security import Role
-from coterie.service.store import Query as Filter
+from coterie.store import Query as Filter
 
 router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"])
 

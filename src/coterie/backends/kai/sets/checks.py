@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from coterie.backends.kai.sets.scene import Subject, replica_name
+from coterie.backends.kai.sets.names import Subject, replica_name
+from coterie.config.model import dns_label
+from coterie.document.located import Path
+from coterie.document.schema import said
 from coterie.errors import Fault, FieldError, Notice
-from coterie.frontends.config_model import dns_label
 from coterie.frontends.grove.podcliqueset.model import (
     DEFAULT_TERMINATION_DELAY_NS,
     Clique,
@@ -17,9 +19,7 @@ from coterie.frontends.grove.podcliqueset.model import (
     UpdateStrategy,
 )
 from coterie.frontends.grove.podcliqueset.settings import KAI
-from coterie.frontends.kubernetes import field_fault
-from coterie.frontends.schema import said
-from coterie.frontends.text import Path
+from coterie.frontends.kubernetes.objects import field_fault
 from coterie.gang.tree import Gang
 
 # All manifests of a set together, roughly: more than this neither a pipe nor an API server is glad of.

@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from coterie.backends.kai.metadata import ATTEMPT, TASK
-from coterie.backends.kai.mixing import PRIORITY
-from coterie.backends.kai.pods import quantity, toleration
+from coterie.backends.kai.manifests.metadata import ATTEMPT, TASK
+from coterie.backends.kai.manifests.pods import quantity, toleration
+from coterie.backends.kai.mixed_sizes import PRIORITY
+from coterie.backends.kai.sets.names import SetScene, replica_name
 from coterie.backends.kai.sets.objects import PART_OF, REPLICA_INDEX, claim_template
-from coterie.backends.kai.sets.scene import SetScene, replica_name
+from coterie.backends.manifest_text import Manifest
 from coterie.backends.names import digest, label_value
-from coterie.backends.writing import Manifest
 from coterie.frontends.grove.podcliqueset.lower import Seat
 from coterie.frontends.grove.podcliqueset.model import Clique, PodCliqueSet
 from coterie.frontends.grove.podcliqueset.nvlink import asks_for_gpus

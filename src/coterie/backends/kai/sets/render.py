@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from coterie.backends.kai import objects as kai_objects
-from coterie.backends.kai.folding import Part, fold
-from coterie.backends.kai.limits import limit_faults, limit_notices
-from coterie.backends.kai.mixing import mix, priorities
-from coterie.backends.kai.nvlink import claim_notices
-from coterie.backends.kai.render import Ask, Rendered
-from coterie.backends.kai.running import Sight
+from coterie.backends.compute_domains import claim_notices
+from coterie.backends.kai.manifests import objects as kai_objects
+from coterie.backends.kai.manifests.render import Ask, Rendered
+from coterie.backends.kai.manifests.size_limits import limit_faults, limit_notices
+from coterie.backends.kai.mixed_sizes import mix, priorities
+from coterie.backends.kai.pod_group import Part, fold
 from coterie.backends.kai.sets import objects
 from coterie.backends.kai.sets.checks import first_of_each, render_faults, render_notices
-from coterie.backends.kai.sets.following import follow
+from coterie.backends.kai.sets.followers import follow
+from coterie.backends.kai.sets.names import SetScene, Subject
 from coterie.backends.kai.sets.pods import Chair, Team, pod
-from coterie.backends.kai.sets.scene import SetScene, Subject
 from coterie.backends.kai.traps import cluster_notices, gang_notices, merge_faults
-from coterie.backends.writing import Manifest
+from coterie.backends.manifest_text import Manifest
+from coterie.backends.ownership import Sight
+from coterie.document.located import Path
 from coterie.errors import Fault, Notice, SpecErrors
 from coterie.frontends.grove.podcliqueset.nvlink import enrolled
-from coterie.frontends.grove.podcliqueset.rules import located
-from coterie.frontends.text import Path
+from coterie.frontends.grove.podcliqueset.rules.admission import located
 from coterie.gang.tree import Gang
 
 _NAME: Path = ("metadata", "name")

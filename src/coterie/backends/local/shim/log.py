@@ -6,7 +6,7 @@ import os
 import struct
 import time
 
-from .claims import CHUNK
+from .ownership import CHUNK
 
 # A record of the file `log.times`: when something was written, and how long the log was before it.
 TIMES = ".times"

@@ -10,9 +10,9 @@ import signal
 import time
 from collections.abc import Callable
 
-from .claims import CHUNK, EXIT_SIZE, claim, identity, keeper, read, room, write, write_exit
-from .ending import end_all, exit_code, reap, send, unstartable
+from .exit import end_all, exit_code, reap, send, unstartable
 from .log import Log
+from .ownership import CHUNK, EXIT_SIZE, claim, identity, keeper, read, room, write, write_exit
 
 _SUBREAPER, _DEATH_SIGNAL = 36, 1
 # No call waits longer than its number can say; an hour is often enough to look at the clock.

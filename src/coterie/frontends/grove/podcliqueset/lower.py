@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from coterie.errors import FieldError, Notice, SpecErrors
 from coterie.frontends.grove.podcliqueset.model import Clique, Effective, PodCliqueSet, ScalingGroup
-from coterie.frontends.kubernetes import field_fault
+from coterie.frontends.kubernetes.objects import field_fault
 from coterie.gang.tree import Gang, Group, Path, Shape, Task
 from coterie.topology.levels import Topology
 

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from coterie.document.schema import Many, Spec, Words, Wrong, rule, said
 from coterie.frontends.grove.podcliqueset.durations import nanoseconds
-from coterie.frontends.kubernetes import KubernetesObject
-from coterie.frontends.podspec_model import PodSpecModel
-from coterie.frontends.schema import Many, Spec, Words, Wrong, rule, said
+from coterie.frontends.kubernetes.objects import KubernetesObject
+from coterie.frontends.kubernetes.pod_spec_model import PodSpecModel
 
 _LARGEST = (1 << 31) - 1
 _DOMAIN = re.compile(r"[a-z][a-z0-9-]{0,62}")

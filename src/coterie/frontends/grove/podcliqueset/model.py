@@ -11,8 +11,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from coterie.frontends.kubernetes import Resource
-from coterie.frontends.text import Path
+from coterie.document.located import Path
+from coterie.frontends.kubernetes.objects import Resource
 
 TEMPLATE: Path = ("spec", "template")
 MNNVL_GROUP = "grove.io/mnnvl-group"

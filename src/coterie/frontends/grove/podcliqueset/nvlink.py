@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from coterie.config.model import dns_label
+from coterie.document.located import Path
+from coterie.document.schema import said
 from coterie.errors import Fault, FieldError
-from coterie.frontends.config_model import dns_label
 from coterie.frontends.grove.podcliqueset.model import MNNVL_GROUP, MNNVL_NONE, Clique, PodCliqueSet
 from coterie.frontends.grove.podcliqueset.settings import Settings
-from coterie.frontends.kubernetes import field_fault
-from coterie.frontends.schema import said
-from coterie.frontends.text import Path
+from coterie.frontends.kubernetes.objects import field_fault
 from coterie.topology.cluster import GPU
 
 

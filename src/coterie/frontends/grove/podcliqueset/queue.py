@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from coterie.document.located import Path
+from coterie.document.schema import said
 from coterie.errors import Fault, FieldError
 from coterie.frontends.grove.podcliqueset.model import QUEUE, PodCliqueSet
 from coterie.frontends.grove.podcliqueset.settings import KAI, WITHOUT_TOPOLOGY, Settings
-from coterie.frontends.kubernetes import field_fault
-from coterie.frontends.schema import said
-from coterie.frontends.text import Path
+from coterie.frontends.kubernetes.objects import field_fault
 
 
 def scheduler_of(pcs: PodCliqueSet, settings: Settings) -> str:

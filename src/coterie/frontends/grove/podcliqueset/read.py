@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from coterie.document.located import Path
+from coterie.document.schema import Spec, named_fields
 from coterie.frontends.grove.podcliqueset import manifest
 from coterie.frontends.grove.podcliqueset.model import (
     DEFAULT_TERMINATION_DELAY_NS,
@@ -18,9 +20,7 @@ from coterie.frontends.grove.podcliqueset.model import (
     Startup,
     UpdateStrategy,
 )
-from coterie.frontends.kubernetes import DEFAULT_NAMESPACE, Resource, shaped
-from coterie.frontends.schema import Spec, named_fields
-from coterie.frontends.text import Path
+from coterie.frontends.kubernetes.objects import DEFAULT_NAMESPACE, Resource, shaped
 
 
 def read_podcliqueset(resource: Resource) -> PodCliqueSet:

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from coterie.errors import Reason
-from coterie.placement.obstacles import Obstacle
+from coterie.placement.explain.obstacles import Obstacle
 from coterie.placement.refusal import Verdict
 from coterie.service.api.models.base import Answer
 

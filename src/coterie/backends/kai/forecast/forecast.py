@@ -1,0 +1,111 @@
+"""What KAI would not place although it fits, said before the gang is handed over, with changes that help.
+
+Every change that is offered has been put to the same rule. Pods are taken in the order that their labels say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+
+from coterie.backends.kai.forecast import Placed, Refused, Unknown, Why, kai_would_place
+from coterie.backends.kai.mixed_sizes import turn
+from coterie.backends.kai.pod_group import Part, fold
+from coterie.errors import Notice
+from coterie.gang.tree import Gang, Group, Task
+from coterie.placement.capacity import Capacity
+from coterie.placement.whatif import Coarsen, Prefer, changed_gang, relaxations
+from coterie.topology.cluster import STORAGE
+
+# How many changes that help are named at most.
+_OFFERED = 2
+
+
+def kai_notices(gang: Gang, capacity: Capacity, running: Mapping[str, str] | None = None) -> list[Notice]:
+    """Warn when KAI would leave a gang pending for which the engine has found a place on this capacity.
+
+    `running` has the nodes of tasks that run already.
+    """
+
+    def answer(asked: Gang) -> Placed | Refused | Unknown:
+        return kai_would_place(_ordered(fold(asked, capacity.domains.topology)), capacity, running=running)
+
+    refused = answer(gang)
+    if isinstance(refused, Unknown):
+        message = f'whether KAI would place group "{gang.name}" is not known: it would have very much to try'
+        return [Notice("KaiNotChecked", message)]
+    if isinstance(refused, Placed):
+        return []
+    works = (words for words, changed in _changes(gang, refused.part, capacity) if isinstance(answer(changed), Placed))
+    helps = list(islice(works, _OFFERED))
+    advice = f"what helps: {', or '.join(helps)}" if helps else "it starts when more is free"
+    message = f'KAI would leave group "{gang.name}" pending although it fits: {_reason(refused)}; {advice}'
+    return [Notice("KaiWouldWait", message)]
+
+
+def _ordered(part: Part) -> Part:
+    parts = tuple(map(_ordered, part.parts))
+    return replace(part, parts=parts, tasks=tuple(sorted(part.tasks, key=turn)))
+
+
+def _mixed(part: Part) -> bool:
+    return len({task.shape.requests for task in part.all_tasks()}) > 1
+
+
+def _reason(refused: Refused) -> str:
+    part, level = refused.part, refused.part.constraint.required
+    who = part.called or "the group"
+    where = f"one {level}" if level else "the cluster"
+    others = len(refused.before)
+    after = f" after {others} other {'part has' if others == 1 else 'parts have'} taken theirs" if others else ""
+    match refused.why:
+        case Why.COMMON_DOMAIN_TOO_FINE:
+            return f"all nodes for {who} share a domain below the {level}, and KAI looks no higher"
+        case Why.NO_NODE_FOR_A_POD:
+            return f"taking one pod after the other, it finds no node for one of {who}{after}"
+        case _ if refused.most is None:
+            return f"by its sums there is no room in {where} for {who}{after}"
+        case _:
+            count = f"{refused.wanted} pods of {who}" + (", each counted as the largest," * _mixed(part))
+            return f"of {count} it finds room for {refused.most} in {where}{after}"
+
+
+def _changes(gang: Gang, part: Part, capacity: Capacity) -> Iterator[tuple[str, Gang]]:
+    """Yield changes that may help, in words and carried out, the least first."""
+    tasks = list(part.all_tasks())
+    stored = {bool(task.shape.amount(STORAGE)) for task in tasks}
+    if _mixed(part) and stored == {False} and STORAGE in capacity.domains.cluster.resources:
+        # Where some ask for a resource and others do not, KAI compares sums and no longer counts the largest.
+        words = f'a small storage request in task "{tasks[0].name}" and no other of them, so that KAI compares sums'
+        yield words, _storing(gang, tasks[0].name)
+    topology = capacity.domains.topology
+    for change in relaxations(gang, topology):
+        changed = changed_gang(change, gang, topology)
+        if changed is not None:
+            yield _words(change), changed
+
+
+def _words(change: Prefer | Coarsen) -> str:
+    match change:
+        case Prefer(level):
+            return f"{level} as preferred"
+        case Coarsen(level, to):
+            return f"{to} instead of {level}"
+
+
+def _storing(gang: Gang, name: str) -> Gang:
+    """Return the gang with one byte of storage asked for by one of its tasks."""
+
+    def asked(tasks: tuple[Task, ...]) -> tuple[Task, ...]:
+        return tuple(
+            replace(task, shape=replace(task.shape, requests=tuple(sorted((*task.shape.requests, (STORAGE, 1))))))
+            if task.name == name
+            else task
+            for task in tasks
+        )
+
+    def below(groups: tuple[Group, ...]) -> tuple[Group, ...]:
+        return tuple(replace(group, groups=below(group.groups), tasks=asked(group.tasks)) for group in groups)
+
+    return replace(gang, groups=below(gang.groups), tasks=asked(gang.tasks))

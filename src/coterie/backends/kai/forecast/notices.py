@@ -1,0 +1,55 @@
+"""What KAI will not do as planned, told with the plan: gangs that fit and that its own rule leaves pending."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from coterie.backends.kai.forecast.forecast import kai_notices
+from coterie.backends.kai.mixed_sizes import mix
+from coterie.errors import Notice
+from coterie.gang.likeness import kind_of
+from coterie.gang.tree import Gang
+from coterie.placement.capacity import Capacity
+
+# How many pairs of a task and a node are looked at for one plan, which takes about half a second.
+_MOST_PAIRS = 2_000_000
+
+
+@dataclass(eq=False)
+class Foresight:
+    """Asks KAI's rule about the gangs of one plan, until it has looked at enough."""
+
+    _pairs: int = field(default=0, init=False)
+    _notices: list[Notice] = field(default_factory=list, init=False)
+    _warned: set[object] = field(default_factory=set, init=False)
+    _skipped: list[str] = field(default_factory=list, init=False)
+
+    def look(self, gang: Gang, capacity: Capacity, running: Mapping[str, str]) -> None:
+        """Ask about a gang for which the engine has found a place on this capacity."""
+        waiting = len(gang.all_tasks()) - len(running)
+        if not waiting:
+            return
+        kind = kind_of(gang)
+        if kind in self._warned:
+            # Replicas are all alike, and one warning is enough.
+            return
+        self._pairs += waiting * len(capacity.domains)
+        if self._pairs > _MOST_PAIRS:
+            self._skipped.append(gang.name)
+            return
+        cluster, topology = capacity.domains.cluster, capacity.domains.topology
+        found = kai_notices(mix(gang, topology, cluster).gang, capacity, running)
+        self._warned |= {kind} if found else set()
+        self._notices += found
+
+    def notices(self) -> tuple[Notice, ...]:
+        """Return what was found, and which gangs were not looked at."""
+        if not self._skipped:
+            return tuple(self._notices)
+        more = f" and {len(self._skipped) - 1} more" if len(self._skipped) > 1 else ""
+        message = (
+            f'whether KAI would place group "{self._skipped[0]}"{more} was not checked: for so many tasks on so many '
+            "nodes that takes too long"
+        )
+        return (*self._notices, Notice("KaiNotChecked", message))

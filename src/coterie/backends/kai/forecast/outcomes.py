@@ -1,0 +1,50 @@
+"""What KAI does with a PodGroup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from coterie.backends.kai.pod_group import Part
+
+
+class Why(StrEnum):
+    """Why KAI gives up on a part."""
+
+    COMMON_DOMAIN_TOO_FINE = "the nodes share a domain below the required level, and KAI looks no higher"
+    NOT_ENOUGH_IN_COMMON = "the domain that all nodes share has too little room by KAI's count"
+    NO_DOMAIN_COUNTS_ENOUGH = "no domain has enough room by KAI's count"
+    NO_NODE_FOR_A_POD = "a pod found no node in a domain that had enough room by KAI's count"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Every minimum is met. `nodes` is by task; `domains` is what each constrained part chose, by its name.
+
+    A domain is written as KAI does, label values from the coarsest level down joined with dots, and "root" for the
+    whole topology. `waiting` are tasks above the minimum for which there was no room.
+    """
+
+    nodes: Mapping[str, str]
+    domains: Mapping[str, str]
+    waiting: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing starts. `part` failed in the attempt that came furthest, after the parts named in `before` were placed.
+
+    `wanted` pods were to be placed at once; `most` is what the best domain holds, where KAI counts pods.
+    """
+
+    part: Part
+    why: Why
+    wanted: int
+    most: int | None = None
+    before: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """There was more to try than the budget allows."""

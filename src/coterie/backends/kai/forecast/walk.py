@@ -1,0 +1,153 @@
+"""The walk through a PodGroup: part by part, domain by domain, pod by pod."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from coterie.backends.kai.forecast.candidates import Candidate, Candidates, Finder
+from coterie.backends.kai.forecast.outcomes import Placed, Refused, Unknown, Why
+from coterie.backends.kai.forecast.room import Floats, Room
+from coterie.backends.kai.forecast.tree import Nodes, Tree
+from coterie.backends.kai.pod_group import Part, needed
+from coterie.gang.tree import Task
+from coterie.placement.budget import Budget, Exhausted
+from coterie.placement.capacity import Capacity
+
+# One step is one look for a pod's node on up to this many nodes.
+_NODES_A_STEP = 500
+DEFAULT_STEPS = 50_000
+
+
+def kai_would_place(
+    root: Part, capacity: Capacity, *, running: Mapping[str, str] | None = None, steps: int = DEFAULT_STEPS
+) -> Placed | Refused | Unknown:
+    """Say what KAI does with a PodGroup on a capacity, as its queue's only work.
+
+    Pods of a leaf are taken in the order of its tasks. KAI itself goes by the label `kai.scheduler/task-priority`, else
+    by creation time in seconds, else by uid. `running` has the nodes of tasks that run already.
+    """
+    walk = _Walk(root, capacity, Budget(steps))
+    for task, node in (running or {}).items():
+        walk.where[task] = capacity.domains.cluster.position[node]
+    try:
+        return walk.result()
+    except Exhausted:
+        return Unknown()
+
+
+def minimum(leaf: Part) -> int:
+    """Return how many pods of a leaf start together; KAI takes none for one."""
+    return max(1, needed(leaf))
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """How far the walk was, to go back to."""
+
+    placed: int
+    done: int
+
+
+class _Walk:
+    def __init__(self, root: Part, capacity: Capacity, budget: Budget) -> None:
+        self._root = root
+        self._leaves = sorted((part for part, _ in root.walk() if not part.parts), key=lambda part: part.name)
+        topology, cluster = capacity.domains.topology, capacity.domains.cluster
+        self._room = Room(capacity, root.all_tasks())
+        self._finder = Finder(self._room, Tree.of(cluster, topology), topology)
+        self._budget = budget
+        self.where: dict[str, int] = {}
+        self._placed: list[Task] = []  # since the walk began, in order
+        self._done: list[str] = []  # names of leaves placed, in order
+        self._domains: dict[str, str] = {}
+        self._refused: tuple[int, Refused] | None = None
+
+    def result(self) -> Placed | Refused:
+        """Place all minima at once, then one pod after the other."""
+        while tasks := self._next():
+            started = all(self._running(leaf) >= minimum(leaf) for leaf in self._leaves)
+            if self._place(self._root, tasks, np.arange(len(self._room.names)), None):
+                continue
+            if not started and self._refused:
+                return self._refused[1]
+            break
+        nodes = {task: self._room.names[node] for task, node in self.where.items()}
+        waiting = tuple(task.name for task in self._root.all_tasks() if task.name not in self.where)
+        return Placed(nodes, dict(self._domains), waiting)
+
+    def _next(self) -> list[Task]:
+        """Return the tasks to place at once: what leaves lack to their minimum, else one for the least grown leaf.
+
+        If that one finds no room, KAI tries the same again in its next round, and other leaves do not grow either.
+        """
+        short = [leaf for leaf in self._leaves if self._running(leaf) < minimum(leaf)]
+        if short:
+            return [task for leaf in short for task in self._pending(leaf)[: minimum(leaf) - self._running(leaf)]]
+        grown = sorted(self._leaves, key=lambda leaf: self._running(leaf) / minimum(leaf))
+        return next((pending[:1] for leaf in grown if (pending := self._pending(leaf))), [])
+
+    def _place(self, part: Part, tasks: Sequence[Task], nodes: Nodes, bonus: Floats | None) -> bool:
+        """Place those of `tasks` that are in a part on some of `nodes`."""
+        own = {task.name for task in part.all_tasks()}
+        tasks = [task for task in tasks if task.name in own]
+        if not tasks:
+            return True
+        found = self._candidates(part, tasks, nodes, bonus)
+        if found.why is not None:
+            self._refuse(part, found.why, len(tasks), found.most)
+        for domain in found.domains:
+            mark = _Mark(len(self._placed), len(self._done))
+            if self._place_below(part, tasks, domain.nodes, found.bonus):
+                if part.constraint:
+                    self._domains[part.name] = domain.id
+                return True
+            self._back_to(mark)
+        return False
+
+    def _candidates(self, part: Part, tasks: Sequence[Task], nodes: Nodes, bonus: Floats | None) -> Candidates:
+        """Return the domains of a part.
+
+        One without a constraint has the nodes of its parent; one without a preferred level has its parent's scores.
+        """
+        if not part.constraint:
+            return Candidates((Candidate("", nodes),), bonus)
+        occupied = {self.where[task.name] for task in part.all_tasks() if task.name in self.where}
+        found = self._finder.candidates(part.constraint, tasks, nodes, occupied)
+        return found if found.bonus is not None else Candidates(found.domains, bonus, found.why, found.most)
+
+    def _place_below(self, part: Part, tasks: Sequence[Task], nodes: Nodes, bonus: Floats | None) -> bool:
+        if part.parts:
+            # Parts with subgroups of their own come first; names decide within each kind.
+            ordered = sorted(part.parts, key=lambda below: (not below.parts, below.name))
+            return all(self._place(below, tasks, nodes, bonus) for below in ordered)
+        for task in tasks:
+            self._budget.spend(1 + len(nodes) // _NODES_A_STEP)
+            node = self._room.best_node(task, nodes, bonus)
+            if node is None:
+                self._refuse(part, Why.NO_NODE_FOR_A_POD, len(tasks), None)
+                return False
+            self._room.take(task, node)
+            self.where[task.name] = node
+            self._placed.append(task)
+        self._done.append(part.name)
+        return True
+
+    def _back_to(self, mark: _Mark) -> None:
+        while len(self._placed) > mark.placed:
+            task = self._placed.pop()
+            self._room.give(task, self.where.pop(task.name))
+        del self._done[mark.done :]
+
+    def _refuse(self, part: Part, why: Why, wanted: int, most: int | None) -> None:
+        """Remember a failure if no earlier attempt came further."""
+        if self._refused is None or len(self._placed) > self._refused[0]:
+            self._refused = (len(self._placed), Refused(part, why, wanted, most, tuple(self._done)))
+
+    def _running(self, leaf: Part) -> int:
+        return sum(task.name in self.where for task in leaf.tasks)
+
+    def _pending(self, leaf: Part) -> list[Task]:
+        return [task for task in leaf.tasks if task.name not in self.where]

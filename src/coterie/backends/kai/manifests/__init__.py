@@ -1,0 +1,1 @@
+"""Manifests for KAI: every object of a workload, in the order in which they are applied."""

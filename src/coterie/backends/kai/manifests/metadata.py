@@ -1,0 +1,84 @@
+"""Who an object is: names, and the labels by which Coterie and KAI know their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from coterie.backends.manifest_text import Manifest
+from coterie.backends.names import label_value, name_of
+from coterie.config.configuration import Pool
+from coterie.frontends.grove.kai_topology import COTERIE, MANAGED_BY
+from coterie.frontends.grove.topology import KAI, ClusterTopology
+
+# Names made from a gang's get endings, and stay within what Kubernetes allows.
+_LONGEST_GANG = 52
+
+MANAGED = {MANAGED_BY: COTERIE}
+WORKFLOW = "coterie.dev/workflow"
+GROUP = "coterie.dev/group"
+TASK = "coterie.dev/task"
+ATTEMPT = "coterie.dev/attempt"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All that the names of a workflow's objects depend on; `declared` is the ClusterTopology of its levels, if any."""
+
+    namespace: str
+    workflow: str
+    pool: Pool
+    own_labels: Mapping[str, str] = field(default_factory=dict)
+    declared: ClusterTopology | None = None
+
+    @property
+    def workflow_id(self) -> str:
+        """The workflow's name, told apart from others that look alike and from those of other namespaces."""
+        return name_of([self.workflow], self.namespace, self.workflow)
+
+    @property
+    def parent_queue(self) -> str:
+        """The queue above the queues of all pools of a namespace."""
+        return name_of(["coterie", self.namespace], "queue", self.namespace)
+
+    @property
+    def queue(self) -> str:
+        """The queue of the pool."""
+        return name_of(["coterie", self.namespace, self.pool.name], "queue", self.namespace, self.pool.name)
+
+    @property
+    def external_topology(self) -> str:
+        """The KAI Topology that is managed elsewhere and has these levels, empty where there is none."""
+        return self.pool.kai_topology or (self.declared and self.declared.reference(KAI)) or ""
+
+    @property
+    def topology(self) -> str:
+        """The KAI Topology that PodGroups name: one that is managed elsewhere, or the pool's own.
+
+        The levels of one cannot be changed in a cluster, so other levels are another topology.
+        """
+        if self.external_topology:
+            return self.external_topology
+        levels = [text for level in self.pool.topology.levels for text in (level.name, level.label)]
+        words = ["coterie", self.namespace, self.pool.name]
+        return name_of(words, "topology", self.namespace, self.pool.name, *levels)
+
+    def gang(self, group: str) -> str:
+        """Return the name of a group's PodGroup, ComputeDomain and Service: unlike any other's in the whole cluster."""
+        return name_of([self.workflow, group], self.namespace, self.workflow, group, longest=_LONGEST_GANG)
+
+    def pod(self, task: str, attempt: int) -> str:
+        """Return the name of one attempt at a task; the next attempt is another pod."""
+        return name_of([self.workflow, task], "pod", self.namespace, self.workflow, task, str(attempt))
+
+    def labels(self, group: str) -> dict[str, str]:
+        """Return the labels of everything that belongs to a group."""
+        return {**self.own_labels, **MANAGED, WORKFLOW: label_value(self.workflow), GROUP: label_value(group)}
+
+    def queue_labels(self) -> dict[str, str]:
+        """Return the labels that name the queue, for KAI before and after version 0.6."""
+        return {"kai.scheduler/queue": self.queue, "runai/queue": self.queue}
+
+    def metadata(self, name: str, group: str, **more: object) -> Manifest:
+        """Return the metadata of an object of a group."""
+        return {"name": name, "namespace": self.namespace, "labels": self.labels(group), **more}

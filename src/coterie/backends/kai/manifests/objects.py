@@ -1,0 +1,166 @@
+"""The objects around the pods: queues, topology, PodGroup, ComputeDomain, Service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from coterie.backends.kai.manifests.metadata import MANAGED, Scene
+from coterie.backends.kai.manifests.record import ANNOTATION, write
+from coterie.backends.kai.pod_group import Constraint, Part, needed
+from coterie.backends.manifest_text import Manifest
+from coterie.config.configuration import GpuQuota
+from coterie.frontends.grove.kai_topology import CLUSTER_TOPOLOGY, KAI_VERSION
+from coterie.gang.tree import Gang
+
+CLAIM = "compute-domain"
+_UNLIMITED = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+
+
+def shared(scene: Scene) -> Iterator[Manifest]:
+    """Yield what all workflows of a pool share: its queue, the one above it, and its topology if it has levels."""
+    yield from queues(scene)
+    if scene.pool.topology.levels:
+        yield from topologies(scene)
+
+
+def queues(scene: Scene) -> Iterator[Manifest]:
+    """Yield the queue above that of the pool, then the pool's."""
+    yield _queue(scene.parent_queue, {}, _UNLIMITED)
+    yield _queue(scene.queue, {"parentQueue": scene.parent_queue}, _gpus(scene.pool.gpus))
+
+
+def topologies(scene: Scene, owner: str = "") -> Iterator[Manifest]:
+    """Yield the levels of the pool as KAI knows them, unless its Topology is managed elsewhere.
+
+    `owner` is the ClusterTopology that the object belongs to. Where that is known from a cluster, the object also has
+    the owner reference by which Grove recognises it as its own.
+    """
+    if scene.external_topology:
+        return
+    yield {
+        "apiVersion": KAI_VERSION,
+        "kind": "Topology",
+        "metadata": {
+            "name": scene.topology,
+            "labels": dict(MANAGED),
+            **({"annotations": {CLUSTER_TOPOLOGY: owner}} if owner else {}),
+            **({"ownerReferences": [reference]} if owner and (reference := _owner(scene)) else {}),
+        },
+        "spec": {"levels": [{"nodeLabel": level.label} for level in scene.pool.topology.levels]},
+    }
+
+
+def _owner(scene: Scene) -> Manifest | None:
+    declared = scene.declared
+    uid = declared.resource.get("metadata", "uid") if declared else None
+    if declared is None or not uid:
+        return None
+    return {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": declared.kind,
+        "name": declared.name,
+        "uid": uid,
+        "controller": True,
+    }
+
+
+def pod_group(scene: Scene, gang: Gang, root: Part) -> Manifest:
+    """Return the PodGroup of a gang, with its tree both as KAI takes it and as the user meant it."""
+    subgroups = [
+        {
+            "name": part.name,
+            **({"parent": parent} if parent else {}),
+            **({"minMember": needed(part)} if part.tasks else {}),
+            **_constraint(scene, part.constraint),
+        }
+        for part, parent in root.walk()
+        if part is not root
+    ]
+    return {
+        "apiVersion": "scheduling.run.ai/v2alpha2",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": scene.gang(gang.name),
+            "namespace": scene.namespace,
+            "labels": {**scene.labels(gang.name), **scene.queue_labels()},
+            "annotations": {ANNOTATION: write(gang, scene.pool.topology)},
+        },
+        "spec": {
+            "queue": scene.queue,
+            "minMember": needed(root),
+            **_constraint(scene, root.constraint),
+            **({"subGroups": subgroups} if subgroups else {}),
+        },
+    }
+
+
+def compute_domain(scene: Scene, group: str) -> Manifest:
+    """Return the ComputeDomain of a group; its driver makes the claim template that the pods name."""
+    return channel(scene.metadata(scene.gang(group), group), claim_template(scene, group))
+
+
+def channel(metadata: Manifest, template: str) -> Manifest:
+    """Return a ComputeDomain that grows with its pods, and the name of the claim template its driver is to make."""
+    return {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": "ComputeDomain",
+        "metadata": metadata,
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": template}}},
+    }
+
+
+def claim_template(scene: Scene, group: str) -> str:
+    """Return the name of the claim template that a ComputeDomain's driver makes."""
+    return f"{scene.gang(group)}-channel"
+
+
+def service(scene: Scene, group: str) -> Manifest:
+    """Return the headless Service through which tasks find the hosts of a group, also before they are ready."""
+    own = scene.labels(group)
+    selector = {key: own[key] for key in own if key.startswith("coterie.dev/")}
+    return headless(scene.metadata(scene.gang(group), group), selector)
+
+
+def headless(metadata: Manifest, selector: Mapping[str, str], *, publish: bool = True) -> Manifest:
+    """Return a Service that gives pods names, before they are ready too if that is to be published."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {"clusterIP": "None", "publishNotReadyAddresses": publish, "selector": dict(selector)},
+    }
+
+
+def _queue(name: str, parent: Manifest, gpu: Manifest) -> Manifest:
+    return {
+        "apiVersion": "scheduling.run.ai/v2",
+        "kind": "Queue",
+        "metadata": {"name": name, "labels": dict(MANAGED)},
+        "spec": {
+            **parent,
+            "resources": {"cpu": dict(_UNLIMITED), "gpu": dict(gpu), "memory": dict(_UNLIMITED)},
+        },
+    }
+
+
+def _gpus(quota: GpuQuota) -> Manifest:
+    if quota == GpuQuota():
+        return dict(_UNLIMITED)
+    return {
+        "quota": quota.guarantee or 0,
+        "limit": -1 if quota.limit is None else quota.limit,
+        "overQuotaWeight": quota.weight,
+    }
+
+
+def _constraint(scene: Scene, constraint: Constraint) -> Manifest:
+    """Return the field that holds a constraint. Levels never go without their topology: KAI would ignore them."""
+    if not constraint:
+        return {}
+    levels = scene.pool.topology
+    found: Manifest = {"topology": scene.topology}
+    if constraint.required is not None:
+        found["requiredTopologyLevel"] = levels.label(constraint.required)
+    if constraint.preferred is not None:
+        found["preferredTopologyLevel"] = levels.label(constraint.preferred)
+    return {"topologyConstraint": found}

@@ -1,0 +1,188 @@
+"""One pod for each task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from coterie.backends.kai.manifests.metadata import ATTEMPT, TASK, Scene
+from coterie.backends.kai.manifests.objects import CLAIM, claim_template
+from coterie.backends.kai.mixed_sizes import PRIORITY
+from coterie.backends.manifest_text import Manifest
+from coterie.backends.names import label_value
+from coterie.frontends.workflow.values import fold
+from coterie.gang.tree import Shape, Task, Toleration
+from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE
+
+# Kubernetes puts variables where it reads $(NAME), and halves $$; a command is to run as it was written.
+_REFERENCE = re.compile(r"\$(?=[$(])")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the container of a task does, with all tokens replaced."""
+
+    image: str
+    command: Sequence[str]
+    args: Sequence[str]
+    environment: Sequence[tuple[str, str]]
+    volumes: Sequence[Manifest]
+    mounts: Sequence[Manifest]
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Where in its gang a pod belongs; `subgroup` is empty when the PodGroup has none.
+
+    Pods of the highest `priority` are placed first; without one KAI takes them in any order.
+    """
+
+    group: str
+    subgroup: str
+    claims: bool
+    found_by_name: bool
+    attempt: int
+    exec_timeout: int | None
+    priority: int | None = None
+
+    def within(self, subgroup: str, priority: int | None = None) -> Seat:
+        """Return a seat in a subgroup of the gang."""
+        return replace(self, subgroup=subgroup, priority=priority)
+
+
+def hostname(task: str) -> str:
+    """Return the host name of a task's pod, the same for every attempt."""
+    return fold(task)
+
+
+def pod(scene: Scene, task: Task, seat: Seat, work: Work) -> Manifest:
+    """Return the pod of a task."""
+    labels = {
+        **scene.labels(seat.group),
+        TASK: label_value(task.name),
+        ATTEMPT: str(seat.attempt),
+        **scene.queue_labels(),
+        **({"kai.scheduler/subgroup-name": seat.subgroup} if seat.subgroup else {}),
+        **({PRIORITY: str(seat.priority)} if seat.priority is not None else {}),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": scene.pod(task.name, seat.attempt),
+            "namespace": scene.namespace,
+            "labels": labels,
+            "annotations": {"pod-group-name": scene.gang(seat.group), "kai.scheduler/skip-podgrouper": "true"},
+        },
+        "spec": _spec(scene, task, seat, work),
+    }
+
+
+def _spec(scene: Scene, task: Task, seat: Seat, work: Work) -> Manifest:
+    shape = task.shape
+    claims = seat.claims and shape.amount(GPU) > 0
+    named = {"hostname": hostname(task.name), "subdomain": scene.gang(seat.group)} if seat.found_by_name else {}
+    optional = {
+        "activeDeadlineSeconds": seat.exec_timeout,
+        "nodeSelector": dict(shape.selector),
+        "affinity": _affinity(shape),
+        "tolerations": [toleration(found) for found in shape.tolerations],
+        "resourceClaims": [{"name": CLAIM, "resourceClaimTemplateName": claim_template(scene, seat.group)}] * claims,
+    }
+    return {
+        "schedulerName": "kai-scheduler",
+        "restartPolicy": "Never",
+        **named,
+        **{name: value for name, value in optional.items() if value},
+        "containers": [_container(shape, work, claims=claims)],
+        **({"volumes": list(work.volumes)} if work.volumes else {}),
+    }
+
+
+def _container(shape: Shape, work: Work, *, claims: bool) -> Manifest:
+    gpus = {GPU: str(shape.amount(GPU))} if shape.amount(GPU) else {}
+    resources = {
+        "requests": {name: quantity(name, amount) for name, amount in shape.requests},
+        "limits": gpus,
+        "claims": [{"name": CLAIM}] * claims,
+    }
+    optional = {
+        "args": [_literal(word) for word in work.args],
+        "env": [{"name": name, "value": _literal(value)} for name, value in work.environment],
+        "resources": {name: value for name, value in resources.items() if value},
+        "volumeMounts": list(work.mounts),
+    }
+    return {
+        "name": "task",
+        "image": work.image,
+        "command": [_literal(word) for word in work.command],
+        **{name: value for name, value in optional.items() if value},
+    }
+
+
+def folders(paths: Iterable[str]) -> tuple[list[Manifest], list[Manifest]]:
+    """Return volumes and mounts for folders that live as long as the pod."""
+    found = sorted(paths)
+    volumes: list[Manifest] = [{"name": _volume(path), "emptyDir": {}} for path in found]
+    return volumes, [{"name": _volume(path), "mountPath": path} for path in found]
+
+
+def node_paths(mounts: Iterable[str]) -> tuple[list[Manifest], list[Manifest]]:
+    """Return volumes and mounts for paths of the node, written `/a` or `/a:/b`."""
+    volumes: list[Manifest] = []
+    mounted: list[Manifest] = []
+    for index, written in enumerate(mounts):
+        source, _, target = written.partition(":")
+        volumes.append({"name": f"node-{index}", "hostPath": {"path": source}})
+        mounted.append({"name": f"node-{index}", "mountPath": target or source})
+    return volumes, mounted
+
+
+def quantity(resource: str, amount: int) -> str:
+    """Write an amount as Kubernetes does: processors in thousandths where needed, sizes in the largest exact unit."""
+    if resource == CPU:
+        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
+    if resource in {MEMORY, STORAGE}:
+        for power, unit in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
+            if amount and amount % 1024**power == 0:
+                return f"{amount // 1024**power}{unit}"
+    return str(amount)
+
+
+def _volume(path: str) -> str:
+    return path.strip("/").removeprefix("coterie/").replace("/", "-")
+
+
+def _literal(text: str) -> str:
+    return _REFERENCE.sub("$$", text)
+
+
+def _affinity(shape: Shape) -> Manifest:
+    # A field selector takes one value, so each node to keep away from has an entry of its own.
+    fields = [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in sorted(shape.excluded)]
+    terms = [
+        {
+            "matchExpressions": [
+                {"key": each.key, "operator": each.operator, **({"values": list(each.values)} if each.values else {})}
+                for each in term
+            ],
+            **({"matchFields": fields} if fields else {}),
+        }
+        for term in shape.affinity
+    ]
+    if not terms and fields:
+        terms = [{"matchFields": fields}]
+    if not terms:
+        return {}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
+def toleration(found: Toleration) -> Manifest:
+    """Return a toleration as pods have it."""
+    return {
+        **({"key": found.key} if found.key else {}),
+        "operator": found.operator,
+        **({"value": found.value} if found.operator == "Equal" else {}),
+        **({"effect": found.effect} if found.effect else {}),
+    }

@@ -1,0 +1,187 @@
+"""A workflow as the manifests of KAI, in the order in which they are to be applied."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from coterie.backends import compute_domains
+from coterie.backends.kai.manifests import objects, pods
+from coterie.backends.kai.manifests.metadata import Scene
+from coterie.backends.kai.manifests.size_limits import limit_faults, limit_notices
+from coterie.backends.kai.manifests.task_files import Shelf
+from coterie.backends.kai.mixed_sizes import mix, priorities
+from coterie.backends.kai.pod_group import Part, fold
+from coterie.backends.kai.traps import cluster_notices, gang_notices, merge_faults
+from coterie.backends.manifest_text import Manifest
+from coterie.backends.task_files import contents_of
+from coterie.backends.tokens import Filling, Values, uuid_of
+from coterie.config.configuration import Pool
+from coterie.errors import Fault, NotFound, Notice, SpecErrors
+from coterie.frontends.grove.topology import ClusterTopology
+from coterie.frontends.workflow.lower import Lowered
+from coterie.frontends.workflow.read import Workflow, located
+from coterie.frontends.workflow.rules import Member, Team
+from coterie.frontends.workflow.values import suggestion
+from coterie.gang.tree import Gang
+from coterie.topology.cluster import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What rendering depends on beside the workflow and its pool.
+
+    `local` has the bytes of every `localpath`; `groups` are those to render, all if it is empty. A cluster tells how
+    large the nodes are. `topologies` are the ClusterTopologies there are, by name.
+    """
+
+    namespace: str
+    cluster: Cluster | None = None
+    local: Mapping[str, bytes] = field(default_factory=dict)
+    groups: Sequence[str] = ()
+    attempt: int = 1
+    topologies: Mapping[str, ClusterTopology] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """Manifests in the order of their application, and what the user should know."""
+
+    manifests: tuple[Manifest, ...]
+    notices: tuple[Notice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """The tasks of a group, ready for their pods, and the objects that hold their files."""
+
+    works: Mapping[str, pods.Work]
+    shelf: Shelf
+
+
+def render(workflow: Workflow, lowered: Lowered, pool: Pool, ask: Ask) -> Rendered:
+    """Render a workflow for a pool, or raise `SpecErrors` with every fault."""
+    declared = ask.topologies.get(pool.topology_name or "")
+    scene = Scene(ask.namespace, workflow.name, pool, workflow.spec.labels, declared)
+    chosen = _chosen(workflow, ask.groups)
+    faults = compute_domains.label_faults(workflow, nvlink=pool.nvlink, pool=pool.name)
+    prepared: dict[str, _Prepared] = {}
+    called: set[str] = set()
+    values = Values(scene.workflow_id, uuid_of(ask.namespace, workflow.name), _hosts(workflow, scene))
+    for team in workflow.teams:
+        shelf = Shelf(scene, team.name)
+        works = {}
+        for member in team.members:
+            filling = Filling(values, member)
+            works[member.name] = _work(filling, shelf, ask.local)
+            faults.extend(filling.faults)
+            called |= filling.hosts
+        prepared[team.name] = _Prepared(works, shelf)
+    notices = [*lowered.notices, *_general(workflow, lowered, pool, ask)]
+    manifests = list(objects.shared(scene))
+    for team, gang in zip(workflow.teams, lowered.gangs, strict=True):
+        if team.name in chosen:
+            wish = workflow.spec.labels.get(compute_domains.LABEL)
+            linked = (
+                compute_domains.decide(gang, wish, ask.cluster)
+                if pool.nvlink
+                else compute_domains.Decision(wanted=False)
+            )
+            named = any(member.name in called for member in team.members)
+            seat = pods.Seat(gang.name, "", linked.wanted, named, ask.attempt, lowered.exec_timeout)
+            mixed = mix(gang, pool.topology, ask.cluster)
+            root = fold(mixed.gang, pool.topology)
+            manifests += _gang(scene, mixed.gang, root, seat, prepared[team.name])
+            warnings = [notice for notice in (linked.notice, mixed.notice) if notice]
+            warnings += gang_notices(mixed.gang, root)
+            notices += [notice.at(lowered.group_places[team.name]) for notice in warnings]
+            if ask.cluster is not None:
+                faults.extend(merge_faults(gang.name, root, ask.cluster, pool.topology, (*team.path, "name")))
+    owners = {scene.gang(team.name): (team.name, (*team.path, "name")) for team in workflow.teams}
+    faults.extend(limit_faults(manifests, owners))
+    if faults:
+        raise SpecErrors(located(faults, workflow.document))
+    return Rendered(tuple(manifests), (*notices, *limit_notices(manifests)))
+
+
+def _gang(scene: Scene, gang: Gang, root: Part, seat: pods.Seat, prepared: _Prepared) -> Iterator[Manifest]:
+    if seat.claims:
+        yield objects.compute_domain(scene, gang.name)
+    yield objects.pod_group(scene, gang, root)
+    if seat.found_by_name:
+        yield objects.service(scene, gang.name)
+    yield from prepared.shelf.manifests.values()
+    homes = {task.name: part.name for part, _ in root.walk() for task in part.tasks}
+    order = priorities(gang.all_tasks())
+    for task in gang.all_tasks():
+        own = seat.within(homes[task.name], order.get(task.name))
+        yield pods.pod(scene, task, own, prepared.works[task.name])
+
+
+def _chosen(workflow: Workflow, groups: Sequence[str]) -> set[str]:
+    known = [team.name for team in workflow.teams]
+    for name in groups:
+        if name not in known:
+            raise NotFound(f'the workflow has no group "{name}"', suggestion(name, known))
+    return set(groups or known)
+
+
+def _hosts(workflow: Workflow, scene: Scene) -> dict[str, str]:
+    return {
+        member.name: f"{pods.hostname(member.name)}.{scene.gang(team.name)}"
+        for team in workflow.teams
+        for member in team.members
+    }
+
+
+def _work(filling: Filling, shelf: Shelf, local: Mapping[str, bytes]) -> pods.Work:
+    spec = filling.member.spec
+    command = [filling.fill(word, "command", index) for index, word in enumerate(spec.command)]
+    args = [filling.fill(word, "args", index) for index, word in enumerate(spec.args)]
+    environment = [(name, filling.fill(value, "environment", name)) for name, value in spec.environment.items()]
+    files = shelf.put(contents_of(spec.files, local, filling), filling)
+    sources = (files, pods.node_paths(spec.volume_mounts), pods.folders(filling.folders))
+    volumes = [volume for found, _ in sources for volume in found]
+    mounts = [mount for _, found in sources for mount in found]
+    filling.faults.extend(_overlaps(filling.member, mounts))
+    return pods.Work(spec.image, command, args, environment, volumes, mounts)
+
+
+def _overlaps(member: Member, mounts: Sequence[Manifest]) -> Iterator[Fault]:
+    for path, count in Counter(mount["mountPath"] for mount in mounts).items():
+        if count > 1:
+            message = (
+                f'{path} is taken twice in task "{member.name}", by files, volumeMounts or the task\'s own folders'
+            )
+            yield Fault(message, path=(*member.path, "name"), hint="Choose another path for one of them.")
+
+
+def _general(workflow: Workflow, lowered: Lowered, pool: Pool, ask: Ask) -> Iterator[Notice]:
+    if pool.scheduler != "kai":
+        message = f'pool "{pool.name}" belongs to a backend with the scheduler "{pool.scheduler}", not to KAI'
+        yield Notice("OtherScheduler", message)
+    if ask.cluster is not None and pool.topology.levels:
+        yield from cluster_notices(ask.cluster, pool.topology)
+    waiting = [name for name, needs in lowered.needs.items() if needs]
+    if waiting and not ask.groups:
+        listed = ", ".join(waiting[:3]) + (f" and {len(waiting) - 3} more" if len(waiting) > 3 else "")
+        yield Notice(
+            "ApplyInOrder",
+            f"groups wait for others ({listed}): nothing in the manifests holds them back, so render each with --group "
+            "and apply it when those before it have finished",
+            lowered.group_places[waiting[0]],
+        )
+    lost = list(_lost(workflow.teams))
+    if workflow.spec.timeout.queue_timeout is not None:
+        lost.append("queue_timeout (pods wait as long as it takes)")
+    if lost:
+        yield Notice("NotCarriedOut", f"manifests alone cannot carry out: {', '.join(lost)}")
+
+
+def _lost(teams: Sequence[Team]) -> Iterator[str]:
+    specs = [member.spec for team in teams for member in team.members]
+    if any(entry.task for spec in specs for entry in spec.inputs):
+        yield "inputs (no files are brought from the tasks they come from)"
+    if any(spec.exit_actions.model_fields_set for spec in specs):
+        yield "exitActions (a pod that has ended is not started again)"

@@ -1,0 +1,98 @@
+"""Tasks of different sizes under one constraint, written so that KAI does not refuse them although they fit.
+
+KAI counts how many pods a domain holds by taking each for the largest, unless some of the pods ask for a resource and
+others do not: then it compares sums, and finds out by trying. So where sizes differ, one pod asks for a very little
+local storage. It gets nothing else by that, and loses no node, because it is done only where all nodes report storage.
+
+And KAI takes pods of a group in any order, unless a label says which come first. Those that are needed come before
+those that are wanted, and the large before the small, for which a place is found more easily.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from coterie.backends.kai.pod_group import Part, fold
+from coterie.errors import Notice
+from coterie.gang.edits import mapped
+from coterie.gang.tree import Gang, Shape, Task
+from coterie.placement.eligibility import eligible
+from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE, Cluster
+from coterie.topology.levels import Topology
+
+# The label by which KAI orders the pods of a group, the highest first.
+PRIORITY = "kai.scheduler/task-priority"
+
+_LITTLE = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """A gang as it is written for KAI, and which of its tasks ask for storage that their users did not ask for."""
+
+    gang: Gang
+    storing: tuple[str, ...] = ()
+
+    @property
+    def notice(self) -> Notice | None:
+        """What the user should know, if anything was added."""
+        if not self.storing:
+            return None
+        one = len(self.storing) == 1
+        who = f'task "{self.storing[0]}"' if one else f"{len(self.storing)} tasks"
+        message = (
+            f'{who} of group "{self.gang.name}" {"gets" if one else "get"} a request for 1Ki of ephemeral-storage: '
+            "tasks of different sizes share a domain, and without it KAI would count each as the largest"
+        )
+        return Notice("StorageRequested", message)
+
+
+def mix(gang: Gang, topology: Topology, cluster: Cluster | None) -> Mixed:
+    """Return the gang with storage asked for where that helps, as far as the nodes of a known cluster have some."""
+    if cluster is None or cluster.resource(STORAGE) < 0:
+        return Mixed(gang)
+    chosen: dict[str, None] = {}
+    # Finest parts first: what tells the pods of a part apart does so for the parts around it.
+    for part, _ in reversed(list(fold(gang, topology).walk())):
+        if part.constraint and counted_by_largest(part) and not any(task.name in chosen for task in part.all_tasks()):
+            first = min(part.all_tasks(), key=turn)
+            if not first.shape.amount(STORAGE) and _stored_everywhere(first.shape, cluster):
+                chosen[first.name] = None
+    if not chosen:
+        return Mixed(gang)
+
+    def storing(task: Task) -> Task:
+        if task.name not in chosen:
+            return task
+        requests = tuple(sorted((*task.shape.requests, (STORAGE, _LITTLE))))
+        return replace(task, shape=replace(task.shape, requests=requests))
+
+    return Mixed(mapped(gang, storing), tuple(task.name for task in gang.all_tasks() if task.name in chosen))
+
+
+def counted_by_largest(part: Part) -> bool:
+    """Tell whether tasks differ that KAI counts by the largest: those that all use GPUs and the like, or none does."""
+    requests = {task.shape.requests for task in part.all_tasks()}
+    kinds = {frozenset(name for name, _ in found) - {CPU, MEMORY} for found in requests}
+    return len(requests) > 1 and len(kinds) == 1
+
+
+def turn(task: Task) -> tuple[int, ...]:
+    """Return the sort key of pods of one group: the order in which KAI is to take them."""
+    return (not task.needed, *(-task.shape.amount(name) for name in (GPU, CPU, MEMORY)))
+
+
+def priorities(tasks: Iterable[Task]) -> Mapping[str, int]:
+    """Return the priority of each task among those of its gang; none where all are alike."""
+    listed = list(tasks)
+    turns = sorted({turn(task) for task in listed}, reverse=True)
+    return {task.name: turns.index(turn(task)) for task in listed} if len(turns) > 1 else {}
+
+
+def _stored_everywhere(shape: Shape, cluster: Cluster) -> bool:
+    """Tell whether all nodes that are large enough for a shape, and may take it, report storage."""
+    able = eligible(shape, cluster, lift_transient=True)
+    for name, amount in shape.requests:
+        able = able & (cluster.allocatable[cluster.resource(name)] >= amount)
+    return bool((cluster.allocatable[cluster.resource(STORAGE)][able] >= _LITTLE).all())

@@ -1,0 +1,349 @@
+"""The folder of one attempt: made at once or not at all, and all that is known about it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import secrets
+import shutil
+import signal
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+from coterie.backends.local.container_paths import translated
+from coterie.backends.local.processes import Identity
+from coterie.backends.local.shim import ownership
+from coterie.backends.local.work_order import Ended, Key, Lost, Order
+from coterie.errors import UsageError
+
+NEW, TRASH, ENDED = ".new", ".trash", ".ended"
+WITHDRAWN = ownership.WITHDRAWN
+
+_serial = count()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Who starts together with an attempt, and when its turn is."""
+
+    together: tuple[Key, ...]
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Environment variables that an order may replace, and those that it may not."""
+
+    common: Mapping[str, str]
+    fixed: Mapping[str, str]
+
+
+def make_root(root: Path) -> None:
+    """Make the folder of all attempts, or take it as it is, for nobody but its owner: tasks have secrets."""
+    root.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
+    # Where it belongs to another user, it is theirs to guard.
+    with contextlib.suppress(PermissionError):
+        root.chmod(stat.S_IRWXU)
+
+
+def make(root: Path, order: Order, record: Record, around: Surroundings) -> bool:
+    """Make the folder of an attempt with all its files; tell whether it was not there before."""
+    target = root / order.key.path
+    if target.exists():
+        return False
+    draft = root / NEW / _unique()
+    draft.mkdir(parents=True)
+    try:
+        _fill(draft, translated(order, str(root)), record, around)
+        return _move(draft, target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _fill(draft: Path, order: Order, record: Record, around: Surroundings) -> None:
+    for name in ("work", "output", "tmp"):
+        (draft / name).mkdir()
+    for path, source in order.inputs.items():
+        if source is None:
+            _below(draft / "inputs", path).mkdir(parents=True, exist_ok=True)
+    for path, body in order.files:
+        file = _below(draft / "files", path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("xb") as handle:
+            handle.write(body if isinstance(body, bytes) else body.encode("utf-8", "replace"))
+        file.chmod(0o755)
+    timeout = "-" if order.timeout_s is None else f"{order.timeout_s:.3f}"
+    stamps, words = int(order.timestamps), len(order.command)
+    head = f"{order.log_bytes} {order.grace_s:.3f} {timeout} {stamps} {words}\n"
+    environment = {**around.common, **order.environment, **around.fixed}
+    texts = [*order.command, *(f"{name}={value}" for name, value in environment.items())]
+    (draft / "launch").touch(0o600)  # environments hold secrets
+    (draft / "launch").write_bytes(head.encode() + b"".join(_word(text) + b"\0" for text in texts))
+    together = [[key.workflow, key.group, key.task, key.attempt] for key in record.together]
+    (draft / "order.json").write_text(json.dumps({"turn": record.turn, "together": together}))
+    # What takes an attempt out of everybody's hands is there from the start: a link to it needs no room on the disk.
+    (draft / WITHDRAWN).write_text(WITHDRAWN)
+    # So is the room for what its shim must write: an attempt that begins can also end, however full the disk is then.
+    for name in ownership.ROOMS:
+        ownership.write(ownership.room(str(draft), name), b" " * ownership.ROOM_SIZE)
+
+
+def _word(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape" if _escaped(text) else "replace")
+
+
+def _escaped(text: str) -> bool:
+    """Tell whether a text has bytes in it that are no UTF-8, as the environment of this process may."""
+    return any("\udc80" <= char <= "\udcff" for char in text)
+
+
+def _below(folder: Path, path: str) -> Path:
+    target = folder / path.lstrip("/")
+    if ".." in target.parts or target == folder:
+        raise UsageError(f'the path "{path}" leaves the folder of its task', "Example: /tmp/run.sh")
+    return target
+
+
+def _move(draft: Path, target: Path) -> bool:
+    while True:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not _direct(target):
+            raise OSError(errno.ELOOP, f"a link leads out of {target.parent}")
+        try:
+            draft.rename(target)
+        except FileNotFoundError:
+            if not draft.exists():
+                raise
+            # The last attempt beside this one was forgotten just now, and its empty folders with it.
+            continue
+        except OSError:
+            if target.exists():
+                return False
+            raise
+        return True
+
+
+def _direct(path: Path) -> bool:
+    """Tell whether no link stands on the way to a path, nor in its place: one could lead out of the root."""
+    return path.parent.resolve() == path.parent and not path.is_symlink()
+
+
+def _unique() -> str:
+    return f"{_me(os.getpid())}-{next(_serial)}"
+
+
+@cache
+def _me(pid: int) -> str:
+    return f"{pid}-{ownership.started(pid)}"
+
+
+def mark_of(root: Path) -> str:
+    """Return what tells the processes of this root from all others; it is made once."""
+    if found := known_mark(root):
+        return found
+    path = root / ".mark"
+    draft = root / f".mark.{os.getpid()}"
+    draft.write_text(secrets.token_hex(8))
+    # Of two that make it at the same time, one is first.
+    with contextlib.suppress(FileExistsError):
+        path.hardlink_to(draft)
+    draft.unlink()
+    return path.read_text().strip()
+
+
+def known_mark(root: Path) -> str:
+    """Return the mark of a root, if it has one already."""
+    try:
+        return (root / ".mark").read_text().strip()
+    except FileNotFoundError:
+        return ""
+
+
+def record_of(folder: Path) -> Record | None:
+    """Read who starts together; nothing when the folder is damaged, as a power cut can leave it."""
+    try:
+        found = json.loads((folder / "order.json").read_bytes())
+        return Record(tuple(Key(*each) for each in found["together"]), int(found["turn"]))
+    except (OSError, ValueError, KeyError, TypeError, UsageError):
+        return None
+
+
+def holder_of(folder: Path) -> Identity | str | None:
+    """Return the process that claimed an attempt, `withdrawn`, or nothing when nobody has."""
+    words = _words(folder / "claim")
+    if words is None:
+        return None
+    if words[:1] == [WITHDRAWN]:
+        return WITHDRAWN
+    return Identity.of(words[1:]) or Identity(0, "", "")
+
+
+def command_of(folder: Path) -> tuple[Identity, float] | None:
+    """Return the command and since when it runs, once it does."""
+    words = _words(folder / "pid")
+    found = Identity.of(words or [])
+    return (found, float(words[3])) if words and found and len(words) > 3 else None
+
+
+def end_of(folder: Path) -> Ended | Lost | None:
+    """Return how an attempt ended, if it has."""
+    try:
+        first, _, note = (folder / "exit").read_text(encoding="utf-8", errors="replace").partition("\n")
+        code, at, why = first.split()
+        return Ended(int(code), float(at), why, note.strip(), _since(folder))
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError):
+        return Lost("its end was written down, but cannot be read")
+    try:
+        return Lost((folder / "lost").read_text(encoding="utf-8", errors="replace").strip() or "unknown")
+    except OSError:
+        return None
+
+
+def _since(folder: Path) -> float | None:
+    """Return when a command began; how it ended is known without it."""
+    try:
+        found = command_of(folder)
+    except (OSError, ValueError):
+        return None
+    return found[1] if found else None
+
+
+def withdraw(folder: Path) -> bool:
+    """Make sure that an attempt never begins; tell whether that was in time, and the folder still there."""
+    try:
+        (folder / "claim").hardlink_to(folder / WITHDRAWN)
+    except (FileExistsError, FileNotFoundError):
+        return False
+    return True
+
+
+def ended_unstarted(folder: Path) -> Ended | Lost:
+    """Say for good that an attempt was withdrawn."""
+    ownership.write_exit(str(folder), 128 + signal.SIGTERM, WITHDRAWN)
+    return end_of(folder) or Lost("its folder is gone")
+
+
+def folder_of(root: Path, key: Key) -> Path:
+    """Return the folder of an attempt, put away or not; one that there is nowhere would be the latter."""
+    for path in (root / key.path, root / ENDED / key.path):
+        if path.exists():
+            return path
+    return root / key.path
+
+
+def put_away(root: Path, workflow: str) -> None:
+    """Take a workflow that has ended out of the way of those that have not; what it left can be read as before."""
+    if (root / workflow).is_symlink():
+        return
+    (root / ENDED).mkdir(exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        (root / workflow).rename(root / ENDED / workflow)
+    show_ended(root, [workflow])
+
+
+def show_ended(root: Path, workflows: Iterable[str] | None = None) -> None:
+    """Leave a link where workflows were that are put away, so that users find what they left under the same path."""
+    for workflow in ended(root) if workflows is None else workflows:
+        # Where there is no room for it, it is made by the next start. Nothing else depends on it.
+        with contextlib.suppress(OSError):
+            (root / workflow).symlink_to(Path(ENDED) / workflow)
+
+
+def _is_shown(root: Path, workflow: str) -> bool:
+    """Tell whether there is the link of a workflow that was put away; any other is nobody's here."""
+    try:
+        return (root / workflow).readlink() == Path(ENDED) / workflow
+    except OSError:
+        return False
+
+
+def bring_back(root: Path, workflow: str) -> bool:
+    """Undo that; tell whether there was anything to do."""
+    if _is_shown(root, workflow):
+        (root / workflow).unlink(missing_ok=True)
+    try:
+        (root / ENDED / workflow).rename(root / workflow)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def ended(root: Path) -> set[str]:
+    """Return the workflows that were put away."""
+    return {path.name for path in (root / ENDED).iterdir()} if (root / ENDED).exists() else set()
+
+
+def folders(root: Path, workflow: str = "[!.]*") -> Iterator[tuple[Key, Path]]:
+    """Yield every attempt below a root that is not put away; whatever else lies there is nobody's business."""
+    # Those that are put away are links. They may be very many, so nobody looks behind them.
+    there = (path for top in root.glob(workflow) if not top.is_symlink() for path in top.glob("*/*/*"))
+    for path in there:
+        *_, workflow, group, task, attempt = path.parts
+        ours = attempt.isdecimal() and str(int(attempt)) == attempt and (path / "order.json").exists()
+        if ours and _direct(path):
+            try:
+                yield Key(workflow, group, task, int(attempt)), path
+            except UsageError:
+                continue
+
+
+def remove(root: Path, found: Iterable[Path]) -> list[OSError]:
+    """Take folders away: out of sight at once, then piece by piece; return what kept a piece from going."""
+    bin_ = root / TRASH
+    bin_.mkdir(exist_ok=True)
+    for folder in filter(_direct, found):
+        try:
+            folder.rename(bin_ / _unique())
+        except FileNotFoundError:
+            continue
+        for above in list(folder.parents)[:3]:
+            try:
+                above.rmdir()
+            except OSError:
+                break
+    return [error for each in [*bin_.iterdir(), *_abandoned(root / NEW)] if (error := _delete(each))]
+
+
+def _abandoned(drafts: Path) -> Iterator[Path]:
+    """Yield what was left by a process that died while it made a folder."""
+    for draft in drafts.iterdir() if drafts.exists() else ():
+        pid, _, rest = draft.name.partition("-")
+        if not pid.isdigit() or ownership.started(int(pid)) != rest.partition("-")[0]:
+            yield draft
+
+
+def _delete(folder: Path) -> OSError | None:
+    try:
+        _unlock(folder)
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return error
+    return None
+
+
+def _unlock(folder: Path) -> None:
+    """Take back the right to delete, which a task may have given away for folders of its own."""
+    front = [str(folder)]
+    while front:
+        path = front.pop()
+        if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+            Path(path).chmod(stat.S_IRWXU)
+        with os.scandir(path) as entries:
+            front += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+
+
+def _words(path: Path) -> list[str] | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").split()
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,244 @@
+"""Attempts and the processes that watch them: what became of each, found out from its folder."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from coterie.backends.local import attempt_folder as folders
+from coterie.backends.local import processes
+from coterie.backends.local.shim import ownership
+from coterie.backends.local.shim_launcher import Nursery, Watcher
+from coterie.backends.local.work_order import Ended, Key, Lost, Running, Starting, Status
+
+_TRIES = 3
+# What may pass: too many processes, handles, or too little memory at the moment.
+_PASSING = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """What is known about one attempt. An `unsure` one has lost its watcher, and nobody has found out why yet."""
+
+    key: Key
+    folder: Path
+    record: folders.Record
+    status: Status = field(default_factory=Starting)
+    watcher: Watcher | None = None
+    unsure: bool = False
+    tries: int = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing will happen to it any more."""
+        return isinstance(self.status, Ended | Lost)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it has not begun, and nobody is about to begin it."""
+        return self.watcher is None and not self.over and not self.unsure
+
+
+class Roster:
+    """The attempts below a root. Of each, the status is true as of the last call of `note`."""
+
+    def __init__(self, root: Path, mark: str) -> None:
+        self._root, self._mark = root, mark
+        self.attempts: dict[Key, Attempt] = {}
+        self._watched: dict[int, Attempt] = {}
+        self._unsure: dict[Attempt, int | None] = {}
+        self._strays: list[Watcher] = []
+        self._nursery = Nursery()
+        self.epoll = select.epoll()
+
+    @property
+    def running(self) -> int:
+        """How many attempts have a process now."""
+        return len(self._watched)
+
+    @property
+    def beginning(self) -> list[Attempt]:
+        """Those that have a process, but whose command does not run yet."""
+        return [each for each in self._watched.values() if isinstance(each.status, Starting)]
+
+    def mark(self, key: Key) -> str:
+        """Return what the processes of an attempt carry in their environment."""
+        return f"{self._mark}/{key.path}"
+
+    def add(self, attempt: Attempt, *, new: bool) -> None:
+        """Take in an attempt; unless it is new, the next `note` finds out about it."""
+        self.attempts[attempt.key] = attempt
+        if not new and not attempt.over:
+            self._doubt(attempt)
+
+    def note(self) -> list[Attempt]:
+        """Find out what has happened; return the attempts of which something else is true now."""
+        self._strays = [stray for stray in self._strays if not _gone(stray)]
+        for handle, _ in self.epoll.poll(0):
+            if handle in self._watched:
+                self._doubt(self._watched[handle])
+        before = {each: each.status for each in (*self._unsure, *self.beginning)}
+        asked = set(self._unsure)
+        self._settle()
+        for each in self.beginning:
+            if found := folders.command_of(each.folder):
+                each.status = Running(found[0].pid, found[1])
+        return [each for each, status in before.items() if each.status != status or (each in asked and each.waiting)]
+
+    def launch(self, attempt: Attempt) -> str:
+        """Begin an attempt; return what keeps it from that until times are better, or nothing."""
+        try:
+            self._watch(attempt, self._nursery.launch(attempt.folder))
+        except OSError as error:
+            if error.errno in _PASSING:
+                return error.strerror or str(error)
+            self.never(attempt, f"the process that watches it could not be started: {error.strerror}")
+        attempt.tries += 1
+        return ""
+
+    def stop(self, attempt: Attempt, grace_s: float | None) -> None:
+        """Ask an attempt to end; one that has not begun never will."""
+        if attempt.over:
+            return
+        if folders.withdraw(attempt.folder):
+            if attempt.watcher:
+                self._strays.append(self._unwatch(attempt.watcher))
+            attempt.watcher = None
+            self._unsure.pop(attempt, None)
+            attempt.unsure = False
+            attempt.status = folders.ended_unstarted(attempt.folder)
+            return
+        if attempt.watcher is None:
+            # Another supervisor began it, or did away with it.
+            self._doubt(attempt)
+            self._settle()
+        if attempt.watcher is not None:
+            if grace_s is not None:
+                # Where there is no room for the file, the signal alone does, with the grace of the order.
+                with contextlib.suppress(OSError):
+                    _put(attempt.folder / "stop", f"{grace_s:.3f}")
+            attempt.watcher.stop(now=grace_s == 0)
+
+    def discard(self, attempts: Sequence[Attempt]) -> None:
+        """End attempts and know them no longer; their folders stay."""
+        for each in attempts:
+            self.stop(each, 0.0)
+        for each in attempts:
+            if each.watcher:
+                each.watcher.await_end()
+                _gone(self._unwatch(each.watcher))
+            self._unsure.pop(each, None)
+            self.attempts.pop(each.key, None)
+
+    def close(self) -> None:
+        """Let go of all processes; they go on."""
+        for watcher in [*self._strays, *(each.watcher for each in self._watched.values() if each.watcher)]:
+            watcher.close()
+        self._watched.clear()
+        self._nursery.close()
+        self.epoll.close()
+
+    def _watch(self, attempt: Attempt, watcher: Watcher) -> None:
+        attempt.watcher = watcher
+        self._watched[watcher.handle] = attempt
+        self.epoll.register(watcher.handle, select.EPOLLIN)
+
+    def _unwatch(self, watcher: Watcher) -> Watcher:
+        del self._watched[watcher.handle]
+        self.epoll.unregister(watcher.handle)
+        return watcher
+
+    def _doubt(self, attempt: Attempt) -> None:
+        code = None
+        if attempt.watcher:
+            code = self._unwatch(attempt.watcher).code()
+            attempt.watcher.close()
+            attempt.watcher = None
+        attempt.unsure = True
+        self._unsure.setdefault(attempt, code)
+
+    def _settle(self) -> None:
+        """Find out about the attempts that have no watcher. What fails here is tried again by the next call."""
+        lost: dict[Attempt, str] = {}
+        for each, code in list(self._unsure.items()):
+            # First who holds it, then how it ended: the holder may end in between, but not the other way round.
+            holder = folders.holder_of(each.folder)
+            handle = holder.handle() if isinstance(holder, processes.Identity) else None
+            if end := folders.end_of(each.folder):
+                each.status = end
+                if handle is not None:
+                    self._strays.append(Watcher(handle))
+            elif handle is not None:
+                self._watch(each, Watcher(handle))
+                if (each.folder / "stop").exists():
+                    Watcher(handle).stop(now=False)
+            elif holder == ownership.WITHDRAWN:
+                each.status = folders.ended_unstarted(each.folder)
+            elif isinstance(holder, processes.Identity):
+                lost[each] = _why_lost(holder, code)
+            elif why := self._why_never(each, code):
+                lost[each] = why
+            each.unsure = each in lost
+            if not each.unsure:
+                del self._unsure[each]
+        self._lose(lost)
+
+    def _why_never(self, attempt: Attempt, code: int | None) -> str:
+        """Return why an attempt that nobody has begun never will begin; nothing when it just waits for its turn."""
+        if not attempt.folder.exists():
+            return "its folder was removed"
+        if code is None or (code <= 0 and attempt.tries < _TRIES):
+            return ""
+        words = os.strerror(code) if code > 0 else f"it was ended {attempt.tries} times"
+        if not folders.withdraw(attempt.folder) and folders.holder_of(attempt.folder) is not None:
+            return ""
+        return f"the process that watches it could not begin: {words}"
+
+    def never(self, attempt: Attempt, why: str) -> None:
+        """Say of an attempt that it is lost before it began, unless somebody was faster and began it."""
+        if folders.withdraw(attempt.folder):
+            self._lose({attempt: why})
+        else:
+            self._doubt(attempt)
+
+    def _lose(self, lost: Mapping[Attempt, str]) -> None:
+        if not lost:
+            return
+        marks = {self.mark(each.key) for each in lost}
+        commands = [folders.command_of(each.folder) for each in lost]
+        left = processes.end(marks.__contains__, [found[0] for found in commands if found])
+        for each, why in lost.items():
+            words = why + (f"; {left} processes could not be ended" if left else "")
+            # On a full disk this is found out again by the next supervisor.
+            with contextlib.suppress(OSError):
+                _put(each.folder / "lost", words)
+            each.status = Lost(words)
+            each.unsure = False
+            self._unsure.pop(each, None)
+
+
+def _gone(watcher: Watcher) -> bool:
+    """Tell whether a process has ended, and let go of it if so."""
+    if not watcher.ended():
+        return False
+    watcher.close()
+    return True
+
+
+def _put(path: Path, text: str) -> None:
+    draft = path.with_suffix(".new")
+    ownership.write(str(draft), text.encode())
+    draft.rename(path)
+
+
+def _why_lost(holder: processes.Identity, code: int | None) -> str:
+    if not holder.this_boot():
+        return "the machine was restarted while it ran"
+    if code and code > 0:
+        return f"its end could not be written down: {os.strerror(code)}"
+    return "the process that watched it was killed"

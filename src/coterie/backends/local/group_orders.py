@@ -1,0 +1,206 @@
+"""From a group of a workflow, and where its tasks go, to the orders that run it. Pure: nothing is started here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from coterie.backends.local.defaults import DEFAULT_GRACE_S, DEFAULT_LOG
+from coterie.backends.local.notices import NO_IMAGES
+from coterie.backends.local.work_order import Key, Order, order_faults
+from coterie.backends.task_files import contents_of
+from coterie.backends.tokens import INPUT, Filling, Values, uuid_of
+from coterie.errors import Fault, NotFound, Notice, SpecErrors, field_path
+from coterie.frontends.workflow.read import Workflow, located
+from coterie.frontends.workflow.rules import Member, Team, elsewhere
+from coterie.frontends.workflow.values import suggestion
+
+# All tasks are on this machine, whatever nodes they stand for.
+HOST = "127.0.0.1"
+DEVICES = "CUDA_VISIBLE_DEVICES"
+
+_OTHER = re.compile(r"[^A-Z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Where one task goes: a node, its domains by level, and which of its GPUs."""
+
+    node: str
+    domains: Mapping[str, str] = field(default_factory=dict)
+    gpus: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a workflow, as far as its groups have something in common.
+
+    `local` has the bytes of every `localpath`; `sources` has, for each task that others read from, the attempt whose
+    output they read; `attempts` has the number of each task's attempt where that is not 1.
+    """
+
+    workflow_id: str
+    local: Mapping[str, bytes] = field(default_factory=dict)
+    sources: Mapping[str, Key] = field(default_factory=dict)
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    exec_timeout_s: float | None = None
+    grace_s: float = DEFAULT_GRACE_S
+    log_bytes: int = DEFAULT_LOG
+    timestamps: bool = False
+
+
+def orders_for(workflow: Workflow, group: str, seats: Mapping[str, Seat], run: Run) -> tuple[Order, ...]:
+    """Return the orders of those tasks of a group that have a seat, or raise `SpecErrors` with every fault."""
+    team = next((team for team in workflow.teams if team.name == group), None)
+    if team is None:
+        raise NotFound(
+            f'the workflow has no group "{group}"', suggestion(group, [each.name for each in workflow.teams])
+        )
+    orders: list[Order] = []
+    faults: list[Fault] = []
+    for order, wrong in _drawn_up(team, seats, run, _values(workflow, run)):
+        orders.append(order)
+        faults += wrong
+    if faults:
+        raise SpecErrors(located(faults, workflow.document))
+    return tuple(orders)
+
+
+def start_faults(workflow: Workflow, run: Run) -> Iterator[Fault]:
+    """Yield what would only show when tasks are started, without keeping the orders of all of them."""
+    values = _values(workflow, run)
+    for team in workflow.teams:
+        seats = {member.name: Seat("node") for member in team.members}
+        for _, wrong in _drawn_up(team, seats, run, values):
+            yield from located(wrong, workflow.document)
+
+
+def _values(workflow: Workflow, run: Run) -> Values:
+    hosts = {member.name: run.hosts.get(member.name, HOST) for each in workflow.teams for member in each.members}
+    return Values(run.workflow_id, uuid_of("local", run.workflow_id), hosts)
+
+
+def _drawn_up(
+    team: Team, seats: Mapping[str, Seat], run: Run, values: Values
+) -> Iterator[tuple[Order, Sequence[Fault]]]:
+    """Yield the order of each task that has a seat, one at a time, with what is wrong about it."""
+    # One text for all: each task has as many hosts as there are tasks.
+    hosts = ",".join(values.hosts[member.name] for member in team.members)
+    for rank, member in enumerate(team.members):
+        if seat := seats.get(member.name):
+            filling = Filling(values, member)
+            order = _order(filling, team, rank, seat, run, hosts)
+            refused = [
+                Fault(f'task "{member.name}": {message}', path=(*member.path, *_written(where, member)), hint=hint)
+                for message, hint, where in order_faults(order)
+            ]
+            yield order, (*filling.faults, *_unread(filling), *refused)
+
+
+def _order(filling: Filling, team: Team, rank: int, seat: Seat, run: Run, hosts: str) -> Order:
+    member, spec = filling.member, filling.member.spec
+    command = [filling.fill(word, "command", index) for index, word in enumerate(spec.command)]
+    command += [filling.fill(word, "args", index) for index, word in enumerate(spec.args)]
+    environment = {name: filling.fill(value, "environment", name) for name, value in spec.environment.items()}
+    missing = {file.localpath for file in spec.files if file.localpath is not None and file.localpath not in run.local}
+    filling.faults.extend(
+        Fault(f"the file {path} was not sent along", path=(*member.path, "files"), hint="Submit the workflow again.")
+        for path in sorted(missing)
+    )
+    local = {**dict.fromkeys(missing, b""), **run.local} if missing else run.local
+    files = contents_of(spec.files, local, filling)
+    attempt = run.attempts.get(member.name, 1)
+    return Order(
+        key=Key(run.workflow_id, team.name, member.name, attempt),
+        command=tuple(command),
+        environment={
+            **environment,
+            **identity(run.workflow_id, team, rank, seat, hosts),
+            "COTERIE_ATTEMPT": str(attempt),
+        },
+        files=tuple(files),
+        inputs={
+            f"{INPUT}/{number}": None if entry.task is None else run.sources.get(entry.task)
+            for number, entry in enumerate(spec.inputs)
+        },
+        mounts={to: from_ for from_, _, to in (mount.partition(":") for mount in spec.volume_mounts) if to},
+        timeout_s=run.exec_timeout_s,
+        grace_s=run.grace_s,
+        log_bytes=run.log_bytes,
+        timestamps=run.timestamps,
+    )
+
+
+def _unread(filling: Filling) -> Iterator[Fault]:
+    """Yield where a task reads what nobody brings: its folder would be empty, and the result another one."""
+    for number, path in filling.inputs.items():
+        entry = filling.member.spec.inputs[number]
+        if entry.url is not None:
+            what = "a URL, and nothing is downloaded from object storage"
+        elif elsewhere(entry):
+            what = "a task of another workflow, whose output is not kept for it"
+        else:
+            continue
+        where = field_path(path[len(filling.member.path) :])
+        yield Fault(
+            f'task "{filling.member.name}": {where} uses {{{{input:{number}}}}}, which is {what}',
+            path=path,
+            hint="Mount a folder that has the data (volumeMounts: [/data:/data]) and read it there, "
+            "or name a task of an earlier group as input (inputs: [{task: NAME}]).",
+        )
+
+
+def identity(workflow_id: str, team: Team, rank: int, seat: Seat, hosts: str) -> dict[str, str]:
+    """Return the variables that tell a task who and where it is.
+
+    RANK, WORLD_SIZE and MASTER_ADDR are not among them: launchers count processes, of which a task with several GPUs
+    has several, and would take the numbers of tasks for theirs.
+    """
+    devices = ",".join(map(str, seat.gpus))
+    return {
+        "COTERIE_WORKFLOW": workflow_id,
+        "COTERIE_GROUP": team.name,
+        "COTERIE_TASK": team.members[rank].name,
+        "COTERIE_NODE": seat.node,
+        "COTERIE_RANK": str(rank),
+        "COTERIE_WORLD_SIZE": str(len(team.members)),
+        "COTERIE_HOSTS": hosts,
+        **{f"COTERIE_DOMAIN_{_OTHER.sub('_', level.upper())}": name for level, name in seat.domains.items()},
+        "COTERIE_GPUS": devices,
+        DEVICES: devices,
+    }
+
+
+def notices_for(workflow: Workflow) -> tuple[Notice, ...]:
+    """Return what running on this machine does differently from what the workflow says."""
+    members = [member for team in workflow.teams for member in team.members]
+    return tuple(_notices(workflow, members))
+
+
+def _notices(workflow: Workflow, members: Sequence[Member]) -> Iterator[Notice]:
+    path = (*members[0].path, "image")
+    yield Notice("FieldIgnored", NO_IMAGES, workflow.place(path, key=True), path)
+    for member in members:
+        for number, entry in enumerate(member.spec.inputs):
+            if entry.task is not None and entry.regex is not None:
+                path = (*member.path, "inputs", number, "regex")
+                message = "regex is ignored: the task sees all that the other has written"
+                yield Notice("FieldIgnored", message, workflow.place(path, key=True), path)
+    for member in members:
+        for name in member.spec.environment:
+            if name == DEVICES or name.startswith("COTERIE_"):
+                path = (*member.path, "environment", name)
+                message = f"{name} is ignored: the task is given the one that belongs to its place"
+                yield Notice("FieldIgnored", message, workflow.place(path, key=True), path)
+
+
+def _written(where: tuple[str | int, ...], member: Member) -> tuple[str | int, ...]:
+    """Return where a fault stands in the task as it was written, in which the command has its arguments apart."""
+    match where:
+        case ("command", int(index)) if index >= len(member.spec.command):
+            return ("args", index - len(member.spec.command))
+        case ("environment", str(name)) if name not in member.spec.environment:
+            return ("name",)
+    return where

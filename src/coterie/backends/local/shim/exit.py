@@ -1,0 +1,94 @@
+# ruff: noqa: PTH110, PTH208 - a shim starts without pathlib, which takes longer than all the rest
+"""The end of a command: its exit code, and of all that it left behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+
+from .ownership import stat
+
+_PATIENCE_S = 10.0
+
+
+def exit_code(status: int) -> int:
+    """Return an exit code as shells do: 128 and the signal's number for what a signal ended."""
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def unstartable(word: str, error: OSError | ValueError) -> tuple[int, str]:
+    """Return the exit code of a command that cannot be started, and why."""
+    here = "commands run on this machine, not in the container image"
+    if not word:
+        return 127, "cannot run a command without a name"
+    if isinstance(error, ValueError):
+        return 126, f'cannot run "{word}": a word or variable has a zero byte in it'
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        if "/" not in word:
+            return 127, f'cannot run "{word}": no folder of PATH has it; {here}'
+        if os.path.exists(word):
+            return 127, f'cannot run "{word}": the interpreter that its first line names does not exist; {here}'
+        return 127, f'cannot run "{word}": there is no such file; {here}'
+    if error.errno == errno.EACCES:
+        return 126, f'cannot run "{word}": it is not executable'
+    if error.errno == errno.ENOEXEC:
+        return 126, f'cannot run "{word}": it is neither a program nor a script with #! in its first line'
+    return 126, f'cannot run "{word}": {error.strerror}'
+
+
+def descendants(top: int) -> list[int]:
+    """Return all processes below one."""
+    below: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (found := stat(int(name))) and found[0] not in "ZX":
+            below.setdefault(int(found[1]), []).append(int(name))
+    front, all_below = [top], []
+    while front:
+        children = below.get(front.pop(), [])
+        all_below += children
+        front += children
+    return all_below
+
+
+def end_all(group: int) -> int:
+    """End all that is left of the command; return how many would not go."""
+    deadline = time.monotonic() + _PATIENCE_S
+    pause = 0.001
+    while _children_left():
+        left = descendants(os.getpid())
+        send(-group, signal.SIGKILL)
+        for pid in left:
+            send(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            return len(left)
+        time.sleep(pause)
+        pause = min(pause * 2, 0.1)
+    return 0
+
+
+def _children_left() -> bool:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
+
+
+def reap(pid: int) -> int | None:
+    """Take leave of all children that have ended; return the status of the one that matters, if it is among them."""
+    while True:
+        found, status = os.waitpid(-1, os.WNOHANG)
+        if found in (0, pid):
+            return status if found else None
+
+
+def send(pid: int, number: int) -> None:
+    """Send a signal to a process, or to a group of them; one that has ended does not mind."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        # Gone, or become another user's: neither can be helped from here.
+        return

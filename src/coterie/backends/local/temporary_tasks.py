@@ -1,0 +1,22 @@
+"""Tasks that do not outlive the process that runs them, as all others do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from coterie.backends.local import processes
+from coterie.backends.local.attempt_folder import known_mark, make_root
+from coterie.backends.local.shim import ownership
+
+
+def end_with_me(root: Path) -> None:
+    """Let the tasks below a root end with this process, however it ends; told before the first of them begins."""
+    make_root(root)
+    ownership.write(f"{root}/{ownership.KEEPER}", ownership.identity(os.getpid()).encode())
+
+
+def end_all(root: Path) -> None:
+    """End whatever runs below a root that nobody looks after any more."""
+    if mark := known_mark(root):
+        processes.end(lambda found: found.startswith(f"{mark}/"))

@@ -1,0 +1,77 @@
+"""`coterie cancel`, `retry` and `delete`: what a service is asked to do about workflows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import typer
+
+from coterie.cli.client.client import Client
+from coterie.cli.exit_codes import Exit
+from coterie.cli.inputs.prompt import confirm
+from coterie.cli.output.errors import code_of, error_data, fail
+from coterie.cli.output.formats import Output, safe
+from coterie.cli.output.screen import show, show_as, show_data
+from coterie.errors import Conflict, Forbidden, NotFound
+from coterie.rendering.text import count
+
+Json = dict[str, Any]
+
+# Workflows that a question names; of more it says how many there are.
+_NAMED = 10
+
+
+def cancel(client: Client, idents: Sequence[str], message: str, output: Output, *, force: bool, yes: bool) -> None:
+    """Ask workflows to stop; all are asked, and the worst answer decides the exit code."""
+    if len(idents) > 1 and not yes:
+        confirm(f"Cancel {_listed(idents)}")
+    _each(idents, lambda ident: client.cancel(ident, message, force=force), "stops", output)
+
+
+def retry(client: Client, target: str, output: Output) -> None:
+    """Ask a workflow, or one task of it, to run again."""
+    ident, _, task = target.partition("/")
+    view = client.retry(ident, task or None)
+    show_as(
+        output,
+        view,
+        [target],
+        lambda: [safe(f"{target} is queued again; follow it: coterie show {ident} --watch")],
+    )
+
+
+def delete(client: Client, idents: Sequence[str], output: Output, *, yes: bool) -> None:
+    """Delete workflows that have ended."""
+    if not yes:
+        confirm(f"Delete {_listed(idents)}, with logs and outputs")
+
+    def forget(ident: str) -> Json:
+        client.delete(ident)
+        return {"id": ident, "deleted": True}
+
+    _each(idents, forget, "deleted", output)
+
+
+def _listed(idents: Sequence[str]) -> str:
+    shown = ", ".join(idents[:_NAMED])
+    return f"{shown} and {count(len(idents) - _NAMED, 'more workflow')}" if len(idents) > _NAMED else shown
+
+
+def _each(idents: Sequence[str], act: Callable[[str], Json], word: str, output: Output) -> None:
+    codes, answers = [Exit.DONE], []
+    as_data = output in {Output.JSON, Output.YAML}
+    for ident in idents:
+        try:
+            answers.append(act(ident))
+            if not as_data:
+                show([safe(ident if output is Output.NAME else f"{ident} {word}")])
+        except (Conflict, NotFound, Forbidden) as error:
+            codes.append(code_of(error))
+            if as_data:
+                answers.append({"id": ident, **error_data(error)})
+            else:
+                fail(str(error), error.hint)
+    if as_data:
+        show_data(answers, output)
+    raise typer.Exit(max(codes))

@@ -1,0 +1,119 @@
+"""`coterie logs`: what tasks have written, one of them byte for byte, all of them line by line."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import typer
+
+from coterie.cli.client.client import Client
+from coterie.cli.follow.log_lines import Line, Reader, name_width, prefixed, tasks_of
+from coterie.cli.output.formats import Output, safe
+from coterie.cli.output.screen import show
+from coterie.cli.output.times import parse_span
+from coterie.errors import UsageError
+
+Json = dict[str, Any]
+
+# How often the logs of all tasks are looked at while they are followed.
+_LOOK_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which part of which logs is wanted, as it was written; `attempt` None is the latest."""
+
+    target: str
+    attempt: int | None = None
+    tail: int | None = None
+    since: str | None = None
+    follow: bool = False
+
+
+def logs(client: Client, wanted: Wanted, output: Output) -> None:
+    """Print what one task has written, or the tasks of a workflow, each line with the name of its task before it."""
+    if output is Output.YAML:
+        raise UsageError("logs are printed as text or JSON, not YAML", "Use -o json: one object for each line.")
+    ident, _, task = wanted.target.partition("/")
+    view = client.workflow(ident)
+    names = [one["name"] for one in tasks_of(view)]
+    since = None if wanted.since is None else time.time() - parse_span(wanted.since, "--since")
+    if output is Output.NAME:
+        show(safe(f"{ident}/{one['name']}") for one in tasks_of(view) if one["attempt"] and task in {"", one["name"]})
+    elif (task or len(names) == 1) and output is not Output.JSON:
+        _one(client, ident, task or names[0], wanted, since)
+    else:
+        _all(client, ident, task, wanted, since, output)
+
+
+def _one(client: Client, ident: str, task: str, wanted: Wanted, since: float | None) -> None:
+    stream = sys.stdout.buffer
+    # A terminal must not be driven by what a task writes; a file or a pipe gets it as it is.
+    tame = sys.stdout.isatty()
+    _say_not_begun(client.workflow(ident), task, wanted)
+    offset = client.log_start(ident, task, wanted.attempt, wanted.tail, since)
+    for piece in (client.follow_log if wanted.follow else client.log)(ident, task, wanted.attempt, offset):
+        stream.write(_tamed(piece) if tame else piece)
+        stream.flush()
+
+
+def _all(client: Client, ident: str, task: str, wanted: Wanted, since: float | None, output: Output) -> None:
+    if wanted.attempt is not None and not task:
+        raise UsageError(
+            "--attempt is for the log of one task", f"Name it: coterie logs {ident}/TASK --attempt {wanted.attempt}"
+        )
+
+    def look() -> Json:
+        view = client.view(ident)
+        groups = [
+            {**group, "tasks": [one for one in group["tasks"] if task in {"", one["name"]}]} for group in view["groups"]
+        ]
+        return {**view, "groups": groups, "finished": view["finished"] or not wanted.follow}
+
+    reader = Reader(
+        look,
+        lambda name, attempt, offset: client.patiently(lambda: client.log_piece(ident, name, attempt, offset)),
+        lambda name, attempt: client.log_start(ident, name, attempt, wanted.tail, since),
+    )
+    if not any(one["attempt"] for one in tasks_of(reader.view)):
+        _say_not_begun(reader.view, task or tasks_of(reader.view)[0]["name"], wanted)
+    width = name_width(reader.view)
+    line_of = partial(_json_line) if output is Output.JSON else partial(_text_line, width)
+    while True:
+        show(map(line_of, reader.new()))
+        if reader.view["finished"]:
+            return
+        time.sleep(_LOOK_S)
+
+
+def _text_line(width: int, line: Line) -> str:
+    return prefixed(line, width)
+
+
+def _json_line(line: Line) -> str:
+    return json.dumps({"type": "log", **asdict(line)}, ensure_ascii=False)
+
+
+def _say_not_begun(view: Json, task: str, wanted: Wanted) -> None:
+    """Say why there is nothing to read yet, where that is so."""
+    for group, one in _placed(view):
+        if one["name"] != task or wanted.attempt is not None or one["started"]:
+            continue
+        waiting = group["waiting"]
+        why = f": {waiting['reason']}, {waiting['message']}" if waiting else f" ({one['status']})"
+        ends = "; waiting for it" if wanted.follow and not one["ended"] else ""
+        typer.echo(safe(f"{view['id']}/{task} has not started{why}{ends}"), err=True)
+
+
+def _placed(view: Json) -> Iterator[tuple[Json, Json]]:
+    return ((group, one) for group in view["groups"] for one in group["tasks"])
+
+
+def _tamed(piece: bytes) -> bytes:
+    return bytes(byte for byte in piece if byte in (9, 10, 13) or byte >= 32)

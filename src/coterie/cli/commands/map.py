@@ -1,0 +1,21 @@
+"""`coterie map`: zones, racks, nodes, GPUs, and who holds them."""
+
+from __future__ import annotations
+
+from coterie.cli.inputs.source import Source, notices_of, read_world, say_service, warn
+from coterie.cli.output.drawing_formats import Drawing
+from coterie.cli.output.map import View, draw
+from coterie.inspect.map import default_depth, find_holder, level_depth, map_json, scene_of
+from coterie.topology.domains import Domains
+
+
+def run(source: Source, view: View, output: Drawing) -> None:
+    """Print the map of the nodes of a call."""
+    world = read_world(source)
+    domains = Domains.of(world.cluster, world.topology)
+    depth = default_depth(domains) if view.level is None else level_depth(domains, view.level)
+    highlight = None if view.workload is None else find_holder(world.cluster, view.workload)
+    scene = scene_of(domains, depth, pool=world.pool.name, highlight=highlight)
+    draw(scene, view, output, lambda: map_json(scene, world.topology, guessed=world.pool.guessed))
+    warn(notices_of(world))
+    say_service(source, world.pool, f"coterie pool map {world.pool.name}")

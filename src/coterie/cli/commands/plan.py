@@ -1,0 +1,254 @@
+"""`coterie plan`: read the files, ask the planner, print what it says."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import typer
+
+from coterie.cli.exit_codes import Exit
+from coterie.cli.inputs.source import (
+    Source,
+    collect,
+    read_cluster,
+    read_input,
+    read_pools,
+    say_service,
+    shown,
+    warn,
+)
+from coterie.cli.output.formats import Output, safe
+from coterie.cli.output.plan import plan_lines
+from coterie.cli.output.screen import screen, show, show_data
+from coterie.config.configuration import Config
+from coterie.document.schema import by_file
+from coterie.errors import Fault, Notice, SpecErrors, UsageError
+from coterie.frontends.grove.topology_set import Topologies
+from coterie.placement.refusal import Verdict
+from coterie.planning.changes import WhatIf, parse_changes
+from coterie.planning.fit import ChoosingPlanner, choices_json
+from coterie.planning.inputs import (
+    NO_TOPOLOGIES,
+    Chart,
+    all_topologies,
+    drift_notices,
+    pool_for,
+    topology_notices,
+)
+from coterie.planning.load import Documents, Scene, Written, draft_documents, joined, levels_for, lowered
+from coterie.planning.plan import Plan
+from coterie.planning.report import plan_json
+from coterie.planning.snapshot_levels import kai_levels
+from coterie.planning.workload import Workload
+from coterie.rendering.alternatives import choice_lines
+from coterie.rendering.text import Style
+from coterie.sources import Snapshot
+from coterie.topology.abbreviations import Abbreviations
+from coterie.topology.devices import claim_templates
+from coterie.topology.domains import abbreviations
+from coterie.topology.levels import Topology
+
+Json = dict[str, Any]
+
+_CODES = {
+    Verdict.PLACED: Exit.DONE,
+    Verdict.WAITING: Exit.MUST_WAIT,
+    Verdict.UNDECIDED: Exit.MUST_WAIT,
+    Verdict.IMPOSSIBLE: Exit.NEVER_FITS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A call of `coterie plan` as it was written."""
+
+    files: tuple[str, ...]
+    cluster: str | None
+    config: str | None
+    pool: str | None
+    levels: str | None
+    topology: str | None
+    sets: tuple[str, ...]
+    set_strings: tuple[str, ...]
+    independent: bool
+    fresh: bool
+    prefer: tuple[str, ...]
+    coarsen: tuple[str, ...]
+    tasks: tuple[str, ...]
+    without: tuple[str, ...]
+    uncordon: tuple[str, ...]
+    tolerate: tuple[str, ...]
+    allow_excluded: bool
+    alternatives: bool
+    output: Output
+
+    @property
+    def source(self) -> Source:
+        """Which nodes the call is about."""
+        return Source(self.cluster, self.config, self.pool, self.levels, self.topology)
+
+    def command(self) -> list[str]:
+        """Return the call again, without its output format: what a way out is added to."""
+        # A name that begins with a dash would be taken for an option; ./ keeps it a name.
+        words = [
+            "coterie",
+            "plan",
+            *(f"./{file}" if file.startswith("-") and file != "-" else file for file in self.files),
+        ]
+        for option, value in (
+            ("--cluster", self.cluster),
+            ("--config", self.config),
+            ("--pool", self.pool),
+            ("--levels", self.levels),
+            ("--topology", self.topology),
+        ):
+            words += [option, value] if value is not None else []
+        for option, values in (
+            ("--set", self.sets),
+            ("--set-string", self.set_strings),
+            ("--prefer", self.prefer),
+            ("--coarsen", self.coarsen),
+            ("--tasks", self.tasks),
+            ("--without", self.without),
+            ("--uncordon", self.uncordon),
+            ("--tolerate", self.tolerate),
+        ):
+            words += [word for value in values for word in (option, value)]
+        for option, given in (
+            ("--independent", self.independent),
+            ("--fresh", self.fresh),
+            ("--allow-excluded", self.allow_excluded),
+            ("--alternatives", self.alternatives),
+        ):
+            words += [option] if given else []
+        return words
+
+
+def run(ask: Ask) -> None:
+    """Plan the files of a call, print the plans, and exit with the worst verdict."""
+    workloads, snapshot = _read(ask)
+    what_if = WhatIf(ask.prefer, ask.coarsen, ask.tasks, ask.without, ask.uncordon, ask.tolerate, ask.allow_excluded)
+    changes = parse_changes(what_if, workloads, snapshot.cluster)
+    planner = ChoosingPlanner(snapshot.cluster, changes, fresh=ask.fresh)
+    plans = [_planned(ask, workload, planner) for workload in workloads]
+    _print(ask, plans)
+    warn(snapshot.notices)
+    warn(tuple(dict.fromkeys(notice for planned in plans for notice in planned.plan.notices)))
+    pool = workloads[0].pool
+    words = ["coterie", "submit", ask.files[0], "--pool", pool.name, "--dry-run"]
+    say_service(ask.source, pool, shlex.join(words))
+    raise typer.Exit(max(_CODES[planned.plan.verdict] for planned in plans))
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A plan, how long it took, and what its gangs had to choose from, if that is wanted."""
+
+    plan: Plan
+    elapsed_ms: float
+    alternatives: Mapping[str, Sequence[Json]] | None = None
+
+
+def _planned(ask: Ask, workload: Workload, planner: ChoosingPlanner) -> _Planned:
+    start = time.perf_counter()
+    if not ask.alternatives:
+        plan = planner.plan(workload, remember=not ask.independent)
+        return _Planned(plan, (time.perf_counter() - start) * 1000)
+    plan, found = planner.choose(workload, remember=not ask.independent)
+    elapsed = (time.perf_counter() - start) * 1000
+    return _Planned(plan, elapsed, {name: choices_json(choices) for name, choices in found.items()})
+
+
+def _print(ask: Ask, plans: Sequence[_Planned]) -> None:
+    if ask.output in {Output.JSON, Output.YAML}:
+        data = [
+            plan_json(each.plan, command=ask.command(), elapsed_ms=each.elapsed_ms, alternatives=each.alternatives)
+            for each in plans
+        ]
+        show_data(data[0] if len(data) == len(ask.files) == 1 else data, ask.output)
+    elif ask.output is Output.NAME:
+        for each in plans:
+            for gang in each.plan.gangs:
+                typer.echo(safe(f"{each.plan.workload.name}/{gang.gang.name}"))
+    else:
+        wide = ask.output is Output.WIDE
+        short = Abbreviations() if wide else abbreviations(each.plan.domains for each in plans)
+        show(plan_lines([each.plan for each in plans], short, wide=wide))
+        show(line for each in plans for line in _choice_lines(each, short, screen(), wide=wide))
+        show(["", *short.note()] if ask.alternatives and short.used else short.note())
+
+
+def _choice_lines(planned: _Planned, short: Abbreviations, style: Style, *, wide: bool) -> Iterator[str]:
+    for name, found in (planned.alternatives or {}).items():
+        for choice in found:
+            yield ""
+            yield from choice_lines(name, choice, short, style, wide=wide)
+
+
+def _read(ask: Ask) -> tuple[list[Workload], Snapshot]:
+    """Read everything the call names; all faults of all files are reported together."""
+    source = ask.source
+    if (*ask.files, *source.files).count("-") > 1:
+        hint = "Use - for one FILE or for --cluster, not for both."
+        raise UsageError("standard input can be read once only", hint)
+    faults: list[Fault] = []
+    levels, config = read_pools(faults, source)
+    written: list[Written] = []
+    beside = NO_TOPOLOGIES
+    notices: list[Notice] = []
+    for file in ask.files:
+        found = collect(faults, lambda file=file: _file(ask, file))  # type: ignore[misc]
+        if found is not None:
+            faults += found.faults
+            beside |= found.topologies
+            written += found.workloads
+            notices += found.notices
+    if not written and not faults:
+        hint = "Name a file with a workflow, a PodCliqueSet or a DynamoGraphDeployment as well."
+        raise UsageError("there are only topologies in the files, and nothing to plan", hint)
+    with joined(faults, written):
+        # Without a workload it is not known which pool, and so which backend's cluster, was meant.
+        snapshot = read_cluster(faults, source, config if written else None, written[0].pool if written else None)
+    workloads = _lowered(ask, faults, config, written, levels, snapshot, beside)
+    if faults or snapshot is None:
+        raise SpecErrors(by_file(faults))
+    more = (*notices, *topology_notices(config, levels, snapshot, workloads[0].pool))
+    return workloads, replace(snapshot, notices=(*snapshot.notices, *more))
+
+
+def _file(ask: Ask, file: str) -> Documents:
+    return draft_documents(read_input(file), shown(file), sets=ask.sets, set_strings=ask.set_strings)
+
+
+def _lowered(
+    ask: Ask,
+    faults: list[Fault],
+    config: Config | None,
+    written: list[Written],
+    levels: Topology | Chart | None,
+    snapshot: Snapshot | None,
+    beside: Topologies,
+) -> list[Workload]:
+    wanted = ask.levels is not None or ask.topology is not None
+    if (ask.config and config is None) or (wanted and levels is None) or snapshot is None:
+        # Without a pool, files are checked against nothing, and its faults are known.
+        faults += (fault for one in written for fault in one.faults)
+        return []
+    known = all_topologies(levels, snapshot, beside)
+    kai = kai_levels(snapshot) if config is None else {}
+    scene = Scene(
+        lambda one: pool_for(config, ask.pool, one.pool, levels_for(one, levels, known, kai), snapshot, beside),
+        known,
+        configured=config is not None,
+        pool=ask.pool,
+        wrong=beside.wrong,
+        templates=claim_templates(snapshot.devices),
+    )
+    return [
+        replace(one, notices=(*one.notices, *drift_notices(levels, snapshot, beside, one.pool)))
+        for one in lowered(faults, written, scene)
+    ]

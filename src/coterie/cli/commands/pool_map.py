@@ -1,0 +1,52 @@
+"""`coterie pool map`: the nodes of a pool as its service sees them now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coterie.cli.client.client import Client
+from coterie.cli.output.drawing_formats import Drawing
+from coterie.cli.output.map import View, draw
+from coterie.errors import NotFound, UsageError, did_you_mean
+from coterie.rendering.scene import Area, Scene, Spot
+
+Json = dict[str, Any]
+
+
+def draw_pool(client: Client, pool: str, view: View, output: Drawing) -> None:
+    """Print the map of a pool."""
+    found = client.map(pool)
+    scene = scene_of(found, view)
+    draw(scene, view, output, lambda: found)
+
+
+def scene_of(found: Json, view: View) -> Scene:
+    """Return what is drawn of a map that a service answered, down to the level that is wanted."""
+    levels = [str(level["name"]) for level in found["levels"]]
+    depth = len(levels)
+    if view.level is not None:
+        if view.level not in levels:
+            known = f"Levels are: {', '.join(levels)}." if levels else "The pool has no levels."
+            raise UsageError(f'there is no level "{view.level}"', f"{did_you_mean(view.level, levels)} {known}".strip())
+        depth = levels.index(view.level) + 1
+    holders = [str(one["owner"]) for one in found["holders"]]
+    if view.workload is not None and view.workload not in holders:
+        known = f"Holders are: {', '.join(holders)}." if 0 < len(holders) <= 8 else ""
+        hint = f"{did_you_mean(view.workload, holders)} {known}".strip() if holders else "Nobody holds a GPU."
+        raise NotFound(f'nobody called "{view.workload}" holds a GPU here', hint)
+    return Scene(tuple(levels[:depth]), _area(found, depth), str(found["pool"]), view.workload)
+
+
+def _area(found: Json, depth: int) -> Area:
+    """Return a domain; at the last level that is shown, all nodes of finer ones are its own."""
+    path = tuple(map(str, found.get("path", ())))
+    areas = tuple(_area(below, depth) for below in found["domains"])
+    spots = tuple(map(_spot, found["nodes"]))
+    if len(path) < depth:
+        return Area(path, areas, spots)
+    return Area(path, (), (*(spot for area in areas for spot in area.all_spots()), *spots))
+
+
+def _spot(node: Json) -> Spot:
+    holders = tuple((str(one["owner"]), int(one["gpus"])) for one in node["holders"])
+    return Spot(str(node["name"]), int(node["gpus"]["total"]), holders, bool(node["cordoned"]), bool(node["ready"]))

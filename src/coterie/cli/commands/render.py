@@ -1,0 +1,307 @@
+"""`coterie render`: read the files, ask the back end, print the manifests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import typer
+
+from coterie.backends.grove.tolerations import tolerant
+from coterie.backends.kai.manifests.render import Ask as Wanted
+from coterie.backends.kai.manifests.render import Rendered
+from coterie.backends.kai.manifests.render import render as render_kai
+from coterie.backends.kai.manifests.task_files import MOST_BYTES
+from coterie.backends.manifest_text import Manifest, to_json, to_yaml
+from coterie.cli.commands import render_sets
+from coterie.cli.inputs.companion_files import local_files
+from coterie.cli.inputs.source import Source, backend_cluster, collect, read_input, read_pools, read_source, shown, warn
+from coterie.config.configuration import Config, Pool
+from coterie.errors import Fault, NotFound, Notice, SpecErrors, Unavailable, UsageError, did_you_mean
+from coterie.frontends.grove.topology import ClusterTopology
+from coterie.frontends.workflow.lower import lower
+from coterie.frontends.workflow.read import Workflow
+from coterie.inspect.labels import guessed_notices
+from coterie.planning.inputs import (
+    Chart,
+    all_topologies,
+    cluster_topologies,
+    drift_notices,
+    pool_for,
+    topology_notices,
+)
+from coterie.planning.load import WORKFLOW, Documents, Written, levels_for, prepare, read_documents
+from coterie.planning.snapshot_levels import kai_levels
+from coterie.sources import Snapshot
+from coterie.topology.cluster import Cluster
+from coterie.topology.levels import Topology
+
+# Kinds that several sets share, in the order in which they are needed.
+_FIRST = {"Queue": 0, "Topology": 1}
+_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A call of `coterie render` as it was written."""
+
+    files: tuple[str, ...]
+    backend: str
+    config: str | None
+    pool: str | None
+    levels: str | None
+    topology: str | None
+    cluster: str | None
+    sets: tuple[str, ...]
+    set_strings: tuple[str, ...]
+    namespace: str | None
+    groups: tuple[str, ...]
+    output: str
+
+
+def run(ask: Ask) -> None:
+    """Render the files of a call and print their manifests."""
+    source = Source(ask.cluster, ask.config, ask.pool, ask.levels, ask.topology)
+    if (*ask.files, *source.files).count("-") > 1:
+        hint = "Use - for one of FILE, --cluster, --config and --topology."
+        raise UsageError("standard input can be read once only", hint)
+    if ask.namespace is not None and not _NAMESPACE.fullmatch(ask.namespace):
+        raise _no_namespace(ask.namespace)
+    rendered = _rendered(ask, source)
+    if ask.output == "name":
+        for manifest in rendered.manifests:
+            typer.echo(_name(manifest))
+    else:
+        typer.echo((to_json if ask.output == "json" else to_yaml)(rendered.manifests), nl=False)
+    warn(rendered.notices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """All that a call names, read; `homes` has the file of each workload."""
+
+    ask: Ask
+    config: Config | None
+    levels: Topology | Chart | None
+    snapshot: Snapshot | None
+    documents: Documents
+    homes: tuple[str, ...]
+
+    @property
+    def cluster(self) -> Cluster | None:
+        return self.snapshot.cluster if self.snapshot else None
+
+    @property
+    def known(self) -> Mapping[str, Topology]:
+        """Every ClusterTopology of the call."""
+        return all_topologies(self.levels, self.snapshot, self.documents.topologies)
+
+    @property
+    def declared(self) -> Mapping[str, ClusterTopology]:
+        """The same as objects."""
+        return cluster_topologies(self.levels, self.snapshot, self.documents.topologies)
+
+    def pool(self, written: Written) -> Pool:
+        """Return the pool of a workload; one that nobody configured is of the scheduler that manifests are for."""
+        beside = self.documents.topologies
+        kai = kai_levels(self.snapshot) if self.config is None else {}
+        levels = levels_for(written, self.levels, self.known, kai)
+        pool = pool_for(self.config, self.ask.pool, written.pool, levels, self.snapshot, beside)
+        return replace(pool, scheduler=self.ask.backend) if self.config is None else pool
+
+    def topology_notices(self, pool: Pool) -> Iterator[Notice]:
+        """Yield what the user should know of where the levels of a pool come from."""
+        yield from topology_notices(self.config, self.levels, self.snapshot, pool)
+        yield from self.drift_notices(pool)
+
+    def drift_notices(self, pool: Pool) -> Iterator[Notice]:
+        """Yield where KAI's own Topology differs from the ClusterTopology of a pool."""
+        return drift_notices(self.levels, self.snapshot, self.documents.topologies, pool)
+
+    def namespace(self, pool: Pool, own: str = "") -> str:
+        """Return the namespace of a workload's objects; `own` is the one that it names itself."""
+        _check_agreement(self.ask, own)
+        backend = self.config.backends[pool.backend].namespace if self.config else None
+        found = own or self.ask.namespace or backend or "default"
+        if not _NAMESPACE.fullmatch(found):
+            raise _no_namespace(found)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A workload of the call that keeps every rule: the names of its gangs, its pool, and how it is written."""
+
+    gangs: tuple[str, ...]
+    pool: Pool
+    write: Callable[[Sequence[str]], Rendered]
+
+
+def _rendered(ask: Ask, source: Source) -> Rendered:
+    """Read everything the call names and render it; the faults of all files are reported together."""
+    faults: list[Fault] = []
+    levels, config = read_pools(faults, source)
+    documents, homes = Documents(()), []
+    for file in ask.files:
+        found = collect(faults, lambda file=file: _documents(ask, file))  # type: ignore[misc]
+        if found is not None:
+            homes += [file] * len(found.workloads)
+            documents = Documents(
+                (*documents.workloads, *found.workloads),
+                documents.topologies | found.topologies,
+                (*documents.notices, *found.notices),
+            )
+    wished = documents.workloads[0].pool if documents.workloads else None
+    snapshot, unread = _snapshot(faults, source, config, wished)
+    if faults:
+        raise SpecErrors(faults)
+    call = _Call(ask, config, levels, snapshot, documents, tuple(homes))
+    before = (*(snapshot.notices if snapshot else ()), *unread, *documents.notices)
+    if ask.backend == "grove":
+        rendered = _for_grove(call)
+    elif not documents.workloads:
+        hint = "Name a file with a workflow, a PodCliqueSet or a DynamoGraphDeployment."
+        where = "the file" if len(ask.files) == 1 else "the files"
+        raise UsageError(f"there are only topologies in {where}, and nothing to render", hint)
+    else:
+        rendered = _for_kai(call)
+    return replace(rendered, notices=(*before, *rendered.notices))
+
+
+def _documents(ask: Ask, file: str) -> Documents:
+    return read_documents(read_input(file), shown(file), sets=ask.sets, set_strings=ask.set_strings)
+
+
+def _snapshot(
+    faults: list[Fault], source: Source, config: Config | None, wished: str | None
+) -> tuple[Snapshot | None, tuple[Notice, ...]]:
+    """Read the cluster that is named, or that of the pool; manifests can be written without the latter."""
+    if (name := source.cluster) is not None:
+        return collect(faults, lambda: read_source(name)), ()
+    if config is None or faults:
+        return None, ()
+    try:
+        own = backend_cluster(source, config, wished)
+    except (NotFound, UsageError):
+        return None, ()  # there is no such pool, which is told later, or its backend names no cluster
+    try:
+        return collect(faults, lambda: read_source(own)), ()
+    except Unavailable as error:
+        message = f"the cluster of the pool, {own}, was not read, so nothing is known of its nodes and pods: {error}"
+        return None, (Notice("ClusterUnread", message),)
+
+
+def _for_kai(call: _Call) -> Rendered:
+    """Render all workloads of the files; what several of them need is written once, and first."""
+    faults: list[Fault] = []
+    parts = [
+        part
+        for file, written in zip(call.homes, call.documents.workloads, strict=True)
+        if (part := collect(faults, lambda file=file, written=written: _part(call, file, written)))  # type: ignore[misc]
+    ]
+    groups = call.ask.groups
+    if not faults:
+        _check_groups(call, parts)
+    chosen = [(part, [name for name in groups if name in part.gangs]) for part in parts]
+    chosen = [(part, own) for part, own in chosen if own or not groups]
+    rendered = [
+        found
+        for part, own in chosen
+        if (found := collect(faults, lambda part=part, own=own: part.write(own)))  # type: ignore[misc]
+    ]
+    if faults:
+        raise SpecErrors(faults)
+    pools = [part.pool for part, _ in chosen]
+    notices = dict.fromkeys(
+        (
+            *(notice for pool in pools[:1] for notice in call.topology_notices(pool)),
+            *(notice for pool in pools[1:] for notice in call.drift_notices(pool)),
+            *(notice for pool in pools for notice in guessed_notices(pool)),
+            *(notice for found in rendered for notice in found.notices),
+        )
+    )
+    return Rendered(tuple(_joined(rendered)), tuple(notices))
+
+
+def _joined(rendered: Sequence[Rendered]) -> list[Manifest]:
+    """Return the manifests of several workloads, those that they share once; raise where two claim the same name."""
+    manifests: dict[tuple[str, str, str], Manifest] = {}
+    for manifest in (manifest for found in rendered for manifest in found.manifests):
+        metadata = manifest["metadata"]
+        key = manifest["kind"], metadata.get("namespace", ""), metadata["name"]
+        if manifests.setdefault(key, manifest) != manifest:
+            raise UsageError(
+                f"two workloads make the same {_name(manifest)}",
+                "Workloads of one name in one namespace are the same to the cluster: rename one of them.",
+            )
+    return sorted(manifests.values(), key=lambda manifest: _FIRST.get(manifest["kind"], len(_FIRST)))
+
+
+def _part(call: _Call, file: str, written: Written) -> _Part:
+    pool = call.pool(written)
+    if not isinstance(written.content, Workflow):
+        namespace = call.namespace(pool, render_sets.own_namespace(written))
+        prepared = prepare(written, pool, call.known, configured=call.config is not None)
+        ready = render_sets.Ready(written, prepared, namespace)
+        return _Part(
+            ready.gangs, prepared.pool, lambda groups: render_sets.for_kai(ready, call.cluster, groups, call.declared)
+        )
+    workflow, namespace = written.content, call.namespace(pool)
+    files, lowered = local_files(file, workflow, limit=MOST_BYTES), lower(workflow, pool)
+    return _Part(
+        tuple(gang.name for gang in lowered.gangs),
+        pool,
+        lambda groups: render_kai(
+            workflow, lowered, pool, Wanted(namespace, call.cluster, files, groups, topologies=call.declared)
+        ),
+    )
+
+
+def _check_groups(call: _Call, parts: Sequence[_Part]) -> None:
+    """Raise `NotFound` for a group or gang that none of the workloads has."""
+    known = [name for part in parts for name in part.gangs]
+    kind = "group" if all(each.kind == WORKFLOW for each in call.documents.workloads) else "gang"
+    where = "the file" if len(call.ask.files) == 1 else "the files"
+    for name in call.ask.groups:
+        if name not in known:
+            listed = ", ".join(known[:10]) + (" …" if len(known) > 10 else "")
+            hint = did_you_mean(name, known) or f"There are: {listed}"
+            raise NotFound(f'there is no {kind} "{name}" in {where}', hint)
+
+
+def _for_grove(call: _Call) -> Rendered:
+    ask = call.ask
+    if ask.groups:
+        raise UsageError("--group is for KAI: Grove makes the gangs of a set itself", "Leave out --group.")
+    for written in call.documents.workloads:
+        _check_agreement(ask, render_sets.own_namespace(written))
+    rendered = render_sets.for_grove(call.documents, call.known, ask.namespace)
+    return replace(rendered, manifests=tuple(map(tolerant, rendered.manifests))) if _tolerates(call) else rendered
+
+
+def _tolerates(call: _Call) -> bool:
+    """Tell whether pods tolerate the taints of resources they ask for; Grove needs no pool, so there may be several."""
+    pools = call.config.pools if call.config else {}
+    own = pools.get(call.ask.pool or "")
+    return all(pool.resource_tolerations for pool in ([own] if own else pools.values()))
+
+
+def _check_agreement(ask: Ask, own: str) -> None:
+    """Refuse a namespace that is not the one a document names, as kubectl does."""
+    if own and ask.namespace not in (None, own):
+        message = f'the file names the namespace "{own}", and the call "{ask.namespace}"'
+        raise UsageError(message, "Leave out --namespace, or remove metadata.namespace from the file.")
+
+
+def _no_namespace(name: str) -> UsageError:
+    return UsageError(
+        f'"{name}" cannot be the name of a namespace',
+        'Use 1 to 63 lower-case letters, digits and "-", beginning and ending with a letter or digit.',
+    )
+
+
+def _name(manifest: Manifest) -> str:
+    group, _, _ = manifest["apiVersion"].rpartition("/")
+    kind = manifest["kind"].lower()
+    return f"{kind}.{group}/{manifest['metadata']['name']}" if group else f"{kind}/{manifest['metadata']['name']}"

@@ -1,0 +1,228 @@
+"""`coterie run`: a service in this process, for one workflow, from its submission to its end."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import typer
+
+from coterie.backends.local.container_paths import check_root
+from coterie.backends.local.defaults import DEFAULT_PROCESSES
+from coterie.backends.local.open_files import raise_limit
+from coterie.cli.exit_codes import Exit
+from coterie.cli.follow.local_run import End, Terminated, Vigil
+from coterie.cli.follow.log_lines import Printer, pieces_of, print_tails
+from coterie.cli.inputs.source import Source
+from coterie.cli.inputs.submission import Call, prepare
+from coterie.cli.inputs.temporary_folder import scratch
+from coterie.cli.output.errors import fail
+from coterie.cli.output.final_map import where_it_ran
+from coterie.cli.output.formats import Output, safe
+from coterie.cli.output.outcome import result_of
+from coterie.cli.output.refusals import why_lines
+from coterie.cli.output.screen import screen, show, show_data
+from coterie.cli.output.times import between
+from coterie.cli.output.workflows import audit_lines, warnings
+from coterie.errors import CoterieError, Unavailable
+from coterie.rendering.terminal import map_lines
+from coterie.service.service import Service
+from coterie.service.settings import Settings, Submission
+
+Json = dict[str, Any]
+
+# How long tasks that were told to stop at once are waited for, when nothing else is left to do.
+_LAST_WAIT_S = 10.0
+_TICK_S = 0.05
+# What a shell, and whoever starts a task, say of a command that is not there.
+_NO_COMMAND = 127
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A call of `coterie run` as it was written. Without `state` nothing is kept."""
+
+    call: Call
+    state: str | None = None
+    logs: bool = False
+    quiet: bool = False
+    output: Output = Output.TABLE
+    processes: int = DEFAULT_PROCESSES
+
+
+def run(ask: Ask) -> None:
+    """Run a workflow to its end, print where it ran, and exit with its result."""
+    prepared = prepare(ask.call)
+    raise_limit()
+    with _interruptible(), _folder(ask.state) as folder:
+        store = str(folder / "coterie.db")
+        settings = Settings(store, folder, prepared.config, prepared.given, processes=ask.processes)
+        with Service(settings) as service:
+            _lead(service, folder)
+            code = _submitted(ask, service, prepared.submission)
+    raise typer.Exit(code)
+
+
+def _submitted(ask: Ask, service: Service, submission: Submission) -> int:
+    view = service.submit(submission)
+    for line in () if ask.quiet else warnings(view, wide=ask.output is Output.WIDE):
+        typer.echo(safe(line), err=True)
+    with ExitStack() as stack:
+        if ask.state is None:
+            stack.callback(_nothing_left, service, view["id"])
+        printer = Printer(service, view["id"]) if ask.logs else None
+        resume = _resume(ask.call.source, ask.state) if ask.state else None
+        alone = ask.state is None
+        end = Vigil(service, view["id"], printer, alone=alone, resume=resume, quiet=ask.quiet).keep()
+        if printer:
+            printer.print_new()
+        return _finish(ask, service, end) if end.view["finished"] else Exit.INTERRUPTED
+
+
+def _resume(source: Source, state: str) -> str | None:
+    """Return the call of a service that goes on with what this one leaves; None where it would not know the nodes."""
+    if source.cluster or source.levels or source.topology:
+        return None
+    return shlex.join(["coterie", "serve", "--state", state, *(("--config", source.config) if source.config else ())])
+
+
+def _finish(ask: Ask, service: Service, end: End) -> int:
+    """Print what became of a workflow, and return the exit code."""
+    view = end.view
+    _print_result(ask, service, view)
+    if end.stuck is not None:
+        return _say_stuck(end.stuck, _plan_call(ask.call))
+    took = between(view["submitted"], view["ended"], time.time())
+    result = result_of(view)
+    if result:
+        print_tails(view, lambda task: pieces_of(service, view["id"], task))
+        why = f": {view['message']}" if view["message"] else ""
+        fail(f"{view['id']} ended as {view['status']} after {took}{why}", _no_image(view))
+    elif not ask.quiet:
+        typer.echo(safe(f"{view['id']} {view['status']} after {took}"), err=True)
+    return Exit.INTERRUPTED if end.interrupted else result
+
+
+def _no_image(view: Json) -> str:
+    """Return what to do about commands that were not found, which in the image of the task may well be there."""
+    codes = {task["exit_code"] for group in view["groups"] for task in group["tasks"]}
+    return "Images are not used here: install the command on this machine." if _NO_COMMAND in codes else ""
+
+
+def _plan_call(call: Call) -> str:
+    """Return the call of `coterie plan` about the same workflow on the same nodes."""
+    source = call.source
+    words = ["coterie", "plan", call.file]
+    for option, values in (
+        ("--cluster", (source.cluster,)),
+        ("--config", (source.config,)),
+        ("--pool", (source.pool,)),
+        ("--levels", (source.levels,)),
+        ("--topology", (source.topology,)),
+        ("--set", call.sets),
+        ("--set-string", call.set_strings),
+    ):
+        words += [word for value in values if value for word in (option, value)]
+    return shlex.join(words)
+
+
+def _say_stuck(why: Json, plan: str) -> int:
+    groups = [{**group, "waiting": None, "position": None} for group in why["groups"]]
+    typer.echo("\n".join(why_lines({**why, "groups": groups}, screen(), time.time(), plan=plan)), err=True)
+    never = any(group["verdict"] == "impossible" for group in groups)
+    ways = any(group["refusal"] and group["refusal"]["ways_out"] for group in groups)
+    change = "Change the workflow as a way out says, or run it on another cluster."
+    hint = change if ways else "Run it on another cluster." if never else "Try it when there is room."
+    fail(f"{why['id']} would wait for ever: nobody else here can make room for it", hint)
+    return Exit.NEVER_FITS if never else Exit.MUST_WAIT
+
+
+def _print_result(ask: Ask, service: Service, view: Json) -> None:
+    placement = service.placement(view["id"])
+    match ask.output:
+        case Output.JSON | Output.YAML:
+            show_data({"version": 1, "workflow": view, "placement": placement}, ask.output)
+        case Output.NAME:
+            show([safe(view["id"])])
+        case _ if any(group["tasks"] for group in placement["groups"]):
+            style = screen()
+            scene = where_it_ran(service.scene(view["pool"]), placement)
+            show(map_lines(scene, style, every=ask.output is Output.WIDE))
+            show(["", *audit_lines(placement, style, wide=ask.output is Output.WIDE)])
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let a request to terminate end a run in the same order as Ctrl-C: whoever sends it wants nothing left behind.
+
+    So does a terminal that goes away, unless the caller wants the run to outlive it, as `nohup` does.
+    """
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, _terminate)}
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, _terminate)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    if number == signal.SIGHUP:
+        # The shell and the kernel both say it, which is not the impatience of two. And nobody reads what comes now.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        _leave_terminal()
+    raise Terminated
+
+
+def _leave_terminal() -> None:
+    """Let go of a terminal that is gone: whatever is written to it would fail."""
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for handle in (0, 1, 2):
+        with suppress(OSError):
+            if stat.S_ISCHR(os.fstat(handle).st_mode):
+                os.dup2(nothing, handle)
+    os.close(nothing)
+
+
+@contextmanager
+def _folder(state: str | None) -> Iterator[Path]:
+    """Yield the folder of the service: the one that was named, or one that is gone afterwards."""
+    if state is not None:
+        folder = Path(state).resolve()
+        check_root(folder)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        yield folder
+        return
+    with scratch() as made:
+        yield made
+
+
+def _lead(service: Service, folder: Path) -> None:
+    """Wait until this process drives the workflows of its folder; another one that does keeps its right to."""
+    until = time.monotonic() + service.settings.lease_s + 5
+    while not service.health()["leader"]:
+        if time.monotonic() > until:
+            hint = "Hand the workflow to that service with `coterie submit`, or choose another --state."
+            raise Unavailable(f"another service works in {folder}", hint)
+        time.sleep(_TICK_S)
+
+
+def _nothing_left(service: Service, ident: str) -> None:
+    """Make sure that no task outlives the folder it runs in, whatever ended the run."""
+    try:
+        if service.workflow(ident)["finished"]:
+            return
+        service.cancel(ident, "its run ended", force=True)
+        service.wait(ident, timeout_s=_LAST_WAIT_S)
+    except CoterieError as error:
+        fail(f"tasks of {ident} may still run: {error}", error.hint)

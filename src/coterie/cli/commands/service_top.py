@@ -1,0 +1,158 @@
+"""`coterie top` of a service: what is in use per pool and domain, now or as it changes."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from coterie.cli.client.client import Client
+from coterie.cli.commands.pool_map import scene_of
+from coterie.cli.follow.list_watch import MARKED_S, readings
+from coterie.cli.follow.redraw import redrawn
+from coterie.cli.output.formats import Output, safe
+from coterie.cli.output.map import View
+from coterie.cli.output.screen import screen, show, show_as
+from coterie.errors import NotFound, UsageError, did_you_mean
+from coterie.rendering.scene import Area, Scene
+from coterie.rendering.text import Style
+from coterie.rendering.usage import Place, Usage, Use, place_json, rows_of, usage_json, usage_of
+from coterie.rendering.usage_table import TOTAL, usage_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What of the use of nodes is wanted."""
+
+    pool: str | None
+    level: str | None
+    output: Output
+
+    @property
+    def wide(self) -> bool:
+        """Whether all is wanted that there is to say."""
+        return self.output is Output.WIDE
+
+
+def top(client: Client, look: Look, *, watch: bool) -> None:
+    """Print what is in use; with `watch`, again whenever that changes."""
+    if not watch:
+        print_usage(_read(client, look), look)
+        return
+    if look.output is Output.YAML:
+        raise UsageError("--watch prints tables, names or JSON, not YAML", "Use -o json: one object for each line.")
+    if sys.stdout.isatty() and look.output in {Output.TABLE, Output.WIDE}:
+        _redraw(client, look)
+        return
+    said: dict[str, str] = {}
+    for usage in readings(client, lambda: _read(client, look)):
+        show(_news(usage, look, said))
+
+
+def print_usage(usage: Usage, look: Look) -> None:
+    """Print what is in use as it is wanted."""
+    check_level(usage, look.level)
+    names = [row.name for row in _rows(usage, look)]
+    data = usage_json(usage, look.level)
+    show_as(look.output, data, names, lambda: usage_lines(usage, screen(), level=look.level, wide=look.wide))
+
+
+def check_level(usage: Usage, level: str | None) -> None:
+    """Raise `UsageError` for a level that no pool has."""
+    known = list(dict.fromkeys(name for pool in usage.pools for name in pool.scene.levels))
+    if level is not None and level not in known:
+        listed = f"Levels are: {', '.join(known)}." if known else "There are no levels."
+        raise UsageError(f'there is no level "{level}"', f"{did_you_mean(level, known)} {listed}".strip())
+
+
+def _read(client: Client, look: Look) -> Usage:
+    pools = client.pools()
+    names = [pool["name"] for pool in pools]
+    if look.pool is not None and look.pool not in names:
+        listed = f"Pools are: {', '.join(names)}." if names else "There are none."
+        raise NotFound(f'there is no pool "{look.pool}"', f"{did_you_mean(look.pool, names)} {listed}".strip())
+    # All are read, also where one is wanted: others may have some of its nodes.
+    usage = usage_of([(_scene(client, pool["name"], pool["nodes"]), pool) for pool in pools])
+    if look.pool is None:
+        return usage
+    one = next(pool for pool in usage.pools if pool.name == look.pool)
+    alone = usage_of([(one.scene, one.about)])
+    return Usage((one,), alone.total, alone.holders)
+
+
+def _scene(client: Client, pool: str, nodes: int) -> Scene:
+    """Return the nodes of a pool; of one whose backend tells of none, nothing."""
+    return scene_of(client.map(pool), View(None, None, free=False)) if nodes else Scene((), Area(), pool)
+
+
+def _rows(usage: Usage, look: Look) -> Iterator[Place]:
+    for pool in usage.pools:
+        yield from rows_of(pool, look.level)
+
+
+def _news(usage: Usage, look: Look, said: dict[str, str]) -> Iterator[str]:
+    """Yield a line for each row that is new or has changed, and for those that are gone; `said` keeps them."""
+    check_level(usage, look.level)
+    lines = {row.name: _line(row, look.output) for row in _rows(usage, look)}
+    lines[TOTAL] = _line(Place("total", (), "", usage.total), look.output, kind="total")
+    for name in sorted(said.keys() - lines.keys()):
+        del said[name]
+        if look.output is not Output.NAME:
+            gone = json.dumps({"type": "gone", "name": name})
+            yield gone if look.output is Output.JSON else safe(f"{name}  is gone")
+    for name, line in lines.items():
+        if said.get(name) != line:
+            said[name] = line
+            yield line
+
+
+def _line(row: Place, output: Output, kind: str = "") -> str:
+    if output is Output.NAME:
+        return safe(row.name)
+    if output is Output.JSON:
+        place = {} if kind else {"pool": row.pool, "level": row.level or None, "path": list(row.path)}
+        return json.dumps(
+            {"type": kind or ("domain" if row.level else "pool"), "name": row.name, **place, **place_json(row)}
+        )
+    gpus, nodes = row.use.gpus, row.use.nodes
+    states = f"{nodes.allocated}/{nodes.idle}/{nodes.other}/{nodes.total}"
+    return safe(f"{row.name}  {gpus.used}/{gpus.gpus} used  {gpus.free} free  nodes {states}")
+
+
+def _redraw(client: Client, look: Look) -> None:
+    latest: Usage | None = None
+    changed: dict[str, tuple[str, float]] = {}
+
+    def lines(style: Style, room: int) -> Iterator[str]:
+        if latest is not None:
+            now = time.monotonic()
+            marks = {name: mark for name, (mark, at) in changed.items() if now - at < MARKED_S}
+            # Beside the rows there are words about them, and who uses most.
+            most = max(1, room - 14)
+            yield from usage_lines(latest, style, level=look.level, wide=look.wide, marks=marks, most=most)
+
+    with redrawn(lines) as draw:
+        for usage in readings(client, lambda: _read(client, look)):
+            check_level(usage, look.level)
+            if latest is not None:
+                changed = {**changed, **_marked(latest, usage, look)}
+            latest = usage
+            draw()
+
+
+def _marked(before: Usage, after: Usage, look: Look) -> Mapping[str, tuple[str, float]]:
+    """Return the marks of rows: `+` more in use, or a new one, `-` less, `~` changed in another way."""
+    known, now = _uses(before, look), time.monotonic()
+    found = {}
+    for name, use in _uses(after, look).items():
+        old = known.get(name)
+        if old != use:
+            grown = 0 if old is None else use.gpus.used - old.gpus.used
+            found[name] = ("+" if old is None or grown > 0 else "-" if grown < 0 else "~", now)
+    return found
+
+
+def _uses(usage: Usage, look: Look) -> dict[str, Use]:
+    return {**{row.name: row.use for row in _rows(usage, look)}, TOTAL: usage.total}

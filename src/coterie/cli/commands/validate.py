@@ -1,0 +1,145 @@
+"""`coterie validate`: read the files, ask the rules, print what they say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import typer
+
+from coterie.cli.exit_codes import Exit
+from coterie.cli.inputs.source import Source, collect, read_input, read_pools, read_source, shown, warn
+from coterie.cli.output.errors import print_faults
+from coterie.cli.output.formats import Output
+from coterie.cli.output.screen import screen, show, show_data
+from coterie.errors import Fault, UsageError, field_path
+from coterie.frontends.admission import Site
+from coterie.planning.validation import Against, Change, Judgement, Text, Validation, validate, validation_json
+from coterie.rendering.text import Ink, Style, count, paint, table, visible
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A call of `coterie validate` as it was written; `old` is None where no old file was named."""
+
+    files: tuple[str, ...]
+    old: tuple[str, ...] | None
+    source: Source
+    sets: tuple[str, ...]
+    set_strings: tuple[str, ...]
+    strict: bool
+    off: frozenset[str]
+    output: Output
+
+
+def run(ask: Ask) -> None:
+    """Judge the files of a call, print what is wrong with each, and exit by whether any is refused."""
+    found = _validated(ask)
+    if ask.output in {Output.JSON, Output.YAML}:
+        show_data(validation_json(found), ask.output)
+    elif ask.output is Output.NAME:
+        show(_name(each) for each in found.judgements if each.faults)
+    else:
+        for each in found.judgements:
+            print_faults([_in_words(fault) for fault in each.faults])
+        warn(found.notices)
+        show(_lines(ask, found, screen()))
+    raise typer.Exit(Exit.DONE if found.valid else Exit.INVALID)
+
+
+def _validated(ask: Ask) -> Validation:
+    source = ask.source
+    if (*ask.files, *(ask.old or ()), *source.files).count("-") > 1:
+        hint = "Use - for one of FILE, --old, --cluster, --config and --topology."
+        raise UsageError("standard input can be read once only", hint)
+    faults: list[Fault] = []
+    levels, config = read_pools(faults, source)
+    name = source.cluster
+    snapshot = None if name is None else collect(faults, lambda: read_source(name))
+    texts = [_text(file) for file in dict.fromkeys(ask.files)]
+    old = None if ask.old is None else [_text(file) for file in dict.fromkeys(ask.old)]
+    against = Against(
+        site=Site(ask.strict, ask.off),
+        config=config,
+        pool=source.pool,
+        levels=levels,
+        snapshot=snapshot,
+        sets=ask.sets,
+        set_strings=ask.set_strings,
+        unread=bool(faults),
+    )
+    found = validate(texts, against, old)
+    return _with_unread(faults, found) if faults else found
+
+
+def _with_unread(faults: Sequence[Fault], found: Validation) -> Validation:
+    """Return the faults of what files were to be judged against, and those that the files have without it."""
+    files: dict[str, list[Fault]] = {}
+    for fault in faults:
+        files.setdefault(fault.place.file if fault.place else "--levels", []).append(fault)
+    own = [replace(each, notices=()) for each in found.judgements if each.faults]
+    return Validation((*(Judgement(file, faults=tuple(each)) for file, each in files.items()), *own))
+
+
+def _text(file: str) -> Text:
+    return Text(shown(file), read_input(file))
+
+
+def _in_words(fault: Fault) -> Fault:
+    """Return a fault that also says which field an API server would name."""
+    if fault.type is None:
+        return fault
+    named = f"{fault.type.value}: {fault.field or field_path(fault.path) or 'the object'}"
+    return replace(fault, hint=f"{fault.hint}\n{named}".lstrip("\n"))
+
+
+def _lines(ask: Ask, found: Validation, style: Style) -> Iterator[str]:
+    wide = ask.output is Output.WIDE
+    head = ("FILE", "OBJECT", *(("NAMESPACE", "CHANGE") if wide else ()), "RESULT")
+    rows = [head, *(_row(each, wide=wide) for each in found.judgements)]
+    colours = ["", *(_colour(each) for each in found.judgements)]
+    for line, colour, row in zip(table(rows), colours, rows, strict=True):
+        yield line.removesuffix(row[-1]) + paint([Ink(row[-1], colour)], style)
+    yield ""
+    yield _summary(ask, found)
+
+
+def _row(judgement: Judgement, *, wide: bool) -> tuple[str, ...]:
+    more = (visible(judgement.namespace) or "-", judgement.change.value or "-") if wide else ()
+    return visible(judgement.file), _name(judgement, whole="-"), *more, _result(judgement)
+
+
+def _result(judgement: Judgement) -> str:
+    counts = [(len(judgement.faults), "fault"), (len(judgement.notices), "warning")]
+    said = ", ".join(count(number, word) for number, word in counts if number)
+    if judgement.faults:
+        return said
+    good = "removed" if judgement.change is Change.REMOVED else "OK"
+    return f"{good}, {said}" if said and judgement.change is not Change.REMOVED else good
+
+
+def _colour(judgement: Judgement) -> str:
+    return "red" if judgement.faults else "yellow" if judgement.notices else "green"
+
+
+def _name(judgement: Judgement, whole: str = "") -> str:
+    """Return an object as kubectl names it; a file as a whole has a name of its own."""
+    if not judgement.name:
+        return whole or visible(judgement.file)
+    return f"{judgement.kind.lower()}/{visible(judgement.name)}"
+
+
+def _summary(ask: Ask, found: Validation) -> str:
+    objects = [each for each in found.judgements if each.name and each.change is not Change.REMOVED]
+    changes = _changes(objects) if ask.old is not None else ""
+    bad = sum(1 for each in found.judgements if each.faults)
+    head = f"{count(len(dict.fromkeys(ask.files)), 'file')}, {count(len(objects), 'object')}{changes}"
+    tail = f"{count(len(found.faults), 'fault')}, {count(len(found.notices), 'warning')}"
+    return f"{head}: {'valid' if found.valid else f'{bad} refused'}; {tail}."
+
+
+def _changes(objects: Sequence[Judgement]) -> str:
+    counted = Counter(each.change for each in objects)
+    parts = [f"{counted[change]} {change.value}" for change in (Change.CREATED, Change.UPDATED) if counted[change]]
+    return f" ({', '.join(parts)})" if parts else ""

@@ -1,0 +1,111 @@
+"""Where the service of this machine keeps its state, and where it is reached."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from coterie.errors import Unavailable
+from coterie.service.driver.replica import is_gone
+
+PORT = 8720
+DEFAULT_URL = f"http://127.0.0.1:{PORT}"
+
+_STARTING = f"Start one with `coterie serve`, or name another with --server or $COTERIE_SERVER, such as {DEFAULT_URL}."
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a service has written down about itself in its folder."""
+
+    file: Path
+    url: str
+    holder: str
+    config: str
+
+    @property
+    def gone(self) -> bool:
+        """Tell whether the service has certainly ended, and could not take its word back."""
+        return is_gone(self.holder)
+
+
+def state_folder(given: str | None) -> Path:
+    """Return the folder of the service: the one that was named, or that of whoever calls."""
+    if given:
+        return Path(given).absolute()
+    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(base).expanduser().absolute() / "coterie"
+
+
+def known_url() -> str:
+    """Return where the service of this machine is: the one of the state folder that was started first.
+
+    Whoever has a folder means its service and no other: another one must not get what was meant for it, nor a token.
+    So the usual address is asked only where there is no folder at all, and nobody named one.
+    """
+    named = os.environ.get("COTERIE_STATE")
+    folder = state_folder(named)
+    found = told(folder)
+    if running := [each for each in found if not each.gone]:
+        return running[0].url
+    if found:
+        raise Unavailable(f"the service of the state folder {folder} is gone; it was at {found[-1].url}", _STARTING)
+    if named or folder.exists():
+        raise Unavailable(f"no service runs in the state folder {folder}", _STARTING)
+    return DEFAULT_URL
+
+
+def where_told() -> str:
+    """Return, as the end of a sentence, why the service of this machine is looked for where it is."""
+    folder = state_folder(os.environ.get("COTERIE_STATE"))
+    if told(folder):
+        return f"where the state folder {folder} says it is"
+    return f"where one usually is, and there is no state folder {folder}"
+
+
+def service_of(config: str) -> str | None:
+    """Return where the service of this machine is, if it runs and was started with that configuration file."""
+    for each in told(state_folder(os.environ.get("COTERIE_STATE"))):
+        with suppress(OSError):
+            if not each.gone and each.config and Path(config).samefile(each.config):
+                return each.url
+    return None
+
+
+def told(folder: Path) -> list[Told]:
+    """Return what services of a folder have written down about themselves, the first that was started first."""
+    found: list[tuple[int, Told]] = []
+    for file in folder.glob("service.*.json"):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            known = json.loads(file.read_bytes())
+            said = Told(file, str(known["url"]), str(known["holder"]), str(known["config"] or ""))
+            found.append((file.stat().st_mtime_ns, said))
+    return [said for _, said in sorted(found, key=lambda each: each[0])]
+
+
+@contextmanager
+def announced(folder: Path, holder: str) -> Iterator[Path]:
+    """Yield the file in which a service says where it is. It is its own, and gone when the service is."""
+    file = folder / f"service.{holder.rpartition('/')[2]}.json"
+    try:
+        yield file
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def announce(file: Path, url: str, holder: str, config: str | None = None) -> None:
+    """Write down where the service of this process is, and with which configuration file it was started.
+
+    Words of services that have ended are taken back: of those whose process is gone, and whoever else was at this URL.
+    """
+    fresh = file.with_suffix(".new")
+    known = {"url": url, "holder": holder, "config": str(Path(config).absolute()) if config else None}
+    fresh.write_text(json.dumps(known), encoding="utf-8")
+    fresh.replace(file)
+    for other in told(file.parent):
+        if other.file != file and (other.gone or other.url == url):
+            other.file.unlink(missing_ok=True)

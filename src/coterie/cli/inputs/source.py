@@ -1,0 +1,200 @@
+"""What commands share before they do anything: `SRC`, `--config`, `--pool`, `--levels` and `--topology`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from coterie.cli.inputs.service_location import service_of
+from coterie.cli.output.formats import safe
+from coterie.config.configuration import Config, Pool, parse_levels, read_config
+from coterie.errors import Fault, Notice, SpecErrors, UsageError
+from coterie.frontends.grove.topology_set import read_topologies
+from coterie.inspect.labels import guessed_notices, pool_nodes, with_guessed_levels
+from coterie.planning.inputs import Chart, pool_for, read_snapshot, snapshot_drift, topology_notices, with_topologies
+from coterie.planning.inputs import collect as collect  # noqa: PLC0414 - commands take it from here
+from coterie.sources import Snapshot
+from coterie.sources.limits import read_bytes
+from coterie.topology.check import Finding
+from coterie.topology.cluster import Cluster
+from coterie.topology.levels import Topology
+
+LIVE = "context:"
+LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The options that say which nodes a call is about, as they were written."""
+
+    cluster: str | None
+    config: str | None
+    pool: str | None
+    levels: str | None
+    topology: str | None = None
+
+    @property
+    def files(self) -> tuple[str | None, ...]:
+        """What is read of them; of these and a command's own files, one may be standard input."""
+        return self.cluster, self.config, _split(self.topology)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What the options name. `cluster` holds the pool's nodes only, `whole` all of them.
+
+    `drift` tells where the scheduler's own topologies in the cluster differ from those that were declared.
+    """
+
+    cluster: Cluster
+    whole: Cluster
+    pool: Pool
+    config: Config | None
+    notices: tuple[Notice, ...]
+    drift: tuple[Finding, ...] = ()
+
+    @property
+    def topology(self) -> Topology:
+        """The levels of the pool."""
+        return self.pool.topology
+
+
+def read_world(source: Source) -> World:
+    """Read the cluster of a call and the pool it is seen through; faults of all files are reported together.
+
+    Where nothing says which levels there are, they are guessed from well-known labels.
+    """
+    if source.files.count("-") > 1:
+        hint = "Use - for one of the cluster, --config and --topology."
+        raise UsageError("standard input can be read once only", hint)
+    faults: list[Fault] = []
+    levels, config = read_pools(faults, source)
+    snapshot = read_cluster(faults, source, config, None)
+    if faults or snapshot is None:
+        raise SpecErrors(faults)
+    pool = pool_for(config, source.pool, None, levels, snapshot)
+    if not pool.topology.levels:
+        pool = with_guessed_levels(pool, snapshot.cluster)
+    cluster = pool_nodes(snapshot.cluster, pool)
+    notices = (*snapshot.notices, *topology_notices(config, levels, snapshot, pool))
+    drift = snapshot_drift(snapshot)
+    return World(cluster, snapshot.cluster, pool, config, notices, drift)
+
+
+def read_pools(faults: list[Fault], source: Source) -> tuple[Topology | Chart | None, Config | None]:
+    """Read `--levels` or `--topology`, and `--config`; None for what was not given, and for what has faults."""
+    text, file, chart = source.levels, source.config, source.topology
+    if text is not None and chart is not None:
+        raise UsageError("--levels and --topology both say which levels there are", "Leave out one of the two.")
+    levels: Topology | Chart | None = None
+    if text is not None:
+        levels = collect(faults, lambda: parse_levels(text))
+    elif chart is not None:
+        levels = collect(faults, lambda: read_chart(chart))
+    config = None if not file else collect(faults, lambda: read_config(read_input(file), file))
+    return levels, config
+
+
+def read_chart(text: str) -> Chart:
+    """Read `FILE`, `FILE#NAME`, or `#NAME` for a topology that stands somewhere else in the call."""
+    file, name = _split(text)
+    if file is None:
+        return Chart(name=name)
+    return Chart(shown(file), name, read_topologies(read_input(file), shown(file)))
+
+
+def _split(text: str | None) -> tuple[str | None, str | None]:
+    """Return file and name of `FILE#NAME`; a file whose own name has a # in it is taken whole."""
+    if text is None:
+        return None, None
+    file, _, name = text.rpartition("#") if "#" in text and not Path(text).exists() else (text, "", "")
+    if not name and text.endswith("#") and file != text:
+        raise UsageError(f"--topology {text} names no topology", "Write its name after the #, or leave the # out.")
+    if not file and not name:
+        raise UsageError("--topology is empty", "Name a file that holds a ClusterTopology.")
+    return file or None, name or None
+
+
+def read_cluster(faults: list[Fault], source: Source, config: Config | None, wished: str | None) -> Snapshot | None:
+    """Read the cluster that is named, or that of the backend behind the chosen pool.
+
+    `wished` is the pool that a workflow names. Raises `UsageError` when there is none, unless faults explain it.
+    """
+    name = source.cluster or (backend_cluster(source, config, wished) if config else None)
+    if name is None:
+        if faults:
+            return None
+        raise UsageError(
+            "no cluster was named",
+            "Pass a cluster file, the JSON of `kubectl get nodes,pods -A -o json`, or context:NAME for a live one.",
+        )
+    return collect(faults, lambda: read_source(name))
+
+
+def read_source(name: str, *, gangs: bool = False) -> Snapshot:
+    """Read the cluster that SRC names: a file, standard input for `-`, or a live one for `context:NAME`."""
+    if not name.startswith(LIVE):
+        return read_snapshot(read_input(name), shown(name))
+    from stamina.instrumentation import set_on_retry_hooks
+
+    from coterie.sources.live import read_live
+
+    set_on_retry_hooks(())  # its own words about a retry would go to standard output, among the results
+    return with_topologies(read_live(name, gangs=gangs), name)
+
+
+def backend_cluster(source: Source, config: Config, wished: str | None) -> str:
+    """Return the cluster of the backend behind the chosen pool: a file, relative to the configuration, or a context."""
+    pool = pool_for(config, source.pool, wished, Topology(), None)
+    backend = config.backends[pool.backend]
+    if backend.cluster is None and backend.context is not None:
+        return f"{LIVE}{backend.context}"
+    if backend.cluster is None:
+        raise UsageError(
+            f'backend "{backend.name}" of pool "{pool.name}" has neither a cluster file nor a context',
+            "Pass --cluster context:NAME, or a file with the JSON of `kubectl get nodes,pods -A -o json`.",
+        )
+    return str(Path(source.config or ".").parent / backend.cluster)
+
+
+def only_one(source: str | None, cluster: str | None) -> str | None:
+    """Return the cluster of a call that takes it by its place or by --cluster."""
+    if source is not None and cluster is not None:
+        raise UsageError(f"{source} and --cluster {cluster} both name the cluster", "Leave out one of the two.")
+    return cluster if source is None else source
+
+
+def say_service(source: Source, pool: Pool, command: str) -> None:
+    """Say what shows the same in use, where all that a call saw is the file of a cluster on which a service works."""
+    if source.cluster is None and source.config and pool.scheduler == LOCAL and (url := service_of(source.config)):
+        said = f"this is the cluster file alone; for what the service at {url} runs: {command}"
+        typer.echo(safe(f"note: {said}"), err=True)
+
+
+def read_input(source: str) -> bytes:
+    """Return the bytes of a file, or of standard input for `-`."""
+    if source.startswith(LIVE):
+        hint = "Take a snapshot: kubectl get nodes,pods -A -o json > snapshot.json, and name that file instead."
+        raise UsageError(f"{source} is a live cluster, and a file is needed here", hint)
+    return read_bytes(source, sys.stdin.buffer)
+
+
+def shown(source: str) -> str:
+    """Return a source as messages name it."""
+    return "standard input" if source == "-" else source
+
+
+def warn(notices: Sequence[Notice]) -> None:
+    """Say warnings on standard error."""
+    for notice in notices:
+        where = f" ({notice.place.file}:{notice.place.line})" if notice.place and notice.place.line else ""
+        typer.echo(safe(f"warning[{notice.code}]: {notice.message}{where}"), err=True)
+
+
+def notices_of(world: World) -> tuple[Notice, ...]:
+    """Return what the reader should know of a world before looking at it: odd snapshots, guessed levels."""
+    return (*world.notices, *guessed_notices(world.pool))

@@ -1,0 +1,113 @@
+"""What `coterie run` runs, and on what: its options become a submission, and pools with their nodes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from coterie.cli.inputs.companion_files import local_files
+from coterie.cli.inputs.source import Source, collect, read_cluster, read_input, read_pools, shown, warn
+from coterie.config.configuration import Backend, Config, Pool
+from coterie.document.schema import by_file
+from coterie.errors import Fault, SpecErrors, UsageError
+from coterie.frontends.workflow.read import Workflow
+from coterie.inspect.labels import guessed_notices
+from coterie.planning.inputs import pool_for, topology_notices
+from coterie.planning.load import Scene, joined, lowered
+from coterie.service.settings import DEFAULT_FILES, Given, Submission
+from coterie.service.submission.admission import drafted
+from coterie.service.submission.compilation import read
+from coterie.sources import Snapshot
+
+LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The options that say what runs where, as they were written."""
+
+    file: str
+    source: Source
+    sets: tuple[str, ...] = ()
+    set_strings: tuple[str, ...] = ()
+    priority: str = "NORMAL"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A workflow that is ready to be submitted, and where to: a configuration file, or what the call gave."""
+
+    submission: Submission
+    config: Path | None = None
+    given: Given | None = None
+
+
+def read_text(
+    call: Call, *, pool: str | None, labels: dict[str, str] | None = None, key: str | None = None
+) -> Submission:
+    """Read the file of a call, whatever stands in it."""
+    return Submission(
+        source=read_input(call.file),
+        file=shown(call.file),
+        pool=pool,
+        sets=call.sets,
+        set_strings=call.set_strings,
+        priority=call.priority,
+        labels=labels or {},
+        client_key=key,
+    )
+
+
+def with_files(call: Call, text: Submission) -> tuple[Submission, Workflow]:
+    """Read the workflow of a file that was read, with the files beside it; raise `SpecErrors` with every fault."""
+    workflow = read(text)
+    return replace(text, local_files=local_files(call.file, workflow, limit=DEFAULT_FILES)), workflow
+
+
+def prepare(call: Call) -> Prepared:
+    """Read everything that a call of `coterie run` names; faults of all files are reported together."""
+    source = call.source
+    if (call.file, *source.files).count("-") > 1:
+        raise UsageError("standard input can be read once only", "Use - for FILE or for --cluster, not for both.")
+    faults: list[Fault] = []
+    levels, config = read_pools(faults, source)
+    known = not faults
+    text = read_text(call, pool=source.pool)
+    found = collect(faults, lambda: with_files(call, text))
+    drafts = () if found else drafted(text)
+    wished = found[1].pool if found else next((one.pool for one in drafts), None)
+    snapshot = None
+    changed = source.levels is not None or source.topology is not None
+    with joined(faults, drafts):
+        if source.cluster or (config and found and changed):
+            snapshot = read_cluster(faults, source, config, wished)
+        elif config and drafts:
+            # Which levels the pool has may stand in the cluster; where there is no file of that, it is this machine.
+            with suppress(UsageError):
+                snapshot = read_cluster(faults, source, config, wished)
+    if known and (snapshot or not source.cluster):
+        scene = Scene(
+            lambda one: pool_for(config, source.pool, one.pool, levels, snapshot),
+            {},
+            configured=config is not None,
+            pool=source.pool,
+        )
+        lowered(faults, drafts, scene)
+    if faults or found is None:
+        raise SpecErrors(by_file(faults))
+    submission, workflow = found
+    if config is not None and snapshot is None:
+        warn(config.notices)
+        return Prepared(submission, config=Path(source.config or ""))
+    pool = pool_for(config, source.pool, workflow.pool, levels, snapshot)
+    if snapshot is not None:
+        warn((*snapshot.notices, *topology_notices(config, levels, snapshot, pool), *guessed_notices(pool)))
+    return Prepared(replace(submission, pool=pool.name), given=_given(pool, snapshot, source))
+
+
+def _given(pool: Pool, snapshot: Snapshot | None, source: Source) -> Given:
+    """Return a configuration of this one pool, whose backend is this machine in the guise of the nodes given."""
+    here = replace(pool, backend=LOCAL, scheduler=LOCAL)
+    config = Config({LOCAL: Backend(LOCAL, LOCAL)}, {pool.name: here}, source.config or "the call")
+    return Given(config, {} if snapshot is None else {LOCAL: snapshot})

@@ -1,0 +1,1 @@
+"""Output of commands: formats, tables, errors with source frames."""

@@ -1,0 +1,23 @@
+"""The output formats of commands that draw."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from coterie.cli.output.formats import Output
+
+
+class Drawing(StrEnum):
+    """How a map is printed: as everything else is, or as a picture."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+    SVG = "svg"
+
+    @property
+    def plain(self) -> Output:
+        """The format in which errors are reported beside it."""
+        return Output.TABLE if self is Drawing.SVG else Output(self.value)

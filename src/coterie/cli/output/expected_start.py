@@ -1,0 +1,48 @@
+"""By when a group that waits has its place, where that can be known.
+
+It can for the first in the queue of a pool, if it places when another workflow ends, and that one has a time limit.
+Nobody knows when work ends without one, nor who will be placed before those further back.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from coterie.cli.client.client import Client
+from coterie.cli.output.times import lasting, moment
+from coterie.errors import NotFound
+
+Json = dict[str, Any]
+
+
+def within(client: Client, group: Json, now: float) -> str | None:
+    """Return within what time a group of an answer to `why` is expected to be placed; None where nobody knows."""
+    ways = (group["refusal"] or {}).get("ways_out", ()) if group.get("position") == 1 else ()
+    commands = [shlex.split(way["command"]) for way in ways]
+    ends = [_ends_by(client, words[-1]) for words in commands if words[-2:-1] == ["--without"]]
+    first = min((at for at in ends if at is not None), default=None)
+    return lasting(first - now) if first is not None and first > now else None
+
+
+def expectations(client: Client, rows: Sequence[Json], now: float) -> dict[str, str]:
+    """Return the same for those rows of a list of which it is known, by id."""
+    found = {}
+    for row in rows:
+        if row.get("position") == 1:
+            for group in client.why(row["id"], None)["groups"]:
+                if (time := within(client, group, now)) is not None:
+                    found[row["id"]] = time
+    return found
+
+
+def _ends_by(client: Client, workflow: str) -> float | None:
+    """Return when all that runs of a workflow has ended at the latest."""
+    try:
+        groups = client.workflow(workflow)["groups"]
+    except NotFound:  # pods of somebody else, or it has gone
+        return None
+    limits = [moment(group.get("ends_by")) for group in groups if group["started"] and not group["ended"]]
+    known = [limit for limit in limits if limit is not None]
+    return max(known) if known and len(known) == len(limits) else None

@@ -1,0 +1,153 @@
+"""Why a group has no place, and plans, as lines; from the JSON that the service answers."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from coterie.cli.output.short_names import short_names
+from coterie.cli.output.times import between
+from coterie.rendering.alternatives import choice_lines, counted
+from coterie.rendering.text import Ink, Style, count, legend, paint, visible, wrapped
+from coterie.topology import display_names
+from coterie.topology.abbreviations import Abbreviations
+from coterie.topology.ranges import fold
+
+Json = dict[str, Any]
+
+_MARKS = {"placed": ("+", "green"), "impossible": ("x", "red")}
+_OTHER = ("?", "yellow")
+_CHANGES = frozenset({"--prefer", "--coarsen", "--tasks", "--without", "--uncordon", "--tolerate", "--allow-excluded"})
+
+
+def why_lines(
+    answer: Json,
+    style: Style,
+    now: float,
+    expected: Mapping[str, str] | None = None,
+    plan: str | None = None,
+    *,
+    server: Sequence[str] = (),
+    verbose: bool = False,
+    wide: bool = False,
+) -> Iterator[str]:
+    """Yield why groups of a workflow wait; `expected` has within what time they start, where that is known.
+
+    `plan` is the call of `coterie plan` that takes the options of ways out, where no service does. `server` are the
+    words that say to a call which service is meant. What there is of `alternatives` is counted; `verbose` shows it.
+    `wide` shows names in full.
+    """
+    if not answer["groups"]:
+        yield visible(f"{answer['id']} is {answer['status']}: no group of it waits for a place.")
+        return
+    short = short_names(answer["groups"], wide=wide)
+    for group in answer["groups"]:
+        waiting, refusal = group["waiting"], group["refusal"]
+        since = f"   for {between(waiting['since'], None, now)}" if waiting else ""
+        word = refusal["reason"] if refusal else waiting["reason"] if waiting else ""
+        verdict = str(group["verdict"])
+        turn = f"   position {group['position']} of {answer['waiting']}" if group.get("position") else ""
+        start = (expected or {}).get(group["name"])
+        until = f"   expected within {start}" if start else ""
+        said = f"{verdict}   {word}{since}{turn}{until}".rstrip() if not group.get("assignments") else "would be placed"
+        head = visible(f" {answer['id']}/{group['name']}   {said}")
+        mark, colour = _MARKS.get(verdict, _OTHER)
+        yield paint([Ink(mark, colour), Ink(head)], style)
+        choices = group.get("alternatives") or []
+        if refusal:
+            yield from refusal_lines(refusal, short, style, choices=choices, verbose=verbose)
+        elif group.get("assignments"):
+            yield visible(f"    would be on {fold(short.names(one['node'] for one in group['assignments']))}")
+        elif waiting:
+            yield from wrapped(visible(waiting["message"]), style.width, "    ", "    ")
+        for choice in choices if verbose else ():
+            yield ""
+            yield from (f"    {line}".rstrip() for line in choice_lines(group["name"], choice, short, style))
+    yield from short.note()
+    ways = [way for group in answer["groups"] for way in (group["refusal"] or {}).get("ways_out", ())]
+    calls = [way["command"] for way in ways if _call_and_option(way["command"])[1]]
+    if calls:
+        said = "Every way out was checked."
+        if plan:
+            yield from wrapped(visible(f"{said} See its plan with: {plan} OPTION"), style.width, "  ", "")
+            return
+        # A line of its own, however long: it is there to be copied.
+        yield f"{said} See what comes of one:"
+        yield visible(f"  {shlex.join([*shlex.split(calls[0]), *server])}")
+
+
+def refusal_lines(
+    refusal: Json,
+    short: Abbreviations,
+    style: Style,
+    *,
+    indent: str = "    ",
+    choices: Sequence[Json] = (),
+    verbose: bool = False,
+) -> Iterator[str]:
+    """Yield what stands in the way of a group, and what would help; `choices` are counted, with `verbose` nodes too."""
+    yield from wrapped(visible(short.sentence(refusal["message"])), style.width, indent, indent)
+    rows = []
+    if refusal["level"] and refusal["best"]:
+        best = ", ".join(
+            f"{short.domain(one['domain'])} fits {one['fits']} of {one['wanted']}" for one in refusal["best"]
+        )
+        rows.append(("best", best))
+    for choice in choices:
+        if choice["level"] and (verbose or refusal["reason"] != "OverQuota"):
+            rows.append(("domains", counted(choice["counted"]["domains"], choice["level"], "with room")))
+        if verbose or not choice["level"]:
+            rows.append(("nodes", counted(choice["counted"]["nodes"], "node", "with room for one")))
+    if refusal["holders"]:
+        held = (
+            f"{one['owner']} {count(one['gpus'], 'GPU')}"
+            + (f" in {short.domain(one['domain'])}" if one["domain"] else "")
+            for one in refusal["holders"]
+        )
+        rows.append(("held by", ", ".join(held)))
+    ways = [(f"it {way['change']}", _call_and_option(way["command"])[1]) for way in refusal["ways_out"]]
+    width = max((len(text) for text, _ in ways), default=0)
+    longest = width + 2 + max((len(option) for _, option in ways), default=0)
+    aligned = width if len(indent) + 9 + longest <= style.width else 0
+    rows += [("way out", f"{text.ljust(aligned)}  {option}".rstrip()) for text, option in ways]
+    for word, text in rows:
+        yield from wrapped(visible(text), style.width, f"{indent}{'':9}", f"{indent}{word:9}")
+
+
+def _call_and_option(command: str) -> tuple[str, str]:
+    """Split a call into what it is about, and the option that asks about a change."""
+    words = shlex.split(command)
+    at = next((at for at, word in enumerate(words) if word in _CHANGES), len(words))
+    return shlex.join(words[:at]), shlex.join(words[at:])
+
+
+def plan_lines(plan: Json, style: Style, *, wide: bool = False) -> Iterator[str]:
+    """Yield a plan that the service made; `wide` shows names in full."""
+    short = short_names(plan["groups"], wide=wide)
+    nodes = count(plan["stats"]["nodes"], "node")
+    yield visible(f"{plan['workload']}   pool {plan['pool']}, {nodes}")
+    for group in plan["groups"]:
+        mark, colour = _MARKS.get(group["verdict"], _OTHER)
+        where = fold(short.names(one["node"] for one in group["assignments"]))
+        refusal = group["refusal"]
+        said = where if group["assignments"] else f"{group['verdict']}  {refusal['reason'] if refusal else ''}"
+        yield "  " + paint([Ink(mark, colour), Ink(visible(f" {group['name']}   {said}".rstrip()))], style)
+        found = group["constraints"] if group["assignments"] else ()
+        yield from (f"      {line}" for line in _constraints(found, short))
+        if refusal:
+            yield from refusal_lines(refusal, short, style, indent="      ")
+    counted = Counter(group["verdict"] for group in plan["groups"])
+    total = ", ".join(f"{counted[verdict]} {verdict}" for verdict in ("placed", "waiting", "impossible"))
+    yield legend((_MARKS.get(verdict, _OTHER)[0], verdict) for verdict in counted)
+    yield f"{count(len(plan['groups']), 'group')}: {total}."
+    yield from short.note()
+
+
+def _constraints(found: Sequence[Json], short: Abbreviations) -> Iterator[str]:
+    for one in found:
+        name = display_names.group_name(tuple((level, group) for level, group in one["path"]))
+        domains = ", ".join(short.domain(domain) for domain in one["domains"])
+        missed = "" if one["satisfied"] else "missed: "
+        yield visible(f"{'  ' * (len(one['path']) - 1)}{name}  {missed}{domains}")

@@ -1,0 +1,1 @@
+"""The configuration: backends and pools, as coterie.yaml and the API describe them."""

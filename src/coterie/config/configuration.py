@@ -1,0 +1,297 @@
+"""Backends and pools: where work can go, read from `coterie.yaml` or made for one call."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from coterie.config.model import BackendModel, ConfigModel, GpuQuotaModel, PoolModel, TolerationModel
+from coterie.document.file_kind import FileKind, expect
+from coterie.document.located import Document, Path, decode, load
+from coterie.document.repair import meets, sound
+from coterie.document.schema import Spec, in_order, named_fields, valid
+from coterie.errors import Fault, NotFound, Notice, SpecErrors, UsageError, did_you_mean
+from coterie.gang.tolerations import with_resource_tolerations
+from coterie.gang.tree import Shape, Toleration
+from coterie.topology.levels import Topology, level_faults
+
+Selector = tuple[tuple[str, str], ...]
+
+# What each scheduler can honour beyond placing pods one by one.
+TOPOLOGY_AWARE = ("local", "kai")
+COMPUTE_DOMAINS = ("local", "kai")
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A cluster, or the embedded one, and its scheduler."""
+
+    name: str
+    scheduler: str
+    cluster: str | None = None
+    context: str | None = None
+    namespace: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """A kind of node in a pool."""
+
+    node_selector: Selector = ()
+    tolerations: tuple[Toleration, ...] = ()
+
+
+NO_PLATFORM = Platform()
+
+
+@dataclass(frozen=True, slots=True)
+class GpuQuota:
+    """How many GPUs a pool may use; None is no guarantee and no limit."""
+
+    guarantee: int | None = None
+    limit: int | None = None
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Where users submit. A pool that names a ClusterTopology has no levels until `with_topology` gives it some.
+
+    `kai_topology` is the KAI Topology of the cluster that the levels were read from, empty where there is none.
+    """
+
+    name: str
+    backend: str
+    scheduler: str
+    node_selector: Selector = ()
+    nvlink: bool = False
+    topology: Topology = field(default_factory=Topology)
+    guessed: bool = False  # its levels are well-known labels of the nodes, because nobody named any
+    topology_name: str | None = None
+    kai_topology: str = ""
+    tolerations: tuple[Toleration, ...] = ()
+    resource_tolerations: bool = True
+    platforms: Mapping[str, Platform] = field(default_factory=lambda: MappingProxyType({}))
+    gpus: GpuQuota = GpuQuota()
+    max_exec_timeout: int | None = None
+    max_queue_timeout: int | None = None
+    namespace: str = ""  # that of its backend, empty where it names none
+
+    @staticmethod
+    def for_levels(topology: Topology, name: str = "default", scheduler: str = "local") -> Pool:
+        """Return a pool for one call that has no configuration."""
+        return Pool(name, backend=scheduler, scheduler=scheduler, topology=topology)
+
+    def with_topology(self, topology: Topology) -> Pool:
+        """Return the pool with the levels of the ClusterTopology that it names."""
+        return replace(self, topology=topology)
+
+    def admitted(self, shape: Shape, platform: Platform = NO_PLATFORM) -> Shape:
+        """Return the shape of a task in the pool: on its nodes only, with all tolerations that its pods have."""
+        selector = {**dict(self.node_selector), **dict(platform.node_selector), **dict(shape.selector)}
+        tolerations = dict.fromkeys((*self.tolerations, *platform.tolerations, *shape.tolerations))
+        own = replace(shape, selector=tuple(sorted(selector.items())), tolerations=tuple(tolerations))
+        return with_resource_tolerations(own) if self.resource_tolerations else own
+
+
+class UnknownPool(NotFound):
+    """Raised for a pool that a configuration does not have; `written` tells that it is the workflow that names it."""
+
+    def __init__(self, name: str, file: str, hint: str, *, written: bool) -> None:
+        source = ", which the workflow names" if written else ""
+        super().__init__(f'there is no pool "{name}"{source} in {file}', hint)
+        self.written = written
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A checked configuration."""
+
+    backends: Mapping[str, Backend]
+    pools: Mapping[str, Pool]
+    file: str
+    notices: tuple[Notice, ...] = ()
+
+
+def read_config(data: bytes, file: str) -> Config:
+    """Read a configuration file, or raise `SpecErrors` with every fault."""
+    expect(FileKind.CONFIGURATION, data, file)
+    document = load(decode(data, file), file)
+    own, mended = sound(document.data, lambda data: valid(ConfigModel, data, document, _advice))
+    if mended is None:
+        raise SpecErrors(own)
+    model = mended.content
+    further = [
+        fault.at(document.place(fault.path))
+        for found in (
+            *(_backend_faults(name, backend) for name, backend in model.backends.items()),
+            *(_pool_faults(name, pool, model.backends) for name, pool in model.pools.items()),
+        )
+        for fault in found
+        if not _follows_from(fault, mended.gone)
+    ]
+    if faults := sorted((*own, *further), key=in_order) if own else further:
+        raise SpecErrors(faults)
+    backends = {
+        name: Backend(name, found.scheduler, found.cluster, found.context, found.namespace)
+        for name, found in model.backends.items()
+    }
+    pools = {name: _pool(name, pool, backends) for name, pool in model.pools.items()}
+    return Config(MappingProxyType(backends), MappingProxyType(pools), file, tuple(_notices(model.pools, document)))
+
+
+def parse_levels(text: str) -> Topology:
+    """Read `zone=LABEL,rack=LABEL`, coarsest first, or raise `SpecErrors`."""
+    pairs: list[tuple[str, str]] = []
+    faults: list[Fault] = []
+    for part in text.split(","):
+        name, equals, label = (word.strip() for word in part.partition("="))
+        if equals:
+            pairs.append((name, label))
+        else:
+            hint = "Example: --levels zone=topology.kubernetes.io/zone,rack=topology.kubernetes.io/rack"
+            faults.append(Fault(f'--levels: "{part}" is not NAME=LABEL', hint=hint))
+    faults.extend(
+        replace(fault, message=f"--levels: {fault.message}", path=()) for fault in level_faults(pairs) if pairs
+    )
+    if faults:
+        raise SpecErrors(faults)
+    return Topology.of(*pairs)
+
+
+def choose_pool(config: Config, name: str | None = None, workflow_pool: str | None = None) -> Pool:
+    """Return the pool that the call names, else the one the workflow names, else the only one."""
+    known = ", ".join(config.pools)
+    wanted = name or workflow_pool
+    if wanted is not None:
+        if (found := config.pools.get(wanted)) is None:
+            hint = f"Pools are: {known}. {did_you_mean(wanted, config.pools)}".strip()
+            raise UnknownPool(wanted, config.file, hint, written=not name)
+        return found
+    if len(config.pools) > 1:
+        raise UsageError(
+            f"{config.file} has {len(config.pools)} pools, so one must be named", f"Add --pool with one of: {known}."
+        )
+    return next(iter(config.pools.values()))
+
+
+def _advice(model: type[Spec] | None, word: str) -> str:
+    folded = word.replace("_", "").casefold()
+    if folded in ("topologykeys", "topologykey"):
+        if model is PoolModel:
+            return 'Did you mean "topology_keys"?'
+        return "topology_keys belongs to the pool itself: pools.NAME.topology_keys."
+    if model is not PoolModel and model is not BackendModel and word in named_fields(PoolModel):
+        return f"{word} belongs to a pool: pools.NAME.{word}."
+    if model is PoolModel and word in named_fields(BackendModel):
+        return f"{word} belongs to a backend: backends.NAME.{word}."
+    return "The limit is called limit here." if model is GpuQuotaModel and word == "maximum" else ""
+
+
+def _follows_from(fault: Fault, gone: Collection[Path]) -> bool:
+    """Tell whether a rule looked at something that was mended; without its backend, little can be said of a pool."""
+    lost = any(path[0] == "backends" for path in gone)
+    return meets(fault.path, gone) or (lost and fault.path[-1] in ("backend", "topology", "topology_keys", "nvlink"))
+
+
+def _backend_faults(name: str, backend: BackendModel) -> Iterator[Fault]:
+    if backend.scheduler == "local":
+        for key, value in (("context", backend.context), ("namespace", backend.namespace)):
+            if value is not None:
+                yield Fault(
+                    f'backend "{name}" is local and has no {key}',
+                    path=("backends", name, key),
+                    hint="Remove the line, or give the backend the scheduler of a Kubernetes cluster.",
+                )
+
+
+def _pool_faults(name: str, pool: PoolModel, backends: Mapping[str, BackendModel]) -> Iterator[Fault]:
+    path = ("pools", name)
+    known = ", ".join(backends)
+    backend = _backend_of(pool, backends)
+    if backend is None:
+        message = f'pool "{name}" names no backend' if pool.backend is None else f'there is no backend "{pool.backend}"'
+        hint = f"Backends are: {known}. {did_you_mean(pool.backend or '', backends)}".strip()
+        yield Fault(message, path=(*path, "backend"), hint=hint)
+    if pool.topology_keys is not None:
+        pairs = [(level.key, level.label) for level in pool.topology_keys]
+        for fault in level_faults(pairs):
+            yield replace(fault, path=(*path, "topology_keys", *fault.path))
+    if pool.topology_keys is not None and pool.topology is not None:
+        yield Fault(
+            f'pool "{name}" has both topology and topology_keys', path=(*path, "topology"), hint="Keep one of the two."
+        )
+    if backend is not None:
+        yield from _unsupported(name, pool, backends[backend].scheduler)
+    quota = pool.gpus
+    if quota and quota.guarantee is not None and quota.limit is not None and quota.guarantee > quota.limit:
+        yield Fault(
+            f'pool "{name}" guarantees {quota.guarantee} GPUs but limits itself to {quota.limit}',
+            path=(*path, "gpus", "guarantee"),
+            hint="The guarantee must not be larger than the limit.",
+        )
+
+
+def _unsupported(name: str, pool: PoolModel, scheduler: str) -> Iterator[Fault]:
+    for key in ("topology_keys", "topology"):
+        if getattr(pool, key) is not None and scheduler not in TOPOLOGY_AWARE:
+            yield Fault(
+                f'pool "{name}" has {key}, but its scheduler "{scheduler}" cannot honour topology',
+                path=("pools", name, key),
+                hint=f"Use a backend with one of these schedulers: {', '.join(TOPOLOGY_AWARE)}.",
+            )
+    if pool.nvlink and scheduler not in COMPUTE_DOMAINS:
+        yield Fault(
+            f'pool "{name}" has nvlink, but its scheduler "{scheduler}" has no ComputeDomain support',
+            path=("pools", name, "nvlink"),
+            hint=f"Use a backend with one of these schedulers: {', '.join(COMPUTE_DOMAINS)}.",
+        )
+
+
+def _backend_of(pool: PoolModel, backends: Mapping[str, object]) -> str | None:
+    if pool.backend is not None:
+        return pool.backend if pool.backend in backends else None
+    return next(iter(backends)) if len(backends) == 1 else None
+
+
+def _pool(name: str, model: PoolModel, backends: Mapping[str, Backend]) -> Pool:
+    backend = backends[_backend_of(model, backends) or ""]
+    quota = model.gpus or GpuQuotaModel()
+    return Pool(
+        name=name,
+        backend=backend.name,
+        scheduler=backend.scheduler,
+        node_selector=tuple(sorted(model.node_selector.items())),
+        nvlink=model.nvlink,
+        topology=Topology.of(*((level.key, level.label) for level in model.topology_keys or ())),
+        topology_name=model.topology,
+        tolerations=_tolerations(model.tolerations),
+        resource_tolerations=model.resource_tolerations,
+        platforms=MappingProxyType(
+            {
+                key: Platform(tuple(sorted(found.node_selector.items())), _tolerations(found.tolerations))
+                for key, found in model.platforms.items()
+            }
+        ),
+        gpus=GpuQuota(quota.guarantee, quota.limit, quota.weight),
+        max_exec_timeout=model.max_exec_timeout,
+        max_queue_timeout=model.max_queue_timeout,
+        namespace=backend.namespace or "",
+    )
+
+
+def _tolerations(found: Sequence[TolerationModel]) -> tuple[Toleration, ...]:
+    return tuple(Toleration(each.key, each.operator, each.value, each.effect) for each in found)
+
+
+def _notices(pools: Mapping[str, PoolModel], document: Document) -> Iterator[Notice]:
+    for name, pool in pools.items():
+        if pool.gpus is None:
+            continue
+        unset = [key for key in named_fields(GpuQuotaModel) if key not in pool.gpus.model_fields_set]
+        if unset:
+            path = ("pools", name, "gpus")
+            meaning = {"guarantee": "nothing is guaranteed", "limit": "there is no limit", "weight": "its weight is 1"}
+            words = " and ".join(meaning[key] for key in unset)
+            yield Notice("QuotaIncomplete", f'pool "{name}": {words}', document.place(path, key=True), path)

@@ -1,0 +1,131 @@
+"""What a configuration file (`coterie.yaml`) may hold. The descriptions are what `coterie explain` shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from coterie.document.quantities import Count, Duration, count
+from coterie.document.schema import Many, Spec, Text, Words, Wrong, rule, said, wrong
+from coterie.topology.levels import label_fault
+
+Scheduler = Literal["local", "kai", "default"]
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+def dns_label(value: str) -> Iterator[Wrong]:
+    """Check a name that becomes part of the names of Kubernetes objects."""
+    if not _DNS_LABEL.fullmatch(value):
+        yield Wrong(
+            f"the name {said(value)} is not allowed",
+            'Use 1 to 63 lower-case letters, digits and "-", beginning and ending with a letter or digit.',
+        )
+
+
+def _dns_name(value: str) -> Iterator[Wrong]:
+    if not _DNS_NAME.fullmatch(value):
+        yield Wrong(f"{{field}} {said(value)} is not a name", 'Use lower-case letters, digits, "-" and ".".')
+
+
+def _selector(found: dict[str, str]) -> Iterator[Wrong]:
+    for key in found:
+        if problem := label_fault(key):
+            yield Wrong(
+                f"{said(key)} is not a label: {problem}", "Example: nvidia.com/gpu.product: NVIDIA-GB200", (key,)
+            )
+
+
+def _level(value: object) -> object:
+    if isinstance(value, str):
+        raise wrong(
+            Wrong(f"{{field}} must have a key and a label, not just {said(value)}", "Write {key: rack, label: LABEL}.")
+        )
+    return value
+
+
+def _gpus(value: object) -> int | None:
+    # OSMO writes -1 for no limit.
+    return None if value is None or (value == -1 and not isinstance(value, bool)) else count(value)
+
+
+Name = Annotated[str, rule(dns_label)]
+Selector = Annotated[dict[str, Text], rule(_selector), Words("a mapping of node labels to values")]
+Gpus = Annotated[int | None, BeforeValidator(_gpus), Words("a whole number, or -1 for none")]
+
+
+class LevelModel(Spec):
+    """One level of a pool's topology."""
+
+    key: str = Field(description="The short name of the level, which workflows use, such as rack.")
+    label: str = Field(description="The node label whose values are the domains of the level.")
+
+
+class TolerationModel(Spec):
+    """A taint that tasks of the pool put up with."""
+
+    key: str = Field("", description="The key of the taint; without one, every taint is tolerated.")
+    operator: Literal["Equal", "Exists"] = Field("Equal", description="Whether the taint's value must be equal.")
+    value: Text = Field("", description="The value of the taint.")
+    effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = Field(
+        "", description="The effect of the taint; without one, every effect."
+    )
+
+
+class PlatformModel(Spec):
+    """A kind of node in a pool, which a resource spec can ask for."""
+
+    description: str = Field("", description="What the platform is, in words.")
+    node_selector: Selector = Field(default_factory=dict, description="Labels that the platform's nodes have.")
+    tolerations: Many[TolerationModel] = Field((), description="Taints that tasks on the platform put up with.")
+
+
+class GpuQuotaModel(Spec):
+    """How many GPUs a pool may use."""
+
+    guarantee: Gpus = Field(None, description="GPUs that are the pool's whenever it wants them.")
+    limit: Gpus = Field(None, description="The most GPUs the pool ever uses.")
+    weight: Count = Field(1, description="The pool's share of what is left over, relative to other pools.")
+
+
+class BackendModel(Spec):
+    """A cluster and its scheduler."""
+
+    scheduler: Scheduler = Field(description="What places the tasks: local (embedded), kai, or the cluster's default.")
+    cluster: str | None = Field(None, description="A cluster file or other source of nodes.")
+    context: str | None = Field(None, description="The kubeconfig context of the cluster.")
+    namespace: Name | None = Field(None, description="The namespace in which tasks run.")
+
+
+class PoolModel(Spec):
+    """Where users submit."""
+
+    description: str = Field("", description="What the pool is for, in words.")
+    backend: str | None = Field(None, description="The backend of the pool; needed when there are several.")
+    node_selector: Selector = Field(default_factory=dict, description="Labels that the pool's nodes have.")
+    nvlink: bool = Field(default=False, description="Whether groups get a ComputeDomain for multi-node NVLink.")
+    topology_keys: Annotated[Many[Annotated[LevelModel, BeforeValidator(_level)]], Field(min_length=1)] | None = Field(
+        None, description="The levels of the pool's topology, from the coarsest to the finest."
+    )
+    topology: Annotated[str, rule(_dns_name)] | None = Field(
+        None, description="The name of a ClusterTopology to use instead of topology_keys."
+    )
+    tolerations: Many[TolerationModel] = Field((), description="Taints that the pool's tasks put up with.")
+    resource_tolerations: bool = Field(
+        default=True, description="Whether tasks put up with taints named after an extended resource they ask for."
+    )
+    platforms: dict[str, PlatformModel] = Field(default_factory=dict, description="Kinds of nodes by name.")
+    gpus: GpuQuotaModel | None = Field(None, description="How many GPUs the pool may use.")
+    max_exec_timeout: Duration | None = Field(None, description="The longest time a group may run.")
+    max_queue_timeout: Duration | None = Field(None, description="The longest time a group may wait to be placed.")
+
+
+class ConfigModel(Spec):
+    """A whole configuration file."""
+
+    backends: Annotated[dict[Name, BackendModel], Field(min_length=1)] = Field(description="Backends by name.")
+    pools: Annotated[dict[Name, PoolModel], Field(min_length=1)] = Field(description="Pools by name.")

@@ -1,0 +1,266 @@
+"""What the rules say of one object, on create and on update, for every kind that a file can hold.
+
+Nothing is asked of a cluster. What is admitted but cannot be planned, or is lost by a change of a topology, is a
+warning: the API takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from coterie.document.schema import in_order
+from coterie.errors import Fault, Notice, SpecErrors, Unavailable
+from coterie.frontends.dynamo.lower import Lowered, lower_graph
+from coterie.frontends.dynamo.model import GraphDeployment
+from coterie.frontends.dynamo.read import read_graph
+from coterie.frontends.dynamo.rules import admission as graph_rules
+from coterie.frontends.dynamo.rules.topology import live_faults
+from coterie.frontends.dynamo.settings import Settings as GraphSettings
+from coterie.frontends.grove.availability import levels_unavailable
+from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
+from coterie.frontends.grove.podcliqueset.pod_shapes import placeable
+from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
+from coterie.frontends.grove.podcliqueset.rules import admission as set_rules
+from coterie.frontends.grove.podcliqueset.rules.constraints import meaning_faults
+from coterie.frontends.grove.podcliqueset.settings import DEFAULT_SCHEDULER, KAI, SCHEDULERS, Form
+from coterie.frontends.grove.podcliqueset.settings import Settings as SetSettings
+from coterie.frontends.grove.topology import KINDS, read_cluster_topology, update_notices
+from coterie.frontends.kubernetes.objects import Resource
+from coterie.topology.levels import Topology
+
+Known = Mapping[str, Topology] | None
+T = TypeVar("T")
+
+# The rules of a graph and those of its set both say this where no topology is known; one of them is enough.
+_NOT_CHECKED = "TopologyNotChecked"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """How the cluster is set up that the objects are meant for.
+
+    `strict` refuses what the operators of today refuse, where Coterie itself only warns. `off` are features that the
+    cluster does not have: `topology` (topology-aware scheduling), `mnnvl` (multi-node NVLink), `grove`, `kai`.
+    """
+
+    strict: bool = False
+    off: frozenset[str] = frozenset()
+
+    @property
+    def schedulers(self) -> frozenset[str]:
+        """The schedulers that are enabled."""
+        return SCHEDULERS - {KAI} if "kai" in self.off else SCHEDULERS
+
+    @property
+    def sets(self) -> SetSettings:
+        """What the rules of PodCliqueSets depend on."""
+        return SetSettings(
+            form=Form.GROVE_HEAD if self.strict else Form.EITHER,
+            topology_aware_scheduling="topology" not in self.off,
+            auto_mnnvl="mnnvl" not in self.off,
+            default_scheduler=DEFAULT_SCHEDULER if "kai" in self.off else KAI,
+            enabled_schedulers=self.schedulers,
+        )
+
+    @property
+    def graphs(self) -> GraphSettings:
+        """What the rules of graph deployments depend on."""
+        return GraphSettings(grove="grove" not in self.off, kai="kai" not in self.off, strict=self.strict)
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """Which topologies there are: those found, those that are wrong themselves, and levels that may stand for any.
+
+    `told` says that somebody told which there are, so that a name that is not among them is of none.
+    """
+
+    found: Mapping[str, Topology] = field(default_factory=dict)
+    wrong: frozenset[str] = frozenset()
+    told: bool = False
+    stand_in: Topology = field(default_factory=Topology)
+
+    def of(self, names: set[str]) -> tuple[Known, tuple[Notice, ...]]:
+        """Return the topologies by which to judge an object that names some of them; None where nobody can say."""
+        if lost := sorted(names & self.wrong - self.found.keys()):
+            message = f'the ClusterTopology "{lost[0]}" is wrong itself, so nothing was checked against it'
+            return None, (Notice("TopologyWrong", message),)
+        if self.told:
+            return self.found, ()
+        if not names or not self.stand_in.levels:
+            return None, ()
+        levels = ", ".join(self.stand_in.names)
+        message = f"no ClusterTopology was given; the levels of the call are taken for it: {levels}"
+        return dict.fromkeys(names, self.stand_in), (Notice("TopologyAssumed", message),)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the rules say of one object."""
+
+    faults: tuple[Fault, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+
+def judge_topology(new: Resource, old: Resource | None, site: Site) -> Said:
+    """Judge a ClusterTopology or ClusterTopologyBinding; an update is judged as a creation is, and told about."""
+    topology = read_cluster_topology(new, site.schedulers)
+    notices = topology.notices
+    if site.strict and new.kind == KINDS[0]:
+        message = f"{KINDS[0]} is called {KINDS[1]} since Grove v0.1.0-alpha.9, which does not know the older kind"
+        notices = (*notices, Notice("KindRenamed", message, new.document.place(("kind",)), ("kind",)))
+    before, unread = _before(lambda resource: read_cluster_topology(resource, None), new, old)
+    lost = update_notices(before, topology) if before else ()
+    return Said((), (*notices, *unread, *lost))
+
+
+def judge_set(new: Resource, old: Resource | None, knowledge: Knowledge, site: Site) -> Said:
+    """Judge a PodCliqueSet: a new one, or an update of an old one."""
+    pcs = read_podcliqueset(new)
+    before, unread = _before(read_podcliqueset, new, old)
+    known, assumed = knowledge.of(_named(pcs))
+    said = _set(pcs, before, known, site)
+    return Said(said.faults, _placed(new, (*unread, *assumed, *_once(said.notices, assumed))))
+
+
+def judge_graph(new: Resource, old: Resource | None, knowledge: Knowledge, site: Site) -> Said:
+    """Judge a graph deployment by Dynamo's rules, and where those hold, its PodCliqueSet by Grove's."""
+    graph = read_graph(new)
+    before, unread = _before(read_graph, new, old)
+    names = {each.topology for each in (graph.constraint, graph.policy) if each is not None and each.topology}
+    known, assumed = knowledge.of(names)
+    if before is None:
+        faults = graph_rules.create_faults(graph, known, site.graphs)
+        lost: Iterable[Fault] = ()
+    else:
+        faults = graph_rules.update_faults(before, graph, known, site.graphs)
+        lost = () if faults else live_faults(graph, known, site.graphs)
+    notices = (*unread, *assumed, *graph_rules.warnings(graph, known, site.graphs), *map(_lost, lost))
+    if faults:
+        return Said(tuple(faults), _placed(new, _once(notices, assumed)))
+    below = _behind(graph, before, knowledge, site)
+    return Said(below.faults, _placed(new, _once((*notices, *below.notices), assumed)))
+
+
+def _set(pcs: PodCliqueSet, before: PodCliqueSet | None, known: Known, site: Site) -> Said:
+    settings = site.sets
+    lost: Iterable[Fault] = ()
+    if before is None:
+        faults = set_rules.create_faults(pcs, known, settings)
+    else:
+        faults = set_rules.update_faults(before, pcs, known, settings)
+        if not faults and known is not None and settings.topology_aware_scheduling:
+            lost = set_rules.located(pcs, meaning_faults(pcs, known))
+    told = _condition(pcs, known, settings) if lost else ""
+    notices = [*set_rules.warnings(pcs, known, settings, before), *(_lost(fault, told) for fault in lost)]
+    if not faults:
+        notices += map(_unplannable, placeable(pcs).faults)
+    return Said(tuple(faults), tuple(notices))
+
+
+def _behind(graph: GraphDeployment, before: GraphDeployment | None, knowledge: Knowledge, site: Site) -> Said:
+    """Judge the PodCliqueSet that stands behind a graph; all it says points into the user's file."""
+    if before is not None:
+        graph, before = _running(graph, before)
+        if not graph.components:
+            return Said()
+    try:
+        lowered = lower_graph(graph, site.graphs)
+        former = lower_graph(before, site.graphs) if before else None
+    except SpecErrors as error:
+        return Said((), tuple(map(_unplannable, error.faults)))
+    try:
+        pcs = _generated(lowered)
+        known, _ = knowledge.of(_named(pcs))
+        said = _set(pcs, _generated(former) if former else None, known, site)
+    except SpecErrors as error:
+        said = Said(error.faults)
+    faults = sorted((_of_grove(lowered.blamed(fault)) for fault in said.faults), key=in_order)
+    return Said(tuple(faults), tuple(map(lowered.noted, said.notices)))
+
+
+def _of_grove(fault: Fault) -> Fault:
+    return replace(fault, hint=f"{fault.hint} The rule is Grove's, for the PodCliqueSet behind the graph.".lstrip())
+
+
+def _running(new: GraphDeployment, old: GraphDeployment) -> tuple[GraphDeployment, GraphDeployment]:
+    """Return both graphs without the components that have no replicas in either: their cliques come and go freely."""
+    zero = {each.name for graph in (new, old) for each in graph.components if not each.replicas}
+    kept = (tuple(each for each in graph.components if each.name not in zero) for graph in (new, old))
+    return replace(new, components=next(kept)), replace(old, components=next(kept))
+
+
+def _generated(lowered: Lowered) -> PodCliqueSet:
+    return read_podcliqueset(lowered.resource)
+
+
+def _before(read: Callable[[Resource], T], new: Resource, old: Resource | None) -> tuple[T | None, tuple[Notice, ...]]:
+    """Read the old form of an object. One that cannot be read was never admitted: the new form is then a new object."""
+    if old is None:
+        return None, ()
+    try:
+        return read(old), ()
+    except SpecErrors as error:
+        file = old.document.page.file
+        message = f"the old form in {file} cannot be read, so this is judged as a new object: {error.faults[0].message}"
+        path = ("metadata", "name")
+        return None, (Notice("OldNotRead", message, new.document.place(path), path),)
+
+
+def _named(pcs: PodCliqueSet) -> set[str]:
+    return {each.topology for each in pcs.constraints() if each.topology}
+
+
+def _once(notices: Iterable[Notice], assumed: tuple[Notice, ...]) -> tuple[Notice, ...]:
+    """Say just once that topologies were not checked, and in the clearer words where there are two."""
+    kept: list[Notice] = []
+    told = any(each.code == "TopologyWrong" for each in assumed)
+    for each in notices:
+        if each.code != _NOT_CHECKED:
+            kept.append(each)
+        elif not told:
+            kept.append(each)
+            told = True
+    return tuple(dict.fromkeys(kept))
+
+
+def _placed(resource: Resource, notices: Iterable[Notice]) -> tuple[Notice, ...]:
+    return tuple(each if each.place else each.at(resource.document.place(each.path)) for each in notices)
+
+
+def _condition(pcs: PodCliqueSet, known: Known, settings: SetSettings) -> str:
+    """Return the reason that Grove gives in the condition of a set, in brackets; empty where nothing is wrong."""
+    try:
+        found = levels_unavailable(pcs, known or {}, settings)
+    except Unavailable:
+        return ""
+    return f" ({found.reason})" if found and found.status != "False" else ""
+
+
+def _lost(fault: Fault, told: str = "") -> Notice:
+    """Say of an update what would be a fault of a new object: what once was right stays, but does not hold.
+
+    `told` is what `_condition` returns.
+    """
+    message = f"the update is admitted, but the constraint no longer holds{told}: {fault.message}"
+    return Notice("TopologyLevelsUnavailable", message, fault.place, fault.path)
+
+
+def _unplannable(fault: Fault) -> Notice:
+    return Notice("NotPlanned", f"admitted, but Coterie cannot plan it: {fault.message}", fault.place, fault.path)
+
+
+def judged(judge: Callable[[], Said]) -> Said:
+    """Return what a judge says; faults that stop the reading of an object are all there is to say."""
+    try:
+        return judge()
+    except SpecErrors as error:
+        return Said(error.faults)
+
+
+def removed(old: Resource) -> Notice:
+    """Say that an object of the old files is gone."""
+    path = ("metadata", "name")
+    return Notice("Removed", f"{old} is in the old files only: it would be deleted", old.document.place(path), path)

@@ -1,0 +1,1 @@
+"""Admission rules of PodCliqueSets as pure functions, on create and on update."""

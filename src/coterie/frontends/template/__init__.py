@@ -1,0 +1,1 @@
+"""Workflow templates, rendered in a separate process under limits."""

@@ -1,0 +1,232 @@
+"""Workflow templates: default values, `--set`, protected tokens, and rendering in a limited process.
+
+The text is split on keys in column one before any YAML is parsed, because a template need not be valid YAML. Only
+`default-values` is taken out; everything else is rendered as one text, with blank lines where the section stood, so
+that line numbers stay what the user sees.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coterie.document.located import load
+from coterie.document.page import LIMITS, Page
+from coterie.errors import Fault, Notice, Place, SpecErrors, did_you_mean
+from coterie.frontends.template.sandbox import Trouble, Troubles, run
+
+TOKENS = ("uuid", "workflow_id", "output", "input:N", "host:TASK")
+
+_TOKEN = re.compile(r"\{\{(?:uuid|workflow_id|output|input:[^}]+|host:[^}]+)\}\}")
+_SPACED = re.compile(r"\{\{-?\s*(uuid|workflow_id|output|input:[^}\s]+|host:[^}\s]+)\s*-?\}\}")
+_SYNTAX = re.compile(r"\{\{|\{%|\{#")
+_TOP_KEY = re.compile(r"(?P<quote>[\"']?)(?P<name>[A-Za-z][\w-]*)(?P=quote)[ \t]*:(?=\s|$)")
+_NESTED_DEFAULTS = re.compile(r"^[ \t]+[\"']?default-values[\"']?[ \t]*:", re.MULTILINE)
+_NAME = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*")
+_INT = re.compile(r"[+-]?[0-9]{1,4000}")
+_FLOAT = re.compile(r"[+-]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A workflow's text without templates: what to parse, under which name, and what the user wrote in its place.
+
+    `shown` is None where rendering moved lines, so that places can only speak of the rendered text.
+    """
+
+    text: str
+    file: str
+    shown: str | None
+    notices: tuple[Notice, ...] = ()
+
+
+def render(text: str, file: str, sets: Sequence[str] = (), set_strings: Sequence[str] = ()) -> Rendered:
+    """Render a workflow's text, or raise `SpecErrors`. Tokens such as `{{output}}` stay as they are."""
+    page = Page.of(text, file)
+    body, variables = _take_defaults(text, file)
+    given = _assign(variables, sets, set_strings)
+    masked, tokens = _protect(body, page)
+    if not _SYNTAX.search(masked):
+        return Rendered(body, file, text, _unused(given, frozenset(), variables, file))
+    try:
+        answer = run(masked, variables, LIMITS.size)
+    except Troubles as troubles:
+        raise SpecErrors([_fault(trouble, page, masked, variables) for trouble in troubles.found]) from None
+    result = _restore(answer.text, tokens)
+    notices = _unused(given, answer.names, variables, file)
+    if _same_lines(body, result):
+        return Rendered(result, file, text, notices)
+    return Rendered(result, f"{file} (rendered)", None, notices)
+
+
+def _take_defaults(text: str, file: str) -> tuple[str, dict[str, Any]]:
+    """Return the text with its `default-values` section blanked, and the values."""
+    lines = text.splitlines(keepends=True)
+    starts = [
+        index for index, line in enumerate(lines) if (key := _TOP_KEY.match(line)) and key["name"] == "default-values"
+    ]
+    if not starts:
+        return text, {}
+    if len(starts) > 1:
+        place = Page.of(text, file).place(starts[1] + 1, 1, len("default-values"))
+        raise SpecErrors([Fault("default-values is given twice", place=place, hint="Join the two sections into one.")])
+    start = starts[0]
+    end = next(
+        (
+            index
+            for index in range(start + 1, len(lines))
+            if _TOP_KEY.match(lines[index]) or lines[index].startswith("---")
+        ),
+        len(lines),
+    )
+    section = "".join(lines[start:end])
+    document = load("\n" * start + section, file)
+    values = document.data.get("default-values") if isinstance(document.data, dict) else None
+    if values is not None and not isinstance(values, dict):
+        raise SpecErrors(
+            [
+                Fault(
+                    "default-values must be a mapping of names to values",
+                    place=document.place(("default-values",), key=True),
+                    hint="Example: default-values: {workers: 4}",
+                )
+            ]
+        )
+    blank = "".join("\n" for _ in range(start, end))
+    return "".join(lines[:start]) + blank + "".join(lines[end:]), dict(values or {})
+
+
+def _assign(variables: dict[str, Any], sets: Sequence[str], set_strings: Sequence[str]) -> dict[str, str]:
+    """Write command-line values into the variables; return the option that gave each top-level name."""
+    faults: list[Fault] = []
+    given: dict[str, str] = {}
+    for option, pairs in (("--set", sets), ("--set-string", set_strings)):
+        for pair in pairs:
+            name, equals, value = pair.partition("=")
+            if not equals or not _NAME.fullmatch(name):
+                message = (
+                    f'"{pair}" is not a name, "=" and a value' if not equals else f'"{name}" is not a variable name'
+                )
+                faults.append(
+                    Fault(f"{option}: {message}", hint=f"Example: {option} workers=4", place=Place(f"{option} {pair}"))
+                )
+                continue
+            *parents, last = name.split(".")
+            target = variables
+            for step in parents:
+                # Values from the file are shared with its anchors, so what is changed is copied first.
+                below = target.get(step, {})
+                if not isinstance(below, dict):
+                    message = f'{option}: "{step}" is a single value and has nothing below it'
+                    hint = f'Set "{step}" itself, or change default-values in the file.'
+                    faults.append(Fault(message, hint=hint, place=Place(f"{option} {pair}")))
+                    break
+                target[step] = dict(below)
+                target = target[step]
+            else:
+                target[last] = value if option == "--set-string" else _number(value)
+                given[name.split(".")[0]] = option
+    if faults:
+        raise SpecErrors(faults)
+    return given
+
+
+def _number(value: str) -> int | float | str:
+    # Only spellings that look like numbers: a model called "nan" or "infinity" stays text.
+    if _INT.fullmatch(value):
+        return int(value)
+    return float(value) if _FLOAT.fullmatch(value) else value
+
+
+def _protect(text: str, page: Page) -> tuple[str, list[str]]:
+    """Hide tokens behind a private-use character that neither the text nor any filter touches."""
+    tokens: list[str] = []
+    taken = set(text)
+    mark = next((chr(code) for code in range(0xE000, 0xF900) if chr(code) not in taken), None)
+    if mark is None:
+        raise SpecErrors([Fault("the text uses every private-use character", place=page.place(1), hint="Remove some.")])
+
+    def hide(match: re.Match[str]) -> str:
+        tokens.append(match[0])
+        return f"{mark}{len(tokens) - 1}{mark}"
+
+    return _TOKEN.sub(hide, text), [mark, *tokens]
+
+
+def _restore(text: str, tokens: Sequence[str]) -> str:
+    mark, *hidden = tokens
+    return re.sub(f"{mark}([0-9]+){mark}", lambda match: hidden[int(match[1])], text)
+
+
+def _same_lines(before: str, after: str) -> bool:
+    """Tell whether every line without template syntax stands where it stood."""
+    old, new = before.splitlines(), after.splitlines()
+    return len(old) == len(new) and all(was == now or _SYNTAX.search(was) for was, now in zip(old, new, strict=True))
+
+
+def _unused(
+    given: Mapping[str, str], used: frozenset[str], variables: Mapping[str, Any], file: str
+) -> tuple[Notice, ...]:
+    others = [name for name in variables if name not in given]
+    return tuple(
+        Notice(
+            "VariableUnused",
+            f'{option} {name}: the workflow uses no variable "{name}". {did_you_mean(name, {*used, *others})}'.strip(),
+            Place(file),
+        )
+        for name, option in given.items()
+        if name not in used
+    )
+
+
+def _fault(trouble: Trouble, page: Page, masked: str, variables: Mapping[str, Any]) -> Fault:
+    first = _SYNTAX.search(masked)
+    line = trouble.line or (masked.count("\n", 0, first.start()) + 1 if first else 1)
+    text = page.lines[min(line, len(page.lines)) - 1]
+    if trouble.kind == "undefined":
+        at = re.search(rf"\b{re.escape(trouble.detail)}\b", text)
+        place = page.place(line, at.start() + 1 if at else 1, len(trouble.detail))
+        return Fault(
+            f'"{trouble.detail}" is not defined', place=place, hint=_undefined_hint(trouble.detail, page, variables)
+        )
+    at = _SYNTAX.search(text)
+    place = page.place(line, at.start() + 1 if at else 1, len(text.rstrip()) - at.start() if at else 1)
+    if trouble.kind == "syntax":
+        hint = "Write {% raw %} before and {% endraw %} after text that is not meant as a template."
+        if spaced := _SPACED.search(text):
+            hint = _token_hint(spaced[1])
+        return Fault(f"this is not a valid template: {trouble.detail}", place=place, hint=hint)
+    message, hint = _LIMIT_WORDS.get(
+        trouble.kind, ("the template fails: {detail}", "Check the expression on this line.")
+    )
+    return Fault(message.format(detail=trouble.detail), place=place, hint=hint)
+
+
+_LIMIT_WORDS = {
+    "attribute": ("the template uses a value that is not there: {detail}", "Check the name against default-values."),
+    "security": (
+        "the template reaches for something it may not use: {detail}",
+        "Use plain variables and filters only.",
+    ),
+    "memory": ("the template needs too much memory", "Make the text or list it builds smaller."),
+    "output": ("the template produces too much text", f"At most {LIMITS.size:,} characters are allowed."),
+    "time": ("the template takes too long", "Make its loops and numbers smaller."),
+    "depth": ("the template is nested too deeply", "Make its expressions simpler."),
+    "start": ("templates cannot be rendered here: {detail}", "Check that Jinja2 is installed for this Python."),
+}
+
+
+def _undefined_hint(name: str, page: Page, variables: Mapping[str, Any]) -> str:
+    if name in TOKENS:
+        return _token_hint(name)
+    known = ", ".join(sorted(variables)) or "none"
+    hint = f"Variables are: {known}. {did_you_mean(name, variables)}".strip()
+    if not variables and _NESTED_DEFAULTS.search("\n".join(page.lines)):
+        return f"{hint} default-values is indented here: it belongs at the top level, in column one."
+    return f"{hint} Give it a value under default-values or with --set {name}=VALUE."
+
+
+def _token_hint(name: str) -> str:
+    return f"The token is written without spaces: {{{{{name}}}}}"

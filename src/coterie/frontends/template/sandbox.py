@@ -1,0 +1,80 @@
+"""Starts the template worker, holds it to its limits, and reads its answer."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SECONDS = 2.0
+MEMORY = 200 << 20
+
+# The worker limits itself once it is up; this bounds a machine so busy that it does not come up at all.
+_PATIENCE = 30.0
+_WORKER = Path(__file__).with_name("worker.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A rendered template, and the names of the variables it refers to."""
+
+    text: str
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that kept a template from rendering; `kind` is the worker's word for it."""
+
+    kind: str
+    line: int | None = None
+    detail: str = ""
+
+
+class Troubles(Exception):  # noqa: N818 - never shown: it becomes faults with places
+    """Raised when a template does not render."""
+
+    def __init__(self, *found: Trouble) -> None:
+        super().__init__(", ".join(trouble.kind for trouble in found))
+        self.found = found
+
+
+def run(template: str, variables: Mapping[str, Any], output: int) -> Answer:
+    """Render a template in a process of its own, or raise `Troubles`."""
+    request = {"template": template, "variables": variables, "seconds": SECONDS, "memory": MEMORY, "output": output}
+    try:
+        done = subprocess.run(  # noqa: S603 - our own file, by our own interpreter
+            [sys.executable, "-I", str(_WORKER)],
+            input=json.dumps(request).encode(),
+            capture_output=True,
+            env={},  # what this process was given is none of a template's business
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise Troubles(Trouble("time")) from None
+    except OSError as error:
+        raise Troubles(Trouble("start", detail=error.strerror or str(error))) from None
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGALRM):
+        raise Troubles(Trouble("time"))
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError:
+        raise Troubles(_crash(done.returncode, done.stderr.decode(errors="replace"))) from None
+    if "error" in answer:
+        raise Troubles(*(Trouble(each["kind"], each["line"], each["detail"]) for each in answer["error"]))
+    return Answer(answer["text"], frozenset(answer["names"]))
+
+
+def _crash(code: int, words: str) -> Trouble:
+    last = words.strip().rpartition("\n")[2]
+    if "MemoryError" in words or code in (-signal.SIGABRT, -signal.SIGSEGV):
+        return Trouble("memory")
+    if "_Overtime" in words:
+        return Trouble("time")
+    return Trouble("start", detail=last or f"exit status {code}")

@@ -1,0 +1,279 @@
+"""Deciding about a gang and, when the answer is no, finding out why and what would help.
+
+Everything said here was asked of the engine: the reason by asking again about parts of the gang, the ways out by
+asking about the changed gang or the changed cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from coterie.errors import Reason
+from coterie.gang import edits
+from coterie.gang.tree import Gang, Group, Path, Task
+from coterie.placement.budget import DEFAULT_BUDGET
+from coterie.placement.capacity import Capacity
+from coterie.placement.engine import Absent, Found, place
+from coterie.placement.explain.evidence import holders, nearest, tally
+from coterie.placement.explain.remedies import Remedies
+from coterie.placement.refusal import Decision, Nearest, Refusal, Tally, Verdict
+from coterie.topology.channels import CHANNEL
+from coterie.topology.cluster import GPU
+
+# Questions asked for an explanation are cut shorter than the main one: an unanswered one is merely not offered.
+SIDE_BUDGET = DEFAULT_BUDGET // 10
+
+
+def decide(
+    gang: Gang,
+    now: Capacity,
+    empty: Capacity,
+    *,
+    anchors: Mapping[str, str] | None = None,
+    budget: int = DEFAULT_BUDGET,
+    known: Absent | None = None,
+) -> Decision:
+    """Place a gang on what is free now, or say why not. Neither capacity is changed.
+
+    Who knows already that there is no place says so with `known`, and is only told why.
+    """
+    anchors = anchors or {}
+    found = known or place(gang, now, anchors=anchors, budget=budget)
+    if isinstance(found, Found):
+        return Decision(Verdict.PLACED, found=found)
+    if not found.proved:
+        return Decision(Verdict.UNDECIDED, refusal=Refusal(Reason.UNDECIDED, wanted=len(gang.all_tasks())))
+    bare = _with_survivors(gang, empty, anchors)
+    ever = place(gang, bare, anchors=anchors, budget=budget)
+    never = isinstance(ever, Absent) and ever.proved
+    refusal = _Case(gang, now, bare if never else now, anchors).refusal(never=never)
+    # Tasks that run where they should not do so only until they end or their nodes are labelled again.
+    final = never and refusal.reason is not Reason.LEVEL_LOST
+    return Decision(Verdict.IMPOSSIBLE if final else Verdict.WAITING, refusal=refusal)
+
+
+def without_channel(task: Task) -> Task:
+    """Return a task that does without the NVLink channel of a node."""
+    requests = tuple(asked for asked in task.shape.requests if asked[0] != CHANNEL)
+    return replace(task, shape=replace(task.shape, requests=requests))
+
+
+def _with_survivors(gang: Gang, empty: Capacity, anchors: Mapping[str, str]) -> Capacity:
+    """Return the empty cluster with the gang's own running tasks in place: they are not going away."""
+    if not anchors:
+        return empty
+    capacity = empty.copy()
+    for task in gang.all_tasks():
+        if task.name in anchors:
+            capacity.take(task.shape, [capacity.domains.position[anchors[task.name]]], [1])
+    return capacity
+
+
+@dataclass(frozen=True, slots=True)
+class _Binding:
+    """What stands in the way: one group that does not fit alone, or several that do not fit together.
+
+    `beside` says that tasks which are in none of those groups are among those that do not fit together: those directly
+    in the parent, or the tasks without a group.
+    """
+
+    groups: tuple[Group, ...] = ()
+    parent: Group | None = None
+    beside: bool = False
+
+    @property
+    def rivals(self) -> bool:
+        return len(self.groups) > 1 or self.beside
+
+    @property
+    def path(self) -> Path:
+        if len(self.groups) == 1 and not (self.parent and self.beside):
+            return self.groups[0].path
+        return self.parent.path if self.parent else ()
+
+    @property
+    def level(self) -> str | None:
+        return self.groups[0].level if self.groups else None
+
+
+def _taking(binding: _Binding, best: Sequence[Nearest]) -> tuple[str, ...]:
+    """Return the domain in which one group comes nearest; none where no task fits, or several groups compete."""
+    if binding.level is None or binding.rivals or not best or not best[0].fits:
+        return ()
+    return best[0].domain
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A gang that does not fit on `capacity`: what is free now or, where it can never be placed, the empty cluster."""
+
+    gang: Gang
+    now: Capacity
+    capacity: Capacity
+    anchors: Mapping[str, str]
+
+    def refusal(self, *, never: bool) -> Refusal:
+        """Find the reason, the evidence for it and the ways out."""
+        if lost := self._lost():
+            return self._told(Reason.LEVEL_LOST, _Binding((lost,)))
+        excluded = tuple(sorted({name for task in self.gang.all_tasks() for name in task.shape.excluded}))
+        if excluded and self._fits(edits.without_exclusions(self.gang)):
+            return self._told(Reason.NODES_EXCLUDED, self._binding(), excluded=excluded)
+        if self._only_channels_lack():
+            reason = Reason.NEVER_FITS if never else Reason.COMPUTE_DOMAIN_BLOCKED
+            return replace(self._told(reason, self._binding()), channels=True)
+        if self._fails(edits.unconstrained(self.gang)):
+            return self._told(Reason.NEVER_FITS if never else Reason.NO_CAPACITY, _Binding())
+        binding = self._binding()
+        if not binding.rivals:
+            unlabelled, labelled = self._labels(binding.groups[0])
+            if not labelled:
+                return self._told(Reason.NODES_UNLABELLED, binding, unlabelled=unlabelled)
+            return self._told(Reason.NEVER_FITS if never else Reason.NO_DOMAIN_FITS, binding, unlabelled=unlabelled)
+        if self._fit_alone(binding):
+            return self._told(Reason.NEVER_FITS if never else Reason.GROUPS_CONFLICT, binding)
+        # That they do not fit together is proved. That each fits alone is not, so nothing is said about the cause.
+        return replace(self._told(Reason.NEVER_FITS if never else Reason.UNDECIDED, binding), alone=False)
+
+    def _told(
+        self, reason: Reason, binding: _Binding, *, excluded: tuple[str, ...] = (), unlabelled: int = 0
+    ) -> Refusal:
+        domains, level = self.capacity.domains, binding.level
+        # Of groups that compete, the largest is the one to find room for.
+        group = max(binding.groups, key=lambda group: len(tuple(group.all_tasks())), default=None)
+        tasks = group.all_tasks() if group else self.gang.all_tasks()
+        missing = tuple(task for task in sorted(tasks, key=lambda task: task.rank) if task.name not in self.anchors)
+        home = self._home(group) if group else None
+        best: tuple[Nearest, ...] = ()
+        if missing and reason is not Reason.LEVEL_LOST:
+            best = nearest(missing, level, self.capacity, short=binding.rivals, only=home)
+        blocked = reason is Reason.COMPUTE_DOMAIN_BLOCKED
+        lacking = CHANNEL if blocked else GPU
+        waits = self.capacity is self.now
+        held = holders(missing, level, best, self.now, self.anchors, lacking=lacking) if waits else ()
+        search = Remedies(self.gang, self.now, self.capacity, self.anchors, SIDE_BUDGET)
+        return Refusal(
+            reason=reason,
+            path=binding.path,
+            level=level,
+            wanted=len(missing),
+            domains=len(domains.tiers[domains.topology.index(level)]) if level else 0,
+            best=best,
+            holders=held,
+            ways_out=search.find(binding.path, level, [near.domain for near in best], held),
+            together=tuple(one.path for one in binding.groups) if binding.rivals else (),
+            beside=binding.beside,
+            tally=self._tally(reason, missing, binding, home or _taking(binding, best)),
+            home=home or (),
+            excluded=excluded,
+            unlabelled=unlabelled,
+        )
+
+    def _tally(
+        self, reason: Reason, missing: Sequence[Task], binding: _Binding, where: tuple[str, ...]
+    ) -> Tally | None:
+        """Count what keeps the tasks off the nodes of a domain, or of the cluster for none."""
+        if not missing or reason is Reason.LEVEL_LOST:
+            return None
+        if reason is Reason.COMPUTE_DOMAIN_BLOCKED:
+            missing = [task for task in missing if task.shape.amount(CHANNEL)]
+        return tally(missing, binding.level, where, self.capacity)
+
+    def _only_channels_lack(self) -> bool:
+        """Tell whether the gang would fit if nodes had channels for all its tasks."""
+        if not any(task.shape.amount(CHANNEL) for task in self.gang.all_tasks()):
+            return False
+        return self._fits(edits.mapped(self.gang, without_channel))
+
+    def _home(self, group: Group) -> tuple[str, ...] | None:
+        """Return the domain in which a required group already runs, if it does, in one."""
+        tier = self.now.domains.tiers[self.now.domains.topology.index(group.level)]
+        positions = self.now.domains.position
+        where = {
+            int(tier.of[positions[self.anchors[task.name]]]) for task in group.all_tasks() if task.name in self.anchors
+        }
+        if not group.required or len(where) != 1 or -1 in where:
+            return None
+        return tier.values[where.pop()]
+
+    def _lost(self) -> Group | None:
+        """Return a required group whose running tasks are no longer in one domain, if there is one."""
+        for group in self.gang.walk():
+            tier = self.now.domains.tiers[self.now.domains.topology.index(group.level)]
+            where = {
+                int(tier.of[self.now.domains.position[self.anchors[task.name]]])
+                for task in group.all_tasks()
+                if task.name in self.anchors
+            }
+            if group.required and (len(where) > 1 or -1 in where):
+                return group
+        return None
+
+    def _binding(self) -> _Binding:
+        """Return the finest required group that does not fit even alone, or the fewest that do not fit together."""
+        if self._fails(edits.unconstrained(self.gang)):
+            return _Binding()
+        for group in sorted(self.gang.walk(), key=lambda group: -len(group.path)):
+            if not group.required or not self._fails(edits.only(self.gang, [group])):
+                continue
+            if not group.groups or self._fails(edits.only(self.gang, [edits.flat(group)])):
+                return _Binding((group,))
+            return self._rivals(group)
+        return self._rivals(None)
+
+    def _rivals(self, parent: Group | None) -> _Binding:
+        """Return the fewest groups below a parent that do not fit together, perhaps beside the parent's own tasks.
+
+        Parts are left out one by one as long as the rest is proved not to fit, so that of what is left, too, it is
+        proved.
+        """
+        kept, tasks = (parent.groups, parent.tasks) if parent else (self.gang.groups, self.gang.tasks)
+        for group in kept:
+            fewer = tuple(one for one in kept if one is not group)
+            if fewer and self._fails(self._part(parent, fewer, tasks)):
+                kept = fewer
+        waiting = any(task.name not in self.anchors for task in tasks)
+        beside = waiting and not self._fails(self._part(parent, kept, self._running(tasks)))
+        return _Binding(kept, parent, beside)
+
+    def _fit_alone(self, binding: _Binding) -> bool:
+        """Tell whether each of those that do not fit together is proved to fit alone, by a placement."""
+        parent = binding.parent
+        tasks = parent.tasks if parent else self.gang.tasks
+        running = self._running(tasks)
+        return all(self._fits(self._part(parent, (group,), running)) for group in binding.groups) and (
+            not binding.beside or self._fits(self._part(parent, (), tasks))
+        )
+
+    def _part(self, parent: Group | None, groups: tuple[Group, ...], tasks: tuple[Task, ...]) -> Gang:
+        """Return a gang of some groups below a parent and some of its own tasks."""
+        if parent is None:
+            return edits.only(self.gang, groups, tasks)
+        return edits.only(self.gang, [replace(parent, groups=groups, tasks=tasks)])
+
+    def _running(self, tasks: Sequence[Task]) -> tuple[Task, ...]:
+        """Return the tasks that already run: those cannot be left out."""
+        return tuple(task for task in tasks if task.name in self.anchors)
+
+    def _labels(self, group: Group) -> tuple[int, int]:
+        """Count the nodes without and with the group's label among those that may take one of its tasks."""
+        tier = self.capacity.domains.tiers[self.capacity.domains.topology.index(group.level)]
+        mask = np.zeros(len(self.capacity.domains), dtype=bool)
+        for shape in {task.shape for task in group.all_tasks()}:
+            mask |= self.capacity.fit(shape).mask
+        return int((mask & (tier.of < 0)).sum()), int((mask & (tier.of >= 0)).sum())
+
+    def _ask(self, gang: Gang) -> Found | Absent:
+        names = {task.name for task in gang.all_tasks()}
+        anchors = {task: node for task, node in self.anchors.items() if task in names}
+        return place(gang, self.capacity, anchors=anchors, budget=SIDE_BUDGET)
+
+    def _fits(self, gang: Gang) -> bool:
+        return isinstance(self._ask(gang), Found)
+
+    def _fails(self, gang: Gang) -> bool:
+        answer = self._ask(gang)
+        return isinstance(answer, Absent) and answer.proved

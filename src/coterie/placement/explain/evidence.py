@@ -1,0 +1,324 @@
+"""Evidence for an answer: how close domains come, who holds what is missing there, what there was to choose from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from coterie.gang.tree import Shape, Task
+from coterie.placement.budget import DEFAULT_BUDGET, Budget, Exhausted
+from coterie.placement.capacity import Capacity, sum_up
+from coterie.placement.eligibility import eligible
+from coterie.placement.explain.obstacles import Causes, causes
+from coterie.placement.packing.feasibility import Packer
+from coterie.placement.packing.node_table import EVERYWHERE, Item, Packing, Region
+from coterie.placement.refusal import Holder, Nearest, Tally
+from coterie.placement.search.choice import fewest
+from coterie.topology.cluster import GPU, Bools, Ints
+from coterie.topology.domains import Domains
+
+SHOWN_DOMAINS = 3
+SHOWN_HOLDERS = 5
+SHOWN_CANDIDATES = 10
+
+# What is counted of domains beside the obstacles of their nodes.
+TOO_SMALL = "too small"
+PARTLY_USED = "partly used"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A domain that tasks could go to: how many of them fit there now, and what that would mean.
+
+    `nodes` is how many nodes those that fit use, `left_gpus` what is then still free. `extra` is how many more domains
+    the others need at least; it is None where no task fits here, or the others fit nowhere. `lacks` says why not all
+    fit; it is empty where they do.
+    """
+
+    domain: tuple[str, ...]
+    fits: int
+    wanted: int
+    free_gpus: int
+    left_gpus: int
+    nodes: int
+    extra: int | None
+    chosen: bool
+    lacks: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many there are, how many of them would do, and what is wrong with the others, most frequent first."""
+
+    total: int
+    good: int
+    excluded: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What tasks that belong together had to choose from; without a level, there are no domains to choose from.
+
+    Nodes count as good where they take one of the tasks, domains where they take all of them.
+    """
+
+    level: str | None
+    wanted: int
+    candidates: tuple[Candidate, ...]
+    more: int  # domains that are not among the candidates
+    nodes: Counted
+    domains: Counted
+
+
+def nearest(
+    tasks: tuple[Task, ...],
+    level: str | None,
+    capacity: Capacity,
+    *,
+    short: bool = False,
+    only: tuple[str, ...] | None = None,
+) -> tuple[Nearest, ...]:
+    """Return the domains of a level that hold most of these tasks, best first; without a level, the cluster.
+
+    With `short`, only domains that lack something are looked at: where several groups compete, those are the ones in
+    which a little more room would help. With `only`, that one domain is all there is to look at.
+    """
+    if level is None:
+        return (Nearest((), _most(tasks, EVERYWHERE, capacity), len(tasks)),)
+    index = capacity.domains.topology.index(level)
+    estimate = _estimate(tasks, index, capacity)
+    if short:
+        estimate = np.where(estimate < len(tasks), estimate, -1)
+    order = [one for one in np.argsort(-estimate, kind="stable")[:SHOWN_DOMAINS].tolist() if estimate[one] >= 0]
+    values = capacity.domains.tiers[index].values
+    if only is not None:
+        order = [values.index(only)]
+    found = [Nearest(values[one], _most(tasks, Region(index, (one,)), capacity), len(tasks)) for one in order]
+    return tuple(sorted(found, key=lambda near: -near.fits))
+
+
+def holders(
+    tasks: Sequence[Task],
+    level: str | None,
+    best: tuple[Nearest, ...],
+    now: Capacity,
+    anchors: Mapping[str, str],
+    *,
+    lacking: str = GPU,
+) -> tuple[Holder, ...]:
+    """Return who holds what is lacking in the best domains, those of the best domain first, most GPUs first.
+
+    Nodes that none of the tasks may use count for nothing. The gang's own running tasks, given by `anchors`, hold
+    nothing against it.
+    """
+    domains = now.domains
+    allowed = np.zeros(len(domains), dtype=bool)
+    for shape in {task.shape for task in tasks}:
+        allowed |= eligible(shape, domains.cluster, lift_transient=True)[domains.order]
+    held: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    gpu, row = domains.cluster.resource(GPU), domains.cluster.resource(lacking)
+    rank = {near.domain: place for place, near in enumerate(best)}
+    own = {pod.owner for pod in domains.cluster.pods if pod.member and anchors.get(pod.member.task) == pod.node}
+    for index, pod in enumerate(domains.cluster.pods):
+        if pod.daemon or pod.owner in own or not domains.cluster.pod_requests[row, index]:
+            continue
+        position = domains.position[pod.node]
+        domain = _domain(domains, level, position)
+        if domain in rank and allowed[position]:
+            held[pod.owner or pod.name, domain] += int(domains.cluster.pod_requests[gpu, index])
+    ordered = sorted(held.items(), key=lambda pair: (rank[pair[0][1]], -pair[1], pair[0][0]))
+    return tuple(Holder(owner, gpus, domain) for (owner, domain), gpus in ordered)[:SHOWN_HOLDERS]
+
+
+def tally(tasks: Sequence[Task], level: str | None, where: tuple[str, ...], capacity: Capacity) -> Tally:
+    """Count the nodes of a domain of a level, or all of them without one, by what keeps tasks off them.
+
+    Tasks of one shape are asked about: those that fit nowhere, else those of which most are left over, else the
+    largest.
+    """
+    domains = capacity.domains
+    shapes = Counter(task.shape for task in tasks)
+
+    def shortage(shape: Shape) -> tuple[bool, int, float]:
+        room = capacity.fit(shape).total
+        return not room, max(0, shapes[shape] - room), _size(shape, capacity)
+
+    shape = max(shapes, key=shortage)
+    task = next(task for task in tasks if task.shape == shape)
+    start, end = 0, len(domains)
+    if level and where:
+        tier = domains.tiers[domains.topology.index(level)]
+        number = tier.values.index(where)
+        start, end = int(tier.start[number]), int(tier.end[number])
+    why = causes(shape, capacity, level)
+    fits = np.where(why.codes < 0, capacity.fit(shape).fits, 0)[start:end]
+    return Tally(
+        task=task.name,
+        alike=shapes[shape],
+        others=len(tasks) - shapes[shape],
+        domain=where,
+        nodes=end - start,
+        good=int((fits > 0).sum()),
+        room=int(fits.sum()),
+        causes=why.counted(capacity, start, end),
+    )
+
+
+def survey(
+    tasks: Sequence[Task],
+    level: str | None,
+    now: Capacity,
+    empty: Capacity,
+    *,
+    chosen: Mapping[tuple[str, ...], int] | None = None,
+    within: tuple[str, ...] = (),
+) -> Survey:
+    """Look at every node and every domain of a level for tasks that are to share one.
+
+    `chosen` gives the domains that tasks were placed in, and how many nodes they use there. Only what is `within` a
+    domain counts, the one that they cannot leave, if there is one. Candidates are the chosen domains, then those that
+    fit most, the tightest first.
+    """
+    largest = max((task.shape for task in tasks), key=lambda shape: _size(shape, now))
+    why = causes(largest, now)
+    names = why.names
+    nodes = _counted(len(now.domains), Counter(names[code] for code in why.codes[why.codes >= 0].tolist()))
+    if level is None:
+        return Survey(None, len(tasks), (), 0, nodes, Counted(0, 0, ()))
+    index = now.domains.topology.index(level)
+    tier = now.domains.tiers[index]
+    wanted = len(tasks)
+    room = _estimate(tasks, index, now)
+    gpus = sum_up(_idle(now), tier.start, tier.end)
+    spare = np.maximum(gpus - sum(task.shape.amount(GPU) for task in tasks), 0)
+    small: Bools = np.less(_estimate(tasks, index, empty), wanted)
+    lacking = ["" if one >= wanted else word for one, word in zip(room, _words(why, index, small, now), strict=True)]
+    picked = {tier.values.index(domain): used for domain, used in (chosen or {}).items()}
+    others = np.lexsort((np.arange(len(tier)), spare, -room)).tolist()
+    order = [
+        one
+        for one in (*sorted(picked), *(one for one in others if one not in picked))
+        if tier.values[one][: len(within)] == within
+    ]
+    found = []
+    for one in order[:SHOWN_CANDIDATES]:
+        filling = _Filling(tasks, Region(index, (one,)), now)
+        fits = filling.most()
+        lacking[one] = "" if fits == wanted else lacking[one] or PARTLY_USED
+        found.append(
+            Candidate(
+                domain=tier.values[one],
+                fits=fits,
+                wanted=wanted,
+                free_gpus=int(gpus[one]),
+                left_gpus=int(gpus[one]) - filling.gpus(fits),
+                nodes=picked.get(one, filling.nodes(fits)),
+                extra=fewest(np.delete(room, one), wanted - fits) if fits else None,
+                chosen=one in picked,
+                lacks=lacking[one],
+            )
+        )
+    ranked = sorted(found, key=lambda each: (not each.chosen, -each.fits))
+    counted = _counted(len(order), Counter(lacking[one] for one in order if lacking[one]))
+    return Survey(level, wanted, tuple(ranked), len(order) - len(found), nodes, counted)
+
+
+def _counted(total: int, excluded: Counter[str]) -> Counted:
+    ranked = sorted(excluded.items(), key=lambda pair: (-pair[1], pair[0]))
+    return Counted(total, total - excluded.total(), tuple(ranked))
+
+
+def _idle(capacity: Capacity) -> Ints:
+    """Return the GPUs that are free on each node that takes new work."""
+    idle: Ints = np.maximum(capacity.free[capacity.domains.cluster.resource(GPU)], 0)
+    return idle * (capacity.usable & capacity.visible)
+
+
+def _words(why: Causes, level: int, small: Bools, capacity: Capacity) -> list[str]:
+    """Return for each domain, if it holds too few tasks, the word for it: what keeps them off most of its nodes.
+
+    `small` are the domains that would hold too few even if they were empty.
+    """
+    tier = capacity.domains.tiers[level]
+    numbers = np.array(
+        [sum_up((why.codes == code).astype(np.int64), tier.start, tier.end) for code in range(len(why.kinds))]
+    )
+    most, nodes, names = numbers.argmax(axis=0).tolist(), numbers.sum(axis=0).tolist(), why.names
+    return [TOO_SMALL if small[one] else names[most[one]] if nodes[one] else PARTLY_USED for one in range(len(tier))]
+
+
+def _domain(domains: Domains, level: str | None, position: int) -> tuple[str, ...] | None:
+    if level is None:
+        return ()
+    tier = domains.tiers[domains.topology.index(level)]
+    number = int(tier.of[position])
+    return tier.values[number] if number >= 0 else None
+
+
+def _estimate(tasks: Sequence[Task], level: int, capacity: Capacity) -> Ints:
+    """Bound the number of tasks each domain holds, shape by shape."""
+    total = np.zeros(len(capacity.domains.tiers[level]), dtype=np.int64)
+    for shape, count in Counter(task.shape for task in tasks).items():
+        total += np.minimum(capacity.fit(shape).sums[level], count)
+    return total
+
+
+def _most(tasks: Sequence[Task], region: Region, capacity: Capacity) -> int:
+    """Return how many of these tasks a region holds at once, counting the small ones first."""
+    return _Filling(tasks, region, capacity).most()
+
+
+class _Filling:
+    """A region that is filled with tasks, the small ones first; those that it does not take at all come last."""
+
+    def __init__(self, tasks: Sequence[Task], region: Region, capacity: Capacity) -> None:
+        self._region = region
+        self._shapes = tuple(dict.fromkeys(task.shape for task in tasks))
+        self._packer = Packer(capacity, self._shapes, Budget(DEFAULT_BUDGET // 10))
+        self._ordered = tasks
+        if len(self._shapes) > 1:
+            rank = {
+                shape: (not self._packer.room(number, region), _size(shape, capacity))
+                for number, shape in enumerate(self._shapes)
+            }
+            self._ordered = sorted(tasks, key=lambda task: rank[task.shape])
+
+    def most(self) -> int:
+        """Return how many of the tasks it holds at once."""
+        low, high = 0, len(self._ordered)
+        if len(self._shapes) == 1:
+            return min(high, self._packer.room(0, self._region))
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self._pack(middle) is not None else (low, middle - 1)
+        return low
+
+    def nodes(self, number: int) -> int:
+        """Return on how many nodes so many of the tasks are, if it holds them."""
+        packing = self._pack(number) if number else None
+        return len({position for pairs in packing or () for position, _ in pairs})
+
+    def gpus(self, number: int) -> int:
+        """Return how many GPUs so many of the tasks take."""
+        return sum(task.shape.amount(GPU) for task in self._ordered[:number])
+
+    def _pack(self, number: int) -> Packing | None:
+        counts = Counter(self._shapes.index(task.shape) for task in self._ordered[:number])
+        try:
+            return self._packer.pack(tuple(sorted(Item(one, self._region, pods) for one, pods in counts.items())))
+        except Exhausted:
+            return None
+
+
+def _size(shape: Shape, capacity: Capacity) -> float:
+    """Return the greatest share of the whole cluster's free capacity that one task takes."""
+    cluster = capacity.domains.cluster
+    shares = [0.0]
+    for name, amount in shape.requests:
+        row = cluster.resource(name)
+        whole = max(0.0, float(capacity.free[row].sum(dtype=np.float64))) if row >= 0 else 0.0
+        shares.append(amount / (whole + 1.0))
+    return max(shares)

@@ -1,0 +1,284 @@
+"""Every backend with its nodes and its queue: where gangs wait, and what they hold once they are placed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from coterie.config.configuration import Pool
+from coterie.errors import NotFound, Reason, SpecErrors
+from coterie.gang.tree import Toleration
+from coterie.lifecycle import Enqueue, Observation, Placed, Refused, Release, Released, holdings
+from coterie.rendering import refusals
+from coterie.service.driver.driven_workflow import Life, Texts, levels_of, lost_levels, shape_in, without_wishes
+from coterie.service.driver.node_health import Ailment, Ailments, next_end, outlasting, still, well
+from coterie.service.pools.catalog import Catalog
+from coterie.service.queue.holdings import Held, Key, World
+from coterie.service.queue.order import since_of
+from coterie.service.queue.queue import Entry, Queue, Seated, Told, only_tasks, without_nodes
+from coterie.store import Placement
+from coterie.store import Workflow as Stored
+from coterie.topology.domains import Domains
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One backend: its nodes with what is held on them and what is wrong with them, and who waits for them.
+
+    `told` is what is wrong for so long that tasks were lost for it.
+    """
+
+    world: World
+    queue: Queue
+    ill: Ailments
+    told: set[Ailment] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What the queue has to say about a workflow."""
+
+    workflow: str
+    observation: Observation
+    placed: tuple[Placement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A task whose node has failed."""
+
+    workflow: str
+    task: str
+    attempt: int
+    why: str
+
+
+class Sites:
+    """All backends, seen through the catalog of the moment."""
+
+    def __init__(
+        self, catalog: Catalog, texts: Texts, patience: float, node_grace: float, now: float, most: int
+    ) -> None:
+        self.catalog = catalog
+        self._most = most
+        self._texts = texts
+        self._patience, self._node_grace = patience, node_grace
+        self._sites: dict[str, Site] = {}
+        self.apply(catalog, now)
+
+    @property
+    def waiting(self) -> int:
+        """How many gangs wait."""
+        return sum(len(site.queue) for site in self._sites.values())
+
+    @property
+    def failing_at(self) -> float | None:
+        """When a node that is not well will have failed, if nothing changes."""
+        ends = (next_end(site.ill, self._node_grace, site.told) for site in self._sites.values())
+        return min((at for at in ends if at is not None), default=None)
+
+    def _running(self) -> tuple[int, int]:
+        return sum(site.world.tasks for site in self._sites.values()), self._most
+
+    def apply(self, catalog: Catalog, now: float) -> list[Failure]:
+        """Take in new pools and nodes; return the tasks whose nodes are gone.
+
+        Every gang that waits has to be put into the queue again: its pool may be another one now.
+        """
+        before, failures = self.catalog, list[Failure]()
+        for name, snapshot in catalog.clusters.items():
+            old = self._sites.get(name)
+            if old is None:
+                world = World(snapshot.cluster)
+                self._sites[name] = Site(
+                    world, Queue(world, self._patience, self._running), still({}, snapshot.cluster, now)
+                )
+                continue
+            world = old.world
+            if before.clusters.get(name) is not snapshot:
+                world = World(snapshot.cluster)
+                for key, pool, held in old.world.placements():
+                    world.restore(key, pool, held)
+                    failures += [_gone(key, one) for one in held if one.node not in world.cluster.position]
+            ill = still(old.ill, snapshot.cluster, now)
+            self._sites[name] = Site(world, old.queue.onto(world), ill, old.told & ill.keys())
+        self.catalog = catalog
+        return failures
+
+    def restore(self, life: Life, rows: Iterable[Placement]) -> list[Failure]:
+        """Hold again what a workflow held before a restart; return the tasks whose nodes are gone since then."""
+        known = {(row.group, row.task, row.attempt): row for row in rows}
+        failures: list[Failure] = []
+        for one in holdings(life.state):
+            if not one.node:
+                continue
+            key = (life.id, one.group, one.attempt)
+            row = known.get((one.group, one.task, one.attempt))
+            held = Held(one.task, one.node, shape_in(life.digest, one.task), tuple(row.gpus) if row else ())
+            if not self._held_again(key, life.pool, held) and self._site(life.pool) is not None:
+                failures.append(_gone(key, held))
+        return failures
+
+    def keep(self, stored: Stored, rows: Iterable[Placement]) -> None:
+        """Hold what a workflow holds that cannot be driven, as far as it can be told."""
+        for row in rows:
+            with suppress(LookupError, TypeError, ValueError):
+                held = Held(row.task, row.node, shape_in(stored.digest, row.task), tuple(row.gpus))
+                self._held_again((stored.id, row.group, row.attempt), stored.pool, held)
+
+    def withdraw(self, workflow: str) -> None:
+        """Let no gang of a workflow wait any longer."""
+        for site in self._sites.values():
+            for entry in site.queue.entries():
+                if entry.key[0] == workflow:
+                    site.queue.drop(entry.key)
+
+    def _held_again(self, key: Key, pool: str, held: Held) -> bool:
+        """Hold something where its node is; tell whether it is anywhere. Its pool may know other nodes now, or none."""
+        own = self._site(pool)
+        for site in (*([own] if own else ()), *self._sites.values()):
+            if held.node in site.world.cluster.position:
+                site.world.restore(key, pool, [held])
+                return True
+        return False
+
+    def failed(self, lives: Mapping[str, Life], now: float) -> list[Failure]:
+        """Return the tasks on nodes that have not been well for too long, each once."""
+        failures: list[Failure] = []
+        for site in self._sites.values():
+            over = outlasting(site.ill, self._node_grace, site.told, now)
+            site.told.update(over)
+            for (workflow, group, attempt), _, held in list(site.world.placements()) if over else ():
+                for one in held:
+                    hit = [each for each in over if each.node == one.node]
+                    if hit and workflow in lives:
+                        tolerated = self._tolerations(lives[workflow], group, one.task)
+                        failures += [
+                            Failure(
+                                workflow,
+                                one.task,
+                                attempt,
+                                f"node {one.node} {each.words} for {self._node_grace:g} s",
+                            )
+                            for each in hit
+                            if each.hits(tolerated)
+                        ][:1]
+        return failures
+
+    def recovered(self, life: Life) -> list[str]:
+        """Return the nodes that failed under a workflow and are well again."""
+        site = self._site(life.pool)
+        if site is None:
+            return []
+        found: dict[str, None] = {}
+        for group in life.state.groups:
+            for node in group.excluded if not group.status.final else ():
+                tolerated = {self._tolerations(life, group.name, task.name) for task in group.tasks}
+                if all(well(node, site.world.cluster, site.ill, each) for each in tolerated):
+                    found[node] = None
+        return list(found)
+
+    def enqueue(self, life: Life, asked: Enqueue) -> News | None:
+        """Let a gang wait. One that is placed already is told so again; one that never can be is told why."""
+        key = (life.id, asked.group, asked.attempt)
+        site = self._site(life.pool)
+        for other in self._sites.values():
+            if other is not site:
+                other.queue.drop(key)  # its pool may have moved
+        if site is None:
+            message = f'pool "{life.pool}" has no nodes that this service knows'
+            return News(life.id, Refused(asked.group, asked.attempt, Reason.SCHEDULER_REFUSED.value, message))
+        if held := site.world.held(key):
+            return self._placed(life.id, asked.group, asked.attempt, tuple(held.values()), life.pool)
+        pool = self._pool(life.pool)
+        try:
+            built = self._texts.built(life.id, pool, levels_of(life.digest))
+        except (SpecErrors, NotFound) as error:
+            site.queue.drop(key)
+            return News(life.id, Refused(asked.group, asked.attempt, Reason.INVALID_SPEC.value, str(error)))
+        gang = built.gang(asked.group)
+        if lost := lost_levels(gang, pool.topology):
+            site.queue.drop(key)
+            levels = " and ".join(f'"{level}"' for level in lost)
+            message = f'pool "{pool.name}" no longer has level {levels}, which the group requires'
+            return News(life.id, Refused(asked.group, asked.attempt, Reason.LEVEL_LOST.value, message))
+        anchors = dict(asked.anchors)
+        gang = only_tasks(without_wishes(gang, pool.topology), {*asked.tasks, *anchors})
+        group = life.state.groups[life.spec.order[asked.group]]
+        gang = without_nodes(gang, asked.excluded)
+        since = since_of(group, life.submitted_at)
+        site.queue.put(Entry(key, pool, gang, life.priority, since, life.number, anchors))
+        return None
+
+    def release(self, life: Life, asked: Release) -> Released:
+        """Take tasks out of the queue, or give back what they hold."""
+        key = (life.id, asked.group, asked.attempt)
+        for site in self._sites.values():
+            site.queue.drop(key)
+            site.world.release(key, asked.tasks)
+        return Released(asked.group, asked.attempt, asked.tasks)
+
+    def cycle(self, now: float) -> Iterator[News]:
+        """Place whoever can be placed; say where, and why others wait."""
+        starved = [site for site in self._sites.values() if site.queue.starved(now)]
+        for site in self._sites.values():
+            if not len(site.queue):
+                continue
+            for told in list(site.queue.cycle(now, shut=any(other is not site for other in starved))):
+                workflow, group, attempt = told.entry.key
+                match told:
+                    case Seated(entry, held):
+                        yield self._placed(workflow, group, attempt, held, entry.pool.name)
+                    case Told():
+                        yield News(workflow, Refused(group, attempt, *self._words(told, site.world)))
+
+    def held(self, key: Key) -> Mapping[str, Held]:
+        """Return what the tasks of a placement hold."""
+        found = (site.world.held(key) for site in self._sites.values())
+        return next((held for held in found if held), {})
+
+    def domains(self, pool: str, node: str) -> dict[str, str]:
+        """Return the values of a node's levels, seen through a pool."""
+        site = self._site(pool)
+        return site.world.domains(self._pool(pool), node) if site else {}
+
+    def _placed(self, workflow: str, group: str, attempt: int, held: tuple[Held, ...], pool: str) -> News:
+        nodes = tuple((one.task, one.node) for one in held)
+        rows = tuple(
+            Placement(group, one.task, attempt, one.node, one.gpus, self.domains(pool, one.node)) for one in held
+        )
+        return News(workflow, Placed(group, attempt, nodes), rows)
+
+    def _words(self, told: Told, world: World) -> tuple[str, str]:
+        refusal, pool = told.decision.refusal, told.entry.pool
+        if refusal is None:
+            return Reason.UNDECIDED.value, "it is not known yet whether there is a place"
+        domains: Domains = world.capacity(pool).domains
+        gang, selector = told.entry.gang, pool.node_selector
+        return refusal.reason.value, refusals.message(refusal, gang, domains.topology, domains.cluster, selector)
+
+    def _tolerations(self, life: Life, group: str, task: str) -> tuple[Toleration, ...]:
+        known = self.catalog.pools.get(life.pool)
+        if known is None:
+            return ()
+        try:
+            gang = self._texts.built(life.id, known.pool, levels_of(life.digest)).gang(group)
+        except (SpecErrors, NotFound):
+            return known.pool.tolerations  # it could not be placed here anew, but it may go on
+        return next(one.shape.tolerations for one in gang.all_tasks() if one.name == task)
+
+    def _pool(self, name: str) -> Pool:
+        return self.catalog.pools[name].pool
+
+    def _site(self, pool: str) -> Site | None:
+        """Return where a pool's gangs wait; None for one whose backend this service does not know, or no longer."""
+        known = self.catalog.pools.get(pool)
+        if known is None or known.pool.backend not in self.catalog.clusters:
+            return None
+        return self._sites.get(known.pool.backend)
+
+
+def _gone(key: Key, held: Held) -> Failure:
+    workflow, _, attempt = key
+    return Failure(workflow, held.task, attempt, f"node {held.node} is gone")

@@ -1,0 +1,350 @@
+"""All that a leader has on its hands: the lives of workflows, where they run, and what is to be done for them.
+
+Observations are gathered, become new states, these are saved all at once, and only then is anything done. Everything
+here can be had again from the store and from the supervisor. One thread owns it, so nothing is locked.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+
+from coterie.backends.local.open_files import at_a_time
+from coterie.errors import Conflict, NotFound, Unavailable
+from coterie.lifecycle import (
+    Action,
+    CancelAsked,
+    Cause,
+    Lost,
+    Observation,
+    Recovered,
+    RetryAsked,
+    Tick,
+    deadline,
+)
+from coterie.service.driver.backend_queues import Failure, Sites
+from coterie.service.driver.driven_workflow import Fresh, Life, Texts
+from coterie.service.driver.executor import Hands, note
+from coterie.service.driver.pool_changes import levels_lost, violated
+from coterie.service.driver.problems import Troubles
+from coterie.service.driver.quarantine import Aside
+from coterie.service.driver.runner import Runner
+from coterie.service.pools.catalog import Catalogue
+from coterie.service.settings import Settings
+from coterie.store import Lease, NewEvent, Store, Wish
+
+# How often all that is outstanding is done again, and what nobody expects to run is looked for.
+_AGAIN_S = 60.0
+# How long a thread that waits for tasks may keep the board from closing.
+_WAKE_S = 0.2
+# How long to wait before tasks that could not be looked at are looked at again.
+_PAUSE_S = 1.0
+
+
+class Board:
+    """Takes up everything that is unfinished, and drives it turn by turn."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        catalogue: Catalogue,
+        troubles: Troubles,
+        poke: Callable[[], None],
+        fresh: Fresh,
+    ) -> None:
+        self._store, self._settings, self._catalogue = store, settings, catalogue
+        self._troubles, self._poke = troubles, poke
+        self._lives: dict[str, Life] = {}
+        self._aside = Aside(troubles)
+        self._deleted: set[str] = set()
+        self._clock: list[tuple[float, str]] = []
+        self._due: dict[str, float] = {}
+        self._events: list[NewEvent] = []
+        self._seen = store.last_event()
+        self._texts = Texts(store, fresh)
+        self._sites = Sites(
+            catalogue.refresh(store.pools()),
+            self._texts,
+            settings.patience_s,
+            settings.node_grace_s,
+            settings.now(),
+            at_a_time(settings.processes),
+        )
+        self._runner = Runner(settings, self._texts)
+        self._hands = Hands(self._sites, self._runner, settings.now, troubles, poke, self._apart)
+        self._closed = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="coterie-watch", daemon=True)
+        self._watcher.start()
+        self._again_at = settings.now() + _AGAIN_S
+        try:
+            self._take_up()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def running(self) -> int:
+        """How many tasks run or are about to."""
+        return self._runner.running
+
+    @property
+    def waiting(self) -> int:
+        """How many gangs wait for a place."""
+        return self._sites.waiting
+
+    def turn(self, now: float, lease: Lease) -> tuple[bool, float]:
+        """Do all there is to do; tell whether anything was saved, and how long to wait for more.
+
+        Raises `Conflict` where the lease has run out meanwhile, as after a long sleep: what was saved is done by the
+        next leader.
+        """
+        self._refresh(now)
+        self._listen(now)
+        self._look()
+        self._ticks(now)
+        self._place(now)
+        news, todo = self._save(now, lease.fence)
+        if self._settings.now() >= lease.expires_at:
+            raise Conflict("the lease has run out", "Another replica may lead now.")
+        self._hands.do(todo)
+        self._hands.catch_up(self._lives, now)
+        if self._hands.moved or any(life.dirty for life in self._lives.values()):
+            return news, 0.0
+        due = [now + self._settings.poll_s]
+        due += [self._clock[0][0]] if self._clock else []
+        due += [at] if (at := self._hands.late_at) is not None else []
+        due += [at] if (at := self._sites.failing_at) is not None else []
+        return news, max(0.0, min(due) - now)
+
+    def close(self) -> None:
+        """Let go of everything; tasks go on running."""
+        self._closed.set()
+        self._watcher.join()
+        self._runner.supervisor.close()
+        self._aside.close()
+        self._troubles.solve("tasks")
+
+    def _take_up(self) -> None:
+        held = self._store.held()
+        failures: list[Failure] = []
+        for stored in self._store.unfinished():
+            rows = held.get(stored.id, ())
+            with self._apart(stored.id):
+                life = Life.of(stored)
+                failures += self._sites.restore(life, rows)
+                self._adopt(life)
+            if stored.id in self._aside:
+                self._sites.keep(stored, rows)
+        self._hands.again(list(self._lives.values()))
+        self._lose(failures)
+        self._welcome_back()
+        self._clean_up(self._runner.away())
+
+    def _watch(self) -> None:
+        while not self._closed.is_set():
+            try:
+                if self._runner.supervisor.wait(_WAKE_S):
+                    self._poke()
+            except Unavailable as error:
+                self._troubles.say("tasks", str(error))
+                self._closed.wait(_PAUSE_S)
+
+    # Hearing
+
+    def _refresh(self, now: float) -> None:
+        """Take in what changed about pools and nodes; tasks on nodes that have failed are lost with them."""
+        before, catalog = self._sites.catalog, self._catalogue.refresh(self._store.pools())
+        if catalog.number != before.number:
+            self._lose(self._sites.apply(catalog, now))
+            self._hands.moved = True
+            self._welcome_back()
+            for life in list(self._lives.values()):
+                with self._apart(life.id):
+                    self._events += levels_lost(life, before, catalog, now)
+                    self._events += violated(life, self._texts, before, catalog, now)
+                self._hands.enqueue(life)
+        if (at := self._sites.failing_at) is not None and at <= now:
+            self._lose(self._sites.failed(self._lives, now))
+
+    def _lose(self, failures: Iterable[Failure]) -> None:
+        for each in failures:
+            self._tell(each.workflow, Lost(each.task, each.attempt, Cause.NODE_FAILED, each.why))
+
+    def _welcome_back(self) -> None:
+        """Let workflows use again what failed under them and is well now."""
+        for life in list(self._lives.values()):
+            with self._apart(life.id):
+                life.pending += [Recovered(node) for node in self._sites.recovered(life)]
+
+    def _listen(self, now: float) -> None:
+        if said := [*self._events, *self._hands.events]:
+            self._store.record(said)
+            self._events.clear()
+            self._hands.events.clear()
+        while events := self._store.events(self._seen):
+            for event in events:
+                if event.kind == "Submitted" and event.workflow not in self._lives:
+                    self._load(event.workflow)
+                elif event.kind == "Deleted":
+                    self._deleted.add(event.workflow)
+                self._seen = event.seq
+        self._forget()
+        stale = []
+        for wish in self._store.wishes():
+            if wish.workflow in self._aside:
+                continue
+            life = self._lives.get(wish.workflow) or self._load(wish.workflow)
+            if life is None:
+                stale.append(wish.seq)
+            elif wish.seq not in life.wishes:
+                life.wishes.append(wish.seq)
+                life.pending += _wished(wish)
+        if stale:
+            self._store.drop_wishes(stale)
+        if now >= self._again_at:
+            self._again_at = now + _AGAIN_S
+            for workflow in self._aside:
+                self._load(workflow)
+            self._hands.again(list(self._lives.values()))
+            self._clean_up()
+
+    def _load(self, workflow: str) -> Life | None:
+        with self._apart(workflow):
+            try:
+                life = Life.of(self._store.workflow(workflow))
+            except NotFound:
+                self._aside.leave(workflow)
+                return None
+            self._aside.take(workflow)
+            self._adopt(life)
+            self._hands.again([life])
+        self._aside.welcome(workflow)
+        return self._lives.get(workflow)
+
+    def _adopt(self, life: Life) -> None:
+        self._lives[life.id] = life
+        self._schedule(life)
+        self._runner.watch(life)
+
+    def _look(self) -> None:
+        try:
+            for workflow, told in self._runner.news():
+                self._tell(workflow, told)
+            if not self._hands.behind:
+                self._troubles.solve("tasks")
+        except Unavailable as error:
+            self._troubles.say("tasks", str(error))
+
+    def _ticks(self, now: float) -> None:
+        while self._clock and self._clock[0][0] <= now:
+            at, workflow = heapq.heappop(self._clock)
+            if self._due.get(workflow) == at:
+                del self._due[workflow]
+                # First of all, so that a task which its watcher ended for the same reason does not count as failed.
+                self._lives[workflow].pending.insert(0, Tick())
+
+    def _schedule(self, life: Life) -> None:
+        at = deadline(life.spec, life.state)
+        if at is None:
+            self._due.pop(life.id, None)
+        elif self._due.get(life.id) != at:
+            self._due[life.id] = at
+            heapq.heappush(self._clock, (at, life.id))
+
+    def _place(self, now: float) -> None:
+        if self._hands.moved or self._sites.waiting:
+            self._hands.moved = False
+            for news in self._sites.cycle(now):
+                if (life := self._lives.get(news.workflow)) is not None:
+                    note(life, news)
+
+    def _tell(self, workflow: str, told: Observation) -> None:
+        if (life := self._lives.get(workflow)) is not None:
+            life.pending.append(told)
+
+    # Saving
+
+    def _save(self, now: float, fence: int) -> tuple[bool, list[tuple[Life, Action]]]:
+        """Save every workflow of which something was heard, all at once; return what is then to be done too."""
+        dirty = []
+        for life in [life for life in self._lives.values() if life.dirty]:
+            with self._apart(life.id):
+                dirty.append((life, *life.next(now)))
+        changes = [change for *_, change in dirty if change is not None]
+        if changes:
+            self._store.save(changes, fence)
+        todo: list[tuple[Life, Action]] = []
+        for life, state, actions, change in dirty:
+            life.saved(state, change)
+            todo += ((life, action) for action in actions)
+            if state.finished:
+                self._drop(life)
+            else:
+                self._schedule(life)
+        return bool(changes), todo
+
+    def _drop(self, life: Life) -> None:
+        del self._lives[life.id]
+        self._due.pop(life.id, None)
+        self._hands.drop(life.id)
+        self._texts.forget(life.id)
+        try:
+            self._runner.put_away(life.id)
+        except Unavailable as error:
+            # It is put away by the next cleaning up.
+            self._troubles.say("tasks", str(error))
+
+    @contextmanager
+    def _apart(self, workflow: str) -> Iterator[None]:
+        """Do something for one workflow; whatever is wrong with it must not keep the others from being driven."""
+        try:
+            yield
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - nobody knows what it is, so nothing more is done with this one
+            self._lives.pop(workflow, None)
+            self._due.pop(workflow, None)
+            self._hands.drop(workflow)
+            self._texts.forget(workflow)
+            self._sites.withdraw(workflow)
+            self._runner.let_go(workflow)
+            self._aside.put(workflow, error)
+
+    # Cleaning up
+
+    def _clean_up(self, away: Collection[str] = ()) -> None:
+        """End what nobody expects to run, put away what has ended, and remove what is left of deleted workflows."""
+        try:
+            for key in self._runner.strays(self._lives):
+                if key.workflow not in self._aside:
+                    self._runner.supervisor.kill(key)
+            left = self._runner.workflows() - {*self._lives, *self._aside}
+            self._deleted |= self._store.missing({*left, *away})
+            for workflow in left - self._deleted:
+                self._runner.put_away(workflow)
+        except Unavailable as error:
+            self._troubles.say("tasks", str(error))
+        self._forget()
+
+    def _forget(self) -> None:
+        """Remove what is left of deleted workflows; what cannot be removed now is tried again."""
+        try:
+            while self._deleted:
+                workflow = next(iter(self._deleted))
+                self._runner.forget([workflow])
+                self._deleted.discard(workflow)
+        except Unavailable as error:
+            self._troubles.say("tasks", str(error))
+
+
+def _wished(wish: Wish) -> list[Observation]:
+    said = wish.observation
+    match said.get("kind"):
+        case "cancel":
+            return [CancelAsked(str(said.get("message", "")), bool(said.get("force", False)), str(said.get("by", "")))]
+        case "retry":
+            return [RetryAsked(said.get("task"), str(said.get("by", "")))]
+    return []

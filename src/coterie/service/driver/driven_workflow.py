@@ -1,0 +1,279 @@
+"""One workflow while it is driven: its rules and state, what was observed and is not saved yet, and its text."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from coterie.config.configuration import Pool
+from coterie.errors import SpecErrors
+from coterie.frontends.workflow.read import Workflow
+from coterie.gang.tree import Gang, Group, Shape, Task
+from coterie.lifecycle import (
+    Action,
+    Observation,
+    Record,
+    Released,
+    Spec,
+    State,
+    Status,
+    advance,
+    from_json,
+    to_json,
+)
+from coterie.service.queue.order import queued_in
+from coterie.service.settings import Submission
+from coterie.service.submission.compilation import Built, build, read
+from coterie.store import Change, NewEvent, Placement, Slot, Store
+from coterie.store import Workflow as Stored
+from coterie.topology.levels import Topology
+
+Json = dict[str, Any]
+
+# How many texts are remembered, and how many bytes of the files that came with them.
+_TEXTS = 256
+_BYTES = 64 << 20
+
+
+@dataclass(eq=False)
+class Life:
+    """A workflow that has not finished. `pending`, `placed` and `wishes` wait for the next save."""
+
+    id: str
+    number: int
+    pool: str
+    priority: str
+    submitted_at: float
+    digest: Mapping[str, Any]
+    version: int
+    spec: Spec
+    state: State
+    pending: list[Observation] = field(default_factory=list)
+    placed: dict[Slot, Placement] = field(default_factory=dict)
+    wishes: list[int] = field(default_factory=list)
+
+    @staticmethod
+    def of(stored: Stored) -> Life:
+        """Take up a workflow from the store; raise `UsageError` for one that cannot be read."""
+        return Life(
+            stored.id,
+            stored.number,
+            stored.pool,
+            stored.priority,
+            stored.submitted_at,
+            stored.digest,
+            stored.version,
+            from_json(Spec, stored.spec),
+            from_json(State, stored.state),
+        )
+
+    @property
+    def dirty(self) -> bool:
+        """Whether there is something to save."""
+        return bool(self.pending or self.wishes)
+
+    def next(self, now: float) -> tuple[State, tuple[Action, ...], Change | None]:
+        """Return the state after all that is pending, what is then to be done, and how to save it."""
+        state, actions = advance(self.spec, self.state, self.pending, now)
+        if state is self.state and not self.wishes and not self.placed:
+            return state, actions, None
+        events = [
+            NewEvent(each.at, each.kind, each.message, self.id, self.pool, each.group, each.task, each.attempt)
+            for each in actions
+            if isinstance(each, Record)
+        ]
+        if state.status is not self.state.status:
+            message = f"{state.status}: {state.message}" if state.message else state.status.value
+            events.append(NewEvent(now, "Status", message, self.id, self.pool, data={"status": state.status.value}))
+        if state.finished and not self.state.finished:
+            said = "nothing of the workflow is left"
+            events.append(NewEvent(now, "Finished", said, self.id, self.pool, data={"finished": True}))
+        released = [
+            (each.group, task, each.attempt)
+            for each in self.pending
+            if isinstance(each, Released)
+            for task in each.tasks
+        ]
+        gone = set(released)
+        change = Change(
+            id=self.id,
+            version=self.version,
+            status=state.status.value,
+            state=to_json(state),
+            started_at=state.started,
+            ended_at=state.ended,
+            finished=state.finished,
+            digest=digest_of(state, self.digest),
+            events=events,
+            placed=[row for slot, row in self.placed.items() if slot not in gone],
+            released=released,
+            wishes=tuple(self.wishes),
+        )
+        return state, tuple(each for each in actions if not isinstance(each, Record)), change
+
+    def saved(self, state: State, change: Change | None) -> None:
+        """Take over a state that is stored."""
+        self.state = state
+        if change is not None:
+            self.version += 1
+            self.digest = change.digest
+        self.pending, self.placed, self.wishes = [], {}, []
+
+
+def digest_of(state: State, known: Mapping[str, Any]) -> Json:
+    """Return what lists show of a state, so that they need not read it."""
+    tasks = [task for group in state.groups for task in group.tasks]
+    waiting = next((group for group in state.groups if group.waiting), None)
+    return {
+        **known,
+        "message": state.message,
+        "cleaning": state.cleaning,
+        "queued": queued_in(state, known),
+        "waiting": {
+            "group": waiting.name,
+            "reason": waiting.waiting.reason,
+            "message": waiting.waiting.message,
+            "since": waiting.waiting.since,
+        }
+        if waiting and waiting.waiting
+        else None,
+        "tasks": {
+            "total": len(tasks),
+            "running": sum(task.status is Status.RUNNING for task in tasks),
+            "completed": sum(task.status is Status.COMPLETED for task in tasks),
+            "failed": sum(task.status.failed for task in tasks),
+        },
+    }
+
+
+def first_digest(built: Built, file: str) -> Json:
+    """Return what is kept of a workflow so that its text need not be read again: shapes, levels, what it requires."""
+    tasks = [task for gang in built.lowered.gangs for task in gang.all_tasks()]
+    shapes = list(dict.fromkeys(task.shape.requests for task in tasks))
+    return {
+        "file": file,
+        "gpus": built.gpus,
+        "levels": [[level.name, level.label] for level in built.pool.topology.levels],
+        "requires": {
+            gang.name: levels
+            for gang in built.lowered.gangs
+            if (levels := list(dict.fromkeys(group.level for group in gang.walk() if group.required)))
+        },
+        "shapes": [[list(pair) for pair in shape] for shape in shapes],
+        "shape_of": {task.name: shapes.index(task.shape.requests) for task in tasks} if len(shapes) > 1 else {},
+    }
+
+
+def shape_in(digest: Mapping[str, Any], task: str) -> Shape:
+    """Return what a task asks for, as far as that takes capacity away."""
+    requests = digest["shapes"][digest["shape_of"].get(task, 0)]
+    return Shape(requests=tuple((name, amount) for name, amount in requests))
+
+
+# Workflows that were submitted here a moment ago: id, what was read, its files. Any thread may add one.
+Fresh = deque[tuple[str, Built, Mapping[str, bytes]]]
+
+
+def nothing_fresh() -> Fresh:
+    """Return the place for what was submitted a moment ago; what nobody takes makes room for what comes."""
+    return deque(maxlen=_TEXTS)
+
+
+class Texts:
+    """The workflows of lives as they were written, read again when they are needed; the latest are remembered."""
+
+    def __init__(self, store: Store, fresh: Fresh | None = None) -> None:
+        self._store = store
+        self._fresh = nothing_fresh() if fresh is None else fresh
+        self._known: OrderedDict[str, tuple[Workflow, Mapping[str, bytes]]] = OrderedDict()
+        self._built: dict[str, Built] = {}
+        self._bytes = 0
+
+    def get(self, workflow: str) -> tuple[Workflow, Mapping[str, bytes]]:
+        """Return a workflow, and the files that came with it."""
+        if workflow not in self._known:
+            self._take_in()
+        if workflow not in self._known:
+            upload = self._store.upload(workflow)
+            text = Submission(upload.source, upload.file, sets=upload.sets, set_strings=upload.set_strings)
+            self._remember(workflow, read(text), upload.files)
+        self._known.move_to_end(workflow)
+        return self._known[workflow]
+
+    def _take_in(self) -> None:
+        while self._fresh:
+            workflow, built, files = self._fresh.popleft()
+            self._remember(workflow, built.workflow, files)
+            self._built[workflow] = built
+
+    def _remember(self, workflow: str, text: Workflow, files: Mapping[str, bytes]) -> None:
+        self._known[workflow] = text, files
+        self._bytes += sum(map(len, files.values()))
+        while len(self._known) > _TEXTS or (self._bytes > _BYTES and len(self._known) > 1):
+            self.forget(next(iter(self._known)))
+
+    def built(self, workflow: str, pool: Pool, submitted: Topology) -> Built:
+        """Return a workflow lowered for its pool as it is now or, where that lacks levels, as it was submitted."""
+        self._take_in()
+        known = self._built.get(workflow)
+        if known is not None and known.pool in (pool, replace(pool, topology=submitted)):
+            return known
+        text, _ = self.get(workflow)
+        try:
+            found = build(text, pool)
+        except SpecErrors:
+            found = build(text, replace(pool, topology=submitted))
+        self._built[workflow] = found
+        return found
+
+    def forget(self, workflow: str) -> None:
+        """Let go of a workflow."""
+        _, files = self._known.pop(workflow, (None, {}))
+        self._bytes -= sum(map(len, files.values()))
+        self._built.pop(workflow, None)
+
+
+def levels_of(digest: Mapping[str, Any]) -> Topology:
+    """Return the levels that a workflow was submitted with."""
+    return Topology.of(*((name, label) for name, label in digest.get("levels", ())))
+
+
+def lost_levels(gang: Gang, topology: Topology) -> tuple[str, ...]:
+    """Return the levels that a gang requires and a topology does not have, coarsest first."""
+    return tuple(
+        dict.fromkeys(group.level for group in gang.walk() if group.required and group.level not in topology.names)
+    )
+
+
+def without_wishes(gang: Gang, topology: Topology) -> Gang:
+    """Return the gang without what it prefers at levels that a topology does not have."""
+
+    def kept(groups: Iterable[Group]) -> tuple[list[Group], list[Task]]:
+        found: list[Group] = []
+        loose: list[Task] = []
+        for group in groups:
+            inner, tasks = kept(group.groups)
+            if group.level in topology.names:
+                found.append(replace(group, groups=tuple(inner), tasks=(*group.tasks, *tasks)))
+            else:
+                found.extend(inner)
+                loose.extend((*group.tasks, *tasks))
+        return found, loose
+
+    if all(group.level in topology.names for group in gang.walk()):
+        return gang
+    groups, tasks = kept(gang.groups)
+    return replace(gang, groups=tuple(groups), tasks=(*gang.tasks, *tasks))
+
+
+def attempts_of(state: State, group: str, first: int, last: int) -> Sequence[tuple[str, int]]:
+    """Return tasks of a group with the numbers of those attempts, within bounds, that may ever have been created."""
+    found = next(each for each in state.groups if each.name == group)
+    return [
+        (task.name, number)
+        for task in found.tasks
+        for number in dict.fromkeys((*(past.attempt for past in task.past), task.attempt))
+        if number and first <= number <= last
+    ]

@@ -1,0 +1,159 @@
+"""The leader's loop, and who leads. Replicas of one store have one leader at a time: the lease says who.
+
+The lease's fence keeps one that has lost it from saving anything. A leader may end at any moment, by `kill -9` too: the
+next takes up everything from the store and from the supervisor.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from coterie.errors import Conflict, CoterieError, Unavailable
+from coterie.service.driver.board import Board
+from coterie.service.driver.driven_workflow import Fresh
+from coterie.service.driver.problems import Troubles
+from coterie.service.driver.replica import is_gone
+from coterie.service.pools.catalog import Catalogue
+from coterie.service.settings import Settings
+from coterie.store import Lease, Store
+
+_log = logging.getLogger("coterie.driver")
+_log.addHandler(logging.NullHandler())
+
+# How long to wait before a store that does not answer is asked again.
+_PAUSE_S = 0.5
+
+
+class Driver:
+    """Drives all workflows of a store while it holds the lease. `saved` is called after each save."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        catalogue: Catalogue,
+        troubles: Troubles,
+        saved: Callable[[], None],
+        fresh: Fresh,
+    ) -> None:
+        self._store, self._settings, self._catalogue = store, settings, catalogue
+        self._troubles, self._saved, self._fresh = troubles, saved, fresh
+        self._poked = threading.Event()
+        self._stopping = False
+        self._lease: Lease | None = None
+        self._renew_at = 0.0
+        self._board: Board | None = None
+        self._failing = False
+
+    @property
+    def leading(self) -> bool:
+        """Whether this is the one that drives."""
+        return self._board is not None
+
+    @property
+    def failing(self) -> bool:
+        """Whether nothing is driven, although it should be, for a reason that nobody foresaw."""
+        return self._failing
+
+    @property
+    def load(self) -> tuple[int, int]:
+        """How many tasks run, and how many gangs wait for a place."""
+        board = self._board
+        return (board.running, board.waiting) if board else (0, 0)
+
+    def poke(self) -> None:
+        """Say that there is something new; from any thread."""
+        self._poked.set()
+
+    def stop(self) -> None:
+        """Ask the loop to end; from any thread. Tasks go on running."""
+        self._stopping = True
+        self._poked.set()
+
+    def run(self) -> None:
+        """Drive until `stop`."""
+        try:
+            while not self._stopping:
+                self._poked.clear()
+                self._poked.wait(self._turn())
+        finally:
+            self._resign()
+
+    def _turn(self) -> float:
+        """Do all there is to do; return how long to wait for more."""
+        now = self._settings.now()
+        try:
+            lease = self._held_lease(now)
+            if lease is None:
+                self._troubles.solve("store")
+                return min(self._settings.poll_s, self._settings.lease_s / 4)
+            if self._board is None:
+                self._board = Board(
+                    self._store, self._settings, self._catalogue, self._troubles, self.poke, self._fresh
+                )
+            news, wait = self._board.turn(now, lease)
+        except Unavailable as error:
+            self._troubles.say("store", f"{error}. {error.hint}".strip())
+            return _PAUSE_S
+        except Conflict:
+            self._doubt()
+            return 0.0
+        except Exception as error:  # noqa: BLE001 - requests would still be taken, and nothing done about them
+            _log.exception("driver")
+            self._failing = True
+            self._troubles.say("driver", f"unexpected {type(error).__name__}: {error}. It begins again and again.")
+            self._doubt()
+            return _PAUSE_S
+        self._failing = False
+        for what in ("store", "driver"):
+            self._troubles.solve(what)
+        self._note_configuration()
+        if news:
+            self._saved()
+        return wait
+
+    def _held_lease(self, now: float) -> Lease | None:
+        ttl = self._settings.lease_s
+        if self._lease is None:
+            self._lease = self._store.acquire(self._settings.holder, now, ttl) or self._inherited(now)
+            self._renew_at = now + ttl / 3
+        elif now >= self._renew_at:
+            self._lease = self._store.renew(self._lease, now, ttl)
+            self._renew_at = now + ttl / 3
+        return self._lease
+
+    def _inherited(self, now: float) -> Lease | None:
+        """Take the lease of one that died on this machine, without waiting for it to expire."""
+        leader = self._store.leader()
+        if leader is None or not is_gone(leader.holder):
+            return None
+        self._store.release(leader)
+        return self._store.acquire(self._settings.holder, now, self._settings.lease_s)
+
+    def _doubt(self) -> None:
+        """Start again from what is stored, if the lease is still ours; without it, there is nothing to do."""
+        if self._board is None:
+            self._lease = None
+        else:
+            self._board.close()
+            self._board = None
+        self._renew_at = 0.0
+
+    def _note_configuration(self) -> None:
+        if self._catalogue.problem:
+            self._troubles.say("configuration", self._catalogue.problem)
+        else:
+            self._troubles.solve("configuration")
+
+    def _resign(self) -> None:
+        if self._board is not None:
+            self._board.close()
+            self._board = None
+        if self._lease is not None:
+            try:
+                self._store.release(self._lease)
+            except CoterieError as error:
+                self._troubles.say("store", str(error))
+            self._lease = None

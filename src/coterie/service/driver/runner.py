@@ -1,0 +1,221 @@
+"""Tasks as processes of this machine: what the life cycle asks of a backend, done by the supervisor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from coterie.backends.local import work_order as local
+from coterie.backends.local.group_orders import Run, Seat, orders_for
+from coterie.backends.local.supervisor import Limits, Supervisor
+from coterie.backends.local.work_order import Key
+from coterie.errors import NotFound, SpecErrors, Unavailable, UsageError
+from coterie.lifecycle import (
+    Cause,
+    Create,
+    Created,
+    Delete,
+    Ended,
+    Gone,
+    Lost,
+    Observation,
+    Presence,
+    Running,
+    State,
+    Stop,
+    Stopped,
+)
+from coterie.service.driver.driven_workflow import Life, Texts, attempts_of
+from coterie.service.queue.holdings import Held
+from coterie.service.settings import Settings
+
+# The folder of a service in which its tasks run.
+TASKS = "tasks"
+# A limit that the life cycle enforces is enforced by the process's watcher too, a little later, while nobody drives.
+_BACKSTOP_S = 60.0
+# Up to so many tasks it is cheaper to ask about each than about all that ever ran.
+_FEW = 32
+_ALIVE = (Presence.PLACED, Presence.CREATED, Presence.STOPPING, Presence.DELETING)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """Attempts that have to be gone before an action is confirmed."""
+
+    workflow: str
+    keys: tuple[Key, ...]
+    confirms: Observation
+
+
+class Runner:
+    """Starts, watches and ends the tasks of all workflows."""
+
+    def __init__(self, settings: Settings, texts: Texts) -> None:
+        self.supervisor = Supervisor(tasks_root(settings), Limits(processes=settings.processes))
+        self._settings = settings
+        self._texts = texts
+        self._watched: dict[Key, local.Status] = {}
+        self._ending: dict[tuple[str, str], _Ending] = {}
+
+    @property
+    def running(self) -> int:
+        """How many tasks run or are about to."""
+        return len(self._watched)
+
+    def create(
+        self, life: Life, asked: Create, held: Mapping[str, Held], domains: Callable[[str], Mapping[str, str]]
+    ) -> Iterator[Observation]:
+        """Start tasks; those of a group with a barrier start together or not at all."""
+        try:
+            workflow, files = self._texts.get(life.id)
+            seats = {
+                task: Seat(node, domains(node), held[task].gpus if task in held else ()) for task, node in asked.tasks
+            }
+            orders = orders_for(workflow, asked.group, seats, self._run(life, asked, files))
+            for batch in [orders] if asked.held else [(order,) for order in orders]:
+                self.supervisor.start(batch)
+        except (SpecErrors, UsageError, NotFound) as error:
+            for task, _ in asked.tasks:
+                yield Lost(task, asked.attempt, Cause.BACKEND_ERROR, str(error))
+            return
+        for order in orders:
+            self._watched.setdefault(order.key, local.Starting())
+        yield Created(asked.group, asked.attempt)
+
+    def stop(self, life: Life, asked: Stop) -> None:
+        """Ask one task to end."""
+        group = life.spec.groups[life.spec.places[asked.task][0]].name
+        key = Key(life.id, group, asked.task, asked.attempt)
+        self._end(life.id, asked.id, (key,), asked.grace_s, Stopped(asked.task, asked.attempt))
+
+    def delete(self, life: Life, asked: Delete) -> None:
+        """Ask all tasks of a group to end."""
+        found = attempts_of(life.state, asked.group, asked.attempt, asked.last)
+        keys = tuple(Key(life.id, asked.group, task, attempt) for task, attempt in found)
+        self._end(life.id, asked.id, keys, asked.grace_s, Gone(asked.group, asked.attempt))
+
+    def watch(self, life: Life) -> None:
+        """Follow the tasks of a workflow that was running before a restart."""
+        for group in life.state.groups:
+            for task in group.tasks:
+                if task.presence in (Presence.CREATED, Presence.STOPPING, Presence.DELETING):
+                    self._watched.setdefault(Key(life.id, group.name, task.name, task.attempt), local.Starting())
+
+    def let_go(self, workflow: str) -> None:
+        """Follow the tasks of a workflow no longer; they go on."""
+        self._watched = {key: status for key, status in self._watched.items() if key.workflow != workflow}
+        self._ending = {name: ending for name, ending in self._ending.items() if ending.workflow != workflow}
+
+    def news(self) -> Iterator[tuple[str, Observation]]:
+        """Yield what became of tasks since this was asked last; then raise `Unavailable` if some cannot begin."""
+        if not self._watched and not self._ending:
+            return
+        known = self._statuses()
+        for key, before in list(self._watched.items()):
+            status = known.get(key, local.Absent())
+            if status == before:
+                continue
+            if _over(status):
+                del self._watched[key]
+            else:
+                self._watched[key] = status
+            if (told := _told(key, status)) is not None:
+                yield key.workflow, told
+        for name, ending in list(self._ending.items()):
+            if all(_over(known.get(key, local.Absent())) for key in ending.keys):
+                del self._ending[name]
+                yield ending.workflow, ending.confirms
+        if said := self.supervisor.trouble:
+            # Last, so that whatever there is to tell has been told.
+            raise Unavailable(said, "Let Coterie open more files (ulimit -n), or start it with fewer --processes.")
+
+    def strays(self, lives: Mapping[str, Life]) -> list[Key]:
+        """Return what runs although no state knows of it, as a leader that lost its place may have left it."""
+        return [
+            key
+            for key, status in self.supervisor.statuses().items()
+            if not _over(status) and not _expected(key, lives.get(key.workflow))
+        ]
+
+    def workflows(self) -> set[str]:
+        """Return the ids of the workflows that left anything which was not put away."""
+        return {key.workflow for key in self.supervisor.statuses()}
+
+    def put_away(self, workflow: str) -> None:
+        """Keep only on the disk what a workflow left that has ended."""
+        self.supervisor.put_away(workflow)
+
+    def away(self) -> set[str]:
+        """Return the ids of the workflows that were put away."""
+        return self.supervisor.away()
+
+    def forget(self, workflows: Iterable[str]) -> None:
+        """Remove all that is left of workflows."""
+        for workflow in workflows:
+            self.supervisor.remove(workflow)
+
+    def _statuses(self) -> Mapping[Key, local.Status]:
+        """Return what became of those that matter; asked one by one where they are few among very many."""
+        wanted = {*self._watched, *(key for ending in self._ending.values() for key in ending.keys)}
+        if len(wanted) > _FEW:
+            return self.supervisor.statuses()
+        return {key: self.supervisor.status(key) for key in wanted}
+
+    def _end(self, workflow: str, name: str, keys: tuple[Key, ...], grace_s: float, confirms: Observation) -> None:
+        for key in keys:
+            self.supervisor.stop(key, grace_s)
+        self._ending[workflow, name] = _Ending(workflow, keys, confirms)
+
+    def _run(self, life: Life, asked: Create, files: Mapping[str, bytes]) -> Run:
+        limit = next(group.exec_timeout_s for group in life.spec.groups if group.name == asked.group)
+        return Run(
+            life.id,
+            local=files,
+            sources=dict(_sources(life.id, life.state)),
+            attempts={task: asked.attempt for task, _ in asked.tasks},
+            exec_timeout_s=None if limit is None else limit + _BACKSTOP_S,
+            grace_s=life.spec.grace_s,
+            log_bytes=self._settings.log_bytes,
+        )
+
+
+def tasks_root(settings: Settings) -> Path:
+    """Return the folder in which tasks run."""
+    return settings.state / TASKS
+
+
+def _sources(workflow: str, state: State) -> Iterator[tuple[str, Key]]:
+    for group in state.groups:
+        for task in group.tasks:
+            if task.attempt:
+                yield task.name, Key(workflow, group.name, task.name, task.attempt)
+
+
+def _over(status: local.Status) -> bool:
+    return isinstance(status, local.Ended | local.Lost | local.Absent)
+
+
+def _told(key: Key, status: local.Status) -> Observation | None:
+    match status:
+        case local.Running(_, since):
+            return Running(key.task, key.attempt, at=since)
+        case local.Ended(exit_code, at, "exited", note, since):
+            return Ended(key.task, key.attempt, exit_code, note, since, at)
+        case local.Ended(exit_code, at, "timeout", _, since):
+            return Ended(key.task, key.attempt, exit_code, "stopped after its time limit", since, at)
+        case local.Ended():
+            return Lost(key.task, key.attempt, Cause.PROCESS_LOST, "it was stopped from outside")
+        case local.Lost(why):
+            return Lost(key.task, key.attempt, Cause.PROCESS_LOST, why)
+        case local.Absent():
+            return Lost(key.task, key.attempt, Cause.PROCESS_LOST, "nothing of it was found after a restart")
+    return None
+
+
+def _expected(key: Key, life: Life | None) -> bool:
+    if life is None or key.task not in life.spec.places:
+        return False
+    index, place = life.spec.places[key.task]
+    task = life.state.groups[index].tasks[place]
+    return task.attempt == key.attempt and task.presence in _ALIVE

@@ -1,0 +1,1 @@
+"""Pools: the catalog, changes to it, and what is in use."""

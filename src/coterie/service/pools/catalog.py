@@ -1,0 +1,267 @@
+"""Which backends and pools there are now: those of the configuration file, and those that admins applied.
+
+Files are looked at again from time to time. One that has become wrong changes nothing but what `problems` says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from coterie.config.configuration import Backend, Config, Pool, choose_pool, read_config
+from coterie.document.located import decode, load
+from coterie.errors import CoterieError, NotFound, Notice, SpecErrors, UsageError
+from coterie.planning.inputs import NO_TOPOLOGIES, find_topology, read_snapshot
+from coterie.service.driver.node_health import unchanged
+from coterie.service.settings import Settings
+from coterie.sources import Snapshot
+from coterie.sources.limits import read_bytes
+from coterie.store import PoolRecord
+from coterie.topology.cluster import CPU, GPU, MEMORY, Cluster, Node
+from coterie.topology.levels import HOSTNAME
+
+Json = dict[str, Any]
+
+LOCAL = "local"
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A pool: what it is, as it was written, and where it comes from. `trouble` says why its levels are not known."""
+
+    pool: Pool
+    document: Mapping[str, Any]
+    managed: bool
+    version: int = 0
+    trouble: str = ""
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All of it at one moment; `number` grows with each change.
+
+    `clusters` has the nodes of the backends that run workflows here, `elsewhere` those that a file tells of others.
+    """
+
+    backends: Mapping[str, Backend]
+    clusters: Mapping[str, Snapshot]
+    pools: Mapping[str, Known]
+    file: str = ""
+    number: int = 0
+    elsewhere: Mapping[str, Snapshot] = field(default_factory=dict)
+
+    def find(self, name: str | None, wished: str | None = None) -> Known:
+        """Return the pool that is named by the call, else by the workflow, else the only one."""
+        if not self.pools:
+            raise NotFound("there are no pools", "An admin makes one with `coterie pool apply`.")
+        config = Config(self.backends, {key: known.pool for key, known in self.pools.items()}, "this service")
+        return self.pools[choose_pool(config, name, wished).name]
+
+    def cluster(self, pool: Pool) -> Cluster:
+        """Return the nodes of a pool's backend."""
+        found = self.clusters.get(pool.backend)
+        if found is None:
+            raise UsageError(
+                f'the nodes of backend "{pool.backend}" are not known here',
+                "This service knows the nodes of local backends, from their cluster files.",
+            )
+        return found.cluster
+
+
+@dataclass(eq=False)
+class Catalogue:
+    """Keeps the catalog up to date. Its methods may be called from any thread."""
+
+    settings: Settings
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _catalog: Catalog | None = None
+    _marks: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    _records: tuple[PoolRecord, ...] = ()
+    problem: str = ""
+
+    def current(self) -> Catalog:
+        """Return what is known; raise what is wrong with the files when they are read for the first time."""
+        with self._lock:
+            return self._catalog or self._read()
+
+    def refresh(self, records: Sequence[PoolRecord]) -> Catalog:
+        """Look again at the files, and take in the pools that are stored; return what is known now."""
+        with self._lock:
+            kept = self._catalog or self._read()
+            changed = any(_mark(path) != mark for path, mark in self._marks.items())
+            if not changed and tuple(records) == self._records:
+                return kept
+            self._records = tuple(records)
+            try:
+                return self._read()
+            except (CoterieError, OSError) as error:
+                self._marks = {path: _mark(path) for path in self._marks}
+                self.problem = str(error)
+                return kept
+
+    def _read(self) -> Catalog:
+        base, documents, marks = self._base()
+        backends, clusters = base.backends, self._clusters(base, marks)
+        elsewhere = self._elsewhere(base, marks)
+        snapshots = {**elsewhere, **clusters}
+        pools = {
+            name: _resolved(
+                Known(pool, documents.get(name) or document_of(pool), managed=True, notices=_about(name, base)),
+                snapshots,
+            )
+            for name, pool in base.pools.items()
+        }
+        for record in self._records:
+            if record.name not in pools:
+                pools[record.name] = _stored(record, backends, snapshots)
+        self._marks, self.problem = marks, ""
+        kept = self._catalog
+        found = Catalog(backends, clusters, pools, base.file, kept.number if kept else 1, elsewhere)
+        if kept is None:
+            self._catalog = kept = found
+        elif kept != found:
+            self._catalog = kept = replace(found, number=kept.number + 1)
+        return kept
+
+    def _base(self) -> tuple[Config, Mapping[str, Any], dict[str, tuple[int, int, int]]]:
+        path, given = self.settings.config, self.settings.given
+        if given is not None:
+            return given.config, {}, {}
+        if path is None:
+            pool = Pool(DEFAULT, backend=LOCAL, scheduler="local")
+            return Config({LOCAL: Backend(LOCAL, "local")}, {DEFAULT: pool}, ""), {}, {}
+        mark = {str(path): _mark(str(path))}
+        data = read_bytes(str(path), sys.stdin.buffer)
+        config = read_config(data, str(path))
+        return config, load(decode(data, str(path)), str(path)).data["pools"], mark
+
+    def _clusters(self, base: Config, marks: dict[str, tuple[int, int, int]]) -> dict[str, Snapshot]:
+        given = dict(self.settings.given.clusters) if self.settings.given else {}
+        known = self._catalog.clusters if self._catalog else {}
+        found: dict[str, Snapshot] = {}
+        for name, backend in base.backends.items():
+            if name in given:
+                found[name] = given[name]
+            elif backend.scheduler == "local" and backend.cluster is None:
+                found[name] = Snapshot(this_machine())
+            elif backend.scheduler == "local" and backend.cluster is not None:
+                found[name] = self._snapshot(backend.cluster, marks)
+        return _kept(known, found)
+
+    def _elsewhere(self, base: Config, marks: dict[str, tuple[int, int, int]]) -> dict[str, Snapshot]:
+        """Read the cluster files of backends that are not driven here; one that cannot be read tells nothing."""
+        known = self._catalog.elsewhere if self._catalog else {}
+        found: dict[str, Snapshot] = {}
+        for name, backend in base.backends.items():
+            if backend.scheduler != "local" and backend.cluster is not None:
+                with suppress(CoterieError, OSError):
+                    found[name] = self._snapshot(backend.cluster, marks)
+        return _kept(known, found)
+
+    def _snapshot(self, cluster: str, marks: dict[str, tuple[int, int, int]]) -> Snapshot:
+        folder = self.settings.config.parent if self.settings.config else Path()
+        file = str(folder / cluster)
+        marks[file] = _mark(file)
+        return read_snapshot(read_bytes(file, sys.stdin.buffer), file)
+
+
+def _kept(known: Mapping[str, Snapshot], found: Mapping[str, Snapshot]) -> dict[str, Snapshot]:
+    """Return what was read; a reading that says the same is the same, so that nobody looks at its nodes again."""
+    return {name: known[name] if name in known and unchanged(known[name], one) else one for name, one in found.items()}
+
+
+def read_pool(
+    name: str, document: Mapping[str, Any], backends: Mapping[str, Backend]
+) -> tuple[Pool, tuple[Notice, ...]]:
+    """Read one pool as it stands under `pools` of a configuration; raise `SpecErrors` with paths below it.
+
+    The notices say what its admin should know.
+    """
+    stands = {
+        key: {
+            field: value
+            for field in ("scheduler", "cluster", "context", "namespace")
+            if (value := getattr(backend, field)) is not None
+        }
+        for key, backend in backends.items()
+    }
+    try:
+        text = json.dumps({"backends": stands, "pools": {name: document}})
+    except (TypeError, ValueError) as error:
+        raise UsageError(f'pool "{name}" cannot be stored: {error}', "A pool is a mapping of fields.") from None
+    try:
+        config = read_config(text.encode(), "pool")
+    except SpecErrors as error:
+        below = ("pools", name)
+        raise SpecErrors(
+            [
+                replace(fault, place=None, path=fault.path[2:] if fault.path[:2] == below else fault.path)
+                for fault in error.faults
+            ]
+        ) from None
+    return config.pools[name], _about(name, config)
+
+
+def _about(pool: str, config: Config) -> tuple[Notice, ...]:
+    return tuple(notice for notice in config.notices if notice.path[:2] == ("pools", pool))
+
+
+def document_of(pool: Pool) -> Json:
+    """Return a pool as it would be written, for one that was never written."""
+    document: Json = {"backend": pool.backend}
+    if pool.node_selector:
+        document["node_selector"] = dict(pool.node_selector)
+    if pool.topology.levels:
+        document["topology_keys"] = [{"key": level.name, "label": level.label} for level in pool.topology.levels]
+    return document
+
+
+def this_machine() -> Cluster:
+    """Return the machine that the service runs on, as a cluster of one node."""
+    name = socket.gethostname().split(".")[0].lower() or "localhost"
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    gpus = sum(path.name.removeprefix("nvidia").isdigit() for path in Path("/dev").glob("nvidia*"))
+    amounts = {CPU: 1000 * (os.cpu_count() or 1), MEMORY: memory, GPU: gpus}
+    return Cluster.of([Node(name, {HOSTNAME: name}, amounts)])
+
+
+def _resolved(known: Known, clusters: Mapping[str, Snapshot]) -> Known:
+    """Give a pool that names a ClusterTopology its levels."""
+    pool = known.pool
+    if pool.topology_name is None or pool.topology.levels:
+        return known
+    try:
+        asked = f'pool "{pool.name}" takes its levels from'
+        found = find_topology(pool.topology_name, asked, None, clusters.get(pool.backend), NO_TOPOLOGIES)
+    except (NotFound, SpecErrors) as error:
+        return replace(known, trouble=str(error))
+    return replace(known, pool=pool.with_topology(found))
+
+
+def _stored(record: PoolRecord, backends: Mapping[str, Backend], clusters: Mapping[str, Snapshot]) -> Known:
+    try:
+        pool, notices = read_pool(record.name, record.spec, backends)
+    except CoterieError as error:
+        # Its backend has left the configuration. The pool stays visible, and takes nothing.
+        backend = str(record.spec.get("backend") or next(iter(backends), ""))
+        pool = Pool(record.name, backend=backend, scheduler="unknown")
+        return Known(pool, record.spec, managed=False, version=record.version, trouble=str(error))
+    return _resolved(Known(pool, record.spec, managed=False, version=record.version, notices=notices), clusters)
+
+
+def _mark(path: str) -> tuple[int, int, int]:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - the same words for every system error
+    except OSError:
+        return 0, 0, 0
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,140 @@
+"""What is in use now, read from the store alone, so that every replica can say it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from coterie.config.configuration import Pool
+from coterie.placement.whatif import Change, Release
+from coterie.planning.changes import AS_IT_IS, WhatIf
+from coterie.planning.fit import ChoosingPlanner
+from coterie.service.driver.driven_workflow import shape_in
+from coterie.service.pools.catalog import Catalog
+from coterie.store import Query, Store, Summary
+from coterie.topology.cluster import GPU, PODS, Cluster, Member, Pod
+
+_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked about a group that waits, beside why: what if something were different, and all the evidence."""
+
+    what_if: WhatIf = AS_IT_IS
+    verbose: bool = False
+
+
+PLAINLY = Asked()
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The pools and nodes of one moment, with what workflows hold on them."""
+
+    catalog: Catalog
+    pods: Mapping[str, tuple[Pod, ...]]  # by backend
+    held: Mapping[str, Mapping[str, int]]  # GPUs, by pool and workflow
+
+    @property
+    def gpus(self) -> Mapping[str, int]:
+        """How many GPUs are held, by pool."""
+        return {pool: sum(mine.values()) for pool, mine in self.held.items()}
+
+    @staticmethod
+    def read(store: Store, catalog: Catalog) -> Live:
+        """Read what is held now."""
+        rows = store.held()
+        pods: dict[str, list[Pod]] = {}
+        held: dict[str, Counter[str]] = {}
+        for summary in unfinished(store) if rows else ():
+            known = catalog.pools.get(summary.pool)
+            own = known.pool.backend if known else ""
+            for row in rows.get(summary.id, ()):
+                requests = dict(shape_in(summary.digest, row.task).requests)
+                held.setdefault(summary.pool, Counter())[summary.id] += requests.get(GPU, 0)
+                name = f"{summary.id}/{row.task}/{row.attempt}"
+                member = Member(summary.id, row.group, row.task)
+                pod = Pod(name, row.node, requests, owner=summary.id, member=member)
+                pods.setdefault(_home(catalog, own, row.node), []).append(pod)
+        return Live(catalog, {name: tuple(found) for name, found in pods.items()}, held)
+
+    def cluster(self, pool: Pool) -> Cluster:
+        """Return the nodes of a pool's backend with all that workflows hold there."""
+        return with_pods(self.catalog.cluster(pool), self.pods.get(pool.backend, ()))
+
+    def planner(
+        self,
+        pool: Pool,
+        *,
+        joining: tuple[str, str] | None = None,
+        changes: Sequence[Change] = (),
+        gone: Collection[str] = (),
+    ) -> LivePlanner:
+        """Return a planner for this moment, as it would be with changes, and when some workflows were gone.
+
+        Where a workflow and its group are given that tasks are `joining`, those that run stay where they are, and
+        their GPUs do not count twice against the pool's limit.
+        """
+        released = [Release(workflow) for workflow in gone]
+        gone = {*gone, *(change.owner for change in changes if isinstance(change, Release))}
+        planner = LivePlanner(self.cluster(pool), changes=(*changes, *released), fresh=joining is None)
+        mine = self.held.get(pool.name, {})
+        own = [pod for pod in self.pods.get(pool.backend, ()) if pod.member and _place(pod.member) == joining]
+        running = sum(pod.requests.get(GPU, 0) for pod in own)
+        used = sum(gpus for workflow, gpus in mine.items() if workflow not in gone) - running
+        planner.charge({pool.name: used})
+        return planner
+
+
+class LivePlanner(ChoosingPlanner):
+    """A planner that knows what pools use already."""
+
+    def charge(self, gpus: Mapping[str, int]) -> None:
+        """Count these GPUs, by pool, against the pools' limits."""
+        self._pools.update(gpus)
+
+
+def _home(catalog: Catalog, own: str, node: str) -> str:
+    """Return the backend that has a node: the pool's own or, where that does not know it any more, any."""
+    candidates = [own] if own in catalog.clusters else []
+    return next(
+        (name for name in (*candidates, *catalog.clusters) if node in catalog.clusters[name].cluster.position), own
+    )
+
+
+def unfinished(store: Store, pool: str | None = None) -> Iterator[Summary]:
+    """Yield the workflows that something may still happen to."""
+    query = Query(pools=() if pool is None else (pool,), finished=False)
+    page = store.workflows(query, None, _PAGE)
+    yield from page.items
+    while page.next is not None:
+        page = store.workflows(query, page.next, _PAGE)
+        yield from page.items
+
+
+def with_pods(cluster: Cluster, pods: Sequence[Pod]) -> Cluster:
+    """Return a cluster with more pods on its nodes; those on nodes that it does not have are left out."""
+    there = [pod for pod in pods if pod.node in cluster.position]
+    if not there:
+        return cluster
+    requests = np.zeros((len(cluster.resources), len(there)), dtype=np.int64)
+    requests[cluster.resource(PODS)] = 1
+    for index, pod in enumerate(there):
+        for name, amount in pod.requests.items():
+            if (row := cluster.resource(name)) >= 0:
+                requests[row, index] = amount
+    where = np.array([cluster.position[pod.node] for pod in there], dtype=np.int32)
+    return replace(
+        cluster,
+        pods=(*cluster.pods, *there),
+        pod_node=np.concatenate([cluster.pod_node, where]),
+        pod_requests=np.concatenate([cluster.pod_requests, requests], axis=1),
+    )
+
+
+def _place(member: Member) -> tuple[str, str]:
+    return member.workload, member.group

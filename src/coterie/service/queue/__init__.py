@@ -1,0 +1,1 @@
+"""The queue: order, quota, placement cycles and positions of waiting gangs."""

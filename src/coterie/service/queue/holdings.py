@@ -1,0 +1,174 @@
+"""The nodes of one backend and what Coterie holds on them, kept by deltas.
+
+Usage is the backend's, whichever pool it was taken through, so pools that share nodes count each node once. Every
+distinct way to look at the nodes (a pool's levels) has a live `Capacity` of its own; all of them move in step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from coterie.config.configuration import Pool
+from coterie.gang.tree import Shape
+from coterie.placement.capacity import Capacity
+from coterie.topology.cluster import GPU, Cluster
+from coterie.topology.domains import Domains
+from coterie.topology.levels import Topology
+
+Key = tuple[str, str, int]  # workflow, group, number of the placement
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What one task holds: its node, its shape, and which of the node's GPUs."""
+
+    task: str
+    node: str
+    shape: Shape
+    gpus: tuple[int, ...] = ()
+
+
+@dataclass(eq=False)
+class World:
+    """A cluster with Coterie's own holdings. `freed` grows whenever capacity comes back."""
+
+    cluster: Cluster
+    freed: int = 0
+    _held: dict[Key, dict[str, Held]] = field(default_factory=dict)
+    _pools: dict[Key, str] = field(default_factory=dict)
+    _views: dict[Topology, Capacity] = field(default_factory=dict)
+    _devices: dict[str, set[int]] = field(default_factory=dict)
+    _gpus: Counter[str] = field(default_factory=Counter)
+    _tasks: int = 0
+
+    def __post_init__(self) -> None:
+        row = self.cluster.resource(GPU)
+        foreign = self.cluster.held(range(len(self.cluster.pods)))
+        for number, name in enumerate(self.cluster.names):
+            count = int(self.cluster.allocatable[row, number]) if row >= 0 else 0
+            # Which devices the pods of others use is not known; they are taken to be the last ones.
+            theirs = int(foreign[row, number]) if row >= 0 else 0
+            self._devices[name] = set(range(max(0, count - theirs)))
+
+    def capacity(self, pool: Pool) -> Capacity:
+        """Return what is free now, seen through a pool's levels. It is live: ask it, do not change it."""
+        found = self._views.get(pool.topology)
+        if found is None:
+            found = self._views[pool.topology] = Capacity.now(Domains.of(self.cluster, pool.topology))
+            for one in self.holdings():
+                _charge(found, [one], 1)
+        return found
+
+    def vacant(self, pool: Pool) -> Capacity:
+        """Return what would be free now if Coterie held nothing."""
+        return Capacity.now(self.capacity(pool).domains)
+
+    def empty(self, pool: Pool) -> Capacity:
+        """Return what an empty cluster would offer."""
+        return Capacity.empty(self.capacity(pool).domains)
+
+    def hold(self, key: Key, pool: str, nodes: Mapping[str, str], shapes: Mapping[str, Shape]) -> tuple[Held, ...]:
+        """Take what tasks need on their nodes, and give each its GPUs, the lowest first."""
+        taken = []
+        for task, node in nodes.items():
+            gpus = tuple(sorted(self._devices[node])[: shapes[task].amount(GPU)])
+            self._devices[node].difference_update(gpus)
+            taken.append(Held(task, node, shapes[task], gpus))
+        return self.restore(key, pool, taken)
+
+    def restore(self, key: Key, pool: str, held: Sequence[Held]) -> tuple[Held, ...]:
+        """Take exactly this, as it was held before a restart; a node that is gone holds nothing.
+
+        What a task of the placement holds already is not taken again.
+        """
+        mine = self._held.get(key, {})
+        kept = tuple(one for one in held if one.node in self._devices and one.task not in mine)
+        if not kept:
+            return kept
+        self._tasks += len(kept)
+        for one in kept:
+            self._devices[one.node].difference_update(one.gpus)
+            self._held.setdefault(key, {})[one.task] = one
+            self._gpus[pool] += one.shape.amount(GPU)
+        self._pools[key] = pool
+        for capacity in self._views.values():
+            _charge(capacity, kept, 1)
+        return kept
+
+    def release(self, key: Key, tasks: Iterable[str]) -> None:
+        """Give back what tasks of a placement hold; what holds nothing gives nothing."""
+        mine = self._held.get(key, {})
+        back = [mine.pop(task) for task in tasks if task in mine]
+        self._tasks -= len(back)
+        for one in back:
+            self._devices[one.node].update(one.gpus)
+            self._gpus[self._pools[key]] -= one.shape.amount(GPU)
+        if not mine:
+            self._held.pop(key, None)
+            self._pools.pop(key, None)
+        if back:
+            self.freed += 1
+            for capacity in self._views.values():
+                _charge(capacity, back, -1)
+
+    def held(self, key: Key) -> Mapping[str, Held]:
+        """Return what the tasks of a placement hold, by task."""
+        return self._held.get(key, {})
+
+    def holdings(self) -> Iterator[Held]:
+        """Yield everything that is held."""
+        for mine in self._held.values():
+            yield from mine.values()
+
+    def placements(self) -> Iterator[tuple[Key, str, tuple[Held, ...]]]:
+        """Yield every placement with its pool and what its tasks hold."""
+        for key, mine in self._held.items():
+            yield key, self._pools[key], tuple(mine.values())
+
+    def domains(self, pool: Pool, node: str) -> dict[str, str]:
+        """Return the values of a node's levels, seen through a pool."""
+        domains = self.capacity(pool).domains
+        position = domains.position.get(node)
+        return {} if position is None else domains.values(position)
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks hold anything."""
+        return self._tasks
+
+    def gpus(self, pool: str) -> int:
+        """Return how many GPUs the tasks of a pool hold."""
+        return self._gpus[pool]
+
+    @contextmanager
+    def closed(self, nodes: Iterable[str]) -> Iterator[None]:
+        """Keep everybody off some nodes for a while."""
+        names = list(nodes)
+        taken = []
+        for capacity in self._views.values():
+            amounts = np.zeros_like(capacity.free)
+            where = [capacity.domains.position[name] for name in names if name in capacity.domains.position]
+            amounts[:, where] = np.maximum(capacity.free[:, where], 0)
+            capacity.give(-amounts)
+            taken.append((capacity, amounts))
+        try:
+            yield
+        finally:
+            for capacity, amounts in taken:
+                capacity.give(amounts)
+
+
+def _charge(capacity: Capacity, held: Iterable[Held], sign: int) -> None:
+    by_shape: dict[Shape, dict[int, int]] = {}
+    for one in held:
+        position = capacity.domains.position.get(one.node)
+        if position is not None:
+            counts = by_shape.setdefault(one.shape, {})
+            counts[position] = counts.get(position, 0) + sign
+    for shape, counts in by_shape.items():
+        capacity.take(shape, counts.keys(), counts.values())

@@ -1,0 +1,69 @@
+"""Where the gangs that wait stand in the queue, read from the store alone, so that every replica can say it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from coterie.config.configuration import GpuQuota
+from coterie.service.pools.catalog import Catalog
+from coterie.service.pools.usage import unfinished
+from coterie.service.queue.order import Turn, in_turn
+from coterie.store import Store, Summary
+
+# Reading who waits for lists takes at most about a tenth of the time, however many wait and however often it is asked.
+_SHARE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where gangs stand: their positions from one, each in its pool, and how many wait in each pool."""
+
+    positions: Mapping[tuple[str, str], int] = field(default_factory=dict)  # by workflow and group
+    waiting: Mapping[str, int] = field(default_factory=dict)
+
+    def of(self, workflow: Summary) -> int | None:
+        """Return the best position of a workflow's groups; None where none is in the queue."""
+        names = [name for name, *_ in workflow.digest.get("queued", ())]
+        found = [self.positions[workflow.id, name] for name in names if (workflow.id, name) in self.positions]
+        return min(found, default=None)
+
+
+def standing(summaries: Iterable[Summary], catalog: Catalog, used: Callable[[], Mapping[str, int]]) -> Standing:
+    """Return where the gangs of workflows stand; `used` is asked only where a pool has a guarantee."""
+    waiting = {
+        (summary.id, name): Turn(summary.pool, joins, summary.priority, since, summary.number, gpus)
+        for summary in summaries
+        for name, since, gpus, joins in summary.digest.get("queued", ())
+    }
+    quotas = {name: known.pool.gpus for name, known in catalog.pools.items()}
+    # A position is one in its pool, so the shares of pools that compete do not matter, only what is guaranteed.
+    gpus = used() if any(quota.guarantee for quota in quotas.values()) else {}
+    counted: Counter[str] = Counter()
+    positions: dict[tuple[str, str], int] = {}
+    for key in in_turn(waiting, lambda pool: gpus.get(pool, 0), lambda pool: quotas.get(pool, GpuQuota())):
+        counted[waiting[key].pool] += 1
+        positions[key] = counted[waiting[key].pool]
+    return Standing(positions, counted)
+
+
+class Standings:
+    """Keeps where gangs stand, and reads it again once something has happened and some time has passed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: tuple[int, int, float, Standing] | None = None
+
+    def now(self, catalog: Catalog, used: Callable[[], Mapping[str, int]], *, exact: bool) -> Standing:
+        """Return where gangs stand now or, unless it is to be `exact`, a moment ago."""
+        last, began = self._store.last_event(), time.monotonic()
+        if self._known is not None:
+            seen, number, good_until, found = self._known
+            if (seen == last and number == catalog.number) or (began < good_until and not exact):
+                return found
+        found = standing(unfinished(self._store), catalog, used)
+        ended = time.monotonic()
+        self._known = (last, catalog.number, ended + _SHARE * (ended - began), found)
+        return found

@@ -1,0 +1,397 @@
+"""Who is placed next: whose turn it is, with no gang held back by one that must wait, and none overtaken for ever.
+
+A gang that does not fit now lets those behind it pass. Once the first that waits in a pool has been passed for longer
+than `patience`, the nodes on which it would fit if nothing of Coterie's ran there are kept for it: what runs on them
+ends, nothing new comes.
+
+Asking costs time, so nobody is asked twice in vain: gangs of one kind fit or fail alike, and what failed is asked again
+only after capacity has come back. A question that was left open is not a no. It is asked again with the whole budget,
+which it gets in parts, one in each cycle, so that nobody has to wait for the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from coterie.errors import Reason
+from coterie.gang.edits import only_tasks, without_nodes
+from coterie.gang.likeness import kind_of
+from coterie.placement.capacity import Capacity
+from coterie.placement.engine import Absent, Found, place
+from coterie.placement.explain.decision import decide
+from coterie.placement.refusal import Decision, Refusal, Verdict
+from coterie.service.queue.cycle import QUEUE_BUDGET, Entry, Guest, Seated, Tables
+from coterie.service.queue.holdings import Key, World
+from coterie.service.queue.open_searches import LongQuestion
+from coterie.service.queue.order import Turn, in_turn
+
+__all__ = ["Entry", "Queue", "Seated", "Told", "only_tasks", "without_nodes"]
+
+# How long a reason that was given stays good enough to show, in seconds.
+FRESH = 30.0
+# How many reasons are found out in one cycle: each costs more than placing a gang does.
+EXPLAINED = 4
+# How many steps of a long question are taken in one cycle.
+LENT = QUEUE_BUDGET // 2
+
+_REMEMBERED = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Why a gang waits, told when that is new."""
+
+    entry: Entry
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """No placement for a kind of gang: how much had been freed, which nodes were closed, and what the engine said.
+
+    It holds as long as nothing more is freed and those nodes, at least, are closed: taking capacity away never makes a
+    placement possible. `asked` says that the whole budget was spent on it.
+    """
+
+    freed: int
+    closed: frozenset[str]
+    answer: Absent
+    asked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A question that is being asked with the whole budget, and under which conditions."""
+
+    key: Key
+    kind: object
+    freed: int
+    closed: frozenset[str]
+    question: LongQuestion
+
+
+class Queue:
+    """The gangs that wait for one backend.
+
+    `running` says how many tasks run on the machine that plays the nodes, and how many may. A gang of more than that
+    runs when nothing else does.
+    """
+
+    def __init__(
+        self, world: World, patience: float = 60.0, running: Callable[[], tuple[int, int]] | None = None
+    ) -> None:
+        self.world = world
+        self._patience = patience
+        self._running = running or (lambda: (0, 0))
+        self._waiting: dict[Key, Entry] = {}
+        self._kinds: dict[Key, object] = {}
+        self._turns: dict[Key, Turn] = {}
+        self._sizes: dict[Key, int] = {}
+        self._failed: dict[object, _Failure] = {}  # by kind
+        self._open: _Open | None = None
+        self._asked: dict[object, int] = {}  # kinds asked about at length, by when: the last has the highest number
+        self._unreserved: dict[Key, frozenset[str]] = {}  # no nodes could be kept for it beside those kept for others
+        self._told: dict[object, tuple[float, Decision]] = {}
+        self._said: dict[Key, tuple[str, str]] = {}
+        self._passed: dict[Key, float] = {}  # since when others pass it
+        self._reserved: dict[Key, frozenset[str]] = {}
+        self._crowd: set[Key] = set()  # those for whom too many tasks ran when they were asked last
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._waiting
+
+    def put(self, entry: Entry) -> None:
+        """Let a gang wait; one under a key that waits already takes its place."""
+        if self._waiting.get(entry.key) == entry:
+            return
+        passed = self._passed.get(entry.key)
+        self.drop(entry.key)
+        self._waiting[entry.key] = entry
+        self._turns[entry.key] = entry.turn
+        self._sizes[entry.key] = len(entry.gang.all_tasks())
+        if passed is not None:
+            self._passed[entry.key] = passed
+        self._kinds[entry.key] = (
+            entry.pool.name,
+            entry.pool.topology,
+            kind_of(entry.gang, anchors=entry.anchors),
+        )
+
+    def drop(self, key: Key) -> None:
+        """Forget a gang that waits; one that does not is no fault."""
+        for known in (
+            self._waiting,
+            self._kinds,
+            self._turns,
+            self._sizes,
+            self._said,
+            self._passed,
+            self._unreserved,
+        ):
+            known.pop(key, None)
+        if self._reserved.pop(key, None):
+            self._failed.clear()  # what failed for want of the nodes that were kept may fit now
+
+    def entries(self) -> list[Entry]:
+        """Return who waits, in the order of their turns as long as nobody is placed."""
+        return [self._waiting[key] for key in self._in_turn()]
+
+    def onto(self, world: World) -> Queue:
+        """Return the same queue before other nodes: who waits, and since when they are passed; nothing is known yet."""
+        moved = Queue(world, self._patience, self._running)
+        for entry in self._waiting.values():
+            moved.put(entry)
+        moved._passed.update(self._passed)
+        if world is self.world:
+            moved._open, moved._asked = self._open, self._asked
+        return moved
+
+    def starved(self, now: float) -> bool:
+        """Tell whether somebody has waited too long for the machine itself, who may be placed in the next cycle."""
+        return any(self._impatient(self._waiting[key], now) for key in self._crowd & self._waiting.keys())
+
+    def cycle(self, now: float, *, shut: bool = False) -> Iterator[Seated | Told]:
+        """Place whoever can be placed, in turn; yield each, and whoever waits for a new reason.
+
+        Nobody is placed where it is `shut`, because somebody in another queue has waited too long for the machine.
+        """
+        refused: list[Entry] = []
+        tried: list[Entry] = []
+        kept: dict[Key, frozenset[str]] = {}
+        tables = Tables(self.world)
+        for entry in self._waiting.values():
+            self.world.capacity(entry.pool)  # every view is there before nodes are closed in all of them
+        overdue = {key for key in self._passed if self._impatient(self._waiting[key], now)}
+        crowd: set[Key] = set()
+        full: set[str] = set()  # pools in which nobody passes one that has waited too long for room under the limit
+        with ExitStack() as closed:
+            for key in self._in_turn(overdue):
+                entry = self._waiting[key]
+                late = entry.pool.name in full and self._turns[key].gpus > 0
+                if not shut and not late:
+                    if self._try(entry, tables, kept):
+                        for passed in refused:
+                            self._passed.setdefault(passed.key, now)
+                        continue
+                    tried.append(entry)
+                refused.append(entry)
+                if self._crowded(entry):
+                    crowd.add(key)
+                    self._passed.setdefault(key, now)  # perhaps by those of other queues, who use the same machine
+                if self._impatient(entry, now):
+                    shut = shut or key in crowd
+                    if (over := self._over_quota(entry)) and over.verdict is Verdict.WAITING:
+                        full.add(entry.pool.name)
+                served = {self._waiting[key].pool.name for key in kept if key in self._waiting}
+                if entry.pool.name not in served and (nodes := self._reservation(entry, now, kept)):
+                    kept[entry.key] = nodes
+                    closed.enter_context(self.world.closed(nodes))
+            if found := self._ask_at_length(tried, tables, kept):
+                for passed in refused[: refused.index(found)]:
+                    self._passed.setdefault(passed.key, now)
+                refused.remove(found)
+        self._reserved, self._crowd = kept, crowd
+        yield from tables.seated()
+        yield from self._reasons(refused, now)
+
+    def why(self, key: Key) -> Decision | None:
+        """Explain why a gang waits, with evidence and ways out; None for one that does not wait."""
+        entry = self._waiting.get(key)
+        return self._explained(entry) if entry else None
+
+    def _in_turn(self, overdue: Container[Key] = ()) -> Iterator[Key]:
+        quotas = {entry.pool.name: entry.pool.gpus for entry in self._waiting.values()}
+        return in_turn(self._turns, self.world.gpus, quotas.__getitem__, overdue)
+
+    def _try(self, entry: Entry, tables: Tables, kept: Mapping[Key, frozenset[str]]) -> bool:
+        """Seat a gang if there is room for it, or if others of its workflow that were seated a moment ago make some."""
+        kind = self._kinds[entry.key]
+        closed = frozenset[str]().union(*kept.values())
+        hopeless = self._failure(kind, closed) is not None
+        if (hopeless and not tables.mates(entry)) or self._over_quota(entry) or self._crowded(entry):
+            return False
+        guest = Guest(entry, self._present(entry), closed)
+        seated = (not hopeless and self._seat(guest, tables)) or tables.make_room(guest, kind)
+        if seated:
+            self.drop(entry.key)
+        return seated
+
+    def _seat(self, guest: Guest, tables: Tables) -> bool:
+        entry = guest.entry
+        found = place(entry.gang, self.world.capacity(entry.pool), anchors=guest.anchors, budget=QUEUE_BUDGET)
+        if isinstance(found, Found):
+            tables.seat(guest, found)
+            return True
+        self._fail(self._kinds[entry.key], _Failure(self.world.freed, guest.kept, found))
+        return False
+
+    def _failure(self, kind: object, closed: frozenset[str] | None = None) -> _Failure | None:
+        """Return why a kind of gang has no place, if that is still so with these nodes closed, or with any."""
+        known = self._failed.get(kind)
+        if known is None or known.freed != self.world.freed:
+            return None
+        return known if closed is None or known.closed <= closed else None
+
+    def _fail(self, kind: object, failure: _Failure) -> None:
+        if len(self._failed) > _REMEMBERED:
+            self._failed.clear()
+        self._failed[kind] = failure
+
+    def _ask_at_length(
+        self, tried: Sequence[Entry], tables: Tables, kept: Mapping[Key, frozenset[str]]
+    ) -> Entry | None:
+        """Go on with one question that was left open, and seat the gang if the answer is a place that is still free."""
+        closed = frozenset[str]().union(*kept.values())
+        if self._open and self._kinds.get(self._open.key) != self._open.kind:
+            self._open = None
+        if self._open is None:
+            self._open = self._next_question(tried, closed)
+        entry = next((one for one in tried if self._open and one.key == self._open.key), None)
+        if self._open is None or entry is None:
+            return None
+        answer = self._open.question.go_on(LENT)
+        if answer is None:
+            return None
+        asked, self._open = self._open, None
+        if isinstance(answer, Absent):
+            self._fail(asked.kind, _Failure(asked.freed, asked.closed, answer, asked=True))
+        elif self._unhindered(entry) and _still_fits(answer, entry, self.world.capacity(entry.pool)):
+            tables.seat(Guest(entry, self._present(entry), closed), answer)
+            self.drop(entry.key)
+            return entry
+        return None
+
+    def _next_question(self, tried: Sequence[Entry], closed: frozenset[str]) -> _Open | None:
+        """Open the question that was left open and that was not asked at length for the longest time."""
+        for entry in sorted(tried, key=lambda one: self._asked.get(self._kinds[one.key], 0)):
+            kind = self._kinds[entry.key]
+            known = self._failure(kind, closed)
+            if known is None or known.answer.proved or known.asked or not self._unhindered(entry):
+                continue
+            if len(self._asked) > _REMEMBERED:
+                self._asked.clear()
+            self._asked[kind] = 1 + max(self._asked.values(), default=0)
+            question = LongQuestion(entry.gang, self.world.capacity(entry.pool).copy(), self._present(entry))
+            return _Open(entry.key, kind, self.world.freed, closed, question)
+        return None
+
+    def _unhindered(self, entry: Entry) -> bool:
+        return not self._over_quota(entry) and not self._crowded(entry)
+
+    def _present(self, entry: Entry) -> dict[str, str]:
+        """Return the anchors whose nodes are still there."""
+        known = self.world.cluster.position
+        return {task: node for task, node in entry.anchors.items() if node in known}
+
+    def _reservation(self, entry: Entry, now: float, kept: Mapping[Key, frozenset[str]]) -> frozenset[str]:
+        """Return the nodes that are kept for a gang which has been passed for too long."""
+        if not self._impatient(entry, now) or self._over_quota(entry):
+            return frozenset()
+        taken = frozenset[str]().union(*kept.values())
+        known = self._reserved.get(entry.key)
+        if known and not known & taken:
+            return known
+        if self._unreserved.get(entry.key) == taken:
+            return frozenset()
+        vacant = self.world.vacant(entry.pool)
+        vacant.usable[[vacant.domains.position[node] for node in sorted(taken)]] = False
+        found = place(entry.gang, vacant, anchors=self._present(entry), budget=QUEUE_BUDGET)
+        if isinstance(found, Found):
+            return frozenset(found.nodes.values())
+        self._unreserved[entry.key] = taken
+        return frozenset()
+
+    def _impatient(self, entry: Entry, now: float) -> bool:
+        since = self._passed.get(entry.key)
+        return since is not None and now - since >= self._patience
+
+    def _crowded(self, entry: Entry) -> Decision | None:
+        # Who joins running tasks had a process before; refused for want of one, its whole gang would have to move.
+        used, most = self._running()
+        wanted = self._sizes[entry.key]
+        if entry.anchors or not used or used + wanted <= most:
+            return None
+        refusal = Refusal(Reason.NO_CAPACITY, wanted=wanted, running=(used, most))
+        return Decision(Verdict.WAITING, refusal=refusal)
+
+    def _over_quota(self, entry: Entry) -> Decision | None:
+        limit = entry.pool.gpus.limit
+        if limit is None:
+            return None
+        used, wanted = self.world.gpus(entry.pool.name), self._turns[entry.key].gpus
+        if not wanted or used + wanted <= limit:
+            return None
+        verdict = Verdict.IMPOSSIBLE if wanted > limit else Verdict.WAITING
+        return Decision(verdict, refusal=Refusal(Reason.OVER_QUOTA, wanted=wanted, quota=(used, limit)))
+
+    def _reasons(self, refused: Iterable[Entry], now: float) -> Iterator[Told]:
+        """Say why gangs wait where that is new; those whose turn to be explained has not come are told later."""
+        left = EXPLAINED
+        for entry in refused:
+            kind = self._kinds[entry.key]
+            known = self._told.get(kind)
+            if (over := self._over_quota(entry)) is not None:
+                known = self._remember(kind, now, over)  # found out at no cost, and so never out of date
+            elif known is None or _is_quota(known[1]) or now - known[0] > FRESH or entry.anchors:
+                if left:
+                    left -= 1
+                    known = self._remember(kind, now, self._explained(entry))
+                elif known is None:
+                    continue
+            said = _said(known[1]) if known else ("", "")
+            if known and self._said.get(entry.key) != said:
+                self._said[entry.key] = said
+                yield Told(entry, known[1])
+
+    def _remember(self, kind: object, now: float, decision: Decision) -> tuple[float, Decision]:
+        if len(self._told) > _REMEMBERED:
+            self._told.clear()
+        self._told[kind] = (now, decision)
+        return now, decision
+
+    def _explained(self, entry: Entry) -> Decision:
+        if (refused := self._over_quota(entry)) is not None:
+            return refused
+        pool, anchors = entry.pool, self._present(entry)
+        failure = self._failure(self._kinds[entry.key], frozenset())
+        decision = decide(
+            entry.gang,
+            self.world.capacity(pool),
+            self.world.empty(pool),
+            anchors=anchors,
+            budget=QUEUE_BUDGET,
+            known=failure.answer if failure else None,
+        )
+        if decision.found is None:
+            return decision
+        if (crowded := self._crowded(entry)) is not None:
+            return crowded
+        # It fits, but the room is kept for somebody who has waited longer.
+        refusal = Refusal(Reason.NO_CAPACITY, wanted=len(entry.gang.all_tasks()), reserved=True)
+        return Decision(Verdict.WAITING, refusal=refusal)
+
+
+def _still_fits(found: Found, entry: Entry, capacity: Capacity) -> bool:
+    """Tell whether the new tasks of a placement fit what is free now: others may have come since it was asked for."""
+    left = capacity.copy()
+    for task in entry.gang.all_tasks():
+        if task.name in entry.anchors:
+            continue
+        position = left.domains.position[found.nodes[task.name]]
+        if left.fit(task.shape).fits[position] < 1:
+            return False
+        left.take(task.shape, [position], [1])
+    return True
+
+
+def _is_quota(decision: Decision) -> bool:
+    return decision.refusal is not None and decision.refusal.reason is Reason.OVER_QUOTA
+
+
+def _said(decision: Decision) -> tuple[str, str]:
+    return decision.verdict.value, decision.refusal.reason.value if decision.refusal else ""

@@ -1,0 +1,123 @@
+"""Why a pool's limit keeps a gang waiting: who uses it up, and what would help, each tried out first."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+from coterie.errors import Reason
+from coterie.gang.smaller import sizes
+from coterie.placement.refusal import Refusal, Verdict
+from coterie.placement.whatif import Change, Keep, Release
+from coterie.planning.plan import GangPlan, Plan
+from coterie.planning.workload import Workload
+from coterie.rendering import refusals
+from coterie.rendering.text import count
+from coterie.service.pools.usage import Live
+from coterie.topology.cluster import GPU
+
+Json = dict[str, Any]
+
+_HOLDERS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was asked of the planner; `command` is how a user asks it, `joining` as for `Live.planner`."""
+
+    live: Live
+    workload: Workload
+    command: Sequence[str]
+    joining: tuple[str, str] | None = None
+
+    def verdict(
+        self, gang: str, *, changes: Sequence[Change] = (), gone: Collection[str] = (), limit: int | None = None
+    ) -> Verdict:
+        """Return what the planner says of a gang with changes, without some workflows, or with another limit."""
+        pool = self.workload.pool
+        if limit is not None:
+            pool = replace(pool, gpus=replace(pool.gpus, limit=limit))
+        planner = self.live.planner(pool, joining=self.joining, changes=changes, gone=gone)
+        plan = planner.plan(replace(self.workload, pool=pool))
+        return next(one.decision.verdict for one in plan.gangs if one.gang.name == gang)
+
+
+def with_quota(shown: Json, plan: Plan, question: Question) -> Json:
+    """Return a plan as JSON with holders and ways out for every gang that is over its pool's limit."""
+    return {
+        **shown,
+        "groups": [
+            _explained(group, one, refusal, question)
+            if (refusal := one.decision.refusal) and refusal.reason is Reason.OVER_QUOTA
+            else group
+            for group, one in zip(shown["groups"], plan.gangs, strict=True)
+        ],
+    }
+
+
+def _explained(group: Json, one: GangPlan, refusal: Refusal, question: Question) -> Json:
+    mine = question.live.held.get(question.workload.pool.name, {})
+    held = sorted(((name, gpus) for name, gpus in mine.items() if gpus), key=lambda item: (-item[1], item[0]))
+    holders = [{"owner": name, "gpus": gpus, "domain": []} for name, gpus in held[:_HOLDERS]]
+    ways = [
+        {"change": change, "command": shlex.join([*question.command, *options]) if options else ""}
+        for change, options in (
+            *_waiting(one.gang.name, refusal, dict(held), question),
+            *_fewer(one, refusal, question),
+            *_raised(one.gang.name, refusal, question),
+        )
+    ]
+    return {**group, "refusal": {**group["refusal"], "holders": holders, "ways_out": ways}}
+
+
+def _waiting(
+    gang: str, refusal: Refusal, held: Mapping[str, int], question: Question
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield for whom it has to wait: the smallest that gives back enough, else as few of the largest as do."""
+    used, limit = refusal.quota
+    lacking = used + refusal.wanted - limit
+    others = {name: gpus for name, gpus in held.items() if not question.joining or name != question.joining[0]}
+    enough = [name for name, gpus in others.items() if gpus >= lacking]
+    sums = list(accumulate(others.values()))
+    few = next((list(others)[: index + 1] for index, total in enumerate(sums) if total >= lacking), [])
+    ending = enough[-1:] or few
+    if refusal.wanted > limit or not ending:
+        return
+    when = f"when {' and '.join(ending)} {'ends' if len(ending) == 1 else 'have ended'}"
+    match question.verdict(gang, gone=ending):
+        case Verdict.PLACED:
+            yield f"places {when}", refusals.option(Release(ending[0])) if len(ending) == 1 else []
+        case Verdict.WAITING | Verdict.UNDECIDED:
+            yield f"is within the limit {when}, and then waits for room", []
+
+
+def _fewer(one: GangPlan, refusal: Refusal, question: Question) -> Iterator[tuple[str, list[str]]]:
+    """Yield with how many tasks it is within the limit now, or would be if nobody else used the pool."""
+    _, counts = sizes(one.gang, (), one.survivors)
+    used, limit = refusal.quota
+    sums = list(accumulate(task.shape.amount(GPU) for task in one.gang.all_tasks() if task.needed))
+    rooms = (limit - used, limit) if sums[-1] > limit else (limit - used,)
+    within = ([count for count in counts if sums[count - 1] <= room] for room in rooms)
+    number = next((found[-1] for found in within if found), 0)
+    if not number:
+        return
+    change, fewer = Keep(one.gang.name, (), number), f"with {count(number, 'task')}"
+    match question.verdict(one.gang.name, changes=[change]):
+        case Verdict.PLACED:
+            yield f"places now {fewer}", refusals.option(change)
+        case Verdict.WAITING | Verdict.UNDECIDED:
+            yield f"is not larger than the limit {fewer}, and then waits for its turn", refusals.option(change)
+
+
+def _raised(gang: str, refusal: Refusal, question: Question) -> Iterator[tuple[str, list[str]]]:
+    used, _ = refusal.quota
+    least = used + refusal.wanted
+    when = f'if an admin raises gpus.limit of pool "{question.workload.pool.name}" to {least}'
+    match question.verdict(gang, limit=least):
+        case Verdict.PLACED:
+            yield f"places now {when}", []
+        case Verdict.WAITING | Verdict.UNDECIDED:
+            yield f"is within the limit {when}, and then waits for room", []

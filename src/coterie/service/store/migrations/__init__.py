@@ -1,1 +1,0 @@
-"""How the tables came to be, step by step. A new step: `python -m coterie.service.store.migrations "what it does"`."""

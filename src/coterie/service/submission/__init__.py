@@ -1,0 +1,1 @@
+"""Submission: checks, compilation and previews of workflows before they are stored."""

@@ -1,0 +1,129 @@
+"""From a submission to the row that is stored: everything that can be checked before there is room is checked here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coterie.backends.local.limits import crowd_notices
+from coterie.config.configuration import Pool
+from coterie.document.schema import by_file
+from coterie.errors import Fault, Notice, SpecErrors
+from coterie.lifecycle import Record, Submitted, initial, step, to_json
+from coterie.planning.inputs import collect
+from coterie.planning.load import WORKFLOW, Scene, Written, draft_documents, faults_in, lowered, workload_of
+from coterie.planning.workload import Workload
+from coterie.service.driver.driven_workflow import digest_of, first_digest
+from coterie.service.pools.catalog import Catalog
+from coterie.service.pools.changes import runs_here
+from coterie.service.settings import Settings, Submission
+from coterie.service.submission.compilation import (
+    Built,
+    build,
+    check_call,
+    fingerprint,
+    labels_of,
+    never_fits,
+    read,
+    rehearse,
+    spec_of,
+)
+from coterie.service.views import workflows
+from coterie.store import NewEvent, NewWorkflow
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A submission with nothing wrong about it, and what its user should know.
+
+    `pool_version` is that of a pool which is stored, and could change.
+    """
+
+    submission: Submission
+    built: Built
+    workload: Workload
+    labels: dict[str, str]
+    notices: tuple[Notice, ...]
+    pool_version: int | None
+
+
+def checked(submission: Submission, catalog: Catalog, settings: Settings, *, rehearsed: bool = True) -> Checked:
+    """Check a submission, or raise what is wrong with it; unless it is `rehearsed`, its tasks need not be startable."""
+    check_call(submission, settings.files_limit)
+    try:
+        workflow = read(submission)
+    except SpecErrors as error:
+        raise SpecErrors(_with_pool(error.faults, submission, catalog)) from None
+    pool = _pool(catalog, submission, workflow.pool)
+    faults: list[Fault] = []
+    if rehearsed:
+        collect(faults, lambda: rehearse(workflow, submission.local_files, settings.processes))
+    built = collect(faults, lambda: build(workflow, pool))
+    if built is None or faults:
+        raise SpecErrors(by_file((*faults, *faults_in(workflow, pool))))
+    workload = workload_of(workflow, built.lowered, pool)
+    notices = (*built.notices, *never_fits(built, catalog.cluster(pool)))
+    notices += tuple(crowd_notices(workflow, settings.processes))
+    known = catalog.pools[pool.name]
+    version = None if known.managed else known.version
+    return Checked(submission, built, workload, labels_of(workflow, submission), notices, version)
+
+
+def _pool(catalog: Catalog, submission: Submission, wished: str | None) -> Pool:
+    return runs_here(catalog.find(submission.pool, wished))
+
+
+def _with_pool(own: Sequence[Fault], submission: Submission, catalog: Catalog) -> Sequence[Fault]:
+    """Return the faults that a file has by itself together with those that only its pool shows."""
+    faults = list(own)
+    scene = Scene(lambda one: _pool(catalog, submission, one.pool), {}, configured=True, pool=submission.pool)
+    lowered(faults, drafted(submission), scene)
+    return by_file(faults)
+
+
+def drafted(submission: Submission) -> Sequence[Written]:
+    """Return what can be made out of a workflow file with faults; nothing of a file that is no workflow."""
+    found = collect(
+        [],
+        lambda: draft_documents(
+            submission.source, submission.file, sets=submission.sets, set_strings=submission.set_strings
+        ),
+    )
+    return [one for one in found.workloads if one.kind == WORKFLOW] if found else []
+
+
+def new_workflow(found: Checked, settings: Settings) -> NewWorkflow:
+    """Return what to store of a workflow."""
+    submission, built = found.submission, found.built
+    name, pool = built.workflow.name, built.pool.name
+    now = settings.now()
+    spec = spec_of(built, submission.priority, settings)
+    state, actions = step(spec, initial(spec), Submitted(), now)
+    said = NewEvent(now, "Submitted", f'workflow "{name}" was submitted to pool "{pool}"')
+    records = [
+        NewEvent(each.at, each.kind, each.message, group=each.group, task=each.task, attempt=each.attempt)
+        for each in actions
+        if isinstance(each, Record)
+    ]
+    return NewWorkflow(
+        name=name,
+        pool=pool,
+        owner=submission.owner,
+        priority=submission.priority,
+        submitted_at=now,
+        status=state.status.value,
+        source=submission.source,
+        file=submission.file,
+        spec=to_json(spec),
+        state=to_json(state),
+        labels=found.labels,
+        sets=submission.sets,
+        set_strings=submission.set_strings,
+        files=submission.local_files,
+        client_key=submission.client_key,
+        fingerprint=fingerprint(submission, pool),
+        digest=digest_of(state, first_digest(built, submission.file)),
+        notices=[workflows.notice(each) for each in found.notices],
+        events=[said, *records],
+        pool_version=found.pool_version,
+    )

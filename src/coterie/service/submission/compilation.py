@@ -1,0 +1,208 @@
+"""From what a user hands in to what is stored and driven: the checked workflow, its gangs, the rules of its life."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pydantic import TypeAdapter, ValidationError
+
+from coterie.backends.local.defaults import DEFAULT_PROCESSES
+from coterie.backends.local.group_orders import Run, notices_for, start_faults
+from coterie.backends.local.limits import MOST_TASKS, crowd_faults, task_count
+from coterie.config.configuration import Pool
+from coterie.errors import Fault, Notice, Place, Reason, SpecErrors, UsageError, did_you_mean
+from coterie.frontends.kubernetes.objects import is_kubernetes
+from coterie.frontends.workflow.lower import Lowered, lower
+from coterie.frontends.workflow.model import Labels
+from coterie.frontends.workflow.read import Workflow, read_workflow
+from coterie.frontends.workflow.values import by_action, codes
+from coterie.gang.likeness import kind_of
+from coterie.gang.tree import Gang
+from coterie.lifecycle import ExitAction, GroupRules, Priority, Spec, TaskRules
+from coterie.placement.capacity import Capacity
+from coterie.placement.engine import Absent, place
+from coterie.placement.explain.decision import SIDE_BUDGET
+from coterie.service.settings import Settings, Submission
+from coterie.topology.cluster import GPU, Cluster
+from coterie.topology.domains import Domains
+from coterie.topology.levels import Topology
+
+_REMEMBERED = 4096
+_LABELS: TypeAdapter[dict[str, str]] = TypeAdapter(Labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A workflow that a pool takes, with its gangs."""
+
+    workflow: Workflow
+    lowered: Lowered
+    pool: Pool
+
+    def gang(self, group: str) -> Gang:
+        """Return the gang of a group."""
+        return next(gang for gang in self.lowered.gangs if gang.name == group)
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs all its tasks ask for."""
+        return sum(task.shape.amount(GPU) for gang in self.lowered.gangs for task in gang.all_tasks())
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """What the user should know."""
+        return (*self.lowered.notices, *notices_for(self.workflow))
+
+
+def read(submission: Submission) -> Workflow:
+    """Read the file; raise `SpecErrors` with every fault of it, and for one of a kind that does not run here."""
+    if is_kubernetes(submission.source):
+        hint = "`coterie plan` and `coterie render` take objects of Kubernetes; a cluster runs them."
+        raise SpecErrors([Fault("this service runs workflows only", hint=hint, place=Place(submission.file))])
+    return read_workflow(submission.source, submission.file, sets=submission.sets, set_strings=submission.set_strings)
+
+
+def build(workflow: Workflow, pool: Pool) -> Built:
+    """Lower a workflow for its pool, or raise `SpecErrors` with every fault."""
+    return Built(workflow, lower(workflow, pool), pool)
+
+
+def rehearse(workflow: Workflow, files: Mapping[str, bytes], processes: int = DEFAULT_PROCESSES) -> None:
+    """Raise `SpecErrors` for everything about the tasks that would only show when they are started.
+
+    So many `processes` run at a time.
+    """
+    faults = list(crowd_faults(workflow, processes))
+    if task_count(workflow) <= MOST_TASKS:
+        faults += start_faults(workflow, Run("rehearsal", local=files))
+    if faults:
+        raise SpecErrors(faults)
+
+
+def never_fits(built: Built, cluster: Cluster) -> Iterator[Notice]:
+    """Warn of groups that do not even fit the pool when nothing runs there: they wait until it grows."""
+    empty = _empty(cluster, built.pool.topology)
+    for gang in built.lowered.gangs:
+        if empty.shuts_out(gang):
+            message = (
+                f'group "{gang.name}" does not fit into pool "{built.pool.name}" even when nothing else runs there; '
+                "it waits until the pool changes"
+            )
+            yield Notice(Reason.NEVER_FITS.value, message, built.lowered.group_places.get(gang.name))
+
+
+class _Empty:
+    """A cluster on which nothing runs, and what is known of who fits there: many gangs are alike."""
+
+    def __init__(self, cluster: Cluster, topology: Topology) -> None:
+        self._capacity = Capacity.empty(Domains.of(cluster, topology))
+        self._known: dict[object, bool] = {}
+
+    def shuts_out(self, gang: Gang) -> bool:
+        """Tell whether it is proved that there is no place for a gang."""
+        kind = kind_of(gang)
+        known = self._known.get(kind)
+        if known is None:
+            found = place(gang, self._capacity, budget=SIDE_BUDGET)
+            known = isinstance(found, Absent) and found.proved
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[kind] = known
+        return known
+
+
+_empty = lru_cache(maxsize=16)(_Empty)
+
+
+def spec_of(built: Built, priority: str, settings: Settings) -> Spec:
+    """Return the rules of a workflow's life."""
+    lowered = built.lowered
+    return Spec(
+        groups=tuple(
+            GroupRules(
+                name=team.name,
+                needs=tuple(sorted(lowered.needs[team.name])),
+                barrier=team.spec.barrier,
+                ignore_nonlead_status=team.spec.ignore_nonlead_status,
+                queue_timeout_s=_seconds(lowered.queue_timeout),
+                exec_timeout_s=_seconds(lowered.exec_timeout),
+                tasks=tuple(
+                    TaskRules(
+                        member.name,
+                        lead=member.name == team.lead,
+                        exits=tuple(
+                            (code, ExitAction(action))
+                            for action, listed in by_action(member.spec.exit_actions).items()
+                            for code in codes(listed)
+                        ),
+                    )
+                    for member in team.members
+                ),
+            )
+            for team in built.workflow.teams
+        ),
+        priority=Priority(priority),
+        max_reschedules=settings.max_reschedules,
+        max_infrastructure_retries=settings.max_infrastructure_retries,
+        grace_s=settings.grace_s,
+    )
+
+
+def check_call(submission: Submission, limit: int) -> None:
+    """Raise `UsageError` for what is wrong with a submission beside its file."""
+    known = [priority.value for priority in Priority]
+    if submission.priority not in known:
+        hint = f"Priorities are: {', '.join(known)}. {did_you_mean(submission.priority.upper(), known)}"
+        raise UsageError(f'there is no priority "{submission.priority[:80]}"', hint.strip())
+    size = sum(map(len, submission.local_files.values()))
+    if size > limit:
+        raise UsageError(
+            f"the files of the workflow are too large: {size:,} bytes, at most {limit:,} are taken",
+            "Put large files where tasks can read them, and mount that folder.",
+        )
+    if submission.client_key is not None and not 0 < len(submission.client_key) <= 200:
+        raise UsageError("a client key has 1 to 200 characters", "Any text that is new for each request will do.")
+
+
+def labels_of(workflow: Workflow, submission: Submission) -> dict[str, str]:
+    """Return the labels of the file and of the call; raise `UsageError` for those that are not allowed."""
+    merged = {**workflow.spec.labels, **submission.labels}
+    try:
+        return dict(_LABELS.validate_python(merged))
+    except ValidationError as error:
+        message, hint = next(_label_words(error))
+        raise UsageError(f"labels: {message}", hint) from None
+
+
+def _label_words(error: ValidationError) -> Iterator[tuple[str, str]]:
+    for detail in error.errors(include_url=False):
+        for each in detail.get("ctx", {}).get("found", ()):
+            yield each.message.replace("{field}", "labels"), each.hint
+        yield detail["msg"], "A label is a key and a value, both text."
+
+
+def fingerprint(submission: Submission, pool: str) -> str:
+    """Return what two submissions have in common exactly when they ask for the same.
+
+    `pool` is the one that it goes to, or went to when it was first sent: a call that names no pool asks for the same
+    again, whichever pool is the default by then.
+    """
+    said = {
+        "file": submission.file,
+        "pool": pool,
+        "sets": list(submission.sets),
+        "set_strings": list(submission.set_strings),
+        "priority": submission.priority,
+        "labels": dict(submission.labels),
+        "files": {path: hashlib.sha256(data).hexdigest() for path, data in submission.local_files.items()},
+        "source": hashlib.sha256(submission.source).hexdigest(),
+    }
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _seconds(whole: int | None) -> float | None:
+    return None if whole is None else float(whole)

@@ -1,0 +1,68 @@
+"""What would become of a submission now, with a short name for the answer, by which it can be held to it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import replace
+from typing import Any
+
+from coterie.errors import PlanStale
+from coterie.planning.changes import AS_IT_IS, WhatIf, parse_changes
+from coterie.planning.report import plan_json
+from coterie.rendering import refusals
+from coterie.service.pools.usage import Live
+from coterie.service.queue.quota import Question, with_quota
+from coterie.service.settings import Submission
+from coterie.service.submission.admission import Checked
+from coterie.service.submission.compilation import fingerprint
+from coterie.service.views import workflows
+
+Json = dict[str, Any]
+
+
+def plan_of(found: Checked, live: Live, what_if: WhatIf = AS_IT_IS) -> Json:
+    """Return where a submission would go now, or why not, with everything that its user would be told."""
+    began = time.perf_counter()
+    pool = found.built.pool
+    changes = parse_changes(what_if, [found.workload], live.cluster(pool))
+    command = [*_call(found.submission, pool.name), *(word for each in changes for word in refusals.option(each))]
+    plan = live.planner(pool, changes=changes).plan(found.workload)
+    shown = with_quota(plan_json(plan, command=command, elapsed_ms=0.0), plan, Question(live, found.workload, command))
+    told = [workflows.notice(each) for each in found.notices]
+    shown["warnings"] += [each for each in told if each not in shown["warnings"]]
+    shown["stats"]["elapsed_ms"] = round((time.perf_counter() - began) * 1000, 3)
+    return {**shown, "id": plan_id(found.submission, pool.name, shown)}
+
+
+def _call(submission: Submission, pool: str) -> list[str]:
+    """Return how a user asks for the plan of a submission."""
+    given = [("--pool", pool)]
+    given += [("--set", each) for each in submission.sets]
+    given += [("--set-string", each) for each in submission.set_strings]
+    return ["coterie", "submit", submission.file, "--dry-run", *(word for pair in given for word in pair)]
+
+
+def plan_id(submission: Submission, pool: str, plan: Json) -> str:
+    """Return a short name for a plan: the same for the same content in the same pool with the same answer."""
+    # Whose turn it is and what it is called do not change where it would go.
+    asked = fingerprint(replace(submission, file="", priority="", labels={}), pool)
+    places = [
+        [group["name"], group["verdict"], sorted((one["task"], one["node"]) for one in group["assignments"])]
+        for group in plan["groups"]
+    ]
+    answer = json.dumps([asked, plan["verdict"], places])
+    return hashlib.sha256(answer.encode()).hexdigest()[:8]
+
+
+def hold_to(wanted: str, plan: Json) -> None:
+    """Raise `PlanStale` where a plan is not the one that was wanted."""
+    now, verdict = plan["id"], plan["verdict"]
+    if now != wanted:
+        raise PlanStale(
+            f"plan {wanted} is out of date: either the nodes are used differently since then, or the workflow, "
+            f"its values, its files or its pool are others; nothing was submitted",
+            f"The plan is {now} now, and its verdict is {verdict}. Look at it, then submit with {now}.",
+            {"plan": now, "verdict": verdict},
+        )

@@ -1,0 +1,45 @@
+"""What users may ask for: statuses that there are, and changes that a workflow allows as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coterie.errors import Conflict, NotFound, UsageError, did_you_mean
+from coterie.lifecycle import Spec, State, Status, from_json, retry_fault
+from coterie.store import Wish, Workflow
+
+
+def check_statuses(statuses: Sequence[str]) -> None:
+    """Raise `UsageError` for a status that nothing ever has."""
+    known = [status.value for status in Status]
+    for status in statuses:
+        if status not in known:
+            hint = f"{did_you_mean(status.upper(), known)} Statuses are: {', '.join(known)}.".strip()
+            raise UsageError(f'there is no status "{status[:80]}"', hint)
+
+
+def cancels(stored: Workflow, waiting: Sequence[Wish], *, force: bool) -> bool:
+    """Tell whether there is something to cancel; raise `Conflict` for a workflow that has ended in another way.
+
+    One that has ended may be about to go on, as long as a wish of somebody waits. The life cycle takes wishes in their
+    order, and passes over a cancel that finds nothing to end.
+    """
+    state = from_json(State, stored.state)
+    if not state.status.final or waiting or (force and state.cleaning):
+        return True
+    if state.status is Status.FAILED_CANCELED:
+        return False
+    raise Conflict(
+        f'workflow "{stored.id}" has ended already, as {state.status}',
+        "Its tasks are being removed; force makes that quick." if state.cleaning else "There is nothing to do.",
+    )
+
+
+def check_retry(stored: Workflow, task: str | None) -> None:
+    """Raise unless a workflow, or a task of it, can go on: `NotFound` for no such task, else `Conflict`."""
+    spec, state = from_json(Spec, stored.spec), from_json(State, stored.state)
+    if task is not None and task not in spec.places:
+        hint = f"Tasks are: {', '.join(list(spec.places)[:12])}. {did_you_mean(task, spec.places)}".strip()
+        raise NotFound(f'workflow "{stored.id}" has no task "{task[:80]}"', hint)
+    if fault := retry_fault(spec, state, task):
+        raise Conflict(f'workflow "{stored.id}" cannot be retried: {fault}', f"Look at it: coterie show {stored.id}")

@@ -1,0 +1,130 @@
+"""Why groups wait, and how the placements of those that run came out; asked of the store by any replica."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coterie.config.configuration import Pool
+from coterie.errors import NotFound, Reason, SpecErrors, did_you_mean
+from coterie.gang.tree import Gang
+from coterie.lifecycle import GroupState, Presence, State, from_json
+from coterie.planning.changes import AS_IT_IS, parse_changes
+from coterie.planning.fit import choices_json
+from coterie.planning.report import plan_json
+from coterie.planning.workload import Workload
+from coterie.rendering import refusals
+from coterie.service.driver.driven_workflow import Texts, levels_of, lost_levels, without_wishes
+from coterie.service.pools.changes import find
+from coterie.service.pools.usage import PLAINLY, Asked, Live
+from coterie.service.queue.positions import Standing
+from coterie.service.queue.queue import only_tasks, without_nodes
+from coterie.service.queue.quota import Question, with_quota
+from coterie.service.views import workflows
+from coterie.store import Store, Workflow
+from coterie.topology.domains import Domains
+
+Json = dict[str, Any]
+
+
+def why_of(
+    store: Store, live: Live, standing: Standing, ident: str, group: str | None, question: Asked = PLAINLY
+) -> Json:
+    """Explain why groups of a workflow wait for a place, those that do or the one named, and whose turn it is.
+
+    Asked for all the evidence, groups have `alternatives` as in a plan; asked what if, those that would be placed have
+    `assignments`.
+    """
+    stored = store.workflow(ident)
+    state = from_json(State, stored.state)
+    names = [each.name for each in state.groups]
+    if group is not None and group not in names:
+        hint = f"Groups are: {', '.join(names)}. {did_you_mean(group, names)}".strip()
+        raise NotFound(f'workflow "{ident}" has no group "{group[:80]}"', hint)
+    asked = [each for each in state.groups if (each.name == group if group else workflows.waits(each))]
+    texts = Texts(store)
+    return {
+        "id": ident,
+        "status": stored.status,
+        "position": standing.of(stored),
+        "waiting": standing.waiting.get(stored.pool, 0),
+        "groups": [
+            {
+                **(_why(each, stored, live, texts, question) if workflows.waits(each) else _not_waiting(each)),
+                "position": standing.positions.get((ident, each.name)),
+            }
+            for each in asked
+        ],
+    }
+
+
+def placement_of(store: Store, live: Live, ident: str) -> Json:
+    """Audit the placement of a workflow."""
+    stored = store.workflow(ident)
+    pool = find(live.catalog, stored.pool).pool
+    built = Texts(store).built(ident, pool, levels_of(stored.digest))
+    domains = Domains.of(live.catalog.cluster(pool), pool.topology)
+    gangs = {gang.name: gang for gang in built.lowered.gangs}
+    found = workflows.audit(from_json(State, stored.state), gangs, store.placements(ident), domains)
+    return {"id": ident, "pool": stored.pool, **found}
+
+
+def _why(group: GroupState, stored: Workflow, live: Live, texts: Texts, question: Asked) -> Json:
+    told = workflows.waiting_of(group)
+    shown = {"name": group.name, "verdict": "waiting", "waiting": told, "refusal": None}
+    known = live.catalog.pools.get(stored.pool)
+    if known is None or known.pool.backend not in live.catalog.clusters:
+        message = f'pool "{stored.pool}" has no nodes that this service knows'
+        return {**shown, "refusal": _refusal(Reason.SCHEDULER_REFUSED, message)}
+    pool = known.pool
+    try:
+        gang = texts.built(stored.id, pool, levels_of(stored.digest)).gang(group.name)
+    except SpecErrors as error:
+        return {**shown, "refusal": _refusal(Reason.INVALID_SPEC, str(error))}
+    if lost := lost_levels(gang, pool.topology):
+        message = f'pool "{pool.name}" no longer has level {", ".join(lost)}, which the group requires'
+        return {**shown, "refusal": {**_refusal(Reason.LEVEL_LOST, message), "level": lost[0]}}
+    wanted = {task.name for task in group.tasks if task.presence is Presence.QUEUED or task.present}
+    gang = without_nodes(only_tasks(without_wishes(gang, pool.topology), wanted), group.excluded)
+    plan = _plan(stored, pool, gang, live, question)
+    more = {key: plan[key] for key in ("alternatives",) if key in plan}
+    if question.what_if != AS_IT_IS:
+        more["assignments"] = plan["assignments"]
+        return {**shown, "verdict": plan["verdict"], "refusal": plan["refusal"], **more}
+    if plan["refusal"] is None and group.waiting is not None:
+        # It would fit where it may go, and still has to wait: for the machine, or for one whose turn is before.
+        return {**shown, "refusal": _refusal(Reason(group.waiting.reason), group.waiting.message), **more}
+    return {**shown, "verdict": plan["verdict"], "refusal": plan["refusal"], **more}
+
+
+def _plan(stored: Workflow, pool: Pool, gang: Gang, live: Live, question: Asked) -> Json:
+    workload = Workload(stored.id, "Workflow", pool, (gang,))
+    joining = (stored.id, gang.name)
+    changes = parse_changes(question.what_if, [workload], live.cluster(pool))
+    planner = live.planner(pool, joining=joining, changes=changes)
+    plan, choices = planner.choose(workload) if question.verbose else (planner.plan(workload), None)
+    alternatives = None if choices is None else {name: choices_json(each) for name, each in choices.items()}
+    command = [
+        "coterie",
+        "why",
+        f"{stored.id}/{gang.name}",
+        *(word for each in changes for word in refusals.option(each)),
+    ]
+    shown = plan_json(plan, command=command, elapsed_ms=0.0, alternatives=alternatives)
+    found: Json = with_quota(shown, plan, Question(live, workload, command, joining))["groups"][0]
+    return found
+
+
+def _not_waiting(group: GroupState) -> Json:
+    return {"name": group.name, "verdict": "placed" if group.attempt else "waiting", "waiting": None, "refusal": None}
+
+
+def _refusal(reason: Reason, message: str) -> Json:
+    return {
+        "reason": reason.value,
+        "message": message,
+        "path": [],
+        "level": None,
+        "best": [],
+        "holders": [],
+        "ways_out": [],
+    }

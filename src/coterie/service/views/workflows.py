@@ -1,0 +1,212 @@
+"""What is stored, as the JSON that users see of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from coterie.backends.local.work_order import Key
+from coterie.errors import Notice
+from coterie.gang.tree import Gang, Group
+from coterie.inspect.audit import Finding, Outcome, judged, spot_of
+from coterie.inspect.audit_report import finding_json
+from coterie.lifecycle import GroupRules, GroupState, Past, Presence, Spec, State, TaskState, from_json
+from coterie.store import Event, Placement, Summary, Workflow
+from coterie.topology.domains import Domains
+
+Json = dict[str, Any]
+
+
+def when(at: float | None) -> str | None:
+    """Return a time as ISO 8601 in UTC."""
+    if at is None:
+        return None
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def row(summary: Summary) -> Json:
+    """Return a workflow as lists show it."""
+    known = summary.digest
+    waiting = known.get("waiting")
+    return {
+        "id": summary.id,
+        "number": summary.number,
+        "name": summary.name,
+        "pool": summary.pool,
+        "owner": summary.owner,
+        "priority": summary.priority,
+        "labels": dict(summary.labels),
+        "status": summary.status,
+        "submitted": when(summary.submitted_at),
+        "started": when(summary.started_at),
+        "ended": when(summary.ended_at),
+        "message": known.get("message", ""),
+        "finished": summary.finished,
+        "cleaning": known.get("cleaning", False),
+        "waiting": {**waiting, "since": when(waiting["since"])} if waiting else None,
+        "tasks": known.get("tasks", {}),
+        "gpus": known.get("gpus", 0),
+    }
+
+
+def whole(stored: Workflow, placements: Iterable[Placement], tasks: Path) -> Json:
+    """Return a workflow with its groups and tasks, which run below the folder `tasks`."""
+    spec, state = from_json(Spec, stored.spec), from_json(State, stored.state)
+    seats = {(each.group, each.task, each.attempt): each for each in placements}
+    groups = [
+        {
+            "name": group.name,
+            "status": group.status.value,
+            "attempt": group.attempt,
+            "message": group.message,
+            "waiting": waiting_of(group),
+            "needs": list(rules.needs),
+            "queued": when(group.queued),
+            "started": when(group.started),
+            "ended": when(group.ended),
+            "ends_by": when(ends_by(rules, group)),
+            "cleaning": group.cleaning,
+            "tasks": [
+                {
+                    "name": task.name,
+                    "lead": position == rules.lead,
+                    **_task(task, seats.get(_slot(group, task))),
+                    "output": output_of(tasks, Key(stored.id, group.name, task.name, task.attempt)),
+                }
+                for position, task in enumerate(group.tasks)
+            ],
+        }
+        for rules, group in zip(spec.groups, state.groups, strict=True)
+    ]
+    return {
+        **row(stored),
+        "nodes": sorted({seat.node for seat in seats.values() if seat.held}),
+        "created_from": stored.digest.get("file", ""),
+        "canceled": _canceled(state),
+        "groups": groups,
+        "warnings": list(stored.notices),
+    }
+
+
+def _canceled(state: State) -> Json | None:
+    """Return who asked for the workflow to end, when and why; None where nobody did."""
+    asked = state.cancel
+    if asked is None:
+        return None
+    return {"by": asked.by or None, "at": when(asked.at), "message": asked.message, "force": asked.force}
+
+
+def output_of(tasks: Path, attempt: Key) -> str | None:
+    """Return the folder into which an attempt writes, the same before and after its end; None before the first."""
+    return str(tasks / attempt.path / "output") if attempt.attempt else None
+
+
+def ends_by(rules: GroupRules, group: GroupState) -> float | None:
+    """Return when a group that runs is over its time limit, if it has one."""
+    if group.ended is not None or group.started is None or rules.exec_timeout_s is None:
+        return None
+    return group.started + rules.exec_timeout_s
+
+
+def waiting_of(group: GroupState) -> Json | None:
+    """Return why a group has no place yet."""
+    why = group.waiting
+    return {"reason": why.reason, "message": why.message, "since": when(why.since)} if why else None
+
+
+def waits(group: GroupState) -> bool:
+    """Tell whether a group is in the queue."""
+    return not group.status.final and any(task.presence is Presence.QUEUED for task in group.tasks)
+
+
+def event(found: Event) -> Json:
+    """Return an event."""
+    return {
+        "seq": found.seq,
+        "at": when(found.at),
+        "workflow": found.workflow,
+        "pool": found.pool,
+        "kind": found.kind,
+        "message": found.message,
+        "group": found.group,
+        "task": found.task,
+        "attempt": found.attempt,
+        "data": dict(found.data),
+    }
+
+
+def notice(found: Notice) -> Json:
+    """Return a warning."""
+    return {"code": found.code, "message": found.message, "line": found.place.line if found.place else None}
+
+
+def audit(state: State, gangs: Mapping[str, Gang], rows: Iterable[Placement], domains: Domains) -> Json:
+    """Hold where tasks run, or ran last, against what was asked, by the labels that their nodes have now."""
+    seats = {(each.group, each.task, each.attempt): each for each in rows}
+    counted: Counter[str] = Counter()
+    groups: list[Json] = []
+    for group in state.groups:
+        there = {task.name: seat for task in group.tasks if (seat := seats.get(_slot(group, task))) is not None}
+        nodes = {task: seat.node for task, seat in there.items()}
+        asked = gangs[group.name].walk() if group.name in gangs else ()
+        findings = [finding(one, nodes, domains) for one in asked]
+        counted.update(each.outcome.value for each in findings)
+        groups.append(
+            {
+                "name": group.name,
+                "status": group.status.value,
+                "constraints": [finding_json(each) for each in findings],
+                "tasks": [
+                    {"task": task, "node": seat.node, "domains": dict(seat.domains), "gpus": list(seat.gpus)}
+                    for task, seat in there.items()
+                ],
+            }
+        )
+    return {"groups": groups, "summary": {outcome.value: counted[outcome.value] for outcome in Outcome}}
+
+
+def finding(group: Group, nodes: Mapping[str, str], domains: Domains) -> Finding:
+    """Judge a constraint; a level that the pool has lost leaves nothing to judge by."""
+    levels = domains.topology
+    if group.level not in levels.names:
+        why = f"the pool no longer has level {group.level}"
+        return Finding(group.path, group.required, Outcome.UNOBSERVABLE, why=why)
+    labels = [level.label for level in levels.levels[: levels.index(group.level) + 1]]
+    placed = [(task.name, nodes[task.name]) for task in group.all_tasks() if task.name in nodes]
+    spots = [spot_of(task, node, labels, domains.cluster) for task, node in placed]
+    return judged(group.path, spots, required=group.required)
+
+
+def _slot(group: GroupState, task: TaskState) -> tuple[str, str, int]:
+    return group.name, task.name, task.attempt
+
+
+def _task(task: TaskState, seat: Placement | None) -> Json:
+    return {
+        "status": task.status.value,
+        "attempt": task.attempt,
+        "node": task.node or None,
+        "domains": dict(seat.domains) if seat else {},
+        "gpus": list(seat.gpus) if seat else [],
+        "exit_code": task.exit_code,
+        "message": task.message,
+        "started": when(task.started),
+        "ended": when(task.ended),
+        "past": list(_past(task.past)),
+    }
+
+
+def _past(found: Iterable[Past]) -> Iterator[Json]:
+    for each in found:
+        yield {
+            "attempt": each.attempt,
+            "status": each.status.value,
+            "node": each.node or None,
+            "exit_code": each.exit_code,
+            "message": each.message,
+            "started": when(each.started),
+            "ended": when(each.ended),
+        }

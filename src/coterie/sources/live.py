@@ -1,0 +1,107 @@
+"""A live cluster as a `Snapshot`: the same that `kubectl get nodes,pods -A -o json` would give at that moment.
+
+Objects that declare levels (ClusterTopology, KAI's Topology) are read too, where the cluster has them; gangs, which are
+KAI's PodGroups and all pods that name one, where they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from coterie.errors import Fault, Notice, Place
+from coterie.kube.api import Api, connect
+from coterie.kube.errors import Forbidden
+from coterie.kube.kinds import CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_BINDING, NODE, POD, POD_GROUP, TOPOLOGY
+from coterie.kube.reads import Query, list_all, list_served
+from coterie.kube.retry import Patience
+from coterie.sources import Snapshot
+from coterie.sources.assemble import assemble, refuse
+from coterie.sources.kubernetes_objects import (
+    TOPOLOGIES,
+    BareNode,
+    BarePod,
+    BarePodGroup,
+    gang_pod_of,
+    node_of,
+    pod_group_object,
+    pod_of,
+    topology_object,
+)
+
+PREFIX = "context:"
+# Finished pods hold nothing; the server may as well keep them.
+_UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+_LEVELS = (CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_BINDING, TOPOLOGY)
+# Somebody waits at a terminal.
+_PATIENCE = Patience(attempts=3, total_s=12.0)
+
+S = TypeVar("S", BareNode, BarePod)
+T = TypeVar("T")
+
+
+def read_live(source: str, *, gangs: bool = False) -> Snapshot:
+    """Read the cluster that `context:NAME` names, `context:` being the current one; its gangs too if asked to."""
+    with connect(source.removeprefix(PREFIX), patience=_PATIENCE) as api:
+        return snapshot_of(api, gangs=gangs)
+
+
+def snapshot_of(api: Api, *, gangs: bool = False) -> Snapshot:
+    """Read nodes and pods of a cluster, decoded page by page; with its gangs, MissingKind where KAI is not there."""
+    where = Place(f"{PREFIX}{api.context}")
+    faults: list[Fault] = []
+    # Nodes first, as kubectl does.
+    nodes = _made(list_all(api, Query(NODE), BareNode).items, node_of, faults, where)
+    # Pods after their gangs: a gang that is seen is not taken for one whose pods are missing.
+    groups = list_all(api, Query(POD_GROUP), BarePodGroup).items if gangs else []
+    listed = list_all(api, Query(POD, fields="" if gangs else _UNFINISHED), BarePod).items
+    pods = _made(listed, pod_of, faults, where)
+    refuse(faults)
+    assembly = assemble(nodes, [pod for pod in pods if pod is not None], where)
+    objects, unread = _level_objects(api, where)
+    snapshot = Snapshot(assembly.cluster, None, (*assembly.notices, *unread), objects)
+    if not gangs:
+        return snapshot
+    return replace(
+        snapshot,
+        pod_groups=tuple(found for item in groups if (found := pod_group_object(item)) is not None),
+        gang_pods=tuple(pod for item in listed if (pod := gang_pod_of(item)) is not None),
+    )
+
+
+def _level_objects(api: Api, where: Place) -> tuple[tuple[dict[str, Any], ...], list[Notice]]:
+    """Read the objects that declare levels, as far as the cluster has such kinds and the user may read them."""
+    objects: list[dict[str, Any]] = []
+    unread: list[Notice] = []
+    for kind in _LEVELS:
+        try:
+            found = list_served(api, Query(kind), TOPOLOGIES[kind.name])
+        except Forbidden as error:
+            unread.append(Notice("TopologiesUnread", f"{error}, so what they say of levels is not known", where))
+            continue
+        listed = found.items if found else ()
+        objects += [{"apiVersion": kind.api_version, **topology_object(item)} for item in listed]
+    return tuple(objects), unread
+
+
+def _made(items: Iterable[S], make: Callable[[S], T], faults: list[Fault], where: Place) -> list[T]:
+    made: list[T] = []
+    for item in items:
+        try:
+            made.append(make(item))
+        except ValueError as error:
+            faults.append(
+                Fault(
+                    f"{_title(item)}: {error}",
+                    hint="Correct the object in the cluster, or leave it out of the snapshot.",
+                    place=where,
+                )
+            )
+    return made
+
+
+def _title(item: BareNode | BarePod) -> str:
+    if isinstance(item, BareNode):
+        return f'node "{item.metadata.name}"'
+    return f'pod "{item.metadata.namespace}/{item.metadata.name}"'

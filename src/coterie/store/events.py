@@ -1,0 +1,53 @@
+"""Events: what happened, in the order in which it was committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy import Connection, func, insert, select
+
+from coterie.store.columns import LARGEST
+from coterie.store.records import Event, Json, NewEvent
+from coterie.store.tables import events
+
+MOST = 10_000
+
+_COLUMNS = tuple(events.c[name] for name in Event.__dataclass_fields__)
+_LAST = select(func.coalesce(func.max(events.c.seq), 0))
+
+
+def rows(new: Iterable[NewEvent], workflow: str = "", pool: str = "") -> list[dict[str, Json]]:
+    """Return events as rows; those that name no workflow or no pool are about the ones given."""
+    return [
+        {
+            "at": one.at,
+            "kind": one.kind,
+            "message": one.message,
+            "workflow": one.workflow or workflow,
+            "pool": one.pool or pool,
+            "group": one.group,
+            "task": one.task,
+            "attempt": one.attempt,
+            "data": dict(one.data),
+        }
+        for one in new
+    ]
+
+
+def append(tx: Connection, new: Sequence[Mapping[str, Json]]) -> None:
+    """Write rows of events."""
+    if new:
+        tx.execute(insert(events), new)
+
+
+def after(tx: Connection, seq: int, workflow: str | None, limit: int) -> tuple[Event, ...]:
+    """Return the events after a number, of one workflow or of all."""
+    wanted = select(*_COLUMNS).where(events.c.seq > max(-1, min(seq, LARGEST))).order_by(events.c.seq)
+    if workflow is not None:
+        wanted = wanted.where(events.c.workflow == workflow)
+    return tuple(Event(*row) for row in tx.execute(wanted.limit(max(1, min(limit, MOST)))))
+
+
+def last(tx: Connection) -> int:
+    """Return the number of the newest event, 0 before the first."""
+    return int(tx.execute(_LAST).scalar_one())

@@ -1,0 +1,130 @@
+"""The leader's save: the next states of many workflows, with all that belongs to them, or none of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, true, update
+
+from coterie.errors import Conflict
+from coterie.store import events, leases, requests
+from coterie.store.records import LEADER, Change, Json, Placement, Slot
+from coterie.store.tables import placements, workflows
+
+_STEP = (
+    update(workflows)
+    .where(workflows.c.id == bindparam("of"), workflows.c.version == bindparam("read"))
+    .values(version=workflows.c.version + 1)
+)
+_SLOT = (
+    (placements.c.workflow == bindparam("of"))
+    & (placements.c.group == bindparam("in_group"))
+    & (placements.c.task == bindparam("for_task"))
+    & (placements.c.attempt == bindparam("numbered"))
+)
+_RELEASE = update(placements).where(_SLOT).values(held=False)
+_REPLACE = delete(placements).where(_SLOT)
+_ORDER = (placements.c.workflow, placements.c.attempt, placements.c.group, placements.c.task)
+
+
+class StaleError(Exception):
+    """Raised inside a save when a workflow is not as it was read; the transaction must not be committed."""
+
+
+def save(tx: Connection, changes: Sequence[Change], fence: int) -> int:
+    """Write all changes and return the number of the newest event, or raise `Conflict` or `StaleError`."""
+    leases.check(tx, LEADER, fence)
+    if not changes:
+        return events.last(tx)
+    written = tx.execute(
+        _STEP,
+        [
+            {
+                "of": one.id,
+                "read": one.version,
+                "status": one.status,
+                "state": dict(one.state),
+                "started_at": one.started_at,
+                "ended_at": one.ended_at,
+                "finished": one.finished,
+                "digest": dict(one.digest),
+            }
+            for one in changes
+        ],
+    )
+    if written.rowcount != len(changes):
+        raise StaleError
+    events.append(tx, [row for one in changes for row in events.rows(one.events, one.id)])
+    if placed := [_row(one.id, where) for one in changes for where in one.placed]:
+        tx.execute(_REPLACE, [_slot(one.id, _where(where)) for one in changes for where in one.placed])
+        tx.execute(insert(placements), placed)
+    if released := [_slot(one.id, slot) for one in changes for slot in one.released]:
+        tx.execute(_RELEASE, released)
+    requests.drop(tx, [seq for one in changes for seq in one.wishes])
+    return events.last(tx)
+
+
+def placed(tx: Connection, workflow: str) -> tuple[Placement, ...]:
+    """Return where the tasks of a workflow are and were, by attempt."""
+    return tuple(
+        _placement(row)
+        for row in tx.execute(select(placements).where(placements.c.workflow == workflow).order_by(*_ORDER))
+    )
+
+
+def held(tx: Connection) -> Mapping[str, tuple[Placement, ...]]:
+    """Return what is held now, by workflow."""
+    found: dict[str, list[Placement]] = {}
+    for row in tx.execute(select(placements).where(placements.c.held == true()).order_by(*_ORDER)):
+        found.setdefault(row.workflow, []).append(_placement(row))
+    return {workflow: tuple(mine) for workflow, mine in found.items()}
+
+
+def nodes(tx: Connection, idents: Sequence[str]) -> Mapping[str, list[str]]:
+    """Return the nodes that workflows hold something on now, sorted; those that hold nothing are left out."""
+    held_by = (placements.c.held == true()) & placements.c.workflow.in_(idents)
+    found: dict[str, list[str]] = {}
+    for workflow, node in tx.execute(select(placements.c.workflow, placements.c.node).where(held_by).distinct()):
+        found.setdefault(workflow, []).append(node)
+    return {workflow: sorted(mine) for workflow, mine in found.items()}
+
+
+def stale(tx: Connection, changes: Sequence[Change]) -> Conflict:
+    """Return which changes stood in the way of a save; to be asked after it was taken back."""
+    times = Counter(one.id for one in changes)
+    late = [one.id for one in changes if times[one.id] > 1 or _version(tx, one.id) != one.version]
+    return Conflict(
+        f"{', '.join(dict.fromkeys(late))}: changed or deleted by somebody else since read, nothing was saved",
+        "Read again, then decide again.",
+    )
+
+
+def _version(tx: Connection, workflow: str) -> int | None:
+    return tx.execute(select(workflows.c.version).where(workflows.c.id == workflow)).scalar()
+
+
+def _where(placement: Placement) -> Slot:
+    return placement.group, placement.task, placement.attempt
+
+
+def _slot(workflow: str, slot: Slot) -> dict[str, Json]:
+    group, task, attempt = slot
+    return {"of": workflow, "in_group": group, "for_task": task, "numbered": attempt}
+
+
+def _row(workflow: str, one: Placement) -> dict[str, Json]:
+    return {
+        "workflow": workflow,
+        "group": one.group,
+        "task": one.task,
+        "attempt": one.attempt,
+        "node": one.node,
+        "gpus": list(one.gpus),
+        "domains": dict(one.domains),
+        "held": one.held,
+    }
+
+
+def _placement(row: Row[Json]) -> Placement:
+    return Placement(row.group, row.task, row.attempt, row.node, tuple(row.gpus), row.domains, row.held)

@@ -1,0 +1,29 @@
+"""Write a new step: what the tables have now and the steps so far do not."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from alembic import command
+from alembic.script import ScriptDirectory
+
+from coterie.store.database import database
+from coterie.store.migration import changing, configuration, migrate
+
+
+def main(message: str) -> None:
+    """Compare the tables with a database that has taken all steps, and write the difference as one more."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = database(str(Path(folder, "draft.db")), patience_s=5)
+        migrate(made)
+        with changing(made) as connection:
+            config = configuration(connection)
+            config.set_main_option("file_template", "r%%(rev)s_%%(slug)s")
+            number = len(list(ScriptDirectory.from_config(config).walk_revisions())) + 1
+            command.revision(config, message, autogenerate=True, rev_id=f"{number:04}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

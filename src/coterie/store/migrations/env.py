@@ -1,0 +1,29 @@
+"""What alembic runs: the connection, and its transaction, are the caller's."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from alembic import context
+
+from coterie.store.columns import Words
+from coterie.store.migration import VERSIONS
+from coterie.store.tables import metadata
+
+
+def rendered(kind: str, item: object, _: object) -> str | Literal[False]:
+    """Write our text as plain text: a step must not change when our column types do."""
+    return "sa.Text()" if kind == "type" and isinstance(item, Words) else False
+
+
+connection = context.config.attributes["connection"]
+context.configure(
+    connection=connection,
+    target_metadata=metadata,
+    render_item=rendered,
+    version_table=VERSIONS,
+    # SQLite changes a table by building it anew.
+    render_as_batch=connection.dialect.name == "sqlite",
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,42 @@
+"""Wishes: what users want of workflows, written by any replica for the leader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection, bindparam, delete, insert, select
+
+from coterie.store import workflows
+from coterie.store.columns import LARGEST
+from coterie.store.records import Json, Wish
+from coterie.store.tables import wishes
+
+MOST = 10_000
+
+_COLUMNS = tuple(wishes.c[name] for name in Wish.__dataclass_fields__)
+_DROP = delete(wishes).where(wishes.c.seq == bindparam("number"))
+
+
+def add(tx: Connection, workflow: str, observation: Mapping[str, Json], at: float) -> int:
+    """Write a wish for a workflow and return its number."""
+    known = workflows.summary(tx, workflow)
+    row = {"workflow": known.id, "observation": dict(observation), "at": at}
+    return int(tx.execute(insert(wishes).returning(wishes.c.seq), row).scalar_one())
+
+
+def after(tx: Connection, seq: int, limit: int) -> tuple[Wish, ...]:
+    """Return the wishes after a number, the oldest first."""
+    wanted = select(*_COLUMNS).where(wishes.c.seq > max(-1, min(seq, LARGEST))).order_by(wishes.c.seq)
+    return tuple(Wish(*row) for row in tx.execute(wanted.limit(max(1, min(limit, MOST)))))
+
+
+def of(tx: Connection, workflow: str) -> tuple[Wish, ...]:
+    """Return the wishes for a workflow, the oldest first."""
+    wanted = select(*_COLUMNS).where(wishes.c.workflow == workflow).order_by(wishes.c.seq)
+    return tuple(Wish(*row) for row in tx.execute(wanted.limit(MOST)))
+
+
+def drop(tx: Connection, seqs: Sequence[int]) -> None:
+    """Forget wishes; those that are gone already are no matter."""
+    if seqs:
+        tx.execute(_DROP, [{"number": seq} for seq in seqs])

@@ -1,0 +1,274 @@
+"""The store: everything that the service remembers, in one database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import literal, select
+
+from coterie.errors import CoterieError
+from coterie.store import events, leader_save, leases, pools, requests, tokens, workflows
+from coterie.store.database import Database, database
+from coterie.store.migration import migrate
+from coterie.store.records import (
+    EVERYTHING,
+    LEADER,
+    Change,
+    Event,
+    Json,
+    Lease,
+    NewEvent,
+    NewWorkflow,
+    Page,
+    Placement,
+    PoolRecord,
+    Query,
+    Summary,
+    Token,
+    Upload,
+    Wish,
+    Workflow,
+)
+from coterie.store.tables import identity
+
+PATIENCE_S = 5.0
+
+
+class Store:
+    """A database with Coterie's tables, for any number of threads and replicas.
+
+    Every method is one transaction: what it writes is there when it returns, and is not when it raises. A database that
+    is locked, full or gone raises `Unavailable` within a few seconds, and the next call tries anew. Where a connection
+    breaks during the commit itself, nobody can say whether it was done: versions, keys and fences make it safe to
+    repeat.
+    """
+
+    def __init__(self, made: Database) -> None:
+        self._database = made
+
+    @classmethod
+    def open(cls, url: str, patience_s: float = PATIENCE_S) -> Self:
+        """Open a database by URL, or a SQLite file by path; missing files and tables are made."""
+        made = database(url, patience_s)
+        try:
+            migrate(made)
+        except CoterieError:
+            made.close()
+            raise
+        return cls(made)
+
+    @property
+    def name(self) -> str:
+        """How messages call the database: a path, or a URL without its password."""
+        return self._database.name
+
+    def identity(self) -> str:
+        """Return what tells this store from all others."""
+        with self._database.reading() as tx:
+            return str(tx.execute(select(identity.c.store)).scalar_one())
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def ping(self) -> None:
+        """Return if the database answers."""
+        with self._database.reading() as tx:
+            tx.execute(select(literal(1)))
+
+    def submit(self, new: NewWorkflow) -> tuple[Workflow, bool]:
+        """Store a workflow and give it an id; the same key of the same owner finds the one that is there (False)."""
+        with self._database.writing() as tx:
+            return workflows.submit(tx, new)
+
+    def repeated(self, owner: str, key: str, fingerprint: Callable[[str], str]) -> Workflow | None:
+        """Return what an owner submitted with a key before; `fingerprint` is the new submission's, for a pool."""
+        with self._database.reading() as tx:
+            return workflows.repeated(tx, owner, key, fingerprint)
+
+    def workflow(self, ident: str) -> Workflow:
+        """Return a workflow with its rules and its state."""
+        with self._database.reading() as tx:
+            return workflows.whole(tx, ident)
+
+    def summary(self, ident: str) -> Summary:
+        """Return a workflow as lists show it."""
+        with self._database.reading() as tx:
+            return workflows.summary(tx, ident)
+
+    def upload(self, ident: str) -> Upload:
+        """Return what the user sent."""
+        with self._database.reading() as tx:
+            return workflows.upload(tx, ident)
+
+    def workflows(self, query: Query = EVERYTHING, after: int | None = None, limit: int = 100) -> Page:
+        """Return a page of workflows, the newest first; `after` is the `next` of the page before."""
+        with self._database.reading() as tx:
+            return workflows.page(tx, query, after, limit)
+
+    def missing(self, idents: Collection[str]) -> set[str]:
+        """Return those of these ids that no workflow has."""
+        with self._database.reading() as tx:
+            return workflows.missing(tx, idents)
+
+    def unfinished(self) -> tuple[Workflow, ...]:
+        """Return all workflows that something may still happen to, the oldest first."""
+        with self._database.reading() as tx:
+            return workflows.unfinished(tx)
+
+    def tally(self) -> Mapping[tuple[str, str], int]:
+        """Return how many workflows there are, by pool and status."""
+        with self._database.reading() as tx:
+            return workflows.tally(tx)
+
+    def delete(self, ident: str, at: float, by: str = "") -> None:
+        """Remove a workflow that has ended, with all that belongs to it; one event says so."""
+        with self._database.writing() as tx:
+            workflows.delete(tx, ident, at, by)
+
+    def save(self, changes: Sequence[Change], fence: int) -> int:
+        """Write the next states of workflows, all or none, and return the number of the newest event."""
+        try:
+            with self._database.writing() as tx:
+                return leader_save.save(tx, changes, fence)
+        except leader_save.StaleError:
+            with self._database.reading() as tx:
+                raise leader_save.stale(tx, changes) from None
+
+    def placements(self, workflow: str) -> tuple[Placement, ...]:
+        """Return where the tasks of a workflow are and were."""
+        with self._database.reading() as tx:
+            return leader_save.placed(tx, workflow)
+
+    def held(self) -> Mapping[str, tuple[Placement, ...]]:
+        """Return all capacity that is held, by workflow."""
+        with self._database.reading() as tx:
+            return leader_save.held(tx)
+
+    def nodes(self, idents: Sequence[str]) -> Mapping[str, list[str]]:
+        """Return the nodes that some workflows hold capacity on, sorted, by workflow."""
+        with self._database.reading() as tx:
+            return leader_save.nodes(tx, idents)
+
+    def events(self, after: int = 0, workflow: str | None = None, limit: int = 1000) -> tuple[Event, ...]:
+        """Return events after a number, in order; whoever goes on from the last one misses none."""
+        with self._database.reading() as tx:
+            return events.after(tx, after, workflow, limit)
+
+    def last_event(self) -> int:
+        """Return the number of the newest event, 0 before the first."""
+        with self._database.reading() as tx:
+            return events.last(tx)
+
+    def record(self, new: Sequence[NewEvent]) -> int:
+        """Write events that belong to no change of a workflow, and return the number of the newest."""
+        with self._database.writing() as tx:
+            events.append(tx, events.rows(new))
+            return events.last(tx)
+
+    def wish(self, workflow: str, observation: Mapping[str, Json], at: float) -> int:
+        """Leave a wish for the leader."""
+        with self._database.writing() as tx:
+            return requests.add(tx, workflow, observation, at)
+
+    def wish_if(
+        self,
+        workflow: str,
+        observation: Mapping[str, Json],
+        at: float,
+        wanted: Callable[[Workflow, tuple[Wish, ...]], bool],
+    ) -> bool:
+        """Leave a wish if it is wanted in view of the workflow and of wishes for it that wait; tell whether it was.
+
+        Nothing changes between the look and the wish. What `wanted` raises is raised.
+        """
+        with self._database.writing() as tx:
+            if not wanted(workflows.whole(tx, workflow), requests.of(tx, workflow)):
+                return False
+            requests.add(tx, workflow, observation, at)
+            return True
+
+    def wishes(self, after: int = 0, limit: int = 1000) -> tuple[Wish, ...]:
+        """Return wishes that nobody has dealt with, the oldest first."""
+        with self._database.reading() as tx:
+            return requests.after(tx, after, limit)
+
+    def drop_wishes(self, seqs: Sequence[int]) -> None:
+        """Forget wishes that change nothing; those that do are named in the `Change`."""
+        with self._database.writing() as tx:
+            requests.drop(tx, seqs)
+
+    def pools(self) -> tuple[PoolRecord, ...]:
+        """Return all stored pools, by name."""
+        with self._database.reading() as tx:
+            return pools.every(tx)
+
+    def pool(self, name: str) -> PoolRecord:
+        """Return a stored pool."""
+        with self._database.reading() as tx:
+            return pools.one(tx, name)
+
+    def put_pool(
+        self, name: str, spec: Mapping[str, Json], at: float, version: int | None = None
+    ) -> tuple[PoolRecord, bool]:
+        """Create or change a pool and say whether anything is different.
+
+        With a version, what is there must be of that version; 0 means that nothing may be there.
+        """
+        with self._database.writing() as tx:
+            return pools.put(tx, name, spec, at, version)
+
+    def delete_pool(self, name: str, version: int | None = None) -> None:
+        """Delete a pool that no unfinished workflow is in."""
+        with self._database.writing() as tx:
+            pools.remove(tx, name, version)
+
+    def add_token(self, token: Token) -> None:
+        """Store a token."""
+        with self._database.writing() as tx:
+            tokens.add(tx, token)
+
+    def tokens(self) -> tuple[Token, ...]:
+        """Return all tokens, the oldest first."""
+        with self._database.reading() as tx:
+            return tokens.every(tx)
+
+    def token_by_hash(self, value: str) -> Token | None:
+        """Return the token whose secret has this hash."""
+        with self._database.reading() as tx:
+            return tokens.by_hash(tx, value)
+
+    def delete_token(self, ident: str) -> None:
+        """Delete a token."""
+        with self._database.writing() as tx:
+            tokens.remove(tx, ident)
+
+    def acquire(self, holder: str, now: float, ttl_s: float, name: str = LEADER) -> Lease | None:
+        """Take the lease if nobody else has it, with a higher fence than everybody before."""
+        with self._database.writing() as tx:
+            return leases.acquire(tx, name, holder, now, ttl_s)
+
+    def renew(self, lease: Lease, now: float, ttl_s: float) -> Lease:
+        """Keep the lease for longer, unless somebody took it."""
+        with self._database.writing() as tx:
+            return leases.renew(tx, lease, now, ttl_s)
+
+    def release(self, lease: Lease) -> None:
+        """Give the lease up, so that another need not wait for its end."""
+        with self._database.writing() as tx:
+            leases.release(tx, lease)
+
+    def leader(self, name: str = LEADER) -> Lease | None:
+        """Return who has the lease, or had it last."""
+        with self._database.reading() as tx:
+            return leases.current(tx, name)

@@ -1,0 +1,192 @@
+"""The tables. A migration accompanies every change to them; a test compares the two."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    UniqueConstraint,
+    false,
+    true,
+)
+
+from coterie.store.columns import Number, Words
+
+# Constraints have names, so that a migration can speak of them on every database.
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _of_workflow(*, key: bool = True) -> Column[str]:
+    return Column(
+        "workflow",
+        Words,
+        ForeignKey("workflows.id", ondelete="CASCADE"),
+        primary_key=key,
+        nullable=False,
+        index=not key,
+    )
+
+
+# What changes with every step. All that never changes is kept apart, so that a step rewrites little.
+workflows = Table(
+    "workflows",
+    metadata,
+    Column("number", Number, primary_key=True),
+    Column("id", Words, nullable=False, unique=True),
+    Column("name", Words, nullable=False),
+    Column("pool", Words, nullable=False),
+    Column("owner", Words, nullable=False),
+    Column("priority", Words, nullable=False),
+    Column("labels", JSON, nullable=False),
+    Column("submitted_at", Double, nullable=False),
+    Column("started_at", Double),
+    Column("ended_at", Double),
+    Column("status", Words, nullable=False),
+    Column("finished", Boolean, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("client_key", Words),
+    Column("fingerprint", Words, nullable=False),
+    Column("digest", JSON, nullable=False),
+    Column("notices", JSON, nullable=False),
+    Column("state", JSON, nullable=False),
+    UniqueConstraint("owner", "client_key"),
+    sqlite_autoincrement=True,
+)
+Index("ix_workflows_pool", workflows.c.pool, workflows.c.number)
+Index("ix_workflows_pool_status", workflows.c.pool, workflows.c.status, workflows.c.number)
+Index("ix_workflows_owner", workflows.c.owner, workflows.c.number)
+Index("ix_workflows_status", workflows.c.status, workflows.c.number)
+Index("ix_workflows_submitted_at", workflows.c.submitted_at)
+Index(
+    "ix_workflows_unfinished",
+    workflows.c.number,
+    sqlite_where=workflows.c.finished == false(),
+    postgresql_where=workflows.c.finished == false(),
+)
+
+submissions = Table(
+    "submissions",
+    metadata,
+    _of_workflow(),
+    Column("source", LargeBinary, nullable=False),
+    Column("file", Words, nullable=False),
+    Column("sets", JSON, nullable=False),
+    Column("set_strings", JSON, nullable=False),
+    Column("spec", JSON, nullable=False),
+)
+
+files = Table(
+    "files",
+    metadata,
+    _of_workflow(),
+    Column("path", Words, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)
+
+labels = Table(
+    "labels",
+    metadata,
+    _of_workflow(),
+    Column("key", Words, primary_key=True),
+    Column("value", Words, nullable=False),
+)
+Index("ix_labels_key_value", labels.c.key, labels.c.value, labels.c.workflow)
+
+# How many workflows of a name there have been.
+counters = Table("counters", metadata, Column("name", Words, primary_key=True), Column("last", Integer, nullable=False))
+
+placements = Table(
+    "placements",
+    metadata,
+    _of_workflow(),
+    Column("group", Words, primary_key=True),
+    Column("task", Words, primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("node", Words, nullable=False),
+    Column("gpus", JSON, nullable=False),
+    Column("domains", JSON, nullable=False),
+    Column("held", Boolean, nullable=False),
+)
+Index(
+    "ix_placements_held",
+    placements.c.workflow,
+    sqlite_where=placements.c.held == true(),
+    postgresql_where=placements.c.held == true(),
+)
+
+# An event may outlive its workflow: that it was deleted is an event too.
+events = Table(
+    "events",
+    metadata,
+    Column("seq", Number, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("kind", Words, nullable=False),
+    Column("message", Words, nullable=False),
+    Column("workflow", Words, nullable=False),
+    Column("pool", Words, nullable=False),
+    Column("group", Words, nullable=False),
+    Column("task", Words, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("data", JSON, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index("ix_events_workflow", events.c.workflow, events.c.seq)
+
+wishes = Table(
+    "wishes",
+    metadata,
+    Column("seq", Number, primary_key=True),
+    _of_workflow(key=False),
+    Column("observation", JSON, nullable=False),
+    Column("at", Double, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+pools = Table(
+    "pools",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("spec", JSON, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double, nullable=False),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Words, primary_key=True),
+    Column("name", Words, nullable=False, unique=True),
+    Column("hash", Words, nullable=False, unique=True),
+    Column("role", Words, nullable=False),
+    Column("owner", Words, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("holder", Words, nullable=False),
+    Column("fence", Number, nullable=False),
+    Column("expires_at", Double, nullable=False),
+)
+
+# One row, made with the table and never changed: what tells this store from all others.
+identity = Table("identity", metadata, Column("store", Words, primary_key=True))

@@ -1,0 +1,200 @@
+"""Workflows: stored once, found in many ways, deleted when they have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Column, Connection, Select, false, func, insert, select, true, update
+
+from coterie.errors import Conflict, NotFound
+from coterie.store import events, pools
+from coterie.store.columns import LARGEST, Words
+from coterie.store.records import NewEvent, NewWorkflow, Page, Query, Summary, Upload, Workflow
+from coterie.store.tables import counters, files, labels, submissions, workflows
+from coterie.store.tables import events as event_table
+
+MOST = 1000
+
+_SUMMARY: tuple[Column[Any], ...] = tuple(workflows.c[name] for name in Summary.__dataclass_fields__)
+_WHOLE: Select[Any] = select(*_SUMMARY, submissions.c.spec, workflows.c.state).join(
+    submissions, submissions.c.workflow == workflows.c.id
+)
+_TALLY = select(workflows.c.pool, workflows.c.status, func.count()).group_by(workflows.c.pool, workflows.c.status)
+
+
+def submit(tx: Connection, new: NewWorkflow) -> tuple[Workflow, bool]:
+    """Store a workflow under the next id of its name, unless its owner's key has one; say whether it is new.
+
+    One that was checked against a stored pool needs that pool to be there still, as it was.
+    """
+    if new.client_key is not None:
+        known = repeated(tx, new.owner, new.client_key, lambda _: new.fingerprint)
+        if known is not None:
+            return known, False
+    if new.pool_version is not None:
+        pools.unchanged(tx, new.pool, new.pool_version)
+    ident = f"{new.name}-{_counted(tx, new.name)}"
+    tx.execute(
+        insert(workflows),
+        {
+            "id": ident,
+            "name": new.name,
+            "pool": new.pool,
+            "owner": new.owner,
+            "priority": new.priority,
+            "labels": dict(new.labels),
+            "submitted_at": new.submitted_at,
+            "status": new.status,
+            "finished": False,
+            "version": 1,
+            "client_key": new.client_key,
+            "fingerprint": new.fingerprint,
+            "digest": dict(new.digest),
+            "notices": list(new.notices),
+            "state": dict(new.state),
+        },
+    )
+    tx.execute(
+        insert(submissions),
+        {
+            "workflow": ident,
+            "source": new.source,
+            "file": new.file,
+            "sets": list(new.sets),
+            "set_strings": list(new.set_strings),
+            "spec": dict(new.spec),
+        },
+    )
+    if new.labels:
+        tx.execute(insert(labels), [{"workflow": ident, "key": k, "value": v} for k, v in new.labels.items()])
+    if new.files:
+        tx.execute(insert(files), [{"workflow": ident, "path": p, "content": c} for p, c in new.files.items()])
+    events.append(tx, events.rows(new.events, ident, new.pool))
+    return whole(tx, ident), True
+
+
+def repeated(tx: Connection, owner: str, key: str, fingerprint: Callable[[str], str]) -> Workflow | None:
+    """Return what its owner stored under a key before; raise `Conflict` where that was something else.
+
+    `fingerprint` says what the submission would be in the pool of the one that is there.
+    """
+    wanted = select(workflows.c.id, workflows.c.pool, workflows.c.fingerprint)
+    known = tx.execute(wanted.where(workflows.c.owner == owner, workflows.c.client_key == key)).first()
+    if known is None:
+        return None
+    if known.fingerprint != fingerprint(known.pool):
+        raise Conflict(
+            f'the key "{key}" was used for another submission, {known.id}',
+            "Use a new key for a new submission, and the same key only to repeat one exactly.",
+        )
+    return whole(tx, known.id)
+
+
+def whole(tx: Connection, ident: str) -> Workflow:
+    """Return a workflow with its rules and its state."""
+    return Workflow(*_found(tx, _WHOLE, ident))
+
+
+def summary(tx: Connection, ident: str) -> Summary:
+    """Return a workflow as lists show it."""
+    return Summary(*_found(tx, select(*_SUMMARY), ident))
+
+
+def upload(tx: Connection, ident: str) -> Upload:
+    """Return what the user sent."""
+    sent = tx.execute(select(submissions).where(submissions.c.workflow == ident)).first()
+    if sent is None:
+        raise _unknown(ident)
+    attached = tx.execute(select(files.c.path, files.c.content).where(files.c.workflow == ident).order_by(files.c.path))
+    return Upload(
+        sent.source, sent.file, tuple(sent.sets), tuple(sent.set_strings), {row.path: row.content for row in attached}
+    )
+
+
+def page(tx: Connection, query: Query, after: int | None, limit: int) -> Page:
+    """Return the newest workflows that were stored before number `after`."""
+    size = max(1, min(limit, MOST))
+    wanted = _matching(select(*_SUMMARY), query).order_by(workflows.c.number.desc()).limit(size + 1)
+    if after is not None:
+        wanted = wanted.where(workflows.c.number < max(0, min(after, LARGEST)))
+    found = [Summary(*row) for row in tx.execute(wanted)]
+    return Page(tuple(found[:size]), found[size - 1].number if len(found) > size else None)
+
+
+def missing(tx: Connection, idents: Collection[str]) -> set[str]:
+    """Return those of these ids that no workflow has."""
+    left, ordered = set(idents), sorted(idents)
+    for first in range(0, len(ordered), MOST):
+        some = ordered[first : first + MOST]
+        left.difference_update(tx.execute(select(workflows.c.id).where(workflows.c.id.in_(some))).scalars())
+    return left
+
+
+def unfinished(tx: Connection) -> tuple[Workflow, ...]:
+    """Return all workflows that something may still happen to, the oldest first."""
+    wanted = _WHOLE.where(workflows.c.finished == false()).order_by(workflows.c.number)
+    return tuple(Workflow(*row) for row in tx.execute(wanted))
+
+
+def tally(tx: Connection) -> Mapping[tuple[str, str], int]:
+    """Return how many workflows each pool has in each status."""
+    return {(pool, status): count for pool, status, count in tx.execute(_TALLY)}
+
+
+def delete(tx: Connection, ident: str, at: float, by: str = "") -> None:
+    """Remove a workflow that has ended, with all that belongs to it; one event says so, and who did it."""
+    one = summary(tx, ident)
+    if not one.finished:
+        raise Conflict(
+            f'workflow "{ident}" is {one.status.lower()} and cannot be deleted yet',
+            f"Cancel it first: coterie cancel {ident}",
+        )
+    tx.execute(workflows.delete().where(workflows.c.id == ident))
+    tx.execute(event_table.delete().where(event_table.c.workflow == ident))
+    said = NewEvent(at, "Deleted", f"{ident} was deleted{f' by {by}' if by else ''}.")
+    events.append(tx, events.rows([said], ident, one.pool))
+
+
+def _counted(tx: Connection, name: str) -> int:
+    counted = (
+        update(counters).where(counters.c.name == name).values(last=counters.c.last + 1).returning(counters.c.last)
+    )
+    number = tx.execute(counted).scalar()
+    if number is None:
+        tx.execute(insert(counters), {"name": name, "last": 1})
+    return int(number or 1)
+
+
+def _found(tx: Connection, wanted: Select[Any], ident: str) -> Sequence[Any]:
+    row = tx.execute(wanted.where(workflows.c.id == ident)).first()
+    if row is None:
+        raise _unknown(ident)
+    return row
+
+
+def _unknown(ident: str) -> NotFound:
+    return NotFound(f'there is no workflow "{ident}"', "See which there are: coterie list")
+
+
+def _matching(wanted: Select[Any], query: Query) -> Select[Any]:
+    for column, chosen in (
+        (workflows.c.status, query.statuses),
+        (workflows.c.pool, query.pools),
+        (workflows.c.owner, query.owners),
+    ):
+        if chosen:
+            wanted = wanted.where(column == chosen[0] if len(chosen) == 1 else column.in_(chosen))
+    if prefix := query.name_prefix:
+        # Not LIKE: databases disagree on whether it tells upper from lower case.
+        wanted = wanted.where(func.substr(workflows.c.name, 1, len(prefix), type_=Words) == prefix)
+    if query.submitted_after is not None:
+        wanted = wanted.where(workflows.c.submitted_at >= query.submitted_after)
+    if query.submitted_before is not None:
+        wanted = wanted.where(workflows.c.submitted_at < query.submitted_before)
+    if query.finished is not None:
+        wanted = wanted.where(workflows.c.finished == (true() if query.finished else false()))
+    for key, value in query.labels.items():
+        having = select(labels.c.workflow).where(labels.c.workflow == workflows.c.id, labels.c.key == key)
+        wanted = wanted.where((having.where(labels.c.value == value) if value else having).exists())
+    return wanted
