@@ -122,6 +122,11 @@ def test_a_form_can_be_given_back_from_a_terminal_without_the_mark() -> None:
     assert full_name("…ffff.0", CLIQUES) == "…ffff.0"
 
 
+def test_names_with_dots_that_look_like_the_mark_are_left_alone() -> None:
+    names = {"", "000000000000000000..."}
+    assert abbreviated(names) == {name: name for name in names}
+
+
 def test_names_of_a_kind_are_shortened_among_themselves() -> None:
     short = Abbreviations(CLIQUES, ["zone-a", "zone-b"], (f"gb200-prod-rack-01-node-{n:02}" for n in (1, 2)))
 

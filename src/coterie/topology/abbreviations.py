@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from coterie.topology.display_names import domain
 
 MARK = "…"
+# How people type the mark, and how terminals without it show it; names that contain it are not shortened.
+_PLAIN_MARK = "..."
 NOTE = "Long names are shortened; -o wide shows them in full."
 
 # Names up to this long are read at a glance, so nothing is gained by shortening them.
@@ -34,7 +36,7 @@ def abbreviated(names: Iterable[str], *, longest: int = _LONG) -> dict[str, str]
     whole = dict.fromkeys(names)
     same = {name: name for name in whole}
     long = [name for name in whole if len(name) > longest]
-    if len(whole) == 1 or not long or any(MARK in name for name in whole):
+    if len(whole) == 1 or not long or any(mark in name for name in whole for mark in (MARK, _PLAIN_MARK)):
         return same
     shared = _shared_end(long)
     cuts = {name: _cuts(name.removesuffix(shared), longest) for name in long}
@@ -89,7 +91,7 @@ class Abbreviations:
 
 def full_name(shown: str, names: Iterable[str]) -> str:
     """Return the name that a form stands for, as a user may copy it from an output; other words as they are."""
-    form = shown.replace("...", MARK)
+    form = shown.replace(_PLAIN_MARK, MARK)
     if MARK not in form:
         return shown
     return next((name for name, short in abbreviated(names).items() if short == form), shown)
