@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.calling import Desk
+from tests.cli.command import Desk
+from tests.cli.service_fixtures import hall
+
+__all__ = ["desk", "hall", "no_kubeconfig"]
 
 
 @pytest.fixture

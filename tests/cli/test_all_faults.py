@@ -13,11 +13,11 @@ from coterie.errors import NotFound, SpecErrors
 from coterie.planning.report import errors_json
 from coterie.service.service import Service
 from coterie.service.settings import Settings, Submission
-from tests.cli.calling import CLUSTER, Desk, Done, call
-from tests.cli.service.conftest import serving
-from tests.cli.shelf import packed, text, topology
-from tests.frontends import dynamo_objects as dynamo
-from tests.frontends.grove_objects import assigned, changed, constrained, standard
+from tests.cli.command import CLUSTER, Desk, Done, call
+from tests.cli.sample_files import packed, text, topology
+from tests.cli.service_fixtures import serving
+from tests.frontends.dynamo import objects as dynamo
+from tests.frontends.grove.objects import assigned, changed, constrained, standard
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.calls import call, data, written
+from tests.cli.command_lines import call, data, written
 from tests.fleets import gb200
 
 FLEET = str(Path(__file__).parents[2] / "examples/13-gb200-fleet/snapshot.json")

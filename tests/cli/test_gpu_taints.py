@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.calling import call, workflow
+from tests.cli.command import call, workflow
 from tests.fleets import gb200
 
 FLEET = gb200.text().encode()

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.cli.calling import ROOT
+from tests.cli.command import ROOT
 
 SOURCES = ROOT / "src" / "coterie"
 # The position of the hint among the arguments of each error.

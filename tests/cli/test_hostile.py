@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.cli.calling import CLUSTER, Desk, call, quiet, spawn, workflow
+from tests.cli.command import CLUSTER, Desk, call, quiet, spawn, workflow
 
 BINARY = bytes(range(256)) * 64
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.calling import (
+from tests.cli.command import (
     ASKING,
     PROGRAM,
     TIMEOUT_S,

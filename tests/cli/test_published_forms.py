@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.calling import Desk, Done, call
+from tests.cli.command import Desk, Done, call
 
 CLIQUE = "nvidia.com/gpu.clique"
 HOST = "kubernetes.io/hostname"

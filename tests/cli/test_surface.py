@@ -15,7 +15,7 @@ from coterie.cli.exit_codes import MEANINGS, Exit, told
 from coterie.cli.help import PANELS
 from coterie.cli.output.errors import code_of
 from coterie.errors import Conflict, CoterieError, Forbidden, NotFound, Unavailable, UsageError
-from tests.cli.calling import ROOT, Desk, call
+from tests.cli.command import ROOT, Desk, call
 
 
 def _commands(command: object, name: str = "coterie") -> Iterator[tuple[str, TyperCommand | TyperGroup]]:

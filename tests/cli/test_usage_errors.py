@@ -8,7 +8,7 @@ import pytest
 
 from coterie.cli.output.formats import Output
 from coterie.cli.usage_errors import requested_output
-from tests.cli.calling import call
+from tests.cli.command import call
 
 WRONG = {
     ("plan",): ("`coterie plan` needs FILE...", "coterie plan --help"),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.cli.calling import ROOT, call
+from tests.cli.command import ROOT, call
 
 SOURCES = ROOT / "src" / "coterie"
 # The list of the command line, and those that it refers to.

@@ -16,9 +16,9 @@ from coterie.planning.report import plan_json
 from coterie.topology.cluster import GPU, Cluster, Node
 from coterie.topology.domains import abbreviations
 from tests.cli.test_surface import COMMANDS
-from tests.planning.building import cluster, drawn, pool, workload
-from tests.planning.reading import PLAN, breaches, holes
-from tests.scenarios.drawing import LABELS, Drawing
+from tests.planning.builders import cluster, drawn, pool, workload
+from tests.planning.plan_json import PLAN, breaches, holes
+from tests.scenarios.sketch import LABELS, Drawing
 
 # A cluster, a gang and the reason it is refused for, at the edges: nothing free, one task, an exact fit elsewhere.
 REFUSED = [

@@ -15,8 +15,8 @@ import pytest
 from coterie.errors import field_path
 from coterie.frontends.grove.topology import KAI
 from coterie.planning.validation import Validation
-from tests.cli.calling import call
-from tests.edge_cases.grove_dynamo_shown import (
+from tests.cli.command import call
+from tests.edge_cases.grove_dynamo_cases import (
     BLOCK,
     CT,
     EITHER,
@@ -60,10 +60,10 @@ from tests.edge_cases.grove_dynamo_shown import (
     text,
     topology,
 )
-from tests.frontends import dynamo_objects as dynamo
-from tests.frontends import grove_objects as grove
-from tests.frontends.dynamo_objects import drop, put
-from tests.frontends.grove_objects import Change, Manifest, annotated, assigned, constrained
+from tests.frontends.dynamo import objects as dynamo
+from tests.frontends.dynamo.objects import drop, put
+from tests.frontends.grove import objects as grove
+from tests.frontends.grove.objects import Change, Manifest, annotated, assigned, constrained
 
 SET, A, B, LEAD, WORK, SHARD = "set", "a", "b", "lead", "work", "shard"
 T = "spec.template"

@@ -18,10 +18,10 @@ from coterie.planning.plan import Plan, Planner
 from coterie.topology.cluster import Cluster
 from coterie.topology.levels import Topology
 from tests.edge_cases.test_workflow_spec import ENGINE
-from tests.frontends.workflows import grouped, task
+from tests.frontends.workflow.samples import grouped, task
 from tests.placement.twin import verify
-from tests.planning.building import cluster, drawn
-from tests.scenarios.drawing import LABELS
+from tests.planning.builders import cluster, drawn
+from tests.scenarios.sketch import LABELS
 
 RACKS = Topology.of(("rack", LABELS["rack"]))
 RACK = "topology: [{key: rack}]"

@@ -18,9 +18,9 @@ from coterie.service.api.app import create_app
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 from coterie.store import Query
-from tests.edge_cases.watching import FOREVER, LEVELS, Lab, gang, racks, running, single, task, waiting, workflow
-from tests.planning.reading import REFUSAL, breaches, holes
-from tests.service.serving import Place
+from tests.edge_cases.service_watch import FOREVER, LEVELS, Lab, gang, racks, running, single, task, waiting, workflow
+from tests.planning.plan_json import REFUSAL, breaches, holes
+from tests.service.running_service import Place
 
 RACK = "[{key: rack}]"
 WHY = {"id": str, "status": str, "position": (int, None), "waiting": int}

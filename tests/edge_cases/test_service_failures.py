@@ -13,7 +13,7 @@ from coterie.backends.local.supervisor import Supervisor
 from coterie.backends.local.work_order import Order
 from coterie.errors import Conflict, Unavailable
 from coterie.service.service import Service
-from tests.edge_cases.watching import (
+from tests.edge_cases.service_watch import (
     FOREVER,
     Lab,
     attempts,

@@ -11,7 +11,7 @@ import pytest
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 from coterie.store import Placement
-from tests.edge_cases.watching import (
+from tests.edge_cases.service_watch import (
     FOREVER,
     Lab,
     attempts,

@@ -17,8 +17,8 @@ from coterie.errors import SpecErrors
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 from coterie.service.submission.compilation import read, rehearse
-from tests.backends.local.test_handles import few_files
-from tests.service.serving import Place, single, task, workflow
+from tests.backends.local.test_open_files import few_files
+from tests.service.running_service import Place, single, task, workflow
 
 Json = dict[str, Any]
 PATIENCE_S = 60.0

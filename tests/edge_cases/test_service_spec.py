@@ -16,9 +16,9 @@ from coterie.service.service import Service
 from coterie.service.settings import Given, Settings, Submission
 from coterie.sources import Snapshot
 from coterie.topology.cluster import CPU, GPU, MEMORY, Cluster, Node
+from tests.edge_cases.service_watch import Lab, clear, ended, racks, task, tasks, until, workflow
 from tests.edge_cases.test_workflow_spec import CASES, ENGINE, ENGINE_DOCUMENTS, NO_LEVELS, SHORT, Case, outcome
-from tests.edge_cases.watching import Lab, clear, ended, racks, task, tasks, until, workflow
-from tests.frontends.workflows import POOL
+from tests.frontends.workflow.samples import POOL
 
 WRONG = [case for case in CASES if case.fault]
 RIGHT = [case for case in CASES if not case.fault and not case.id.startswith("T085")]

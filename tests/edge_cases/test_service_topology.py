@@ -14,7 +14,7 @@ import pytest
 from coterie.errors import Conflict, NotFound
 from coterie.service.pools.catalog import Catalogue
 from coterie.service.service import Service
-from tests.edge_cases.watching import (
+from tests.edge_cases.service_watch import (
     FOREVER,
     Lab,
     attempts,

@@ -11,7 +11,7 @@ from coterie.errors import Reason, SpecErrors
 from coterie.frontends.workflow.lower import Lowered, lower
 from coterie.frontends.workflow.read import read_workflow
 from coterie.topology.levels import Topology
-from tests.frontends.workflows import POOL, grouped, plain, resource, task
+from tests.frontends.workflow.samples import POOL, grouped, plain, resource, task
 
 NO_LEVELS = Pool.for_levels(Topology())
 SHORT = Pool("short", "b", "local", max_exec_timeout=3600)

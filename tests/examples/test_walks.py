@@ -20,7 +20,7 @@ import httpx2
 import pytest
 
 from coterie.cli.exit_codes import Exit
-from tests.backends.local.building import supervising
+from tests.backends.local.builders import supervising
 from tests.examples.console import ROOT, commands
 
 CONFIG = ROOT / "examples/12-team/coterie.yaml"

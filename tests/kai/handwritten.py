@@ -15,9 +15,9 @@ from lab.nodes import add
 
 from coterie.backends.kai.manifests.metadata import TASK
 from coterie.topology.cluster import CPU, GPU, PODS, STORAGE, Cluster, Node
-from tests.cli.calling import Done, call
-from tests.planning.building import drawn
-from tests.scenarios.drawing import LABELS, Drawing
+from tests.cli.command import Done, call
+from tests.planning.builders import drawn
+from tests.scenarios.sketch import LABELS, Drawing
 
 LEVELS = "levels"
 QUEUE = "queue"

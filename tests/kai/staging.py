@@ -22,7 +22,7 @@ from coterie.planning.plan import Plan, Planner
 from coterie.sources import Snapshot
 from coterie.sources.live import read_live
 from lab import Lab, kai, nodes
-from tests.cli.calling import ROOT, call
+from tests.cli.command import ROOT, call
 from tests.examples.test_examples import Example
 
 Json = dict[str, Any]

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from coterie.cli.commands.audit import COMMAND
-from coterie.inspect.audit import Outcome, State, audit
+from coterie.inspection.audit import Outcome, State, audit
 from coterie.planning.plan import Plan
 from lab import Lab
-from tests.cli.calling import ROOT, call
+from tests.cli.command import ROOT, call
 from tests.examples.test_examples import EXAMPLES, Example
 from tests.kai.staging import Stage, live_snapshot, seen
 from tests.lab import gangs

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from coterie.backends.kai.manifests import objects
-from coterie.inspect.audit import Outcome, State, audit
+from coterie.inspection.audit import Outcome, State, audit
 from coterie.topology.cluster import Cluster
 from lab import Lab, nodes
 from tests.kai.random_clusters import case, found

@@ -13,7 +13,7 @@ from coterie.kube.apply import apply, apply_all
 from coterie.kube.delete import Dependents, delete
 from coterie.kube.errors import Conflict, Forbidden, MissingKind
 from coterie.kube.kinds import POD, POD_GROUP, kind_of
-from tests.kube.talking import Script, answer, api, status, thing
+from tests.kube.faulty_transport import Script, answer, api, status, thing
 
 GROUP: dict[str, Any] = {
     "apiVersion": "scheduling.run.ai/v2alpha2",

@@ -15,7 +15,7 @@ from coterie.kube.errors import Expired, Forbidden, MissingKind, Unauthorized
 from coterie.kube.kinds import COMPUTE_DOMAIN, NODE, POD, POD_GROUP, TOPOLOGY, Kind
 from coterie.kube.reads import Query, get, list_all
 from coterie.kube.wire import Identified
-from tests.kube.talking import SERVER, Script, Stream, answer, api, status
+from tests.kube.faulty_transport import SERVER, Script, Stream, answer, api, status
 
 FORBIDDEN = 'nodes is forbidden: User "bob" cannot list resource "nodes" in API group "" at the cluster scope'
 

@@ -13,7 +13,7 @@ import yaml
 
 from coterie.cli.exit_codes import Exit
 from lab import GoMissingError, Lab
-from tests.cli.calling import Done, call, quiet, workflow
+from tests.cli.command import Done, call, quiet, workflow
 
 
 @pytest.fixture(scope="module")

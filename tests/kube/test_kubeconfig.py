@@ -19,7 +19,7 @@ from coterie.kube.kinds import NODE
 from coterie.kube.kubeconfig import ServerEntry, choose
 from coterie.kube.reads import Query, list_all
 from coterie.kube.wire import Identified
-from tests.kube.talking import HASTE, Script, page
+from tests.kube.faulty_transport import HASTE, Script, page
 
 TWO, FIRST = {"token": "2"}, {"token": "first"}
 PLUGIN = "client.authentication.k8s.io"

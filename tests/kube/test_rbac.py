@@ -25,7 +25,7 @@ from coterie.kube.watch_thread import Watching
 from coterie.kube.wire import Identified
 from coterie.planning.inputs import read_snapshot
 from lab import Lab, nodes
-from tests.cli.calling import ROOT, call
+from tests.cli.command import ROOT, call
 
 DEPLOY = ROOT / "deploy"
 OWN, TASKS, OTHER = "coterie", "coterie-tasks", "default"

@@ -15,7 +15,7 @@ from coterie.kube.errors import Expired, Forbidden, MissingKind
 from coterie.kube.kinds import CLUSTER_TOPOLOGY, NODE, POD, POD_GROUP
 from coterie.kube.reads import Query, find, get, list_all, list_served, serves
 from coterie.kube.wire import Identified
-from tests.kube.talking import Script, answer, api, page, status, thing
+from tests.kube.faulty_transport import Script, answer, api, page, status, thing
 
 GONE = status(410, "Expired", "the provided continue parameter is too old")
 

@@ -29,8 +29,8 @@ from coterie.kube.watch_thread import Watching
 from coterie.kube.wire import Identified
 from coterie.planning.inputs import read_snapshot
 from lab import GoMissingError, Lab
-from tests.cli.calling import ROOT, Done, call
-from tests.kube.talking import Json
+from tests.cli.command import ROOT, Done, call
+from tests.kube.faulty_transport import Json
 
 CONFIG_MAP = kind_of({"apiVersion": "v1", "kind": "ConfigMap"})
 HASTE = Pace(first_wait_s=0.02, longest_wait_s=0.2)

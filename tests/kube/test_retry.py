@@ -18,7 +18,7 @@ from coterie.kube.kinds import NODE, POD
 from coterie.kube.reads import Query, list_all
 from coterie.kube.retry import Patience, Transient, backoff, patiently
 from coterie.kube.wire import Identified
-from tests.kube.talking import HASTE, Script, answer, api, page, status, thing
+from tests.kube.faulty_transport import HASTE, Script, answer, api, page, status, thing
 
 BUSY = status(429, "TooManyRequests", "slow down")
 

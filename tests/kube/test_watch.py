@@ -18,7 +18,7 @@ from coterie.kube.kinds import POD, POD_GROUP
 from coterie.kube.reads import Query
 from coterie.kube.watch import Follower, Pace, lines
 from coterie.kube.wire import Identified
-from tests.kube.talking import Script, api, event, page, status, status_body, stream, thing
+from tests.kube.faulty_transport import Script, api, event, page, status, status_body, stream, thing
 
 HASTE = Pace(first_wait_s=0, longest_wait_s=0)
 RESET = httpx2.ReadError("connection reset")

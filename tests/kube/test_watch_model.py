@@ -12,8 +12,8 @@ from coterie.kube.kinds import POD
 from coterie.kube.reads import Query
 from coterie.kube.watch import Follower, Pace
 from coterie.kube.wire import Identified, Meta
-from tests.kube.simulated import Happening, Simulated, Step, Write
-from tests.kube.talking import api
+from tests.kube.faulty_transport import api
+from tests.kube.simulated_server import Happening, Simulated, Step, Write
 
 NAMES = ("a", "b", "c")
 writes = st.builds(Write, st.sampled_from(NAMES), delete=st.booleans())

@@ -6,7 +6,7 @@ from coterie.gang.likeness import kind_of
 from coterie.gang.tree import Gang, Group, Task
 from coterie.placement.capacity import Capacity
 from coterie.placement.family import decide_family
-from tests.planning.building import drawn
+from tests.planning.builders import drawn
 from tests.property.pieces import shape
 
 ONE = shape(gpu=1)

@@ -10,7 +10,7 @@ from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, place
 from coterie.placement.explain.decision import decide
 from tests.placement.twin import verify
-from tests.planning.building import drawn, gangs
+from tests.planning.builders import drawn, gangs
 from tests.planning.test_refusals import contradictions
 
 SIX_AND_FIVE = "cluster rack\n  rack r1 [6x1]\n  rack r2 [5x1]"

@@ -10,7 +10,7 @@ from coterie.gang import edits
 from coterie.gang.tree import Shape, Task
 from coterie.placement.capacity import Capacity
 from coterie.placement.explain.decision import decide
-from tests.planning.building import drawn, gangs
+from tests.planning.builders import drawn, gangs
 
 ROWS = """
 cluster rack of 8

@@ -7,7 +7,7 @@ import pytest
 from coterie.errors import Reason
 from coterie.placement.refusal import Nearest
 from coterie.planning.plan import Planner
-from tests.planning.building import cluster, drawn, workload
+from tests.planning.builders import cluster, drawn, workload
 
 
 @pytest.mark.parametrize("used", range(1, 6))

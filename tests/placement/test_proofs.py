@@ -14,7 +14,7 @@ from coterie.topology.cluster import CPU, Cluster, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
 from tests.placement.twin import best
-from tests.planning.building import drawn, gangs
+from tests.planning.builders import drawn, gangs
 
 RACK = Topology.of(("rack", "rack"))
 # Tasks that fill six nodes of 60 to the last, in one way that is hard to find.

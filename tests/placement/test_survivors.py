@@ -6,8 +6,8 @@ from coterie.errors import Reason
 from coterie.placement.refusal import Refusal, Verdict
 from coterie.placement.whatif import Release
 from coterie.planning.plan import GangPlan, Planner
-from tests.planning.applied import Case, failings
-from tests.planning.building import cluster, drawn, gangs, running, workload
+from tests.planning.applied_manifests import Case, failings
+from tests.planning.builders import cluster, drawn, gangs, running, workload
 from tests.planning.test_refusals import contradictions
 
 TWO_RACKS = "cluster rack of 8\n  rack r1 [8 8 .:other]\n  rack r2 [8 8 8]"

@@ -20,7 +20,7 @@ from coterie.placement.search.outline import Outline
 from coterie.placement.search.symmetry import Symmetry
 from coterie.topology.domains import Domains
 from tests.placement import twin
-from tests.planning.building import drawn, gangs, running
+from tests.planning.builders import drawn, gangs, running
 
 # One task of the second group runs in r1; r1 and r2 have one free node each, and are equal in all else.
 TWO_RACKS = "cluster rack of 1\n  rack r1 [1 1]\n  rack r2 [1 .:other]"

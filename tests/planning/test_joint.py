@@ -15,8 +15,8 @@ from coterie.placement.refusal import Verdict
 from coterie.planning import sequence
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.workload import Workload
-from tests.planning.building import cluster, drawn, gangs, nodes, planned, pool, running, workload
-from tests.scenarios.drawing import Drawing
+from tests.planning.builders import cluster, drawn, gangs, nodes, planned, pool, running, workload
+from tests.scenarios.sketch import Drawing
 
 # `free` takes the tighter rack, r1, which is the only one that `picky` can use.
 RACKS = "cluster rack\n  rack r1 [8 8]\n  rack r2 [8 8 8]"

@@ -9,7 +9,7 @@ from coterie.placement.refusal import Verdict
 from coterie.placement.whatif import Uncordon
 from coterie.planning.advice import notices_for
 from coterie.planning.plan import Planner
-from tests.planning.building import cluster, drawn, nodes, planned, pool, workload
+from tests.planning.builders import cluster, drawn, nodes, planned, pool, workload
 
 PARTLY_LABELLED = """
     cluster zone > rack

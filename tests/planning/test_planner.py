@@ -10,7 +10,7 @@ from coterie.placement.whatif import Keep, Prefer, Release, Uncordon
 from coterie.planning.plan import Plan, Planner
 from coterie.topology.cluster import GPU, Member, Pod
 from tests.placement.twin import verify
-from tests.planning.building import cluster, drawn, nodes, planned, pool, running, workload
+from tests.planning.builders import cluster, drawn, nodes, planned, pool, running, workload
 
 ONE_RACK = """
     cluster rack

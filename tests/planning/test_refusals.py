@@ -20,8 +20,8 @@ from coterie.planning.plan import Planner
 from coterie.planning.report import plan_json
 from coterie.planning.workload import Workload
 from coterie.topology.cluster import Cluster
-from tests.planning.applied import Case, failings
-from tests.planning.reading import PLAN, breaches, holes
+from tests.planning.applied_manifests import Case, failings
+from tests.planning.plan_json import PLAN, breaches, holes
 from tests.property.pieces import SMALL
 from tests.property.worlds import World, planted, ruled, scattered, tiny, wishful
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from coterie.errors import Fault, Notice, Place, Reason
 from coterie.planning.plan import Planner
 from coterie.planning.report import VERSION, errors_json, plan_json
-from tests.planning.building import cluster, drawn, workload
-from tests.planning.reading import ERRORS, PLAN, breaches
+from tests.planning.builders import cluster, drawn, workload
+from tests.planning.plan_json import ERRORS, PLAN, breaches
 
 TWO_SPINES = """
     cluster spine > rack

@@ -8,7 +8,7 @@ from coterie.config.configuration import Pool
 from coterie.gang.smaller import sizes
 from coterie.gang.tree import Gang, Path
 from coterie.planning.load import read_documents, workload_for
-from tests.planning.building import drawn, gangs
+from tests.planning.builders import drawn, gangs
 
 RACKS = drawn("""
     cluster zone > rack of 8

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.calling import call
+from tests.cli.command import call
 
 LEVELS = """\
 topology_keys:

@@ -36,8 +36,8 @@ from tests.property.pieces import (
     some_topology,
     with_quirks,
 )
-from tests.property.planting import fill_up, plant, spoil
-from tests.property.resuming import resumed
+from tests.property.planted_worlds import fill_up, plant, spoil
+from tests.property.resumed_worlds import resumed
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,9 @@ from coterie.topology import display_names
 from coterie.topology.cluster import Member, Pod
 from coterie.topology.domains import Domains
 from tests.placement.twin import Room, home, verify
-from tests.planning.applied import Case, failings
-from tests.scenarios.asking import Question, ask_family
-from tests.scenarios.drawing import Drawing, draw
+from tests.planning.applied_manifests import Case, failings
+from tests.scenarios.questions import Question, ask_family
+from tests.scenarios.sketch import Drawing, draw
 
 RULE = "----"
 

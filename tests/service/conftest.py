@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.service.postgres import postgres, postgres_url
+from tests.store.postgres_server import postgres, postgres_url
 
 __all__ = ["postgres", "postgres_url"]

@@ -18,7 +18,7 @@ from coterie.service.security import LOCAL, Caller, Role, caller_of, digest, new
 from coterie.service.server import log_as_json, served_names
 from coterie.service.service import Service
 from coterie.store import Store, Token
-from tests.service.serving import Place, single
+from tests.service.running_service import Place, single
 
 NOW = 1000.0
 

@@ -14,7 +14,7 @@ from coterie.service.service import Service
 from coterie.service.settings import Settings, Submission
 from coterie.service.submission.compilation import fingerprint
 from coterie.store import NewWorkflow, Query, Workflow
-from tests.service.serving import Place, single, task, workflow
+from tests.service.running_service import Place, single, task, workflow
 
 Json = dict[str, Any]
 PATIENCE_S = 30.0

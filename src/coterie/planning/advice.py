@@ -11,7 +11,7 @@ from coterie.backends.kai.traps import cluster_notices
 from coterie.backends.ownership import Sight
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Shape, Toleration
-from coterie.inspect.labels import label_findings, part_of
+from coterie.inspection.labels import label_findings, part_of
 from coterie.placement.capacity import Capacity
 from coterie.placement.eligibility import eligible
 from coterie.planning.assumed_tolerations import assumed_tolerations

@@ -11,7 +11,7 @@ import numpy as np
 from coterie.config.configuration import Pool
 from coterie.errors import Notice, UsageError
 from coterie.gang.tree import Group, Path, Shape, Task
-from coterie.inspect.map import level_depth
+from coterie.inspection.map import level_depth
 from coterie.placement.capacity import Capacity
 from coterie.placement.domain_fit import Fitting, Room, fitting
 from coterie.placement.eligibility import eligible, untolerated

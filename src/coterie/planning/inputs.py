@@ -20,7 +20,7 @@ from coterie.frontends.grove.topology_set import (
     no_topology,
     only_topology,
 )
-from coterie.inspect.labels import with_guessed_levels
+from coterie.inspection.labels import with_guessed_levels
 from coterie.planning.snapshot_levels import kai_levels
 from coterie.sources import Snapshot
 from coterie.sources.cluster_file import read_cluster_file

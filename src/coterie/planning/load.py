@@ -23,7 +23,7 @@ from coterie.frontends.kubernetes.draft import draft, independent
 from coterie.frontends.kubernetes.objects import Resource, draft_resources, is_kubernetes
 from coterie.frontends.workflow.lower import Lowered, lower, pool_faults
 from coterie.frontends.workflow.read import Workflow, draft_workflow, located
-from coterie.inspect.labels import guessed_notices
+from coterie.inspection.labels import guessed_notices
 from coterie.planning.inputs import Chart
 from coterie.planning.pod_clique_sets import PreparedSet, named_topology, prepare_graph, prepare_set, rule_faults
 from coterie.planning.workload import Workload

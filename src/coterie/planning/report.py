@@ -8,7 +8,7 @@ from typing import Any
 
 from coterie.errors import Fault, Notice, field_path
 from coterie.gang.tree import Path
-from coterie.inspect.labels import pool_size
+from coterie.inspection.labels import pool_size
 from coterie.placement.refusal import Refusal, Tally
 from coterie.planning.plan import GangPlan, Plan
 from coterie.rendering import refusals

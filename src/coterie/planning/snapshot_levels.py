@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coterie.frontends.grove.kai_topology import KaiTopology, read_kai_topologies
-from coterie.inspect.labels import well_known_name
+from coterie.inspection.labels import well_known_name
 from coterie.sources import Snapshot
 from coterie.topology.levels import MAX_LEVELS, Topology, is_label_value, level_faults
 

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from coterie.backends.local.container_paths import check_root
 from coterie.errors import CoterieError, Unavailable, UsageError
-from coterie.inspect.map import default_depth, map_json, scene_of
+from coterie.inspection.map import default_depth, map_json, scene_of
 from coterie.lifecycle import TaskState
 from coterie.planning.changes import AS_IT_IS, WhatIf
 from coterie.rendering.scene import Scene

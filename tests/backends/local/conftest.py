@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from coterie.backends.local.supervisor import Supervisor
-from tests.backends.local.building import supervising
+from tests.backends.local.builders import supervising
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from coterie.backends.local.container_paths import translated, translation
 from coterie.backends.local.supervisor import Supervisor
 from coterie.backends.local.work_order import Order
 from coterie.errors import Unavailable, UsageError
-from tests.backends.local.building import ended, key, log, order, shell, supervising
+from tests.backends.local.builders import ended, key, log, order, shell, supervising
 
 HOME = "/r/w-1/g/t/1"
 

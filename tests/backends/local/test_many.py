@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coterie.backends.local.work_order import Ended
-from tests.backends.local.building import order, reached, supervising
+from tests.backends.local.builders import order, reached, supervising
 
 # A thousand take half a minute on two processors, so they are for whoever asks.
 TASKS = int(os.environ.get("COTERIE_SHORT_TASKS", "200"))

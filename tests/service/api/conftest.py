@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from coterie.service.api.app import create_app
 from coterie.service.service import Service
-from tests.service.serving import CONFIG, Place
+from tests.service.running_service import CONFIG, Place
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from coterie.service.api.change_feed import Followers
 from coterie.service.api.shared_work import Shared
 from coterie.service.security import Caller, caller_of, new_token
 from coterie.service.service import Service
-from tests.service.api.asking import error_of
-from tests.service.serving import Place, single
+from tests.service.api.requests import error_of
+from tests.service.running_service import Place, single
 
 PATIENCE_S = 30.0
 

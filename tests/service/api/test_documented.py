@@ -11,7 +11,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from coterie.service.service import Service
-from tests.service.api.asking import ended
+from tests.service.api.requests import ended
 
 PAGE = Path(__file__).parents[3] / "docs" / "api.md"
 BLOCK = re.compile(r"```(console|json|text|yaml)\n(.*?)```", re.DOTALL)

@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from coterie.service.api.app import create_app
 from coterie.service.service import Service
-from tests.service.api.asking import error_of
+from tests.service.api.requests import error_of
 
 AT = "/api/v1/workflows"
 

@@ -11,8 +11,8 @@ from coterie.service.api.app import create_app
 from coterie.service.security import new_token
 from coterie.service.service import Service
 from coterie.service.settings import Submission
-from tests.service.api.asking import ended, error_of, post
-from tests.service.serving import Place, single, task, workflow
+from tests.service.api.requests import ended, error_of, post
+from tests.service.running_service import Place, single, task, workflow
 
 
 def test_a_submission_answers_where_to_look(client: TestClient, service: Service) -> None:

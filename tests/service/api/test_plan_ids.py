@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 from coterie.service.submission.preview import plan_id
-from tests.service.api.asking import body, ended, error_of, post
-from tests.service.serving import single
+from tests.service.api.requests import body, ended, error_of, post
+from tests.service.running_service import single
 
 AT = "/api/v1/workflows"
 ASKED = Submission(b"x", pool="main")

@@ -4,7 +4,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from coterie.service.service import Service
-from tests.service.api.asking import error_of, post
+from tests.service.api.requests import error_of, post
 
 AT = "/api/v1/pools"
 WIDE = {"backend": "lab", "topology_keys": [{"key": "zone", "label": "topology.kubernetes.io/zone"}]}

@@ -8,8 +8,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from coterie.service.api.hints import for_both
-from tests.service.api.asking import body, error_of
-from tests.service.serving import CONFIG, single, task, workflow
+from tests.service.api.requests import body, error_of
+from tests.service.running_service import CONFIG, single, task, workflow
 
 AT = "/api/v1/workflows"
 YAML = {"content-type": "application/yaml"}

@@ -27,8 +27,8 @@ from coterie.service.api.app import create_app
 from coterie.service.api.models import plans, pools, state, workflows
 from coterie.service.api.models.base import Answer
 from coterie.service.service import Service
-from tests.service.api.asking import body, ended, post, team, waiting
-from tests.service.serving import Place, single, workflow
+from tests.service.api.requests import body, ended, post, team, waiting
+from tests.service.running_service import Place, single, workflow
 
 Json = dict[str, Any]
 

@@ -20,8 +20,8 @@ import pytest
 
 from coterie.errors import Unavailable, UsageError
 from coterie.service.server import serve
-from tests.service.api.asking import body
-from tests.service.serving import Place, single
+from tests.service.api.requests import body
+from tests.service.running_service import Place, single
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 30.0
@@ -30,7 +30,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 from coterie.service.server import serve
-from tests.service.serving import Place
+from tests.service.running_service import Place
 serve(Place(Path(sys.argv[1])).settings(), "127.0.0.1", 0, announce=lambda url: print(url, flush=True))
 print("ended", flush=True)
 """

@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 from coterie.errors import Unavailable
 from coterie.service.api.app import create_app
 from coterie.service.service import Service
-from tests.service.api.asking import ended, error_of, post
-from tests.service.serving import Place
+from tests.service.api.requests import ended, error_of, post
+from tests.service.running_service import Place
 
 
 def test_a_service_that_leads_is_ready(client: TestClient, service: Service) -> None:

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from coterie.service.service import Service
-from tests.service.api.asking import ended, error_of, post
+from tests.service.api.requests import ended, error_of, post
 
 AT = "/api/v1/workflows"
 STREAM = {"accept": "text/event-stream"}

@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 
 from coterie.service.api.models import workflows as models
 from coterie.service.service import Service
-from tests.service.api.asking import body, error_of, post, team, waiting
-from tests.service.serving import workflow
+from tests.service.api.requests import body, error_of, post, team, waiting
+from tests.service.running_service import workflow
 
 AT = "/api/v1/workflows"
 RACK = "[{key: rack}]"

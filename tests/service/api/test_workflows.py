@@ -6,8 +6,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from coterie.service.service import Service
-from tests.service.api.asking import body, ended, error_of, post, team, waiting
-from tests.service.serving import single, task, workflow
+from tests.service.api.requests import body, ended, error_of, post, team, waiting
+from tests.service.running_service import single, task, workflow
 
 AT = "/api/v1/workflows"
 RACK = "[{key: rack}]"

@@ -11,8 +11,8 @@ from coterie.cli.inputs.source import LIVE, read_source, shown, warn
 from coterie.cli.output.formats import Output
 from coterie.cli.output.screen import screen, show, show_data
 from coterie.errors import Fault, Notice, Place, SpecErrors
-from coterie.inspect.audit import Audit, AuditedGang, Finding, Outcome, Seat, State, audit
-from coterie.inspect.audit_report import audit_json
+from coterie.inspection.audit import Audit, AuditedGang, Finding, Outcome, Seat, State, audit
+from coterie.inspection.audit_report import audit_json
 from coterie.rendering.text import Ink, Style, count, cut, legend, paint, table, visible
 from coterie.sources import Snapshot
 from coterie.topology import display_names

@@ -12,8 +12,8 @@ from coterie.cli.inputs.source import Source, World, read_world, warn
 from coterie.cli.output.formats import Output
 from coterie.cli.output.screen import screen, show, show_data
 from coterie.errors import UsageError
-from coterie.inspect.fleet import Fleet
-from coterie.inspect.labels import check_json, check_pool
+from coterie.inspection.fleet import Fleet
+from coterie.inspection.labels import check_json, check_pool
 from coterie.rendering.text import Ink, Style, count, paint, share, table, visible, wrapped
 from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.check import Finding

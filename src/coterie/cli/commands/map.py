@@ -5,7 +5,7 @@ from __future__ import annotations
 from coterie.cli.inputs.source import Source, notices_of, read_world, say_service, warn
 from coterie.cli.output.drawing_formats import Drawing
 from coterie.cli.output.map import View, draw
-from coterie.inspect.map import default_depth, find_holder, level_depth, map_json, scene_of
+from coterie.inspection.map import default_depth, find_holder, level_depth, map_json, scene_of
 from coterie.topology.domains import Domains
 
 

@@ -22,7 +22,7 @@ from coterie.errors import Fault, NotFound, Notice, SpecErrors, Unavailable, Usa
 from coterie.frontends.grove.topology import ClusterTopology
 from coterie.frontends.workflow.lower import lower
 from coterie.frontends.workflow.read import Workflow
-from coterie.inspect.labels import guessed_notices
+from coterie.inspection.labels import guessed_notices
 from coterie.planning.inputs import (
     Chart,
     all_topologies,

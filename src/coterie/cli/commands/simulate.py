@@ -16,7 +16,7 @@ from coterie.cli.output.formats import Output, safe
 from coterie.cli.output.screen import screen, show, show_data
 from coterie.errors import UsageError, did_you_mean
 from coterie.gang.tree import Shape
-from coterie.inspect.map import default_depth, level_depth
+from coterie.inspection.map import default_depth, level_depth
 from coterie.placement.capacity import Capacity
 from coterie.planning.assumed_tolerations import assumed_tolerations
 from coterie.rendering.text import Style, count, table, visible, wrapped

@@ -14,7 +14,7 @@ from coterie.cli.output.formats import safe
 from coterie.config.configuration import Config, Pool, parse_levels, read_config
 from coterie.errors import Fault, Notice, SpecErrors, UsageError
 from coterie.frontends.grove.topology_set import read_topologies
-from coterie.inspect.labels import guessed_notices, pool_nodes, with_guessed_levels
+from coterie.inspection.labels import guessed_notices, pool_nodes, with_guessed_levels
 from coterie.planning.inputs import Chart, pool_for, read_snapshot, snapshot_drift, topology_notices, with_topologies
 from coterie.planning.inputs import collect as collect  # noqa: PLC0414 - commands take it from here
 from coterie.sources import Snapshot

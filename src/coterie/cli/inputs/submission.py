@@ -12,7 +12,7 @@ from coterie.config.configuration import Backend, Config, Pool
 from coterie.document.schema import by_file
 from coterie.errors import Fault, SpecErrors, UsageError
 from coterie.frontends.workflow.read import Workflow
-from coterie.inspect.labels import guessed_notices
+from coterie.inspection.labels import guessed_notices
 from coterie.planning.inputs import pool_for, topology_notices
 from coterie.planning.load import Scene, joined, lowered
 from coterie.service.settings import DEFAULT_FILES, Given, Submission

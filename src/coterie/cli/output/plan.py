@@ -12,7 +12,7 @@ import typer
 
 from coterie.cli.output.formats import safe
 from coterie.gang.tree import Group, Task
-from coterie.inspect.labels import pool_size
+from coterie.inspection.labels import pool_size
 from coterie.placement.engine import Found
 from coterie.placement.refusal import Refusal, Verdict
 from coterie.planning.plan import GangPlan, Outcome, Plan

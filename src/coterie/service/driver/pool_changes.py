@@ -8,7 +8,7 @@ from functools import lru_cache
 from coterie.config.configuration import Pool
 from coterie.errors import NotFound, SpecErrors
 from coterie.gang.tree import Path
-from coterie.inspect.audit import Outcome
+from coterie.inspection.audit import Outcome
 from coterie.lifecycle import holdings
 from coterie.rendering.text import count
 from coterie.service.driver.driven_workflow import Life, Texts, levels_of

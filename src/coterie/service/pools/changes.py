@@ -11,7 +11,7 @@ import numpy as np
 from coterie.config.configuration import Config, Pool
 from coterie.document.located import decode, load
 from coterie.errors import Conflict, Fault, NotFound, Notice, SpecErrors, UsageError, did_you_mean, field_path
-from coterie.inspect.labels import check_pool, part_of, pool_nodes
+from coterie.inspection.labels import check_pool, part_of, pool_nodes
 from coterie.lifecycle import State, from_json
 from coterie.service.pools.catalog import Catalog, Known, read_pool
 from coterie.service.pools.usage import Live, unfinished

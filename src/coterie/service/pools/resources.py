@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from coterie.config.configuration import Pool
-from coterie.inspect.labels import pool_nodes
+from coterie.inspection.labels import pool_nodes
 from coterie.service.pools.usage import Live, with_pods
 from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE, Cluster, Ints, Taint
 

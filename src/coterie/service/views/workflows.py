@@ -11,8 +11,8 @@ from typing import Any
 from coterie.backends.local.work_order import Key
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Group
-from coterie.inspect.audit import Finding, Outcome, judged, spot_of
-from coterie.inspect.audit_report import finding_json
+from coterie.inspection.audit import Finding, Outcome, judged, spot_of
+from coterie.inspection.audit_report import finding_json
 from coterie.lifecycle import GroupRules, GroupState, Past, Presence, Spec, State, TaskState, from_json
 from coterie.store import Event, Placement, Summary, Workflow
 from coterie.topology.domains import Domains

@@ -1,0 +1,254 @@
+"""The placement audit: what really runs, held against what was asked, from the objects of a snapshot alone.
+
+Judged are the tasks that hold a place on a node. A constraint is held when they all share one domain. Where they do
+not, a preference is missed and a requirement is violated, for example because a node was relabelled under a running
+task. What cannot be seen is said with its reason, and never taken for held.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from coterie.gang.tree import Path
+from coterie.inspection.pod_groups import AskedGang, Constraint, asked_gangs, has_ended, is_placed
+from coterie.rendering import refusals
+from coterie.sources import Snapshot
+from coterie.topology import display_names
+from coterie.topology.cluster import Cluster
+from coterie.topology.domains import is_null
+from coterie.topology.ranges import fold
+
+Domain = tuple[str | None, ...]
+
+_SHOWN = 4
+
+
+class Outcome(StrEnum):
+    """What became of a constraint."""
+
+    HELD = "held"
+    MISSED = "missed"
+    VIOLATED = "violated"
+    UNOBSERVABLE = "unobservable"
+
+
+class State(StrEnum):
+    """How far a gang is. Incomplete means that some of its tasks run while others, which are needed, do not."""
+
+    RUNNING = "running"
+    INCOMPLETE = "incomplete"
+    WAITING = "waiting"
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One constraint: its outcome, the domains that its tasks use, and why it is so where that is worth a word.
+
+    A domain ends in None where a node lacks the label of the next level. What could not be read has no path.
+    """
+
+    path: Path
+    required: bool
+    outcome: Outcome
+    domains: tuple[Domain, ...] = ()
+    why: str = ""
+
+    @property
+    def level(self) -> str:
+        """The level at which the tasks are to be together; empty for what could not be read."""
+        return self.path[-1][0] if self.path else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A task, its pod if there is one, the node that it is on, and the values of its levels as far as they go."""
+
+    task: str
+    pod: str
+    node: str
+    domains: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedGang:
+    """A gang and what became of all its constraints; `why` says what its state does not."""
+
+    asked: AskedGang
+    state: State
+    why: str
+    findings: tuple[Finding, ...]
+    seats: tuple[Seat, ...]
+
+    def count(self, outcome: Outcome) -> int:
+        """Return how many constraints came out like this."""
+        return sum(finding.outcome is outcome for finding in self.findings)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether tasks run of which something cannot be said, or without others that are needed."""
+        runs = self.state in {State.RUNNING, State.INCOMPLETE}
+        return self.state is State.INCOMPLETE or (runs and self.count(Outcome.UNOBSERVABLE) > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """All gangs of a snapshot that ask for anything; `unconstrained` counts PodGroups of others that do not."""
+
+    gangs: tuple[AuditedGang, ...]
+    unconstrained: int = 0
+
+    def count(self, outcome: Outcome) -> int:
+        """Return how many constraints of all gangs came out like this."""
+        return sum(gang.count(outcome) for gang in self.gangs)
+
+    def states(self) -> Counter[State]:
+        """Return how many gangs are how far."""
+        return Counter(gang.state for gang in self.gangs)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a task is, as far as labels tell; `lacks` says why they do not tell more."""
+
+    task: str
+    node: str
+    domain: tuple[str, ...]
+    lacks: str = ""
+
+    @property
+    def shown(self) -> Domain:
+        """The domain, with None for the first value that is not known."""
+        return (*self.domain, None) if self.lacks else self.domain
+
+
+def audit(snapshot: Snapshot) -> Audit:
+    """Audit every gang of a snapshot."""
+    asked = list(asked_gangs(snapshot))
+    leaders = {(gang.namespace, gang.workload, gang.group): gang for gang in asked if gang.recorded}
+    wanted = [gang for gang in asked if gang.recorded or gang.constraints or gang.unread]
+    cluster = snapshot.cluster
+    gangs = (_audited(gang, leaders.get((gang.namespace, gang.workload, gang.follows)), cluster) for gang in wanted)
+    return Audit(tuple(gangs), len(asked) - len(wanted))
+
+
+def _audited(gang: AskedGang, leader: AskedGang | None, cluster: Cluster) -> AuditedGang:
+    state, why = _state(gang)
+    unread = [Finding((), required=True, outcome=Outcome.UNOBSERVABLE, why=problem) for problem in gang.unread]
+    theirs = {one.path: one for one in leader.constraints} if leader else {}
+    findings = [_judged(one, gang, theirs.get(one.path), leader, cluster) for one in gang.constraints]
+    why = "; ".join(filter(None, (why, _alone(gang, leader, state))))
+    return AuditedGang(gang, state, why, (*unread, *findings), tuple(_seats(gang, cluster)))
+
+
+def _alone(gang: AskedGang, leader: AskedGang | None, state: State) -> str:
+    """Say what is amiss with the gang that this one follows."""
+    if gang.follows and leader is None:
+        return f'it follows "{gang.follows}", which is not in the snapshot: judged alone'
+    if leader and state in {State.RUNNING, State.INCOMPLETE} and _state(leader)[0] is State.WAITING:
+        return f'it runs although "{gang.follows}", which it follows, does not'
+    return ""
+
+
+def _state(gang: AskedGang) -> tuple[State, str]:
+    """Return how far a gang is, and which tasks it lacks."""
+    if not any(map(is_placed, gang.tasks.values())):
+        return (State.FINISHED if any(map(has_ended, gang.tasks.values())) else State.WAITING), ""
+    problems = []
+    for quorum in gang.quorums:
+        pods = {task: gang.tasks[task] for task in quorum.tasks}
+        missing = [task for task, pod in pods.items() if not (is_placed(pod) or (pod and pod.phase == "Succeeded"))]
+        short = quorum.least - (len(pods) - len(missing))
+        if short > 0:
+            part = f' of "{quorum.part}"' if quorum.part else ""
+            names = f": {fold(missing)}" if missing else ""
+            runs = "does not run" if short == 1 else "do not run"
+            problems.append(f"{short} of {refusals.count(quorum.least, 'needed task')}{part} {runs}{names}")
+    return (State.INCOMPLETE, "; ".join(problems)) if problems else (State.RUNNING, "")
+
+
+def _judged(
+    one: Constraint, gang: AskedGang, shared: Constraint | None, leader: AskedGang | None, cluster: Cluster
+) -> Finding:
+    """Judge a constraint; one that is shared with the gang it follows has the tasks of both."""
+    spots = _spots(one, gang, one.labels, cluster)
+    if spots and shared is not None and leader is not None:
+        spots = [*_spots(shared, leader, one.labels, cluster), *spots]
+    return judged(one.path, spots, required=one.required, doubt=one.doubt)
+
+
+def judged(path: Path, spots: Sequence[Spot], *, required: bool, doubt: str = "") -> Finding:
+    """Judge a constraint by where its tasks are; `doubt` is why that may not be all there is to know."""
+    if not spots:
+        return Finding(path, required, Outcome.UNOBSERVABLE, why="none of its tasks runs")
+    domains = _distinct(spots)
+    found = Finding(path, required, Outcome.HELD, domains)
+    if _apart(spots) and required:
+        why = "; ".join(filter(None, (_whereabouts(spots), doubt)))
+        return replace(found, outcome=Outcome.VIOLATED, why=why)
+    if _apart(spots):
+        return replace(found, outcome=Outcome.MISSED, why=f"{refusals.count(len(domains), found.level)} instead of 1")
+    lacking = list(dict.fromkeys(spot.lacks for spot in spots if spot.lacks))
+    if lacking or doubt:
+        more = [f"and {len(lacking) - _SHOWN} more like it"] if len(lacking) > _SHOWN else []
+        why = "; ".join(filter(None, (doubt, *lacking[:_SHOWN], *more)))
+        return replace(found, outcome=Outcome.UNOBSERVABLE, why=why)
+    return found
+
+
+def _spots(one: Constraint, gang: AskedGang, labels: Sequence[str], cluster: Cluster) -> list[Spot]:
+    pods = ((task, gang.tasks[task]) for task in one.tasks)
+    return [spot_of(task, pod.node, labels, cluster) for task, pod in pods if pod and is_placed(pod)]
+
+
+def spot_of(task: str, node: str, labels: Sequence[str], cluster: Cluster) -> Spot:
+    """Return where a task on a node is, by the labels of the levels down to the one that matters."""
+    index = cluster.position.get(node)
+    if index is None:
+        return Spot(task, node, (), f"node {node} is not in the cluster")
+    values: list[str] = []
+    for label in labels:
+        value = cluster.label(index, label)
+        if value is None or is_null(label, value):
+            return Spot(task, node, tuple(values), f"node {node} has no label {label}")
+        values.append(value)
+    return Spot(task, node, tuple(values))
+
+
+def _apart(spots: Iterable[Spot]) -> bool:
+    """Tell whether some tasks are certainly in different domains: not all are where the best known one is."""
+    domains = {spot.domain for spot in spots}
+    longest = max(domains, key=len)
+    return any(longest[: len(domain)] != domain for domain in domains)
+
+
+def _distinct(spots: Iterable[Spot]) -> tuple[Domain, ...]:
+    """Return the domains in use, those that are known to the end first."""
+    found = dict.fromkeys(spot.shown for spot in spots)
+    return tuple(sorted(found, key=lambda domain: None in domain))
+
+
+def _whereabouts(spots: Sequence[Spot]) -> str:
+    """Say which tasks are where, the domains with most of them first."""
+    there: dict[Domain, list[Spot]] = {}
+    for spot in spots:
+        there.setdefault(spot.shown, []).append(spot)
+    ordered = sorted(there.items(), key=lambda entry: -len(entry[1]))
+    said = [
+        f"{display_names.domain(domain)}: {fold(spot.task for spot in found)} on {fold(spot.node for spot in found)}"
+        for domain, found in ordered[:_SHOWN]
+    ]
+    if len(ordered) > _SHOWN:
+        said.append(f"and {len(ordered) - _SHOWN} more")
+    return "; ".join(said)
+
+
+def _seats(gang: AskedGang, cluster: Cluster) -> Iterator[Seat]:
+    labels = [level.label for level in gang.levels.levels]
+    for task, pod in gang.tasks.items():
+        node = pod.node if pod and is_placed(pod) else ""
+        values = spot_of(task, node, labels, cluster).domain if node else ()
+        yield Seat(task, pod.name if pod else "", node, dict(zip(gang.levels.names, values, strict=False)))

@@ -1,0 +1,172 @@
+"""The serving examples render to the manifests that are written here, and these are sound.
+
+`pytest --rewrite` writes them anew; commit that only if you understand the difference.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from coterie.backends.kai.manifests.record import ANNOTATION, read
+from coterie.cli.app import app
+from tests.backends.kai.set_builders import nodes
+from tests.examples.console import ROOT
+
+GOLDEN = Path(__file__).parent / "golden" / "sets"
+
+
+@dataclass(frozen=True)
+class Golden:
+    """A call of `coterie render`, and the file with what it prints."""
+
+    name: str
+    arguments: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def file(self) -> Path:
+        """The file with the manifests."""
+        return GOLDEN / f"{self.name}.golden.yaml"
+
+
+def _example(folder: str, file: str, *more: str) -> tuple[str, ...]:
+    topology = ROOT / "examples" / folder / "topology.yaml"
+    given = ("--topology", f"examples/{folder}/topology.yaml") if topology.exists() else ()
+    return ("render", f"examples/{folder}/{file}", *given, *more)
+
+
+_OWN = ("render", str((GOLDEN / "everything.yaml").relative_to(ROOT)))
+GOLDENS = {
+    golden.name: golden
+    for golden in (
+        Golden("07-aggregated-serving", _example("07-aggregated-serving", "deployment.yaml")),
+        Golden("08-disaggregated-serving", _example("08-disaggregated-serving", "deployment.yaml")),
+        Golden("09-scaling-groups", _example("09-scaling-groups", "podcliqueset.yaml")),
+        Golden("10-two-generations", _example("10-two-generations", "workloads.yaml")),
+        Golden(
+            "11-multinode-worker", _example("11-multinode-worker", "deployment.yaml", "--group", "wide-ep-0-worker-0")
+        ),
+        Golden("everything", _OWN),
+        Golden("everything-grove", (*_OWN, "--backend", "grove")),
+        Golden("08-grove", _example("08-disaggregated-serving", "deployment.yaml", "--backend", "grove")),
+    )
+}
+FOLLOWERS = Golden("everything-followers", _OWN)
+FOR_KAI = [golden for golden in (*GOLDENS.values(), FOLLOWERS) if "grove" not in golden.name]
+
+
+def call(*arguments: str) -> str:
+    """Run `coterie`, which must succeed, and return its standard output."""
+    done = CliRunner().invoke(app, arguments, env={"COTERIE_CONFIG": ""})
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def compare(golden: Golden, text: str, *, rewrite: bool) -> None:
+    """Compare what was printed with the golden file, or write it there."""
+    if rewrite:
+        golden.file.write_text(text, encoding="utf-8")
+    else:
+        assert text == golden.file.read_text(encoding="utf-8")
+
+
+def manifests(golden: Golden) -> list[Any]:
+    """Return the manifests of a golden file."""
+    return list(yaml.safe_load_all(golden.file.read_text(encoding="utf-8")))
+
+
+@pytest.fixture(autouse=True)
+def _at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.mark.parametrize("golden", GOLDENS.values(), ids=str)
+def test_an_example_renders_to_its_manifests(golden: Golden, *, rewrite: bool) -> None:
+    compare(golden, call(*golden.arguments), rewrite=rewrite)
+
+
+def test_followers_are_bound_to_the_block_in_which_their_leader_was_placed(tmp_path: Path, *, rewrite: bool) -> None:
+    snapshot = tmp_path / "snapshot.json"
+    items: list[Any] = [
+        {
+            "kind": "Node",
+            "metadata": {"name": node.name, "labels": dict(node.labels)},
+            "status": {"allocatable": {"nvidia.com/gpu": "8", "cpu": "64", "memory": "512Gi", "pods": "110"}},
+        }
+        for node in nodes()
+    ]
+    snapshot.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}), encoding="utf-8")
+    plan = json.loads(call("plan", *GOLDENS["everything"].arguments[1:], "--cluster", str(snapshot), "-o", "json"))
+    chosen = {one["task"]: one["node"] for group in plan["groups"] for one in group["assignments"]}
+    for pod in manifests(GOLDENS["everything"]):
+        if pod["kind"] == "Pod":
+            node = chosen[pod["metadata"]["labels"]["coterie.dev/task"]]
+            items.append({**pod, "spec": {**pod["spec"], "nodeName": node}, "status": {"phase": "Running"}})
+    snapshot.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}), encoding="utf-8")
+
+    text = call(*FOLLOWERS.arguments, "--cluster", str(snapshot), "--group", "everything-0-shard-0")
+    compare(FOLLOWERS, text, rewrite=rewrite)
+
+
+def test_every_golden_file_belongs_to_a_call() -> None:
+    files = {golden.file.name for golden in (*GOLDENS.values(), FOLLOWERS)}
+
+    assert {file.name for file in GOLDEN.glob("*.golden.yaml")} == files
+
+
+@pytest.mark.parametrize("golden", GOLDENS.values(), ids=str)
+def test_json_and_names_tell_the_same_as_yaml(golden: Golden) -> None:
+    found = manifests(golden)
+    named = call(*golden.arguments, "-o", "name").splitlines()
+
+    assert json.loads(call(*golden.arguments, "-o", "json"))["items"] == found
+    assert [name.rpartition("/")[2] for name in named] == [each["metadata"]["name"] for each in found]
+
+
+@pytest.mark.parametrize("golden", FOR_KAI, ids=str)
+def test_manifests_name_only_what_is_there_and_pods_and_subgroups_agree(golden: Golden) -> None:
+    kinds: dict[str, dict[str, Any]] = {}
+    for found in manifests(golden):
+        same = kinds.setdefault(found["kind"], {})
+        assert found["metadata"]["name"] not in same
+        same[found["metadata"]["name"]] = found
+    for group in kinds["PodGroup"].values():
+        _check_group(group, kinds)
+    hosts = [pod["spec"]["hostname"] for pod in kinds["Pod"].values()]
+    assert len(set(hosts)) == len(hosts)
+    for pod in kinds["Pod"].values():
+        assert pod["metadata"]["annotations"]["pod-group-name"] in kinds["PodGroup"]
+        assert pod["spec"]["subdomain"] in kinds["Service"]
+        claims = {claim["resourceClaimTemplateName"] for claim in pod["spec"].get("resourceClaims", ())}
+        assert claims <= kinds.get("ComputeDomain", {}).keys()
+
+
+def _check_group(group: Any, kinds: dict[str, dict[str, Any]]) -> None:
+    name, spec = group["metadata"]["name"], group["spec"]
+    pods = [pod for pod in kinds["Pod"].values() if pod["metadata"]["annotations"]["pod-group-name"] == name]
+    homes = [pod["metadata"]["labels"].get("kai.scheduler/subgroup-name") for pod in pods]
+    subgroups = {found["name"]: found for found in spec.get("subGroups", ())}
+    parents = {found.get("parent") for found in subgroups.values()} - {None}
+    assert parents <= subgroups.keys()
+    for found in subgroups.values():
+        assert ("minMember" in found) == (found["name"] not in parents)
+        assert found.get("minMember", 0) <= homes.count(found["name"])
+    assert set(homes) == (subgroups.keys() - parents or {None})
+    recorded = read(group["metadata"]["annotations"][ANNOTATION]).gang
+    needed = [task for task in recorded.all_tasks() if task.needed]
+    assert {pod["metadata"]["labels"]["coterie.dev/task"] for pod in pods} == {t.name for t in recorded.all_tasks()}
+    assert spec["minMember"] == len(needed)
+    assert sum(found.get("minMember", 0) for found in subgroups.values()) == (len(needed) if subgroups else 0)
+    for constraint in (found.get("topologyConstraint") for found in (spec, *subgroups.values())):
+        if constraint is not None:
+            levels = [level["nodeLabel"] for level in kinds["Topology"][constraint["topology"]]["spec"]["levels"]]
+            assert {constraint[key] for key in constraint if key != "topology"} <= set(levels)

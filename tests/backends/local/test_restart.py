@@ -1,0 +1,250 @@
+"""Whoever is killed, and whenever: nothing runs twice, nothing is lost without a word, nothing is left running."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from coterie.backends.local.attempt_folder import holder_of
+from coterie.backends.local.processes import Identity
+from coterie.backends.local.supervisor import Limits, Supervisor
+from coterie.backends.local.work_order import Ended, Key, Lost, Order, Running
+from tests.backends.local.builders import (
+    asleep,
+    children,
+    ended,
+    key,
+    left,
+    order,
+    reached,
+    running,
+    shell,
+    supervising,
+    until,
+)
+
+TASKS = 40
+
+
+def in_another_process(action: Callable[[], None]) -> int:
+    """Do something in a copy of this process, which may be killed; return its number."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        action()
+    finally:
+        os._exit(0)
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def orders(tmp_path: Path) -> list[Order]:
+    script = f'echo "$COTERIE_TASK" >> {tmp_path}/runs; setsid sleep 1000 & sleep 0.02; exit 5'
+    return [shell(script, task=f"t{number}", environment={"COTERIE_TASK": f"t{number}"}) for number in range(TASKS)]
+
+
+def serve(root: Path, wanted: list[Order]) -> None:
+    """Do what a service does, for ever."""
+    supervisor = Supervisor(root, Limits(processes=4))
+    for one, two in zip(wanted[::2], wanted[1::2], strict=True):
+        supervisor.start([one, two])
+    while True:
+        supervisor.wait(1.0)
+
+
+def all_over(supervisor: Supervisor, wanted: list[Order]) -> dict[Key, Ended | Lost]:
+    for one, two in zip(wanted[::2], wanted[1::2], strict=True):
+        supervisor.start([one, two])
+    found = {each.key: reached(supervisor, each.key, Ended) for each in wanted}
+    return {key: status for key, status in found.items() if isinstance(status, Ended | Lost)}
+
+
+def test_a_service_killed_at_any_moment_loses_nothing_and_runs_nothing_twice(tmp_path: Path) -> None:
+    chance = random.Random(7)  # noqa: S311 - moments, not secrets
+    wanted, root = orders(tmp_path), tmp_path / "root"
+    for _ in range(50):
+        service = in_another_process(lambda: serve(root, wanted))
+        time.sleep(chance.uniform(0, 0.06))
+        kill(service)
+    assert (tmp_path / "runs").read_text(), "some began before the last service was killed"
+    with supervising(root, processes=4) as supervisor:
+        found = all_over(supervisor, wanted)
+        assert all(isinstance(status, Ended) and status.exit_code == 5 for status in found.values()), found
+        runs = Counter((tmp_path / "runs").read_text().split())
+        assert runs == {each.key.task: 1 for each in wanted}
+        until(lambda: not left(root), "all processes are gone")
+
+
+def test_shims_killed_at_any_moment_leave_nothing_running_and_run_nothing_twice(tmp_path: Path) -> None:
+    chance = random.Random(11)  # noqa: S311 - moments, not secrets
+    wanted, root = orders(tmp_path), tmp_path / "root"
+    Supervisor(root).close()
+    service = in_another_process(lambda: serve(root, wanted))
+    for _ in range(25):
+        time.sleep(chance.uniform(0, 0.03))
+        if victims := left(root):
+            _try_to_kill(chance.choice(victims))
+    kill(service)
+    with supervising(root, processes=4) as supervisor:
+        found = all_over(supervisor, wanted)
+        runs = Counter((tmp_path / "runs").read_text().split())
+        assert set(runs.values()) <= {1}
+        done = {key.task for key, status in found.items() if isinstance(status, Ended) and status.exit_code == 5}
+        assert done <= set(runs)
+        assert len(found) == TASKS
+        until(lambda: not left(root), "all processes are gone")
+
+
+def _try_to_kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def shim_of(root: Path, which: Key) -> int:
+    holder = holder_of(root / which.path)
+    assert isinstance(holder, Identity)
+    return holder.pid
+
+
+SPAN = f"1000.{os.getpid()}2"
+ESCAPE = f"""
+    (setsid sh -c 'trap "" TERM; sleep {SPAN}' &)
+    env -i sleep {SPAN} &
+    echo ready
+    sleep {SPAN}
+"""
+
+
+def test_a_killed_shim_takes_its_command_along_and_the_attempt_is_lost(supervisor: Supervisor, tmp_path: Path) -> None:
+    running(supervisor, shell(ESCAPE))
+    until(lambda: supervisor.log(key()), "it runs")
+    os.kill(shim_of(tmp_path / "root", key()), signal.SIGKILL)
+    found = reached(supervisor, key(), Lost)
+    assert found == Lost("the process that watched it was killed")
+    assert left(tmp_path / "root") == asleep(SPAN) == []
+    supervisor.start([shell(ESCAPE)])
+    assert supervisor.status(key()) == found
+
+
+def test_what_was_lost_while_nobody_looked_is_found_out_and_cleaned_up(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    before = Supervisor(root)
+    command = running(before, shell(ESCAPE))
+    until(lambda: before.log(key()), "it runs")
+    shim = shim_of(root, key())
+    before.close()
+    os.kill(shim, signal.SIGKILL)
+    until(lambda: command not in left(root), "the command dies with its shim")
+    assert left(root)
+    with supervising(root) as after:
+        assert isinstance(after.status(key()), Lost)
+        assert left(root) == asleep(SPAN) == []
+    with supervising(root) as again:
+        assert again.statuses() == {}
+
+
+def test_tasks_outlive_the_process_that_starts_their_watchers_and_another_takes_its_place(tmp_path: Path) -> None:
+    others = children(os.getpid())
+    with supervising(tmp_path / "root") as supervisor:
+        pid = running(supervisor, shell(f"while ! test -e {tmp_path}/go; do sleep 0.01; done; exit 9"))
+        (nursery,) = children(os.getpid()) - others
+        os.kill(nursery, signal.SIGKILL)
+        (second,) = ended(supervisor, order("true", task="second"))
+        assert second.exit_code == 0
+        assert children(os.getpid()) - others != {nursery}
+        assert Running(pid, getattr(supervisor.status(key()), "since", 0.0)) == supervisor.status(key())
+        (tmp_path / "go").touch()
+        assert getattr(reached(supervisor, key(), Ended), "exit_code", None) == 9
+    assert not children(os.getpid()) - others
+
+
+def test_a_running_task_is_found_again_and_its_exit_code_too(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    before = Supervisor(root)
+    pid = running(before, shell(f"while ! test -e {tmp_path}/go; do sleep 0.01; done; exit 9"))
+    before.close()
+    with supervising(root) as after:
+        found = after.status(key())
+        assert isinstance(found, Running)
+        assert found.pid == pid
+        (tmp_path / "go").touch()
+        assert getattr(reached(after, key(), Ended), "exit_code", None) == 9
+
+
+def test_a_stop_that_its_sender_did_not_live_to_deliver_is_delivered_by_the_next(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    before = Supervisor(root)
+    running(before, order("sleep", "1000"))
+    before.close()
+    (root / key().path / "stop").write_text("5")
+    with supervising(root) as after:
+        assert getattr(reached(after, key(), Ended), "why", None) == "stopped"
+
+
+def test_an_attempt_from_before_the_machine_was_restarted_is_lost(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    with supervising(root) as before:
+        ended(before, order("true"))
+        folder = root / key().path
+        (folder / "exit").unlink()
+        (folder / "claim").write_text(f"shim {os.getpid()} 1 another-boot")
+        with supervising(root) as after:
+            assert after.status(key()) == Lost("the machine was restarted while it ran")
+
+
+def test_a_number_used_again_by_another_process_is_not_mistaken(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    with supervising(root) as before:
+        ended(before, order("true"))
+        folder = root / key().path
+        holder = (folder / "claim").read_text().split()
+        (folder / "exit").unlink()
+        (folder / "claim").write_text(f"shim {os.getpid()} 1 {holder[3]}")
+        (folder / "pid").write_text(f"{os.getppid()} 1 {holder[3]} 0")
+        with supervising(root) as after:
+            assert isinstance(after.status(key()), Lost)
+
+
+def test_one_attempt_started_by_many_processes_at_once_runs_once(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    wanted = [shell(f"echo {number} >> {tmp_path}/runs", task=f"t{number}") for number in range(5)]
+
+    def start() -> None:
+        supervisor = Supervisor(root)
+        for each in wanted:
+            supervisor.start([each])
+        for each in wanted:
+            reached(supervisor, each.key, Ended)
+
+    for pid in [in_another_process(start) for _ in range(6)]:
+        os.waitpid(pid, 0)
+    assert sorted((tmp_path / "runs").read_text().split()) == [str(number) for number in range(5)]
+    with supervising(root) as supervisor:
+        assert all(isinstance(status, Ended) for status in supervisor.statuses().values())
+
+
+def test_a_folder_half_made_by_a_process_that_died_is_swept_away(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / ".new" / "999999999-1-0" / "files").mkdir(parents=True)
+    with supervising(root) as supervisor:
+        supervisor.sweep([])
+        assert list((root / ".new").iterdir()) == []
+
+
+def test_a_sweep_ends_processes_whose_folder_is_gone(supervisor: Supervisor, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    running(supervisor, order("sleep", "1000"))
+    (root / key().path).rename(tmp_path / "elsewhere")
+    supervisor.sweep([])
+    assert left(root) == []

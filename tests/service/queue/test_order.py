@@ -1,0 +1,172 @@
+"""Whose turn it is: by priority and age in one pool, by guarantee and weight between pools that share nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coterie.config.configuration import GpuQuota
+from coterie.gang.tree import Shape
+from coterie.service.queue.order import Turn, in_turn
+from coterie.service.queue.queue import Queue, Seated
+from coterie.topology.cluster import GPU
+from tests.service.queue.builders import POOL, entry, gang, placed, world
+
+
+def test_turns_count_what_joins_first_then_what_is_guaranteed_then_priority_then_age() -> None:
+    turns = {
+        "old": Turn("p", joins=False, priority="NORMAL", since=1, number=1, gpus=8),
+        "new": Turn("p", joins=False, priority="NORMAL", since=2, number=2, gpus=8),
+        "same": Turn("p", joins=False, priority="NORMAL", since=2, number=3, gpus=8),
+        "high": Turn("p", joins=False, priority="HIGH", since=9, number=4, gpus=8),
+        "covered": Turn("owner", joins=False, priority="LOW", since=9, number=5, gpus=8),
+        "beyond": Turn("owner", joins=False, priority="LOW", since=9, number=6, gpus=8),
+        "joins": Turn("p", joins=True, priority="LOW", since=9, number=7, gpus=8),
+    }
+    quotas = {"owner": GpuQuota(guarantee=16), "p": GpuQuota()}
+    assert list(in_turn(turns, {"owner": 8, "p": 0}.__getitem__, quotas.__getitem__)) == [
+        "joins",
+        "covered",
+        "high",
+        "old",
+        "new",
+        "same",
+        "beyond",
+    ]
+
+
+def shares(weights: Mapping[str, int], seconds: int, guarantees: Mapping[str, int] | None = None) -> dict[str, float]:
+    """Return how many of ten nodes each pool uses on average if all have more to run than fits, gangs of 7 s each."""
+    found = world(10)
+    queue = Queue(found)
+    pools = {
+        name: replace(POOL, name=name, gpus=GpuQuota((guarantees or {}).get(name), weight=weight))
+        for name, weight in weights.items()
+    }
+    ends: dict[tuple[str, str, int], float] = {}
+    used = dict.fromkeys(weights, 0)
+    for second in range(seconds):
+        for key in [key for key, at in ends.items() if at <= second]:
+            found.release(key, ["t0"])
+            del ends[key]
+        for name, pool in pools.items():
+            queue.put(entry(f"{name}{second}-0", gang(1), since=second, pool=pool))
+            queue.put(entry(f"{name}{second}-1", gang(1), since=second, pool=pool))
+        ends.update((told.entry.key, second + 7) for told in queue.cycle(second) if isinstance(told, Seated))
+        for name in weights:
+            used[name] += found.gpus(name) // 8
+    return {name: round(count / seconds, 1) for name, count in used.items()}
+
+
+@pytest.mark.parametrize(
+    ("weights", "guarantees", "expected"),
+    [
+        ({"a": 1, "b": 1}, {}, {"a": 5, "b": 5}),
+        ({"a": 4, "b": 1}, {}, {"a": 8, "b": 2}),
+        ({"a": 2, "b": 2, "c": 1}, {}, {"a": 4, "b": 4, "c": 2}),
+        ({"a": 1, "b": 1}, {"a": 48}, {"a": 8, "b": 2}),
+        ({"a": 1, "b": 0}, {}, {"a": 10, "b": 0}),
+    ],
+)
+def test_what_is_left_over_is_shared_by_weight(
+    weights: dict[str, int], guarantees: dict[str, int], expected: dict[str, float]
+) -> None:
+    found = shares(weights, 140, guarantees)
+    assert found == pytest.approx(expected, abs=0.5)
+
+
+def test_the_pool_with_less_for_its_weight_goes_first_whatever_the_priority() -> None:
+    rich = replace(POOL, name="rich", gpus=GpuQuota(weight=3))
+    poor = replace(POOL, name="poor")
+    found = world(4)
+    found.hold(("v", "g", 1), "rich", {"t": "n0"}, {"t": Shape(requests=((GPU, 8),))})
+    found.hold(("u", "g", 1), "poor", {"t": "n1"}, {"t": Shape(requests=((GPU, 8),))})
+    queue = Queue(found)
+    queue.put(entry("urgent", gang(1), "HIGH", pool=poor))
+    queue.put(entry("r1", gang(1), "LOW", since=2, pool=rich))
+    queue.put(entry("r2", gang(1), "NORMAL", since=3, pool=rich))
+    queue.put(entry("r3", gang(1), "LOW", since=1, pool=rich))
+    # Of 8 GPUs each, rich has 2.7 for its weight; with 24 it has as much as poor, and priority decides.
+    assert placed(queue) == ["r2", "r3"]
+    found.release(("v", "g", 1), ["t"])
+    assert placed(queue) == ["r1"]
+
+
+def test_a_pool_of_weight_zero_gets_what_nobody_else_wants() -> None:
+    last = replace(POOL, name="last", gpus=GpuQuota(weight=0))
+    queue = Queue(world(2))
+    queue.put(entry("l1", gang(1), "HIGH", since=0, pool=last))
+    queue.put(entry("l2", gang(1), "HIGH", since=0, pool=last))
+    queue.put(entry("m", gang(1), "LOW", since=9))
+    assert placed(queue) == ["m", "l1"]
+
+
+@pytest.mark.parametrize(("own", "others"), [(3, 3), (12, 3), (20, 2)])
+def test_a_large_gang_is_not_starved_by_the_share_that_smaller_ones_of_its_pool_use_up(own: int, others: int) -> None:
+    """One node comes free at a time, and the smaller ones see to it that the other pool's turn is before."""
+    found = world(4)
+    queue = Queue(found, patience=20.0)
+    heavy = replace(POOL, name="heavy", gpus=GpuQuota(weight=8))
+    ends: dict[tuple[str, str, int], float] = {}
+    for n in range(4):
+        ends[f"first{n}", "g", 1] = n + 1
+        found.hold((f"first{n}", "g", 1), "heavy", {"t0": f"n{n}"}, {"t0": Shape(requests=((GPU, 8),))})
+    queue.put(entry("large", gang(2, rack=True), since=1.0))
+    for second in range(100):
+        for key in [key for key, at in ends.items() if at <= second]:
+            found.release(key, ["t0"])
+            del ends[key]
+        for n in range(2):
+            queue.put(entry(f"other{second}-{n}", gang(1), since=second, pool=heavy))
+            queue.put(entry(f"own{second}-{n}", gang(1), since=second + 0.5))
+        cycle = [told.entry for told in queue.cycle(float(second)) if isinstance(told, Seated)]
+        if "large" in [each.key[0] for each in cycle]:
+            return
+        ends.update((each.key, second + (others if each.pool is heavy else own)) for each in cycle)
+    pytest.fail("the large gang starved")
+
+
+PRIORITY = st.sampled_from(["HIGH", "NORMAL", "LOW"])
+TURNS = st.builds(
+    Turn, st.sampled_from("abc"), st.booleans(), PRIORITY, st.integers(0, 5), st.integers(0, 99), st.integers(0, 16)
+)
+QUOTAS = st.builds(GpuQuota, st.none() | st.integers(0, 24), st.none(), st.integers(0, 3))
+
+
+@given(
+    st.lists(TURNS, max_size=12), st.fixed_dictionaries({name: st.tuples(QUOTAS, st.integers(0, 40)) for name in "abc"})
+)
+@settings(max_examples=150, deadline=None)
+def test_everybody_has_one_turn_and_pools_do_not_change_the_order_inside_one(
+    turns: list[Turn], pools: dict[str, tuple[GpuQuota, int]]
+) -> None:
+    waiting = {(turn.pool, number): turn for number, turn in enumerate(turns)}
+
+    def order(some: Mapping[tuple[str, int], Turn]) -> list[tuple[str, int]]:
+        return list(in_turn(some, lambda name: pools[name][1], lambda name: pools[name][0]))
+
+    found = order(waiting)
+    assert sorted(found) == sorted(waiting)
+    assert found == order(waiting)
+    for name in "abc":
+        inside = {key: turn for key, turn in waiting.items() if turn.pool == name}
+        assert [key for key in found if key[0] == name] == order(inside)
+
+
+def test_a_thousand_waiting_gangs_of_many_pools_are_put_in_order_at_once() -> None:
+    waiting = {
+        number: Turn(f"p{number % 10}", joins=False, priority="NORMAL", since=number, number=number, gpus=8)
+        for number in range(1000)
+    }
+    asked: list[str] = []
+
+    def used(pool: str) -> int:
+        asked.append(pool)
+        return 0
+
+    assert len(list(in_turn(waiting, used, lambda _: GpuQuota()))) == 1000
+    assert len(asked) <= 10 * 1000

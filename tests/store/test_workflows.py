@@ -1,0 +1,309 @@
+"""Workflows: stored once, found in many ways, deleted when they have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from coterie.errors import Conflict, NotFound
+from coterie.store import NewEvent, Placement, Query, Store, Upload, Wish, Workflow
+from tests.store.builders import NOW, change, finish, leading, new, submitted
+
+
+def test_a_workflow_comes_back_as_it_was_stored(store: Store) -> None:
+    spec = {"version": 1, "groups": [{"name": "g", "tasks": [{"name": "t", "lead": True}]}]}
+    sent = new(
+        labels={"team": "vision"},
+        spec=spec,
+        state={"version": 1, "submitted": 1.5},
+        digest={"message": "waits"},
+        notices=[{"code": "Ignored"}],
+        files={"conf/a.toml": b"\x00\xff"},
+        sets=["a=1"],
+        set_strings=["b=2"],
+        source="workflow: {} # ü".encode(),
+    )
+
+    made, created = store.submit(sent)
+
+    assert created
+    assert made == store.workflow("train-1")
+    assert (made.id, made.name, made.version, made.finished) == ("train-1", "train", 1, False)
+    assert (made.spec, made.state) == (spec, {"version": 1, "submitted": 1.5})
+    assert (made.labels, made.digest, made.notices) == (
+        {"team": "vision"},
+        {"message": "waits"},
+        [{"code": "Ignored"}],
+    )
+    assert store.upload("train-1") == Upload(
+        "workflow: {} # ü".encode(), "w.yaml", ("a=1",), ("b=2",), {"conf/a.toml": b"\x00\xff"}
+    )
+    assert store.summary("train-1").id == "train-1"
+
+
+def test_ids_are_counted_per_name(store: Store) -> None:
+    assert [submitted(store, name).id for name in ("a", "b", "a", "a-1", "a")] == ["a-1", "b-1", "a-2", "a-1-1", "a-3"]
+
+
+def test_the_number_of_a_deleted_workflow_is_not_given_again(store: Store) -> None:
+    lease = leading(store)
+    finish(store, submitted(store), lease)
+
+    store.delete("train-1", NOW)
+
+    assert submitted(store).id == "train-2"
+
+
+def test_the_same_key_with_the_same_content_finds_the_same_workflow(store: Store) -> None:
+    first, _ = store.submit(new(client_key="k", fingerprint="f"))
+
+    again, created = store.submit(new(client_key="k", fingerprint="f"))
+
+    assert (again, created) == (first, False)
+    assert submitted(store).id == "train-2"
+
+
+def test_the_same_key_with_other_content_is_refused(store: Store) -> None:
+    store.submit(new(client_key="k", fingerprint="f"))
+
+    with pytest.raises(Conflict, match=r'the key "k" was used for another submission, train-1'):
+        store.submit(new(client_key="k", fingerprint="g"))
+
+
+def test_a_repetition_is_held_against_the_pool_that_the_first_one_went_to(store: Store) -> None:
+    first, _ = store.submit(new(client_key="k", fingerprint="f in gb200"))
+
+    assert store.repeated("ann", "k", lambda pool: f"f in {pool}") == first
+    with pytest.raises(Conflict, match=r'the key "k" was used for another submission, train-1'):
+        store.repeated("ann", "k", lambda _: "f in other")
+    assert store.repeated("ann", "new", lambda pool: f"f in {pool}") is None
+    assert store.repeated("bo", "k", lambda pool: f"f in {pool}") is None
+
+
+def test_nothing_is_stored_into_a_pool_that_was_deleted_or_changed_meanwhile(store: Store) -> None:
+    made, _ = store.put_pool("gb200", {"n": 1}, NOW)
+    assert store.submit(new(pool_version=made.version))[1]
+    now, _ = store.put_pool("gb200", {"n": 2}, NOW)
+
+    with pytest.raises(Conflict, match=r'^pool "gb200" was changed meanwhile; nothing was stored$'):
+        store.submit(new(pool_version=made.version))
+    with pytest.raises(Conflict, match=r'^pool "other" was deleted meanwhile; nothing was stored$'):
+        store.submit(new(pool="other", pool_version=1))
+
+    assert store.submit(new(pool_version=now.version))[0].id == "train-2"
+    assert store.submit(new(pool="configured"))[0].id == "train-3"
+
+
+def test_a_repetition_needs_no_pool_any_more(store: Store) -> None:
+    store.put_pool("gb200", {"n": 1}, NOW)
+    first, _ = store.submit(new(client_key="k", fingerprint="f", pool_version=1))
+    finish(store, first, leading(store))
+    store.delete_pool("gb200")
+
+    again, created = store.submit(new(client_key="k", fingerprint="f", pool_version=1))
+
+    assert (again.id, created) == (first.id, False)
+
+
+def test_a_wish_is_left_in_view_of_the_workflow_and_of_what_waits(store: Store) -> None:
+    one, other = submitted(store), submitted(store)
+    store.wish(other.id, {"kind": "retry"}, NOW)
+    seen: list[tuple[str, list[Any]]] = []
+
+    def first(workflow: Workflow, waiting: Sequence[Wish]) -> bool:
+        seen.append((workflow.id, [wish.observation["kind"] for wish in waiting]))
+        return not waiting
+
+    assert store.wish_if(one.id, {"kind": "cancel"}, NOW, first)
+    assert not store.wish_if(one.id, {"kind": "cancel"}, NOW, first)
+
+    assert seen == [(one.id, []), (one.id, ["cancel"])]
+    assert [(wish.workflow, wish.observation["kind"]) for wish in store.wishes()] == [
+        (other.id, "retry"),
+        (one.id, "cancel"),
+    ]
+
+
+def test_a_wish_for_a_workflow_that_is_not_there_is_not_left(store: Store) -> None:
+    with pytest.raises(NotFound):
+        store.wish_if("no-1", {}, NOW, lambda *_: True)
+
+
+def test_a_key_is_its_owners_own(store: Store) -> None:
+    store.submit(new(client_key="k", fingerprint="f", owner="ann"))
+
+    assert store.submit(new(client_key="k", fingerprint="f", owner="bo"))[1]
+
+
+def test_events_of_a_submission_name_the_workflow_and_its_pool(store: Store) -> None:
+    submitted(store, events=[NewEvent(NOW, "Submitted", "by ann", data={"n": 1})])
+
+    (event,) = store.events()
+
+    assert (event.workflow, event.pool, event.kind, event.data) == ("train-1", "gb200", "Submitted", {"n": 1})
+
+
+_FILTERS = [
+    (Query(), "dcba"),
+    (Query(statuses=("RUNNING",)), "b"),
+    (Query(statuses=("RUNNING", "PENDING")), "dcb"),
+    (Query(pools=("small",)), "c"),
+    (Query(owners=("bo",)), "d"),
+    (Query(name_prefix="Tr"), "b"),
+    (Query(name_prefix="tr"), "ca"),
+    (Query(name_prefix="t_"), ""),
+    (Query(labels={"team": "vision"}), "cb"),
+    (Query(labels={"team": ""}), "dcb"),
+    (Query(labels={"team": "vision", "stage": "x"}), "c"),
+    (Query(submitted_after=NOW + 1), "dcb"),
+    (Query(submitted_before=NOW + 1), "a"),
+    (Query(submitted_after=NOW + 1, submitted_before=NOW + 3), "cb"),
+    (Query(finished=True), "a"),
+    (Query(finished=False), "dcb"),
+    (Query(owners=("ann",), pools=("small",), statuses=("PENDING",)), "c"),
+    (Query(owners=("an",)), ""),
+    (Query(owners=("bo", "nobody", "ann"), pools=("small", "gb200")), "dcba"),
+    (Query(pools=("small", "large")), "c"),
+    (Query(pools=("x\0\ud800",)), ""),
+]
+
+
+def test_a_list_shows_what_meets_every_filter_newest_first(store: Store) -> None:
+    lease = leading(store)
+    a = submitted(store, "train")
+    b = submitted(store, "Train", labels={"team": "vision"}, submitted_at=NOW + 1)
+    submitted(store, "trial", labels={"team": "vision", "stage": "x"}, submitted_at=NOW + 2, pool="small")
+    submitted(store, "serve", labels={"team": "infra"}, submitted_at=NOW + 3, owner="bo")
+    finish(store, a, lease)
+    store.save([change(b)], lease.fence)
+    letters = {"train-1": "a", "Train-1": "b", "trial-1": "c", "serve-1": "d"}
+
+    found = [(query, "".join(letters[one.id] for one in store.workflows(query).items)) for query, _ in _FILTERS]
+
+    assert found == _FILTERS
+
+
+def test_pages_go_on_where_the_last_one_ended_although_new_workflows_come(store: Store) -> None:
+    for _ in range(5):
+        submitted(store)
+
+    first = store.workflows(limit=2)
+    submitted(store)
+    second = store.workflows(after=first.next, limit=2)
+    third = store.workflows(after=second.next, limit=2)
+
+    assert [one.id for page in (first, second, third) for one in page.items] == [f"train-{n}" for n in (5, 4, 3, 2, 1)]
+    assert third.next is None
+
+
+def test_a_last_page_that_is_full_says_that_it_is_the_last(store: Store) -> None:
+    for _ in range(2):
+        submitted(store)
+
+    assert store.workflows(limit=2).next is None
+
+
+def test_numbers_that_no_database_holds_find_nothing_and_break_nothing(store: Store) -> None:
+    submitted(store, events=[NewEvent(NOW, "Submitted", "")])
+
+    for number in (-1, 0, 2**63, 10**30, -(10**30)):
+        assert len(store.workflows(after=number).items) == (1 if number > 0 else 0)
+        assert len(store.workflows(limit=number).items) == 1
+        assert len(store.events(after=number)) == (0 if number > 0 else 1)
+        assert len(store.events(limit=number)) == 1
+        assert store.wishes(after=number, limit=number) == ()
+
+
+def test_unfinished_workflows_come_whole_and_oldest_first(store: Store) -> None:
+    lease = leading(store)
+    a, b, c = (submitted(store) for _ in range(3))
+
+    finish(store, b, lease)
+
+    assert store.unfinished() == (a, c)
+
+
+def test_workflows_are_counted_by_pool_and_status(store: Store) -> None:
+    lease = leading(store)
+    a = submitted(store)
+    submitted(store)
+    submitted(store, pool="small")
+    store.save([change(a)], lease.fence)
+
+    assert store.tally() == {("gb200", "RUNNING"): 1, ("gb200", "PENDING"): 1, ("small", "PENDING"): 1}
+
+
+def test_a_workflow_that_has_not_ended_cannot_be_deleted(store: Store) -> None:
+    submitted(store)
+
+    with pytest.raises(Conflict, match=r'workflow "train-1" is pending and cannot be deleted yet'):
+        store.delete("train-1", NOW)
+
+
+def test_deleting_removes_all_of_a_workflow_and_leaves_one_event(store: Store) -> None:
+    lease = leading(store)
+    placed = (Placement("g", "t", 1, "n1"),)
+    one = submitted(store, labels={"a": "b"}, files={"f": b""}, events=[NewEvent(NOW, "Submitted", "")])
+    other = submitted(store, events=[NewEvent(NOW, "Submitted", "")])
+    store.wish(one.id, {"cancel": True}, NOW)
+    store.save([change(one, "COMPLETED", finished=True, placed=placed), change(other, placed=placed)], lease.fence)
+
+    store.delete(one.id, NOW + 9)
+
+    assert [(event.workflow, event.kind) for event in store.events()] == [(other.id, "Submitted"), (one.id, "Deleted")]
+    assert store.wishes() == ()
+    assert store.placements(one.id) == ()
+    assert len(store.placements(other.id)) == 1
+    for ask in (store.workflow, store.summary, store.upload):
+        with pytest.raises(NotFound, match=r'there is no workflow "train-1"'):
+            ask(one.id)
+    assert [found.id for found in store.workflows(Query(labels={"a": ""})).items] == []
+
+
+def test_whatever_is_asked_for_is_found_or_not(store: Store) -> None:
+    submitted(store)
+
+    for ident in ("", "nope", "nope\0", "\ud800", "train-1' OR 1=1 --", "x" * 100_000):
+        with pytest.raises(NotFound):
+            store.workflow(ident)
+        with pytest.raises(NotFound):
+            store.wish(ident, {}, NOW)
+        with pytest.raises(NotFound):
+            store.delete(ident, NOW)
+        assert store.events(workflow=ident) == ()
+
+
+_TEXT = st.text(st.characters(codec=None), max_size=8)
+_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | _TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def _scrubbed(value: Any) -> Any:
+    """Return JSON with half surrogate pairs as any database gives them back."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_scrubbed(one) for one in value]
+    return {_scrubbed(key): _scrubbed(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.dictionaries(_TEXT, _JSON, max_size=3), text=_TEXT, source=st.binary(max_size=20))
+def test_any_json_any_text_and_any_bytes_can_be_stored(store: Store, data: Any, text: str, source: bytes) -> None:
+    one = submitted(store, text, state=data, source=source, labels={text: text}, files={text: source}, client_key=None)
+
+    assert one.state == _scrubbed(data)
+    assert store.upload(one.id).source == source
+    assert store.workflow(one.id) == one
+    assert one.id in [found.id for found in store.workflows(Query(labels={text: text}, name_prefix=text)).items]
