@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coterie.backends.kai.manifests.metadata import GROUP, TASK, WORKFLOW
-from coterie.backends.names import label_value
+from coterie.backends.shared.names import label_value
 from coterie.config.configuration import Pool
 from coterie.errors import Fault, Notice, Reason, SpecErrors
 from coterie.planning.inputs import read_snapshot

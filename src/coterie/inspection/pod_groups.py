@@ -14,7 +14,7 @@ from typing import Any
 
 from coterie.backends.kai.manifests.metadata import WORKFLOW
 from coterie.backends.kai.manifests.record import ANNOTATION, Recorded, read
-from coterie.backends.names import label_value
+from coterie.backends.shared.names import label_value
 from coterie.errors import SpecErrors
 from coterie.frontends.grove.kai_topology import read_kai_topologies
 from coterie.gang.tree import Path

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from coterie.backends.kai.traps import cluster_notices
-from coterie.backends.ownership import Sight
+from coterie.backends.shared.ownership import Sight
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Shape, Toleration
 from coterie.inspection.labels import label_findings, part_of

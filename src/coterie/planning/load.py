@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from coterie.backends import compute_domains
+from coterie.backends.shared import compute_domains
 from coterie.config.configuration import Pool, UnknownPool
 from coterie.document.located import Path
 from coterie.document.repair import meets

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import replace
 
-from coterie.backends.compute_domains import claim_notices, decide
+from coterie.backends.shared.compute_domains import claim_notices, decide
 from coterie.errors import Notice
 from coterie.gang.edits import mapped
 from coterie.gang.tree import Gang, Task

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from coterie.backends.ownership import Sight
+from coterie.backends.shared.ownership import Sight
 from coterie.errors import Fault, Notice, SpecErrors
 from coterie.gang.tree import Gang, Path
 from coterie.placement.capacity import Capacity

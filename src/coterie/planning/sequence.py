@@ -14,7 +14,7 @@ import numpy as np
 
 from coterie.backends.kai.forecast.notices import Foresight
 from coterie.backends.kai.traps import jointly_notice
-from coterie.backends.ownership import Sight
+from coterie.backends.shared.ownership import Sight
 from coterie.errors import Notice, Reason
 from coterie.gang import edits
 from coterie.gang.likeness import kind_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from coterie.backends.kai.manifests.metadata import Scene
 from coterie.backends.kai.manifests.objects import pod_group, shared
 from coterie.backends.kai.pod_group import fold
-from coterie.backends.manifest_text import to_yaml
+from coterie.backends.shared.manifest_text import to_yaml
 from coterie.config.configuration import GpuQuota, Pool
 from coterie.errors import NotFound
 from coterie.topology.cluster import GPU, Cluster, Node

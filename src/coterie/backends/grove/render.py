@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from coterie.backends.grove.upgrade import binding_of, today
-from coterie.backends.manifest_text import Manifest
+from coterie.backends.shared.manifest_text import Manifest
 from coterie.errors import Notice, UsageError
 from coterie.frontends.dynamo.lower import lower_graph
 from coterie.frontends.dynamo.model import GraphDeployment

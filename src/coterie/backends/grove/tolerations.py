@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coterie.backends.manifest_text import Manifest
+from coterie.backends.shared.manifest_text import Manifest
 from coterie.gang.tolerations import with_resource_tolerations
 from coterie.gang.tree import Shape, Toleration
 

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from coterie.backends.manifest_text import Manifest
+from coterie.backends.shared.manifest_text import Manifest
 
 _CONSTRAINT = "topologyConstraint"
 # What an API server writes and refuses, or ignores, in what is applied.

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from coterie.backends.names import LONGEST, free_name, shortened
+from coterie.backends.shared.names import LONGEST, free_name, shortened
 from coterie.gang.tree import Gang, Group, Path, Task
 from coterie.topology.cluster import CPU, GPU, MEMORY
 from coterie.topology.levels import Topology

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from coterie.backends.local.work_order import Order
-from coterie.backends.tokens import OUTPUT
+from coterie.backends.shared.tokens import OUTPUT
 from coterie.errors import UsageError
 
 # What a path may not touch, or it is the part of a longer one: /tmp/run.sh in /tmp/run.sh.old or in /my/tmp/run.sh.

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from coterie.backends.local.defaults import DEFAULT_GRACE_S, DEFAULT_LOG
 from coterie.backends.local.notices import NO_IMAGES
 from coterie.backends.local.work_order import Key, Order, order_faults
-from coterie.backends.task_files import contents_of
-from coterie.backends.tokens import INPUT, Filling, Values, uuid_of
+from coterie.backends.shared.task_files import contents_of
+from coterie.backends.shared.tokens import INPUT, Filling, Values, uuid_of
 from coterie.errors import Fault, NotFound, Notice, SpecErrors, field_path
 from coterie.frontends.workflow.read import Workflow, located
 from coterie.frontends.workflow.rules import Member, Team, elsewhere

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from coterie.backends.local.defaults import DEFAULT_GRACE_S, DEFAULT_LOG
-from coterie.backends.tokens import OUTPUT
+from coterie.backends.shared.tokens import OUTPUT
 from coterie.errors import UsageError
 
 LEAST_LOG = 4096

@@ -10,7 +10,7 @@ from coterie.backends.grove.render import render_notices as grove_notices
 from coterie.backends.kai.manifests.render import Ask, Rendered
 from coterie.backends.kai.sets.names import Subject
 from coterie.backends.kai.sets.render import render_set
-from coterie.backends.manifest_text import Manifest
+from coterie.backends.shared.manifest_text import Manifest
 from coterie.errors import Fault, Notice, SpecErrors, UsageError
 from coterie.frontends.dynamo.lower import lower_graph
 from coterie.frontends.dynamo.model import GraphDeployment

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from coterie.backends.manifest_text import Manifest
-from coterie.backends.names import label_value, name_of
+from coterie.backends.shared.manifest_text import Manifest
+from coterie.backends.shared.names import label_value, name_of
 from coterie.config.configuration import Pool
 from coterie.frontends.grove.kai_topology import COTERIE, MANAGED_BY
 from coterie.frontends.grove.topology import KAI, ClusterTopology

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from coterie.backends.kai.manifests.metadata import MANAGED, Scene
 from coterie.backends.kai.manifests.record import ANNOTATION, write
 from coterie.backends.kai.pod_group import Constraint, Part, needed
-from coterie.backends.manifest_text import Manifest
+from coterie.backends.shared.manifest_text import Manifest
 from coterie.config.configuration import GpuQuota
 from coterie.frontends.grove.kai_topology import CLUSTER_TOPOLOGY, KAI_VERSION
 from coterie.gang.tree import Gang

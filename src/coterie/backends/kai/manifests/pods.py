@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from coterie.backends.kai.manifests.metadata import ATTEMPT, TASK, Scene
 from coterie.backends.kai.manifests.objects import CLAIM, claim_template
 from coterie.backends.kai.mixed_sizes import PRIORITY
-from coterie.backends.manifest_text import Manifest
-from coterie.backends.names import label_value
+from coterie.backends.shared.manifest_text import Manifest
+from coterie.backends.shared.names import label_value
 from coterie.frontends.workflow.values import fold
 from coterie.gang.tree import Shape, Task, Toleration
 from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE

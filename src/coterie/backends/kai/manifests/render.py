@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from coterie.backends import compute_domains
 from coterie.backends.kai.manifests import objects, pods
 from coterie.backends.kai.manifests.metadata import Scene
 from coterie.backends.kai.manifests.size_limits import limit_faults, limit_notices
@@ -14,9 +13,10 @@ from coterie.backends.kai.manifests.task_files import Shelf
 from coterie.backends.kai.mixed_sizes import mix, priorities
 from coterie.backends.kai.pod_group import Part, fold
 from coterie.backends.kai.traps import cluster_notices, gang_notices, merge_faults
-from coterie.backends.manifest_text import Manifest
-from coterie.backends.task_files import contents_of
-from coterie.backends.tokens import Filling, Values, uuid_of
+from coterie.backends.shared import compute_domains
+from coterie.backends.shared.manifest_text import Manifest
+from coterie.backends.shared.task_files import contents_of
+from coterie.backends.shared.tokens import Filling, Values, uuid_of
 from coterie.config.configuration import Pool
 from coterie.errors import Fault, NotFound, Notice, SpecErrors
 from coterie.frontends.grove.topology import ClusterTopology

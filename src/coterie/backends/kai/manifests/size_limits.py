@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from coterie.backends.kai.manifests.record import ANNOTATION
-from coterie.backends.manifest_text import Manifest
+from coterie.backends.shared.manifest_text import Manifest
 from coterie.document.located import Path
 from coterie.errors import Fault, Notice
 

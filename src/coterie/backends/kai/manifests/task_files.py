@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coterie.backends.kai.manifests.metadata import Scene
-from coterie.backends.manifest_text import Manifest
-from coterie.backends.names import name_of
-from coterie.backends.tokens import Filling
+from coterie.backends.shared.manifest_text import Manifest
+from coterie.backends.shared.names import name_of
+from coterie.backends.shared.tokens import Filling
 from coterie.errors import Fault
 
 # What Kubernetes takes in one ConfigMap or Secret.

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from coterie.backends.ownership import Sight
+from coterie.backends.shared.ownership import Sight
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Group
 from coterie.topology.domains import Domains

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from coterie.backends.kai.manifests.metadata import Scene
-from coterie.backends.names import name_of
+from coterie.backends.shared.names import name_of
 from coterie.config.configuration import Pool
 from coterie.frontends.grove.podcliqueset.lower import Lowered
 from coterie.frontends.grove.podcliqueset.model import PodCliqueSet

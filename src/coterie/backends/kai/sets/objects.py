@@ -5,7 +5,7 @@ from __future__ import annotations
 from coterie.backends.kai.manifests import objects
 from coterie.backends.kai.pod_group import Part
 from coterie.backends.kai.sets.names import SetScene, mirrored, replica_name
-from coterie.backends.manifest_text import Manifest
+from coterie.backends.shared.manifest_text import Manifest
 from coterie.frontends.grove.podcliqueset.model import MNNVL_GROUP, PodCliqueSet
 from coterie.gang.tree import Gang
 

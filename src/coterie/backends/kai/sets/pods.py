@@ -12,8 +12,8 @@ from coterie.backends.kai.manifests.pods import quantity, toleration
 from coterie.backends.kai.mixed_sizes import PRIORITY
 from coterie.backends.kai.sets.names import SetScene, replica_name
 from coterie.backends.kai.sets.objects import PART_OF, REPLICA_INDEX, claim_template
-from coterie.backends.manifest_text import Manifest
-from coterie.backends.names import digest, label_value
+from coterie.backends.shared.manifest_text import Manifest
+from coterie.backends.shared.names import digest, label_value
 from coterie.frontends.grove.podcliqueset.lower import Seat
 from coterie.frontends.grove.podcliqueset.model import Clique, PodCliqueSet
 from coterie.frontends.grove.podcliqueset.nvlink import asks_for_gpus

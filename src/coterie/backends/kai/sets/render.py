@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from coterie.backends.compute_domains import claim_notices
 from coterie.backends.kai.manifests import objects as kai_objects
 from coterie.backends.kai.manifests.render import Ask, Rendered
 from coterie.backends.kai.manifests.size_limits import limit_faults, limit_notices
@@ -16,8 +15,9 @@ from coterie.backends.kai.sets.followers import follow
 from coterie.backends.kai.sets.names import SetScene, Subject
 from coterie.backends.kai.sets.pods import Chair, Team, pod
 from coterie.backends.kai.traps import cluster_notices, gang_notices, merge_faults
-from coterie.backends.manifest_text import Manifest
-from coterie.backends.ownership import Sight
+from coterie.backends.shared.compute_domains import claim_notices
+from coterie.backends.shared.manifest_text import Manifest
+from coterie.backends.shared.ownership import Sight
 from coterie.document.located import Path
 from coterie.errors import Fault, Notice, SpecErrors
 from coterie.frontends.grove.podcliqueset.nvlink import enrolled

@@ -6,7 +6,7 @@ import base64
 import posixpath
 from collections.abc import Mapping, Sequence
 
-from coterie.backends.tokens import Filling
+from coterie.backends.shared.tokens import Filling
 from coterie.errors import Fault
 from coterie.frontends.workflow.model import TaskFile
 

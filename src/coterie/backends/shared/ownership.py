@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from coterie.backends.names import label_value
+from coterie.backends.shared.names import label_value
 from coterie.frontends.kubernetes.objects import DEFAULT_NAMESPACE
 from coterie.gang.tree import Gang
 from coterie.topology.cluster import Cluster, Pod

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.backends.names import label_value
-from coterie.backends.ownership import Sight
+from coterie.backends.shared.names import label_value
+from coterie.backends.shared.ownership import Sight
 from coterie.gang.tree import Gang, Shape, Task
 from coterie.topology.cluster import Cluster, Member, Node, Pod
 

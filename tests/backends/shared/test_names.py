@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coterie.backends.kai.manifests.metadata import Scene
-from coterie.backends.names import LONGEST, free_name, label_value, name_of, slug
+from coterie.backends.shared.names import LONGEST, free_name, label_value, name_of, slug
 from coterie.config.configuration import Pool
 
 DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.backends.manifest_text import to_json, to_yaml
+from coterie.backends.shared.manifest_text import to_json, to_yaml
 from coterie.document.located import documents
 
 texts = st.one_of(

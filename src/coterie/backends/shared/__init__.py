@@ -1,0 +1,1 @@
+"""Parts that several backends have in common: names, tokens, files of tasks, manifests, ComputeDomains, ownership."""
