@@ -30,7 +30,7 @@ from tests.backends.kai.builders import (
     rendered,
 )
 from tests.backends.kai.test_golden import check
-from tests.backends.test_names import DNS_LABEL, user_names
+from tests.backends.shared.test_names import DNS_LABEL, user_names
 from tests.frontends.workflow.samples import LEVELS, grouped, plain, task
 from tests.property.worlds import World, small_worlds
 
