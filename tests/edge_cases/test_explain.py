@@ -6,8 +6,8 @@ from importlib.resources import files
 
 import pytest
 
-from coterie.cli.commands import plan as plan_command
 from coterie.cli.exit_codes import Exit
+from coterie.cli.handlers import plan as plan_command
 from coterie.cli.output.plan import plan_lines
 from coterie.errors import Reason
 from coterie.placement.refusal import Verdict

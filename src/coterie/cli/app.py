@@ -117,7 +117,7 @@ def plan(
       # which racks it had to choose from, or what each of them lacks
       coterie plan examples/00-hello-rack/workflow.yaml --cluster examples/00-hello-rack/cluster.yaml --alternatives
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.commands.plan import Ask, run
+    from coterie.cli.handlers.plan import Ask, run
     from coterie.cli.output.errors import reporting
 
     with reporting(output, debug=debug):
@@ -171,7 +171,7 @@ def explain(
       # all topics
       coterie explain
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.commands.explain import run
+    from coterie.cli.handlers.explain import run
     from coterie.cli.output.errors import reporting
 
     with reporting(output, debug=debug):
@@ -235,7 +235,7 @@ def render(
       # without a configuration
       coterie render train.yaml --levels zone=topology.kubernetes.io/zone,rack=topology.kubernetes.io/rack
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.commands.render import Ask, run
+    from coterie.cli.handlers.render import Ask, run
     from coterie.cli.output.errors import reporting
 
     # Manifests are read by kubectl, so only those who ask for JSON get faults as data in their place.
@@ -279,7 +279,7 @@ def check(
       coterie check snapshot.json --levels zone=topology.kubernetes.io/zone,rack=topology.kubernetes.io/rack
       coterie check --config examples/coterie.yaml --pool shared
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.commands.check import run
+    from coterie.cli.handlers.check import run
     from coterie.cli.inputs.source import Source, only_one
     from coterie.cli.output.errors import reporting
 
@@ -307,7 +307,7 @@ def audit(
       coterie audit context:prod
       kubectl get nodes,pods,podgroups.scheduling.run.ai,topologies.kai.scheduler -A -o json | coterie audit -
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.commands.audit import run
+    from coterie.cli.handlers.audit import run
     from coterie.cli.output.errors import reporting
 
     with reporting(output, debug=debug):
@@ -345,7 +345,7 @@ def map_(
       # what a service runs
       coterie pool map gb200
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.commands.map import run
+    from coterie.cli.handlers.map import run
     from coterie.cli.inputs.source import Source, only_one
     from coterie.cli.output.errors import reporting
     from coterie.cli.output.map import View
@@ -382,7 +382,7 @@ def fit(
       coterie fit --gpus 8 --level rack examples/refusals/cluster.yaml
       kubectl get nodes,pods -A -o json | coterie fit --gpus 4 --memory 256Gi --level zone --tasks 16 -
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.commands.fit import run
+    from coterie.cli.handlers.fit import run
     from coterie.cli.inputs.source import Source, only_one
     from coterie.cli.output.errors import reporting
     from coterie.planning.fit import Wish

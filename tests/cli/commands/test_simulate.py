@@ -11,8 +11,8 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from coterie.cli.app import app
-from coterie.cli.commands import simulate
 from coterie.cli.exit_codes import Exit
+from coterie.cli.handlers import simulate
 
 CLUSTER = """\
 topology_keys:

@@ -98,7 +98,7 @@ def submit(
       coterie submit train.yaml --follow
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
-        from coterie.cli.commands.submit import Ask, run
+        from coterie.cli.handlers.remote.submit import Ask, run
         from coterie.cli.inputs.source import Source
         from coterie.cli.inputs.submission import Call
 
@@ -136,7 +136,7 @@ def list_(
       coterie list --pool gb200 --status FAILED --since 24h -o json
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
-        from coterie.cli.commands.views import Filter, list_workflows
+        from coterie.cli.handlers.remote.views import Filter, list_workflows
 
         wanted = Filter(tuple(statuses or ()), pool, owner, name, tuple(labels or ()), since, active, limit)
         list_workflows(client, wanted, output, watch=watch)
@@ -158,7 +158,7 @@ def show(
       coterie show train-7 --watch
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
-        from coterie.cli.commands.views import show_workflow
+        from coterie.cli.handlers.remote.views import show_workflow
 
         show_workflow(client, workflow, output, watch=watch)
 
@@ -200,8 +200,8 @@ def top(
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     if cluster is None:
         with asking(server, token, output, debug=debug) as client:
-            from coterie.cli.commands.service_top import Look
-            from coterie.cli.commands.service_top import top as look_at
+            from coterie.cli.handlers.remote.top import Look
+            from coterie.cli.handlers.remote.top import top as look_at
 
             if levels is not None or topology is not None:
                 raise UsageError(
@@ -212,8 +212,8 @@ def top(
     from coterie.cli.output.errors import reporting
 
     with reporting(output, debug=debug):
-        from coterie.cli.commands.service_top import Look
-        from coterie.cli.commands.top import run
+        from coterie.cli.handlers.remote.top import Look
+        from coterie.cli.handlers.top import run
         from coterie.cli.inputs.source import Source
 
         if watch:
@@ -256,7 +256,7 @@ def why(
       coterie why train-7 --without train-6
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
-        from coterie.cli.commands.views import why as ask
+        from coterie.cli.handlers.remote.views import why as ask
 
         what_if = supposing(prefer, coarsen, tasks, without, uncordon, tolerate, allow_excluded=allow_excluded)
         ask(client, target, output, what_if, verbose=verbose)
@@ -288,8 +288,8 @@ def logs(
       coterie logs train-7/worker-0 --attempt 1 > first.log
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
-        from coterie.cli.commands.logs import Wanted
-        from coterie.cli.commands.logs import logs as read
+        from coterie.cli.handlers.remote.logs import Wanted
+        from coterie.cli.handlers.remote.logs import logs as read
 
         read(client, Wanted(target, attempt, tail, since, follow), output)
 
@@ -314,7 +314,7 @@ def events(
       coterie events --follow -o json
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
-        from coterie.cli.commands.views import events as read
+        from coterie.cli.handlers.remote.views import events as read
 
         read(client, workflow, output, follow_on=follow, after=after)
 
@@ -340,7 +340,7 @@ def wait(
       coterie wait train-7 --for=placed --timeout=10m
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
-        from coterie.cli.commands.wait import wait as stay
+        from coterie.cli.handlers.remote.wait import wait as stay
 
         stay(client, workflow, wanted, timeout, output)
 
@@ -368,7 +368,7 @@ def cancel(
       coterie list --active --owner ana -o name | xargs coterie cancel
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
-        from coterie.cli.commands.changes import cancel as stop
+        from coterie.cli.handlers.remote.changes import cancel as stop
 
         stop(client, workflows, message, output, force=force, yes=yes)
 
@@ -388,7 +388,7 @@ def retry(
       coterie retry train-7/worker-3
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
-        from coterie.cli.commands.changes import retry as again
+        from coterie.cli.handlers.remote.changes import retry as again
 
         again(client, target, output)
 
@@ -412,6 +412,6 @@ def delete(
       coterie list --status COMPLETED -o name | xargs coterie delete
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
-        from coterie.cli.commands.changes import delete as forget
+        from coterie.cli.handlers.remote.changes import delete as forget
 
         forget(client, workflows, output, yes=yes)

@@ -73,8 +73,8 @@ def run(
     from coterie.cli.output.errors import reporting
 
     with reporting(output, debug=debug):
-        from coterie.cli.commands.run import Ask
-        from coterie.cli.commands.run import run as go
+        from coterie.cli.handlers.run import Ask
+        from coterie.cli.handlers.run import run as go
         from coterie.cli.inputs.source import Source
         from coterie.cli.inputs.submission import Call
 
@@ -110,8 +110,8 @@ def serve(
     from coterie.cli.output.errors import reporting
 
     with reporting(Output.TABLE, debug=debug):
-        from coterie.cli.commands.serve import Ask
-        from coterie.cli.commands.serve import run as go
+        from coterie.cli.handlers.serve import Ask
+        from coterie.cli.handlers.serve import run as go
 
         go(Ask(config, state, store, host, port, tuple(names or ()), processes))
 
@@ -152,7 +152,7 @@ def token_create(
     from coterie.cli.output.errors import reporting
 
     with reporting(output, debug=debug):
-        from coterie.cli.commands.token import create
+        from coterie.cli.handlers.token import create
 
         create(name, role, expires, (state, store), output)
 
@@ -174,7 +174,7 @@ def token_list(
     from coterie.cli.output.errors import reporting
 
     with reporting(output, debug=debug):
-        from coterie.cli.commands.token import list_all
+        from coterie.cli.handlers.token import list_all
 
         list_all((state, store), output)
 
@@ -197,6 +197,6 @@ def token_delete(
     from coterie.cli.output.errors import reporting
 
     with reporting(output, debug=debug):
-        from coterie.cli.commands.token import delete
+        from coterie.cli.handlers.token import delete
 
         delete(name, (state, store), output)

@@ -50,7 +50,7 @@ def pool_list(
       coterie pool list -o wide
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
-        from coterie.cli.commands.pool import list_pools
+        from coterie.cli.handlers.remote.pool import list_pools
 
         list_pools(client, output)
 
@@ -71,7 +71,7 @@ def pool_show(
       coterie pool show gb200 -o yaml
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
-        from coterie.cli.commands.pool import show_pool
+        from coterie.cli.handlers.remote.pool import show_pool
 
         show_pool(client, name, output)
 
@@ -98,7 +98,7 @@ def pool_apply(
       coterie pool show gb200 -o json | jq .document | coterie pool apply - --name gb200-copy
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
-        from coterie.cli.commands.pool import apply
+        from coterie.cli.handlers.remote.pool import apply
 
         apply(client, file, name, output, dry_run=dry_run)
 
@@ -120,7 +120,7 @@ def pool_delete(
       coterie pool delete old --server http://127.0.0.1:8720
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
-        from coterie.cli.commands.pool import delete
+        from coterie.cli.handlers.remote.pool import delete
 
         delete(client, name, output, yes=yes)
 
@@ -151,7 +151,7 @@ def pool_map(
       coterie pool map gb200 --workload train-7 -o svg > map.svg
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output.plain, debug=debug) as client:
-        from coterie.cli.commands.pool_map import draw_pool
+        from coterie.cli.handlers.remote.pool_map import draw_pool
         from coterie.cli.output.map import View
 
         draw_pool(client, name, View(level, workload, free), output)
@@ -172,7 +172,7 @@ def topology_list(
       coterie topology list -o json
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
-        from coterie.cli.commands.pool import list_topologies
+        from coterie.cli.handlers.remote.pool import list_topologies
 
         list_topologies(client, output)
 
@@ -193,6 +193,6 @@ def topology_show(
       coterie topology show gb200 -o name
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with asking(server, token, output, debug=debug) as client:
-        from coterie.cli.commands.pool import show_topology
+        from coterie.cli.handlers.remote.pool import show_topology
 
         show_topology(client, name, output)

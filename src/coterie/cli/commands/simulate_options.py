@@ -71,7 +71,7 @@ def simulate(
       # twice as busy, without constraints, and as a picture
       coterie simulate trace.csv --cluster cluster.yaml --speed 2 --rule none --plot simulation.svg
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.commands.simulate import Ask, run
+    from coterie.cli.handlers.simulate import Ask, run
     from coterie.cli.inputs.source import Source
     from coterie.cli.output.errors import reporting
 

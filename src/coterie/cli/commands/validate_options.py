@@ -89,7 +89,7 @@ def validate(
       # a change, against what is on the main branch
       git show main:deploy/chat.yaml | coterie validate deploy/chat.yaml --old - -o json
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.commands.validate import Ask, run
+    from coterie.cli.handlers.validate import Ask, run
     from coterie.cli.inputs.source import Source
     from coterie.cli.output.errors import reporting
 

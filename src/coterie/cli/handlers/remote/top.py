@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from coterie.cli.client.client import Client
-from coterie.cli.commands.pool_map import scene_of
 from coterie.cli.follow.list_watch import MARKED_S, readings
 from coterie.cli.follow.redraw import redrawn
+from coterie.cli.handlers.remote.pool_map import scene_of
 from coterie.cli.output.formats import Output, safe
 from coterie.cli.output.map import View
 from coterie.cli.output.screen import screen, show, show_as

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coterie.cli.commands.service_top import Look, print_usage
+from coterie.cli.handlers.remote.top import Look, print_usage
 from coterie.cli.inputs.source import Source, notices_of, read_world, warn
 from coterie.inspection.map import default_depth, scene_of
 from coterie.rendering.usage import usage_of

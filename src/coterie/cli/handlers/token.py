@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import typer
 
-from coterie.cli.commands.serve import store_of
+from coterie.cli.handlers.serve import store_of
 from coterie.cli.inputs.service_location import state_folder
 from coterie.cli.output.formats import Output
 from coterie.cli.output.screen import show, show_as, show_data

@@ -14,7 +14,7 @@ from coterie.backends.kai.manifests.render import Rendered
 from coterie.backends.kai.manifests.render import render as render_kai
 from coterie.backends.kai.manifests.task_files import MOST_BYTES
 from coterie.backends.shared.manifest_text import Manifest, to_json, to_yaml
-from coterie.cli.commands import render_sets
+from coterie.cli.handlers import render_sets
 from coterie.cli.inputs.companion_files import local_files
 from coterie.cli.inputs.source import Source, backend_cluster, collect, read_input, read_pools, read_source, shown, warn
 from coterie.config.configuration import Config, Pool

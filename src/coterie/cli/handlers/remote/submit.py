@@ -11,8 +11,8 @@ from typing import Any
 import typer
 
 from coterie.cli.client.client import Client
-from coterie.cli.commands.wait import follow_to_end
 from coterie.cli.exit_codes import Exit
+from coterie.cli.handlers.remote.wait import follow_to_end
 from coterie.cli.inputs.labels import parse_labels
 from coterie.cli.inputs.submission import Call, read_text, with_files
 from coterie.cli.output.errors import fail
