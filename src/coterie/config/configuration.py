@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from coterie.backends.base import registry
+from coterie.backends.base.traits import Traits
 from coterie.config.model import BackendModel, ConfigModel, GpuQuotaModel, PoolModel, TolerationModel
 from coterie.document.file_kind import FileKind, expect
 from coterie.document.located import Document, Path, decode, load
@@ -17,10 +19,6 @@ from coterie.gang.tree import Shape, Toleration
 from coterie.topology.levels import Topology, level_faults
 
 Selector = tuple[tuple[str, str], ...]
-
-# What each scheduler can honour beyond placing pods one by one.
-TOPOLOGY_AWARE = ("local", "kai")
-COMPUTE_DOMAINS = ("local", "kai")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +76,13 @@ class Pool:
     max_queue_timeout: int | None = None
     namespace: str = ""  # that of its backend, empty where it names none
 
+    @property
+    def traits(self) -> Traits:
+        """The traits of its scheduler."""
+        return registry.traits(self.scheduler)
+
     @staticmethod
-    def for_levels(topology: Topology, name: str = "default", scheduler: str = "local") -> Pool:
+    def for_levels(topology: Topology, name: str = "default", scheduler: str = registry.EMBEDDED) -> Pool:
         """Return a pool for one call that has no configuration."""
         return Pool(name, backend=scheduler, scheduler=scheduler, topology=topology)
 
@@ -196,7 +199,7 @@ def _follows_from(fault: Fault, gone: Collection[Path]) -> bool:
 
 
 def _backend_faults(name: str, backend: BackendModel) -> Iterator[Fault]:
-    if backend.scheduler == "local":
+    if registry.traits(backend.scheduler).embedded:
         for key, value in (("context", backend.context), ("namespace", backend.namespace)):
             if value is not None:
                 yield Fault(
@@ -234,18 +237,21 @@ def _pool_faults(name: str, pool: PoolModel, backends: Mapping[str, BackendModel
 
 
 def _unsupported(name: str, pool: PoolModel, scheduler: str) -> Iterator[Fault]:
+    traits = registry.traits(scheduler)
     for key in ("topology_keys", "topology"):
-        if getattr(pool, key) is not None and scheduler not in TOPOLOGY_AWARE:
+        if getattr(pool, key) is not None and not traits.topology:
+            able = registry.schedulers(lambda one: one.topology)
             yield Fault(
                 f'pool "{name}" has {key}, but its scheduler "{scheduler}" cannot honour topology',
                 path=("pools", name, key),
-                hint=f"Use a backend with one of these schedulers: {', '.join(TOPOLOGY_AWARE)}.",
+                hint=f"Use a backend with one of these schedulers: {', '.join(able)}.",
             )
-    if pool.nvlink and scheduler not in COMPUTE_DOMAINS:
+    if pool.nvlink and not traits.compute_domains:
+        able = registry.schedulers(lambda one: one.compute_domains)
         yield Fault(
             f'pool "{name}" has nvlink, but its scheduler "{scheduler}" has no ComputeDomain support',
             path=("pools", name, "nvlink"),
-            hint=f"Use a backend with one of these schedulers: {', '.join(COMPUTE_DOMAINS)}.",
+            hint=f"Use a backend with one of these schedulers: {', '.join(able)}.",
         )
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from coterie.backends.base.registry import MODULES
 from coterie.document.quantities import Count, Duration, count
 from coterie.document.schema import Many, Spec, Text, Words, Wrong, rule, said, wrong
 from coterie.topology.levels import label_fault
 
-Scheduler = Literal["local", "kai", "default"]
+if TYPE_CHECKING:
+    Scheduler = str
+else:
+    Scheduler = Literal[tuple(MODULES)]
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")

@@ -241,15 +241,15 @@ def _shared(cluster: Cluster, own: Cluster, pool: Pool, config: Config) -> Itera
 
 
 def _for_scheduler(finding: Finding, own: Cluster, pool: Pool) -> Finding:
-    """KAI really hides nodes that lack a label, which for nodes with GPUs is more than a remark."""
-    if finding.code != "HiddenFromScheduler" or pool.scheduler != "kai":
+    """Return the finding with more weight where nodes with GPUs are really hidden, because they lack a label."""
+    if finding.code != "HiddenFromScheduler" or not pool.traits.hides_unlabelled:
         return finding
     gpus = own.allocatable[own.resource(GPU)]
     lost = sum(int(gpus[own.position[name]]) for name in finding.nodes)
     return replace(
         finding,
         severity="warning" if lost else "info",
-        message=f"KAI, the scheduler of this pool, does not see nodes that lack a level's label: "
+        message=f"{pool.traits.title}, the scheduler of this pool, does not see nodes that lack a level's label: "
         f"{_some(finding.nodes, own)}",
         hint=f"They have {lost} GPUs, which gangs with topology requirements cannot use." if lost else "",
     )

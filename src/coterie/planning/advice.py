@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from coterie.backends.kai.traps import cluster_notices
 from coterie.backends.shared.ownership import Sight
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Shape, Toleration
@@ -100,16 +99,23 @@ def _merged(domains: Domains) -> Iterator[Notice]:
 
 def _hidden(workload: Workload, domains: Domains) -> Iterator[Notice]:
     shapes = _constrained(workload)
-    if workload.pool.scheduler != "kai" or not shapes or not domains.tiers:
+    traits = workload.pool.traits
+    if not shapes or not domains.tiers:
         return
+    if traits.hides_unlabelled:
+        yield from _unseen(traits.title, shapes, domains)
+    if traits.forecast is not None:
+        yield from traits.forecast().cluster_notices(domains.cluster, domains.topology)
+
+
+def _unseen(scheduler: str, shapes: Collection[Shape], domains: Domains) -> Iterator[Notice]:
     concerned = _any_or_all([eligible(shape, domains.cluster, lift_transient=True) for shape in shapes])
     hidden = [domains.name(int(at)) for at in np.flatnonzero((domains.tiers[-1].of < 0) & concerned[domains.order])]
     if hidden:
         yield Notice(
             "HiddenFromScheduler",
-            f"KAI does not see nodes that lack a level's label, so they were not used: {fold(hidden)}",
+            f"{scheduler} does not see nodes that lack a level's label, so they were not used: {fold(hidden)}",
         )
-    yield from cluster_notices(domains.cluster, domains.topology)
 
 
 def _not_tiling(gang: Gang, empty: Capacity) -> Iterator[Notice]:

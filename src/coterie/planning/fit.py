@@ -87,7 +87,7 @@ def answer(wish: Wish, level: str, pool: Pool, domains: Domains) -> Answer:
     requests = wish.requests()
     level_depth(domains, level)
     shape = pool.admitted(Shape(requests))
-    found = fitting(shape, domains, level, labelled_only=pool.scheduler == "kai")
+    found = fitting(shape, domains, level, labelled_only=pool.traits.hides_unlabelled)
     notices = tuple(_notices(wish, level, pool, shape, domains, found))
     if found.total.now:
         return Answer(wish, level, pool.name, found, notices)
@@ -179,7 +179,7 @@ class ChoosingPlanner(Planner):
             for other in (*before.values(), *followers):
                 if other.gang.name not in done.get(one.gang.name, ()):
                     _take(other, other.gang.all_tasks(), now)
-            if one.gang.groups and plan.workload.pool.scheduler == "kai":
+            if one.gang.groups and plan.workload.pool.traits.hides_unlabelled:
                 for capacity in (now, empty):
                     capacity.hide(plan.domains.tiers[-1].of < 0)
             found[one.gang.name] = choices(one, now, empty, before.get(one.gang.follows))

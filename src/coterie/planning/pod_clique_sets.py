@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from coterie.backends.base import registry
 from coterie.config.configuration import Pool
 from coterie.errors import Fault, Notice, SpecErrors
 from coterie.frontends.dynamo.lower import lower_graph
@@ -17,7 +18,6 @@ from coterie.frontends.grove.podcliqueset.pod_shapes import placeable
 from coterie.frontends.grove.podcliqueset.queue import scheduler_of
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.podcliqueset.rules import admission as set_rules
-from coterie.frontends.grove.podcliqueset.settings import KAI
 from coterie.frontends.kubernetes.objects import DEFAULT_NAMESPACE
 from coterie.topology.devices import NO_TEMPLATES, ClaimTemplates
 from coterie.topology.levels import Topology
@@ -130,8 +130,8 @@ def _prepared(
             kai_topology=pool.kai_topology if stands_in else "",
             guessed=pool.guessed and stands_in,
         )
-    if not configured and scheduler_of(pcs, set_rules.DEFAULTS) == KAI:
-        pool = replace(pool, scheduler="kai")
+    if not configured and (scheduler := registry.for_pods(scheduler_of(pcs, set_rules.DEFAULTS))):
+        pool = replace(pool, scheduler=scheduler)
     shapes = {clique: pool.admitted(shape) for clique, shape in reading.shapes.items()}
     lowered = lower(pcs, shapes, pool.topology)
     space = (pcs.resource.namespace if pcs.resource else "") or pool.namespace or DEFAULT_NAMESPACE

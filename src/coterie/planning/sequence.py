@@ -12,8 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from coterie.backends.kai.forecast.notices import Foresight
-from coterie.backends.kai.traps import jointly_notice
 from coterie.backends.shared.ownership import Sight
 from coterie.errors import Notice, Reason
 from coterie.gang import edits
@@ -65,17 +63,17 @@ class Course:
 
     def foretold(self) -> tuple[Notice, ...]:
         """Return what the pool's scheduler will not do as planned."""
-        if not self._kai:
+        if (open_forecast := self.workload.pool.traits.forecast) is None:
             return ()
-        foresight, before = Foresight(), dict[str, Ints]()
+        forecast, before = open_forecast(), dict[str, Ints]()
         for one in self._settled.values():
             now, _ = self._free(self._beside(one.family[0], before), hidden=self._hides(one.family))
             for gang in one.family:
                 if gang.name in self._held:
-                    foresight.look(gang, now, self.survivors[gang.name])
+                    forecast.add(gang, now, self.survivors[gang.name])
                     before[gang.name] = self._held[gang.name]
                     now.give(-before[gang.name][:, self.domains.order])
-        return (*foresight.notices(), *map(jointly_notice, self._jointly))
+        return forecast.notices(self._jointly)
 
     # One family beside the others
 
@@ -128,7 +126,7 @@ class Course:
         now, empty = self._free(self._beside(leader, self._held, {gang.name for gang in gangs}))
         quota = self._quota(self._beside(leader, self._held))
         names = self.domains.names
-        hidden = frozenset(names[at] for at in np.flatnonzero(self._unlabelled)) if self._kai else frozenset[str]()
+        hidden = frozenset(names[at] for at in np.flatnonzero(self._unlabelled)) if self._hiding else frozenset[str]()
         room = Room(now, empty, self._running(gangs), quota, hidden)
         answer = place_together(peers, one.family, room, min(self._steps, SIDE_BUDGET))
         # To put the question takes time as well, with every task that is in it.
@@ -161,12 +159,12 @@ class Course:
         return self._before.get(leader, frozenset())
 
     @cached_property
-    def _kai(self) -> bool:
-        return self.workload.pool.scheduler == "kai"
+    def _hiding(self) -> bool:
+        return self.workload.pool.traits.hides_unlabelled
 
     def _hides(self, family: Sequence[Gang]) -> bool:
-        """Tell whether nodes that lack any level's label are out of sight: KAI does not see them for constraints."""
-        return self._kai and any(gang.groups for gang in family)
+        """Tell whether the scheduler overlooks nodes that lack any level's label, which only constraints make it do."""
+        return self._hiding and any(gang.groups for gang in family)
 
     @cached_property
     def _unlabelled(self) -> Bools:

@@ -63,8 +63,8 @@ def run(ask: Ask) -> None:
     pods = world.pool.admitted(Shape(((GPU, 1),)))
     rule = Rule.of(domains, _level(ask.rule, domains), pods.selector, pods.tolerations)
     capacity = Capacity.now(domains)
-    if world.pool.scheduler == "kai" and rule.level is not None:
-        capacity.usable &= domains.tiers[-1].of >= 0  # KAI sees no node that lacks the label of any level
+    if world.pool.traits.hides_unlabelled and rule.level is not None:
+        capacity.usable &= domains.tiers[-1].of >= 0  # nodes that lack the label of any level
     ticker = _Ticker()
     result = simulate(trace, rule, capacity, policies, window=ask.window, progress=ticker.tell, clock=time.perf_counter)
     ticker.end()

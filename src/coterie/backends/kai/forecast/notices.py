@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coterie.backends.kai.forecast.forecast import kai_notices
 from coterie.backends.kai.mixed_sizes import mix
+from coterie.backends.kai.traps import cluster_notices, jointly_notice
 from coterie.errors import Notice
 from coterie.gang.likeness import kind_of
 from coterie.gang.tree import Gang
 from coterie.placement.capacity import Capacity
+from coterie.topology.cluster import Cluster
+from coterie.topology.levels import Topology
 
 # How many pairs of a task and a node are looked at for one plan, which takes about half a second.
 _MOST_PAIRS = 2_000_000
@@ -25,7 +28,11 @@ class Foresight:
     _warned: set[object] = field(default_factory=set, init=False)
     _skipped: list[str] = field(default_factory=list, init=False)
 
-    def look(self, gang: Gang, capacity: Capacity, running: Mapping[str, str]) -> None:
+    def cluster_notices(self, cluster: Cluster, topology: Topology) -> Iterator[Notice]:
+        """Yield the domains that KAI takes for one."""
+        return cluster_notices(cluster, topology)
+
+    def add(self, gang: Gang, capacity: Capacity, running: Mapping[str, str]) -> None:
         """Ask about a gang for which the engine has found a place on this capacity."""
         waiting = len(gang.all_tasks()) - len(running)
         if not waiting:
@@ -43,13 +50,16 @@ class Foresight:
         self._warned |= {kind} if found else set()
         self._notices += found
 
-    def notices(self) -> tuple[Notice, ...]:
-        """Return what was found, and which gangs were not looked at."""
+    def notices(self, together: Iterable[Sequence[str]] = ()) -> tuple[Notice, ...]:
+        """Return what was found, which gangs were not looked at, and which KAI would not place together as planned."""
+        return (*self._notices, *self._not_checked(), *map(jointly_notice, together))
+
+    def _not_checked(self) -> Iterator[Notice]:
         if not self._skipped:
-            return tuple(self._notices)
+            return
         more = f" and {len(self._skipped) - 1} more" if len(self._skipped) > 1 else ""
         message = (
             f'whether KAI would place group "{self._skipped[0]}"{more} was not checked: for so many tasks on so many '
             "nodes that takes too long"
         )
-        return (*self._notices, Notice("KaiNotChecked", message))
+        yield Notice("KaiNotChecked", message)

@@ -1,0 +1,66 @@
+"""Traits of a scheduler: all that the rest of Coterie may depend on, asked here instead of comparing names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from coterie.backends.base.driver import Driver, DriverSettings, TaskOutput, Texts
+from coterie.backends.base.submission import SubmissionCheck
+from coterie.errors import Notice
+from coterie.gang.tree import Gang
+from coterie.placement.capacity import Capacity
+from coterie.topology.cluster import Cluster
+from coterie.topology.levels import Topology
+
+
+class Forecast(Protocol):
+    """A forecast of what a scheduler would do with the gangs of one plan, as warnings."""
+
+    def cluster_notices(self, cluster: Cluster, topology: Topology) -> Iterable[Notice]:
+        """Yield what the scheduler misreads about a cluster, whatever runs there."""
+
+    def add(self, gang: Gang, capacity: Capacity, running: Mapping[str, str]) -> None:
+        """Take in a gang that the engine has placed on this capacity; `running` has the nodes of tasks that stay."""
+
+    def notices(self, together: Iterable[Sequence[str]] = ()) -> tuple[Notice, ...]:
+        """Return all warnings; `together` has the names of gangs that were placed together, the last one last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """One scheduler as the rest of Coterie sees it. One of which nothing is known promises nothing.
+
+    Functions import what they need when they are called, so that asking about a scheduler loads nothing of it.
+    """
+
+    scheduler: str
+    # Its name in sentences.
+    title: str
+    # The `schedulerName` of pods that it places as gangs; empty where no pod is handed to it that way.
+    pod_scheduler: str = ""
+    # It has no cluster but the machine that Coterie runs on, and so neither a context nor a namespace.
+    embedded: bool = False
+    # It chooses the nodes itself; otherwise Coterie's engine does, and the scheduler takes them.
+    chooses_nodes: bool = False
+    # It has a queue of its own, so that Coterie's does not stand in front of it.
+    own_queue: bool = False
+    # It places gangs by the levels of a topology.
+    topology: bool = False
+    # It does not see nodes that lack the label of any level, for gangs with constraints.
+    hides_unlabelled: bool = False
+    # It places tasks with claims on ComputeDomains.
+    compute_domains: bool = False
+    # The most tasks that can run at a time, from the limit of processes that a service is given.
+    most_tasks: Callable[[int], int] | None = None
+    forecast: Callable[[], Forecast] | None = None
+    # Checks of a workflow before it is accepted, beyond those of its pool.
+    submission: Callable[[], SubmissionCheck[Any]] | None = None
+    driver: Callable[[DriverSettings, Texts], Driver] | None = None
+    output: Callable[[DriverSettings], TaskOutput] | None = None
+
+    @property
+    def driven(self) -> bool:
+        """Whether a service can run workflows on it."""
+        return self.driver is not None

@@ -1,0 +1,24 @@
+"""Traits of KAI."""
+
+from __future__ import annotations
+
+from coterie.backends.base.traits import Forecast, Traits
+
+
+def _forecast() -> Forecast:
+    from coterie.backends.kai.forecast.notices import Foresight
+
+    return Foresight()
+
+
+TRAITS = Traits(
+    "kai",
+    title="KAI",
+    pod_scheduler="kai-scheduler",
+    chooses_nodes=True,
+    own_queue=True,
+    topology=True,
+    hides_unlabelled=True,
+    compute_domains=True,
+    forecast=_forecast,
+)
