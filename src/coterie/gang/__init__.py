@@ -1,4 +1,4 @@
-"""The intermediate form: a gang is a tree that says which tasks share which domain, and nothing else.
+"""The intermediate representation: a gang is a tree that states which tasks share which domain, and nothing else.
 
-Every front end lowers to it; the engine and every back end read only it.
+Every front end compiles to it; the engine and every backend read only this form.
 """

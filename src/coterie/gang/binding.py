@@ -1,4 +1,4 @@
-"""Tasks bound into one required group of a gang's tree, wherever in it they are."""
+"""A required group added around tasks anywhere in a gang's constraint tree."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ _Children = tuple[tuple[Group, ...], tuple[Task, ...]]
 
 
 def bound(gangs: Sequence[Gang], names: frozenset[str], level: str, topology: Topology) -> list[Gang] | None:
-    """Return gangs, of which the others follow the first, with some of their tasks in one required group of a level.
+    """Return gangs, the others followers of the first, with the named tasks in one required group of a level.
 
-    Groups among them of a coarser level are dropped: what shares a domain shares those around it. None where the tasks
-    are no part of the tree: some of a group with a finer preference, or of several groups without all of their tasks.
+    Groups of a coarser level among those tasks are dropped: tasks that share a domain also share the domains around it.
+    None where the tasks cannot form a subtree: a part of a group with a finer preference, or tasks of several groups
+    that leave out some tasks of those groups.
     """
     paths = [{group.path for group in gang.walk()} for gang in gangs]
     binding = _Binding(topology, topology.index(level), gangs[0].name, frozenset.intersection(*map(frozenset, paths)))
@@ -25,7 +26,7 @@ def bound(gangs: Sequence[Gang], names: frozenset[str], level: str, topology: To
 
 @dataclass(frozen=True, slots=True)
 class _Binding:
-    """The group to be made; groups around it are looked for among those that all gangs have."""
+    """The group to be added; enclosing groups are looked for among those that all gangs share."""
 
     topology: Topology
     level: int
@@ -40,7 +41,7 @@ class _Binding:
     def _children(
         self, groups: tuple[Group, ...], tasks: tuple[Task, ...], path: Path, names: frozenset[str]
     ) -> _Children | None:
-        """Return the groups and tasks at a place of the tree, with the named ones among them bound."""
+        """Return the groups and tasks at one position of the tree, with the named ones among them bound."""
         around = next((group for group in groups if group.path in self.shared and names <= _names(group)), None)
         if around is not None:
             index = self.topology.index(around.level)
@@ -63,7 +64,7 @@ class _Binding:
         return (*rest, one), tuple(task for task in tasks if task.name not in names)
 
     def _lower(self, groups: Iterable[Group], path: Path) -> _Children:
-        """Return groups as they stand below a path, and the tasks of those that are of a coarser level."""
+        """Return groups as they are below a path, and the tasks of groups of a coarser level."""
         kept: list[Group] = []
         loose: list[Task] = []
         for group in groups:

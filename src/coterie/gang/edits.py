@@ -1,4 +1,4 @@
-"""Changed copies of a gang: what the engine is asked about when the answer was no."""
+"""Modified copies of a gang, used to search for remedies when a gang does not fit."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from coterie.topology.levels import Topology
 
 
 def unconstrained(gang: Gang) -> Gang:
-    """Return the same tasks, free to go anywhere."""
+    """Return the gang without any topology constraint."""
     return replace(gang, groups=(), tasks=gang.all_tasks())
 
 
 def only(gang: Gang, groups: Iterable[Group], tasks: tuple[Task, ...] = ()) -> Gang:
-    """Return a gang of these groups and tasks alone."""
+    """Return a gang with only these groups and tasks."""
     return replace(gang, groups=tuple(groups), tasks=tasks)
 
 
@@ -25,12 +25,12 @@ def flat(group: Group) -> Group:
 
 
 def prefer(gang: Gang, level: str) -> Gang:
-    """Return the gang with every group of a level preferred instead of required."""
+    """Return the gang with every required group of a level made preferred."""
     return _map(gang, lambda group: replace(group, required=False) if group.level == level else group)
 
 
 def coarsen(gang: Gang, level: str, topology: Topology) -> Gang | None:
-    """Return the gang with the groups of a level moved to the next coarser one; None where there is none."""
+    """Return the gang with the groups of a level moved to the next coarser one; None if there is no coarser level."""
     index = topology.index(level)
     if index == 0:
         return None
@@ -45,7 +45,7 @@ def coarsen(gang: Gang, level: str, topology: Topology) -> Gang | None:
             if group.level != level:
                 result.append(changed)
             elif parent == coarser:
-                # The group above already keeps them together there.
+                # The group above already keeps these tasks in one domain of that level.
                 result.extend(changed.groups)
                 loose.extend(changed.tasks)
             else:
@@ -64,14 +64,14 @@ def keep(gang: Gang, path: Path, count: int) -> Gang:
 
 
 def chosen(gang: Gang, names: Container[str]) -> Gang:
-    """Return the gang with its needed tasks and, of those it merely wants, the ones named."""
+    """Return the gang with all needed tasks and only the named ones of the others."""
     if all(task.needed or task.name in names for task in gang.all_tasks()):
-        return gang  # the same object, so that what was compiled of it serves again
+        return gang  # the same object, so that its compiled form is reused
     return _filter(gang, lambda task: task.needed or task.name in names)
 
 
 def joined(gangs: Sequence[Gang]) -> Gang:
-    """Return several gangs as one, named after the first; groups of the same path become one group."""
+    """Return several gangs as one, named after the first; groups with the same path are merged."""
     if len(gangs) == 1:
         return gangs[0]
     ranked: list[Gang] = []
@@ -84,7 +84,7 @@ def joined(gangs: Sequence[Gang]) -> Gang:
 
 
 def set_apart(gang: Gang, mark: str) -> Gang:
-    """Return the gang with a mark in the path of every group: joined with others, it shares no group with them."""
+    """Return the gang with a mark in the path of every group, so that no group is merged with one of another gang."""
 
     def marked(group: Group) -> Group:
         (level, name), *rest = group.path
@@ -94,12 +94,12 @@ def set_apart(gang: Gang, mark: str) -> Gang:
 
 
 def side_by_side(gangs: Sequence[Gang]) -> Gang:
-    """Return several gangs as one, named after the first, of which each keeps its groups to itself."""
+    """Return several gangs as one, named after the first, without merging any of their groups."""
     return joined([set_apart(gang, str(number)) for number, gang in enumerate(gangs)])
 
 
 def only_tasks(gang: Gang, names: Container[str]) -> Gang:
-    """Return the gang with these tasks alone; groups that have none of them are left out."""
+    """Return the gang with these tasks only; groups left without tasks are dropped."""
     return _filter(gang, lambda task: task.name in names)
 
 
@@ -123,7 +123,7 @@ def without_exclusions(gang: Gang) -> Gang:
 
 
 def tolerating(gang: Gang, keys: Iterable[str]) -> Gang:
-    """Return the gang with every task tolerating the taints of some keys, whatever their value and effect."""
+    """Return the gang with every task tolerating all taints of some keys, of any value and effect."""
     added = tuple(Toleration(key, "Exists") for key in keys)
     shapes: dict[Shape, Shape] = {}
 

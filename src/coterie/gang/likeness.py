@@ -1,4 +1,4 @@
-"""Likeness of gangs: what decides whether one fits, without the names that tell them apart."""
+"""Equivalence of gangs: the properties that decide whether a gang fits, without its names."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from coterie.gang.tree import Gang, Group, Path, Task
 
 
 def kind_of(gang: Gang, named: Container[Path] = (), anchors: Mapping[str, str] | None = None) -> Hashable:
-    """Return a value that gangs of the same tree and shapes have in common: beside the same others, they fit alike.
+    """Return a value that is equal for gangs of the same tree and shapes, which fit alike next to the same other gangs.
 
-    Groups in `named` keep their names: those that others share. Tasks in `anchors` already run on the named node, and
-    what matters of them is where in the tree that is, not what they are called.
+    Groups in `named` keep their names, because other gangs share them. Tasks in `anchors` already run on the given
+    node; of these only their position in the tree counts, not their names.
     """
     at = anchors or {}
 

@@ -1,4 +1,4 @@
-"""From lists of requirements to a constraint tree, and every rule such lists must keep."""
+"""The compilation of requirement lists to a constraint tree, and every rule that such lists must obey."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coterie.errors import Fault, Reason, did_you_mean
 from coterie.gang.tree import Gang, Group, Path, Shape, Task
 from coterie.topology.levels import Topology
 
-# Where an entry of a list of requirements stands, and whether it says required.
+# The path of an entry in a requirement list, and whether it is required.
 Entry = tuple[tuple[str | int, ...], bool]
 
 _GROUP_NAME = re.compile(r"[A-Za-z0-9._-]{1,63}")
@@ -27,7 +27,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A task as a front end read it; `spare` as of a `Task`.
+    """A task as a front end read it; `spare` has the meaning it has in `Task`.
 
     `where` is the path of its requirement list in the user's document.
     """
@@ -42,10 +42,10 @@ class Asked:
 def requirement_faults(
     gangs: Sequence[Sequence[Asked]], topology: Topology, lists: Iterable[Asked] = ()
 ) -> list[Fault]:
-    """Return the breaches of the tree rules by the gangs of a workload, each once; where there is none, `build` works.
+    """Return each breach of the tree rules by the gangs of a workload once; `build` succeeds where there is none.
 
-    Every list of requirements is judged by itself, also `lists` that no task uses. Tasks without a fault of their own
-    are held against each other: all of them use the same keys, and in one gang a group is either required or preferred.
+    Every requirement list is checked by itself, including `lists` that no task uses. Tasks without a fault of their own
+    are then compared: all of them use the same keys, and within one gang a group is either required or preferred.
     """
     constrained = [[task for task in tasks if task.requirements] for tasks in gangs]
     given = [one for one in (*lists, *(task for tasks in constrained for task in tasks)) if one.requirements]
@@ -143,10 +143,10 @@ def _keys(task: Asked) -> frozenset[str]:
 
 
 def _contradictions(gangs: Iterable[Sequence[Asked]], topology: Topology) -> Iterable[Fault]:
-    """Yield groups of one gang that are both required and preferred: one fault for the same two entries of lists."""
+    """Yield groups of one gang that are both required and preferred, one fault per pair of list entries."""
     found: dict[tuple[Path, Entry, Entry], tuple[list[str], list[str]]] = {}
     for tasks in gangs:
-        # Tasks with other keys are in other groups than the user means them to be, and that is told already.
+        # Tasks with inconsistent keys are not in the groups the user intends; that fault is reported already.
         for keys in dict.fromkeys(map(_keys, tasks)):
             for path, users in _users([task for task in tasks if _keys(task) == keys], topology).items():
                 (entry, _), *_ = users
@@ -167,7 +167,7 @@ def _contradictions(gangs: Iterable[Sequence[Asked]], topology: Topology) -> Ite
 
 
 def _users(tasks: Iterable[Asked], topology: Topology) -> dict[Path, list[tuple[Entry, str]]]:
-    """Return, for every group of a gang, its tasks by name, each with the entry that puts it there."""
+    """Return, for every group of a gang, its tasks by name, each with the entry that assigns it to the group."""
     found: dict[Path, list[tuple[Entry, str]]] = {}
     for task in tasks:
         path: Path = ()

@@ -1,4 +1,4 @@
-"""Smaller runs of a gang: the numbers of tasks with which it is still whole."""
+"""Smaller runs of a gang: the task counts with which it is still complete."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _Kind = frozenset[tuple[tuple[Shape, bool], int]]
 
 
 def sizes(gang: Gang, path: Path, running: Container[str] = ()) -> tuple[Path, list[int]]:
-    """Return what may become smaller, a group by its path or the gang for none, and how many tasks it may keep.
+    """Return the part of a gang that may shrink, as the path of a group or () for all, and its possible task counts.
 
-    That is the group at `path`, but of equal groups side by side none becomes smaller alone: then it is what is around
-    them, and whole groups are left out, never a part of one. The first tasks are kept, and what is left out must be
-    spare copies of those. What runs is not left out to make the rest fit. The numbers come fewest first.
+    That is the group at `path`; but one of several equal sibling groups never shrinks alone: then it is their parent,
+    and whole groups are left out, never a part of one. The first tasks are kept, and the tasks left out must be spare
+    copies of those. Running tasks are never left out to make the rest fit. The counts come in ascending order.
     """
     path, groups, inside = _scope(gang, path)
     needed = sorted((task for task in inside if task.needed), key=lambda task: task.rank)
@@ -26,13 +26,13 @@ def sizes(gang: Gang, path: Path, running: Container[str] = ()) -> tuple[Path, l
 
 
 def _scope(gang: Gang, path: Path) -> tuple[Path, Sequence[Group], tuple[Task, ...]]:
-    """Return the path of what may become smaller, the groups that it consists of, and all its tasks."""
+    """Return the path of the part that may shrink, the groups it consists of, and all its tasks."""
     around: Path = ()
     groups, own, inside = gang.groups, gang.tasks, gang.all_tasks()
     while groups:
         at = next((group for group in groups if path[: len(group.path)] == group.path), None)
         if at is None and len(groups) == 1 and not own:
-            at = groups[0]  # it is all there is
+            at = groups[0]  # the only group
         if at is None or any(group is not at and _kind(group) == _kind(at) for group in groups):
             break
         around, groups, own, inside = at.path, at.groups, at.tasks, tuple(at.all_tasks())
@@ -40,7 +40,7 @@ def _scope(gang: Gang, path: Path) -> tuple[Path, Sequence[Group], tuple[Task, .
 
 
 def _counts(tasks: Sequence[Task], blocks: Sequence[Group]) -> list[int]:
-    """Return how many of the first tasks are a smaller run of all; with blocks, those are kept or left out whole."""
+    """Return how many of the first tasks form a smaller run; each block is kept or left out as a whole."""
     block = {task.name: number for number, group in enumerate(blocks) for task in group.all_tasks()}
     whole = Counter(block[task.name] for task in tasks if task.name in block)
     kinds = [_kind(group) for group in blocks]

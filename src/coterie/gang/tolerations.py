@@ -1,7 +1,8 @@
-"""The tolerations that Kubernetes adds to pods which ask for an extended resource.
+"""The tolerations that Kubernetes adds to pods which request an extended resource.
 
-Nodes with devices are commonly kept free for pods that use them by a taint whose key is the name of the resource. The
-ExtendedResourceToleration admission plugin lets such pods in, and GPU operators and pod templates do the same.
+Nodes with devices are commonly reserved for pods that use them by a taint whose key is the name of the resource. The
+ExtendedResourceToleration admission plugin adds the toleration to such pods; GPU operators and pod templates do the
+same.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _EFFECT = "NoSchedule"
 
 
 def with_resource_tolerations(shape: Shape) -> Shape:
-    """Return the shape with a toleration for each extended resource it asks for, where it has none that does."""
+    """Return the shape with a toleration for the taint of each extended resource it requests, where it lacks one."""
     added = [
         Toleration(name, "Exists", effect=_EFFECT, assumed=True)
         for name, _ in shape.requests
@@ -25,16 +26,16 @@ def with_resource_tolerations(shape: Shape) -> Shape:
 
 
 def without_assumed(shape: Shape) -> Shape:
-    """Return the shape with only the tolerations that somebody wrote."""
+    """Return the shape with only the tolerations that are written in its manifest."""
     return replace(shape, tolerations=tuple(each for each in shape.tolerations if not each.assumed))
 
 
 def _is_extended(name: str) -> bool:
-    """Tell whether Kubernetes counts a resource as extended: one that is not its own, and no quota's name."""
-    # A channel is asked for by a claim; as a resource only Coterie knows it.
+    """Return whether Kubernetes treats a resource as extended: neither its own nor a quota name."""
+    # A channel is requested by a claim; only Coterie counts it as a resource.
     return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.") and name != CHANNEL
 
 
 def _covers(found: Toleration, key: str) -> bool:
-    """Tell whether a toleration holds for every NoSchedule taint of a key, whatever its value."""
+    """Return whether a toleration covers every NoSchedule taint of a key, of any value."""
     return found.operator == "Exists" and found.key in ("", key) and found.effect in ("", _EFFECT)

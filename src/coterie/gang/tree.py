@@ -1,4 +1,4 @@
-"""The constraint tree: inner nodes say "all below me share one domain at this level", leaves are tasks."""
+"""The constraint tree: an inner node places all tasks below it in one domain of its level; leaves are tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Path = tuple[tuple[str, str], ...]
 class Toleration:
     """A pod's toleration; an empty key with `Exists` tolerates everything, an empty effect every effect.
 
-    One that is `assumed` was written by nobody: Kubernetes adds it to pods that ask for the resource of that name.
+    An `assumed` toleration is not in the manifest: Kubernetes adds it to pods that request the resource of that name.
     """
 
     key: str = ""
@@ -33,7 +33,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """All about a task that decides which nodes can take it; tasks of one shape are interchangeable.
+    """The properties of a task that decide which nodes are feasible; tasks of one shape are interchangeable.
 
     `requests` is sorted by name and holds only positive amounts: cpu in thousandths, memory and storage in bytes,
     everything else in pieces. `affinity` is a list of alternatives, each a list of expressions that must all hold.
@@ -52,12 +52,12 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A leaf: one pod. `rank` is its place in the gang as the user listed it.
+    """A leaf: one pod. `rank` is its position in the gang as the user listed it.
 
-    A task that is not `needed` is wanted: the gang starts without it where there is no room, and where there is, it
-    keeps every constraint of the groups it is in. Tasks of one `clique` stand in for each other; a back end that counts
-    what is needed counts each clique by itself. A `spare` task is one of several copies, so that a smaller run of the
-    same workload could leave it out: nothing else refers to it, and no number of tasks is written down.
+    A task that is not `needed` is optional: the gang starts without it where capacity is short, and where it is placed
+    it obeys every constraint of its groups. Tasks of one `clique` are interchangeable; a backend that counts needed
+    tasks counts each clique separately. A `spare` task is one of several copies that a smaller run of the same workload
+    could leave out: nothing else refers to it, and the workload does not state the number of tasks anywhere.
     """
 
     name: str
@@ -70,10 +70,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """An inner node: the tasks below share one domain at `level`, as a promise or as a wish.
+    """An inner node: the tasks below share one domain at `level`, either required or preferred.
 
     `path` is the node's identity, ((level, group), …) from the coarsest down. A group's level is its parent's or a
-    finer one. What is both required at one level and preferred at a finer one is two groups, one inside the other.
+    finer one. A constraint that is required at one level and preferred at a finer one is two groups, one inside the
+    other.
     """
 
     path: Path
@@ -83,7 +84,7 @@ class Group:
 
     @property
     def level(self) -> str:
-        """The level at which the tasks below are together."""
+        """The level of the domain that the tasks below share."""
         return self.path[-1][0]
 
     def all_tasks(self) -> Iterator[Task]:
@@ -101,10 +102,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """Tasks of which all that are needed start or none; those outside every group may go anywhere.
+    """Tasks of which either all needed ones start or none; those outside every group may run on any node.
 
-    A gang that `follows` another of the same workload starts beside it and never before it. A group of both gangs, by
-    its path, is one group: the follower's tasks go where those of the other gang are.
+    A gang that `follows` another of the same workload starts with it or after it, never before. A group that both gangs
+    have, by its path, is one group: the follower's tasks share the domain of the other gang's tasks.
     """
 
     name: str

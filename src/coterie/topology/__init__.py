@@ -1,4 +1,4 @@
-"""The physical side: levels, the nodes of a cluster as arrays, and the domains they form.
+"""The physical cluster: topology levels, nodes as arrays, and the domains that node labels form.
 
-Purely computational: values in, values out; nothing here reads a file, a clock or an API.
+Purely computational: values in, values out; no module here reads a file, a clock or an API.
 """

@@ -1,4 +1,4 @@
-"""Short forms of long names: `…5c6d.0` for a clique whose name is a UUID. Light, like `display_names`."""
+"""Short forms of long names, such as `…5c6d.0` for a clique named by a UUID; imports no arrays."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from coterie.topology.display_names import domain
 
 MARK = "…"
-# How people type the mark, and how terminals without it show it; names that contain it are not shortened.
+# The mark as it is typed and as terminals without Unicode show it; a name that contains it is not shortened.
 _PLAIN_MARK = "..."
 NOTE = "Long names are shortened; -o wide shows them in full."
 
-# Names up to this long are read at a glance, so nothing is gained by shortening them.
+# Names up to this length are readable as they are.
 _LONG = 20
 _SAVING = 4
-# Fewer characters than this are found in too many other places to be searched for.
+# Shorter fragments occur in too many other words to be searched for.
 _LEAST = 4
 _TOKEN = re.compile(r"[^-._/:]+")
-# A longer token is an id rather than a word or a counter, and its last characters are enough of it.
+# A longer token is an id rather than a word or a counter, and its last characters identify it.
 _WORD = 8
 _OF_ID = (4, 6, 8)
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
 def abbreviated(names: Iterable[str], *, longest: int = _LONG) -> dict[str, str]:
-    """Return a short form for each name, such that no two are the same and no form is longer than its name.
+    """Return a distinct short form for each name, never longer than the name itself.
 
-    What long names share at their ends is left out and marked, as is as much of their beginnings as they can spare.
-    A form without its marks is the end of one name only, but for the shared part. Names of at
-    most `longest` characters are left alone, and so is a name that has no other beside it, since nothing says which
-    part of it matters.
+    The ending that long names share is replaced by a mark, and so is as much of their beginnings as possible while each
+    form stays distinct. Without its marks, a form is the ending of exactly one name (ignoring the shared ending). Names
+    of at most `longest` characters are left alone, and so is a name without others to compare with, since then any part
+    of it may matter.
     """
     whole = dict.fromkeys(names)
     same = {name: name for name in whole}
@@ -54,15 +54,15 @@ def abbreviated(names: Iterable[str], *, longest: int = _LONG) -> dict[str, str]
 
 
 class Abbreviations:
-    """The names of one output in their short forms; `used` tells whether it shows any, and so needs `NOTE`."""
+    """The names of one output in their short forms; `used` is true once one was shown: then `NOTE` is due."""
 
     def __init__(self, *kinds: Iterable[str]) -> None:
-        """Shorten names, those of each kind (a level, the nodes) among themselves."""
+        """Shorten names; those of each kind (one level, the nodes) are kept distinct from each other."""
         self.used = False
         self._forms = {name: form for kind in _apart(kinds) for name, form in abbreviated(kind).items() if name != form}
 
     def name(self, name: str) -> str:
-        """Return one name as it is shown."""
+        """Return one name in its displayed form."""
         form = self._forms.get(name)
         if form is None:
             return name
@@ -70,27 +70,27 @@ class Abbreviations:
         return form
 
     def names(self, names: Iterable[str]) -> list[str]:
-        """Return several names as they are shown."""
+        """Return several names in their displayed forms."""
         return [self.name(name) for name in names]
 
     def domain(self, values: Sequence[str | None]) -> str:
-        """Return the path of a domain as it is shown."""
+        """Return the path of a domain in its displayed form."""
         return domain([None if value is None else self.name(value) for value in values])
 
     def sentence(self, text: str) -> str:
-        """Return a sentence with the names in it as they are shown."""
+        """Return a sentence with the names in it in their displayed forms."""
         if not self._forms:
             return text
         return _LABEL_VALUE.sub(lambda found: self.name(found[0]), text)
 
     def note(self) -> Iterator[str]:
-        """Yield the line that tells of short forms, if there are any in the output."""
+        """Yield the note that explains short forms, if the output contains any."""
         if self.used:
             yield NOTE
 
 
 def full_name(shown: str, names: Iterable[str]) -> str:
-    """Return the name that a form stands for, as a user may copy it from an output; other words as they are."""
+    """Return the name that a short form copied from an output stands for; any other text is returned unchanged."""
     form = shown.replace(_PLAIN_MARK, MARK)
     if MARK not in form:
         return shown
@@ -98,15 +98,15 @@ def full_name(shown: str, names: Iterable[str]) -> str:
 
 
 def shared_start(names: Sequence[str]) -> str:
-    """Return the characters that all names begin with."""
-    # The first and the last in order differ as early as any two do.
+    """Return the longest common prefix of the names."""
+    # The first and the last name in sorted order share the shortest common prefix.
     first, last = min(names), max(names)
     differs = (at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
     return first[: next(differs, len(first))]
 
 
 def _apart(kinds: Iterable[Iterable[str]]) -> list[set[str]]:
-    """Return the names of each kind; kinds with a name in common are one, so that it has one form."""
+    """Return the names of each kind; kinds that share a name are merged, so that each name has one form."""
     found: list[set[str]] = []
     for kind in map(set, kinds):
         common = [other for other in found if other & kind]
@@ -116,16 +116,16 @@ def _apart(kinds: Iterable[Iterable[str]]) -> list[set[str]]:
 
 
 def _shared_end(names: Sequence[str]) -> str:
-    """Return what names have in common at their ends, from a separator on, where leaving it out saves enough."""
+    """Return the common ending of the names, starting at a separator, if leaving it out shortens them enough."""
     end = shared_start([name[::-1] for name in names])[::-1]
     start = next((at for at, char in enumerate(end) if char in "-._/:"), len(end))
-    # One that is all of a name would leave nothing of it.
+    # An ending that is a whole name would leave nothing of that name.
     end = end[start:] if end[start:] not in names else ""
     return end if len(end) > _SAVING else ""
 
 
 def _cuts(stem: str, longest: int) -> list[str]:
-    """Return the ends of a name that may stand for it, the shortest first and the whole name last."""
+    """Return the endings that may stand for a name, shortest first, the whole name last."""
     if len(stem) <= longest:
         return [stem]
     ends = []
@@ -137,14 +137,14 @@ def _cuts(stem: str, longest: int) -> list[str]:
 
 
 def _form(name: str, end: str, shared: str) -> str:
-    """Return a name as its end, marked where something is left out; the name itself where that saves too little."""
+    """Return a name reduced to its ending, with marks for omitted parts, or the whole name if that saves too little."""
     before = MARK if len(end) + len(shared) < len(name) else ""
     form = f"{before}{end}{MARK if shared else ''}"
     return form if len(form) + _SAVING <= len(name) else name
 
 
 def _only_ends(names: Iterable[str], ends: set[str]) -> bool:
-    """Tell whether each of some ends is that of one name only."""
+    """Return whether each ending belongs to exactly one name."""
     found: Counter[str] = Counter()
     for size in {len(end) for end in ends}:
         found.update(name[-size:] for name in names if len(name) >= size)

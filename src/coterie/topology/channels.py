@@ -1,8 +1,9 @@
-"""The one NVLink channel of a node, counted as a resource, so that whatever counts resources counts it as well.
+"""The NVLink channel of a node, counted as a resource like any other.
 
-A pod with a claim to a ComputeDomain takes the channel of its node, and the next such pod needs another node. No node
-lists channels among its resources; they are known from the driver's slices where a source has them. Where the objects
-behind a claim are not at hand, it is known by its name: Coterie's, Grove's, or that of the driver's own examples.
+A pod with a claim to a ComputeDomain takes the one channel of its node, so the next such pod needs another node. No
+node lists channels among its resources; they are known from the driver's ResourceSlices where a source has them. Where
+the objects behind a claim are not available, the claim is recognised by its name: Coterie's, Grove's, or that of the
+driver's own examples.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from coterie.topology.cluster import GPU, Cluster
 
-# The driver that hands channels out, and the name under which Coterie counts them.
+# The DRA driver that allocates channels, and the resource name under which Coterie counts them.
 DRIVER = "compute-domain.nvidia.com"
 CHANNEL = f"{DRIVER}/channel"
 _NAMES = frozenset({"compute-domain", "compute-domain-channel", "mnnvl-claim"})
@@ -22,12 +23,12 @@ _TEMPLATES = re.compile(r"(.*-)?channel(-\d+)?")
 
 
 def names_channel(claim: str, template: str) -> bool:
-    """Tell whether a claim is, by its name or that of its template, one to a channel."""
+    """Return whether a claim is for a channel, judged by its name or by that of its template."""
     return claim in _NAMES or _TEMPLATES.fullmatch(template) is not None
 
 
 def with_channels(cluster: Cluster) -> Cluster:
-    """Return the cluster with a channel on every node with GPUs, unless its nodes say themselves which have one."""
+    """Return the cluster with one channel on every GPU node, unless its nodes state which of them have a channel."""
     row = cluster.resource(CHANNEL)
     if row >= 0 and cluster.allocatable[row].any():
         return cluster

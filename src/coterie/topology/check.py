@@ -1,4 +1,4 @@
-"""The label check: whether nodes are labelled so that they form the hierarchy a topology says they do."""
+"""The label check: findings about node labels that do not form the hierarchy a topology declares."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Severity = Literal["error", "warning", "info"]
 
 _SHOWN = 3
 _ALIKE = 0.8
-# Words by which people call levels, coarsest first; they break ties where the labels alone could mean either order.
+# Common names of levels, coarsest first; they break ties where the labels alone allow either order.
 _COARSE_FIRST = ("region", "zone", "block", "spine", "rack", "clique", "host")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is odd about labels; `level` is empty when it is about all of them."""
+    """One finding about labels; `level` is empty when it concerns all levels."""
 
     code: str
     severity: Severity
@@ -40,7 +40,7 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class _Rung:
-    """One level as the nodes have it: `codes` index `values` and are -1 where a node is in no domain."""
+    """One level as found on the nodes: `codes` index `values`, with -1 for a node in no domain."""
 
     level: Level
     values: tuple[str, ...]
@@ -55,7 +55,7 @@ class _Rung:
 
 
 def check(cluster: Cluster, topology: Topology) -> tuple[Finding, ...]:
-    """Return what is odd about the labels, level by level from the coarsest; the same for any order of the nodes."""
+    """Return the findings about labels, level by level from the coarsest, independent of the order of the nodes."""
     if not len(cluster):
         return ()
     rungs = [_rung(cluster, level) for level in topology.levels]
@@ -73,7 +73,7 @@ def check(cluster: Cluster, topology: Topology) -> tuple[Finding, ...]:
 
 def _rung(cluster: Cluster, level: Level) -> _Rung:
     column = cluster.column(level.label)
-    # One more cell at the end, so that the code -1 finds "no value".
+    # One extra cell at the end, so that code -1 maps to "no value".
     empty = np.array([*(not value for value in column.values), False], dtype=bool)[column.codes]
     null = np.array([*(is_null(level.label, value) for value in column.values), False], dtype=bool)[column.codes]
     codes = np.where(null, -1, column.codes).astype(np.int32)
@@ -108,7 +108,7 @@ def _labelling(cluster: Cluster, topology: Topology, rung: _Rung) -> Iterator[Fi
 
 
 def _near_misses(cluster: Cluster, topology: Topology, rung: _Rung) -> Iterator[Finding]:
-    """Labels that look like this level's and are only where it is missing: typing slips on some of the nodes."""
+    """Yield labels similar to this level's that occur only on nodes without it, which suggests a misspelt key."""
     other = [
         key
         for key, column in cluster.columns.items()
@@ -191,13 +191,13 @@ def _evidence(cluster: Cluster, coarse: _Rung, fine: _Rung, code: int, above: np
 
 
 def _named_backwards(coarse: Level, fine: Level) -> bool:
-    """Tell whether two levels bear the names of rungs that usually stand the other way round."""
+    """Return whether two levels bear common names that usually have the opposite order."""
     upper, lower = _usual_place(coarse), _usual_place(fine)
     return upper is not None and lower is not None and lower < upper
 
 
 def _reversible(coarse: Level, fine: Level, values: int) -> bool:
-    """Tell by their names, or else by how many values there are, whether two levels were meant the other way round."""
+    """Return whether two levels are probably reversed, judged by their names, or else by their numbers of values."""
     upper, lower = _usual_place(coarse), _usual_place(fine)
     if upper is not None and lower is not None and upper != lower:
         return upper > lower
@@ -238,8 +238,8 @@ def _hidden(cluster: Cluster, rungs: Sequence[_Rung]) -> Iterator[Finding]:
 def _similar(label: str, others: Sequence[str], *, loose: bool) -> list[str]:
     """Return the labels that `label` was probably meant to be, the likeliest first.
 
-    The prefix and the name are compared one by one, since prefixes are long and shared by labels of other meaning.
-    When `loose`, the same name under any prefix is likely enough.
+    The prefix and the name are compared separately, since prefixes are long and shared by labels of other meaning. When
+    `loose`, the same name under any prefix is accepted.
     """
     prefix, _, name = label.rpartition("/")
     found = []
@@ -260,9 +260,9 @@ def _alike(one: str, other: str) -> float:
 
 
 def _by_gpus(cluster: Cluster, which: Bools) -> Iterator[tuple[Bools, str, Severity]]:
-    """Yield the nodes with GPUs among some, then the others, with all that there are and how bad it is.
+    """Yield the given nodes with GPUs, then those without, each with the total of that kind and a severity.
 
-    Control planes and the like need no fabric labels, where other nodes have GPUs.
+    Control planes and the like need no fabric labels where other nodes have GPUs.
     """
     gpus = cluster.allocatable[cluster.resource(GPU)] > 0
     if not gpus.any():

@@ -1,10 +1,10 @@
 """The nodes and pods of a cluster as dense arrays.
 
-`Cluster` is immutable. What changes from one placement to the next, free capacity, lives beside it
+`Cluster` is immutable. Free capacity, which changes from one placement to the next, is kept apart from it
 (`coterie.placement.capacity`), so that one cluster serves any number of plans.
 
-Labels are kept by column: for each label key the distinct values once, and one small integer per node. That is
-what selectors and domains are computed from, and what keeps a hundred thousand nodes small.
+Labels are stored by column: for each label key the distinct values once, and one small integer per node. Selectors and
+domains are computed from these columns, and they keep the memory of a hundred thousand nodes small.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MEMORY = "memory"
 STORAGE = "ephemeral-storage"
 PODS = "pods"
 
-# What a node that does not say how many pods it takes is given: a number no gang comes near.
+# The pod capacity of a node that states none: more than any gang needs.
 UNLIMITED_PODS = 1 << 30
 
 Ints = npt.NDArray[np.int64]
@@ -60,7 +60,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Which task of which workload a pod is, by Coterie's own labels."""
+    """The workload, group and task that a pod belongs to, by Coterie's own labels."""
 
     workload: str
     group: str
@@ -69,10 +69,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod that holds capacity on a node; finished pods are not in a cluster at all.
+    """A pod that holds capacity on a node; finished pods are not part of a cluster.
 
-    `labels` is None where the source does not know them, and `beside` says more of who the pod can run beside, for the
-    few pods that have more to say.
+    `labels` is None where the source does not know them. `beside` holds the affinity terms and host ports of the few
+    pods that have any.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Pod:
 
     @property
     def traits(self) -> PodTraits | None:
-        """All that decides who the pod can run beside, None where that is not known."""
+        """The properties that decide which pods can run beside this one; None where they are not known."""
         if self.beside is not None or self.labels is None:
             return self.beside
         return PodTraits(self.name.partition("/")[0], self.labels)
@@ -122,12 +122,12 @@ class Cluster:
 
     @cached_property
     def position(self) -> Mapping[str, int]:
-        """Node index by node name."""
+        """The index of each node by its name."""
         return {name: index for index, name in enumerate(self.names)}
 
     @cached_property
     def daemons(self) -> Ints:
-        """What DaemonSets hold, as [resource, node]."""
+        """The capacity held by DaemonSet pods, as [resource, node]."""
         return self.held(index for index, pod in enumerate(self.pods) if pod.daemon)
 
     def resource(self, name: str) -> int:
@@ -158,7 +158,7 @@ class Cluster:
 
     @staticmethod
     def of(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> Cluster:
-        """Build a cluster. Nodes have distinct names; pods on nodes it does not have are left out."""
+        """Build a cluster from nodes with distinct names; pods on unknown nodes are left out."""
         ordered = sorted(nodes, key=lambda node: by_name(node.name))
         names = tuple(node.name for node in ordered)
         position = {name: index for index, name in enumerate(names)}
@@ -195,7 +195,7 @@ class Cluster:
 
 
 def by_name(name: str) -> tuple[tuple[tuple[str, int], ...], str]:
-    """Sort key for names: natural order, and for `n1` and `n01`, which it takes for equal, the spelling."""
+    """Return a sort key for names: natural order, then the spelling, which tells `n1` from `n01`."""
     return natural(name), name
 
 

@@ -1,7 +1,8 @@
-"""Claims for devices: which of them are claims to NVLink channels, by the objects at hand or by well-known names.
+"""Device claims: recognition of claims to NVLink channels, by the objects available or by well-known names.
 
-A claim template is known from a ComputeDomain, which makes one under the name that its spec gives, or from itself by
-the class of devices that it asks for. Where neither is at hand, the names of NVIDIA's examples and of Grove tell.
+A claim template is recognised through a ComputeDomain, which creates one under the name given in its spec, or by the
+device class that the template itself requests. Where neither object is available, the names of NVIDIA's examples and of
+Grove are used.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _GPU_CLASS = re.compile(r"(.*[.-])?(gpu|mig|vfio)\..*")
 
 
 class Device(StrEnum):
-    """What a claim is for."""
+    """The kind of device that a claim requests."""
 
     CHANNEL = "channel"
     GPU = "gpu"
@@ -30,7 +31,7 @@ class Device(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClaimTemplates:
-    """What claims of known templates are for, by namespace and name; an empty namespace is any."""
+    """The devices of known claim templates by namespace and name; an empty namespace matches any."""
 
     found: Mapping[tuple[str, str], Device] = field(default_factory=dict)
 
@@ -38,7 +39,7 @@ class ClaimTemplates:
         return ClaimTemplates({**other.found, **self.found})
 
     def device(self, claim: str, template: str, namespace: str) -> Device:
-        """Return what a claim of a pod in a namespace is for; in no namespace, templates of all of them count."""
+        """Return the device that a pod's claim requests; without a namespace, templates of all namespaces count."""
         spaces = (namespace, "") if namespace else dict.fromkeys(space for space, _ in self.found)
         known = (self.found.get((space, template)) for space in spaces)
         if template and (device := next(filter(None, known), None)):
@@ -50,7 +51,7 @@ NO_TEMPLATES = ClaimTemplates()
 
 
 def claim_templates(objects: Iterable[Mapping[str, Any]]) -> ClaimTemplates:
-    """Return the templates that ComputeDomains and claim templates among some objects stand for."""
+    """Return the claim templates that the ComputeDomains and ResourceClaimTemplates among some objects define."""
     return ClaimTemplates(dict(each for one in objects for each in _templates(one)))
 
 
@@ -70,7 +71,7 @@ def _templates(one: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], Device
 
 
 def _classes(requests: Iterable[Any]) -> Iterator[str]:
-    """Yield the classes of devices that a template asks for, as each version of its API writes them."""
+    """Yield the device classes that a template requests, in the notation of each version of its API."""
     for request in requests:
         alternatives = _at(request, "firstAvailable")
         for each in (request, _at(request, "exactly"), *(alternatives if isinstance(alternatives, list) else ())):

@@ -1,4 +1,4 @@
-"""The domains that node labels form: every domain of every level is a contiguous slice of the sorted nodes."""
+"""The domains that node labels form; every domain of every level is a contiguous slice of the sorted nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NULL_FABRIC = re.compile(r"(0{8}-0{4}-0{4}-0{4}-0{12})(\.\d+)?")
 
 
 def is_null(label: str, value: str) -> bool:
-    """Tell whether a label value names no domain: empty, or a null NVLink fabric."""
+    """Return whether a label value names no domain: it is empty, or a null NVLink fabric."""
     if not value:
         return True
     if _NULL_FABRIC.fullmatch(value):
@@ -40,7 +40,7 @@ class Tier:
     end: Indices
     parent: Indices
     values: tuple[tuple[str, ...], ...]
-    of: Indices  # domain of each position, -1 outside
+    of: Indices  # domain of each position, -1 for none
 
     def __len__(self) -> int:
         return len(self.values)
@@ -48,10 +48,10 @@ class Tier:
 
 @dataclass(frozen=True, eq=False)
 class Domains:
-    """A cluster seen through a topology. Positions are nodes sorted by their domains, unlabelled ones last.
+    """A cluster divided by a topology; positions are the nodes sorted by their domains, unlabelled ones last.
 
-    A node that lacks a level's label is in no domain there nor at any finer level; among its parent's positions it
-    stands after those that have it.
+    A node that lacks a level's label is in no domain at that level or any finer one; among its parent's positions it
+    comes after the nodes that have the label.
     """
 
     cluster: Cluster
@@ -64,7 +64,7 @@ class Domains:
 
     @cached_property
     def position(self) -> Mapping[str, int]:
-        """Position by node name."""
+        """The position of each node by its name."""
         return {name: position for position, name in enumerate(self.names)}
 
     @cached_property
@@ -75,7 +75,7 @@ class Domains:
 
     @cached_property
     def neighbourhood(self) -> int:
-        """The finest level whose domains hold more than one node, -1 if there is none: a hostname groups nothing."""
+        """The finest level whose domains hold more than one node, -1 if there is none; a hostname groups nothing."""
         for level in range(len(self.tiers) - 1, -1, -1):
             tier = self.tiers[level]
             if len(tier) and (tier.end - tier.start > 1).any():
@@ -84,7 +84,7 @@ class Domains:
 
     @cached_property
     def groupings(self) -> tuple[int, ...]:
-        """The levels that tell groups of nodes apart, coarsest first: several domains, and not one for each node."""
+        """The levels that separate groups of nodes, coarsest first: several domains, but not one per node."""
         return tuple(level for level in range(self.neighbourhood + 1) if len(self.tiers[level]) > 1)
 
     def inside(self, level: int, domains: Sequence[int], finer: int) -> npt.NDArray[np.int64]:
@@ -100,7 +100,7 @@ class Domains:
         return self.names[position]
 
     def values(self, position: int) -> dict[str, str]:
-        """Return level name to label value for the node at a position, as far as it has them."""
+        """Return the label value of each level for the node at a position, down to the first missing one."""
         found: dict[str, str] = {}
         for level, tier in zip(self.topology.levels, self.tiers, strict=True):
             domain = tier.of[position]
@@ -129,7 +129,7 @@ class Domains:
 
 
 def abbreviations(found: Iterable[Domains]) -> Abbreviations:
-    """Return the short forms of the names of domains, by level, and of their nodes."""
+    """Return the short forms of domain names, by level, and of node names."""
     kinds: dict[str, set[str]] = {}
     nodes: set[str] = set()
     for domains in found:

@@ -1,4 +1,4 @@
-"""Levels and topologies: the names an admin gives to rungs of the physical hierarchy."""
+"""Levels and topologies: the names an admin gives to the levels of the physical hierarchy."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from coterie.errors import Fault
 HOSTNAME = "kubernetes.io/hostname"
 MAX_LEVELS = 16
 
-# What Kubernetes takes as the name part of a label and, if it is not empty, as its value; our levels go by it too.
+# Kubernetes' syntax for the name part of a label key and for a non-empty label value; level names follow it too.
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _LABEL_PREFIX = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One rung of the hierarchy: a short name for a node label."""
+    """One level of the hierarchy: a short name for a node label."""
 
     name: str
     label: str
@@ -26,7 +26,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """An ordered list of levels, coarsest first. Made only from pairs that passed `level_faults`."""
+    """An ordered list of levels, coarsest first; built only from pairs without `level_faults`."""
 
     levels: tuple[Level, ...] = ()
 
@@ -45,12 +45,12 @@ class Topology:
 
     @staticmethod
     def of(*pairs: tuple[str, str]) -> Topology:
-        """Build a topology from (name, label) pairs that are known to be good."""
+        """Build a topology from (name, label) pairs that are known to be valid."""
         return Topology(tuple(Level(name, label) for name, label in pairs))
 
 
 def label_fault(label: str) -> str:
-    """Return what is wrong with a label key by Kubernetes' syntax, or an empty string."""
+    """Return the fault of a label key by Kubernetes' syntax, or an empty string."""
     prefix, slash, name = label.rpartition("/")
     if slash and not prefix:
         return "nothing stands before the slash"
@@ -68,12 +68,12 @@ def label_fault(label: str) -> str:
 
 
 def is_label_value(text: str) -> bool:
-    """Tell whether a text can be the value of a label; an empty one, which Kubernetes takes as well, says nothing."""
+    """Return whether a text can be a label value; Kubernetes allows an empty one too, but it names no domain."""
     return bool(_NAME.fullmatch(text))
 
 
 def level_faults(pairs: Sequence[tuple[str, str]]) -> list[Fault]:
-    """Return every breach of the level rules; each fault's path is (index, "key" or "label")."""
+    """Return every breach of the rules for levels; each fault's path is (index, "key" or "label")."""
     faults: list[Fault] = []
     if not pairs:
         faults.append(Fault("a topology needs at least one level", hint="List levels from the coarsest to the finest."))

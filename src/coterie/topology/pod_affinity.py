@@ -1,7 +1,7 @@
-"""Pods and their neighbours: who may run beside whom, by labels, topology keys and ports of the node.
+"""Inter-pod affinity: which pods may share a domain or a node, by labels, topology keys and host ports.
 
-The rules are those of Kubernetes' scheduler. A pod is kept apart from another where a term of either of them matches
-the other; a term without a selector matches nobody, one with an empty selector everybody.
+The rules are those of Kubernetes' scheduler. A pod is kept apart from another where an anti-affinity term of either
+matches the other; a term without a selector matches no pod, one with an empty selector every pod.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 HOSTNAME = "kubernetes.io/hostname"
-# The names under which Coterie counts, as resources of nodes, what keeps pods apart or near.
+# The resource names under which Coterie counts, per node, the pods that affinity keeps apart or together.
 APART = "coterie.dev/pod-anti-affinity/"
 NEAR = "coterie.dev/pod-affinity/"
 HOST_PORT = "coterie.dev/host-port/"
@@ -18,7 +18,7 @@ _ANY_ADDRESS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - ports are compar
 
 
 def counts_neighbours(resource: str) -> bool:
-    """Tell whether a resource stands for who can run beside a pod, and not for anything that a node has."""
+    """Return whether a resource stands for affinity between pods rather than for something that a node offers."""
     return resource.startswith((APART, NEAR, HOST_PORT))
 
 
@@ -31,7 +31,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether labels satisfy the condition; one that they lack is not in any list of values."""
+        """Return whether labels satisfy the condition; an absent label satisfies NotIn."""
         match self.operator:
             case "In":
                 return labels.get(self.key) in self.values
@@ -47,8 +47,9 @@ class Requirement:
 class AffinityTerm:
     """The pods that a pod must be near, or apart from, within one domain of a node label.
 
-    `selector` is None where the term matches nobody. Without `namespaces` it means those of the pod's own namespace, or
-    with `everywhere` of any. `same` and `different` are labels whose values must be, or must not be, those of the pod.
+    `selector` is None where the term matches no pod. Without `namespaces` the term applies to the pod's own namespace,
+    or to all with `everywhere`. `same` and `different` are labels whose values must, or must not, equal those of the
+    pod.
     """
 
     key: str
@@ -59,7 +60,7 @@ class AffinityTerm:
     different: tuple[str, ...] = ()
 
     def of(self, labels: Mapping[str, str], namespace: str) -> AffinityTerm:
-        """Return the term as it is meant by a pod with these labels in this namespace."""
+        """Return the term as it applies to a pod with these labels in this namespace."""
         if self.selector is None:
             return self
         own = (
@@ -70,7 +71,7 @@ class AffinityTerm:
         return replace(self, selector=(*self.selector, *own), namespaces=spaces, same=(), different=())
 
     def matches(self, pod: PodTraits) -> bool:
-        """Tell whether a pod is among those that are meant."""
+        """Return whether the term matches a pod."""
         if self.selector is None or not (self.everywhere or pod.namespace in self.namespaces):
             return False
         return all(requirement.holds(pod.labels) for requirement in self.selector)
@@ -78,7 +79,7 @@ class AffinityTerm:
 
 @dataclass(frozen=True, slots=True)
 class HostPort:
-    """A port of the node that a pod listens on; an empty address stands for all of them."""
+    """A host port that a pod listens on; an empty address stands for all addresses."""
 
     port: int
     protocol: str = "TCP"
@@ -86,11 +87,11 @@ class HostPort:
 
     @staticmethod
     def of(port: int, protocol: str | None, address: str | None) -> HostPort:
-        """Return a port as a container names it."""
+        """Return a host port from the fields of a container port."""
         return HostPort(port, protocol or "TCP", "" if (address or "") in _ANY_ADDRESS else address or "")
 
     def clashes(self, other: HostPort) -> bool:
-        """Tell whether two pods that listen on these ports cannot share a node."""
+        """Return whether two pods that listen on these ports cannot share a node."""
         if (self.port, self.protocol) != (other.port, other.protocol):
             return False
         return not self.address or not other.address or self.address == other.address
@@ -102,7 +103,7 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True)
 class PodTraits:
-    """All of a pod that decides beside which others it can run."""
+    """The properties of a pod that decide which other pods it can run beside."""
 
     namespace: str
     labels: Mapping[str, str] = field(default_factory=dict)

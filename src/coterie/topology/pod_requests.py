@@ -1,4 +1,4 @@
-"""What a pod holds on its node, by Kubernetes' own rule."""
+"""The resources that a pod holds on its node, by Kubernetes' own rule."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Quantities = Mapping[str, Quantity]
 
 
 def amounts(quantities: Quantities | None) -> Amounts:
-    """Return quantities in Coterie's units; raise ValueError with one clear sentence for one that is none."""
+    """Return quantities in Coterie's units; raise ValueError with one clear sentence for an invalid one."""
     return {name: amount(name, quantity) for name, quantity in (quantities or {}).items()}
 
 
 def asked(requests: Quantities | None, limits: Quantities | None) -> Amounts:
-    """Return what a container asks for; a limit alone is a request as well."""
+    """Return the requests of a container; a limit without a request counts as a request."""
     own = amounts(requests)
     if limits and not (requests and limits.keys() <= requests.keys()):
         return amounts(limits) | own
@@ -29,11 +29,11 @@ def pod_requests(
     whole: tuple[Quantities | None, Quantities | None] = (None, None),
     overhead: Quantities | None = None,
 ) -> Amounts:
-    """Return what a pod holds: positive amounts only.
+    """Return the positive amounts that a pod holds.
 
-    Containers and sidecars together, or the hungriest moment of the init phase if that is more; what the pod asks for
-    as a whole (`whole`: its requests and limits) takes the place of that sum; the runtime's overhead comes on top. An
-    init container comes with whether it always restarts, which makes it a sidecar.
+    The sum of containers and sidecars, or the peak of the init phase if that is higher. Requests and limits of the pod
+    as a whole (`whole`) replace that sum; the runtime's overhead is added. Each init container is paired with whether
+    it always restarts, which makes it a sidecar.
     """
     running: Amounts = {}
     for each in containers:

@@ -1,8 +1,8 @@
 """Kubernetes quantities, exactly: `1500m`, `0.5`, `12E2`, `1.5Gi`.
 
-Coterie counts cpu in thousandths of a core, memory and storage in bytes and everything else in pieces, all of them as
-integers that fit an int64. What a pod asks for is rounded up and what a node offers is rounded down, so that rounding
-never makes room that is not there.
+Coterie counts cpu in thousandths of a core, memory and storage in bytes and everything else in pieces, all as integers
+that fit an int64. Requests are rounded up and allocatable amounts are rounded down, so that rounding never creates
+capacity.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from coterie.topology.cluster import CPU
 
 Quantity = str | int | float
 
-# The largest amount of anything. Two of them still add up inside an int64.
+# The largest amount of any resource; the sum of two still fits an int64.
 LARGEST = 1 << 62
 
 _DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -34,7 +34,7 @@ _HINT = 'write a number with a suffix such as "m", "k", "M", "G", "Ki", "Mi" or 
 
 
 def parse_quantity(text: Quantity) -> int | Fraction:
-    """Return the exact value of a quantity; raise ValueError with one clear sentence when it is none."""
+    """Return the exact value of a quantity; raise ValueError with one clear sentence for an invalid one."""
     if isinstance(text, bool):
         raise ValueError(f"{str(text).lower()} is not a quantity: {_HINT}")  # noqa: TRY004 - one kind of error for callers
     if isinstance(text, int):
@@ -62,10 +62,10 @@ def parse_quantity(text: Quantity) -> int | Fraction:
 
 @lru_cache(maxsize=1 << 15, typed=True)
 def amount(resource: str, quantity: Quantity, *, offered: bool = False) -> int:
-    """Return a quantity in Coterie's units, rounded up, or down when it is what a node offers.
+    """Return a quantity in Coterie's units, rounded up, or rounded down when it is allocatable on a node.
 
-    More than an int64 can safely hold is an error in what is asked for, and as good as the largest amount in what is
-    offered. Raises ValueError for these, for negative amounts and for text that is no quantity.
+    An amount beyond the int64 range is an error in a request, and counts as the largest amount in allocatable. Raises
+    ValueError for such requests, for negative amounts and for text that is not a quantity.
     """
     value = parse_quantity(quantity)
     if value < 0:
@@ -82,7 +82,7 @@ def amount(resource: str, quantity: Quantity, *, offered: bool = False) -> int:
 def _of_float(number: float) -> int | Fraction:
     if not math.isfinite(number):
         raise ValueError(f"{number} is not a quantity: {_HINT}")
-    # The shortest text of a float is what its writer meant: 0.1 is a tenth, not 0.1000000000000000055.
+    # The shortest text of a float is the number as it was written: 0.1 is a tenth, not 0.1000000000000000055.
     value = Fraction(repr(number))
     return value.numerator if value.denominator == 1 else value
 

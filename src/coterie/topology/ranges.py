@@ -1,4 +1,4 @@
-"""Many names in few characters: `n[01-08,12],x3`."""
+"""Compact lists of names as ranges: `n[01-08,12],x3`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from coterie.topology.display_names import natural
 _NUMBER = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")
 _SYNTAX = re.compile(r"[\[\],]")
 
-# The values that each numeric field of some names takes; the names are all their combinations.
+# The values of each numeric field of some names; the names are all combinations of them.
 _Fields = tuple[tuple[str, ...], ...]
 
 
 def fold(names: Iterable[str]) -> str:
-    """Write a set of names as ranges, in natural order.
+    """Return a set of names as ranges, in natural order.
 
     Zero padding is kept: `n[08-10]` is n08, n09, n10. Where several numbers vary together the brackets multiply:
-    `r[1-2]-n[1-8]` is sixteen names. Names that contain brackets or commas stand as they are.
+    `r[1-2]-n[1-8]` is sixteen names. Names that contain brackets or commas are kept unchanged.
     """
     shapes: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     pieces: list[tuple[str, str]] = []
@@ -54,7 +54,8 @@ def _ranges(values: Sequence[str]) -> str:
     if len(values) == 1:
         return values[0]
     runs: list[list[str]] = []
-    # Padded and plain numbers alternate when sorted (01, 1, 02, 2), so a run is found by what it waits for.
+    # Padded and plain numbers alternate when sorted (01, 1, 02, 2), so each run is looked up by the number it needs
+    # next.
     awaited: dict[str, list[str]] = {}
     for value in values:
         run = awaited.pop(value, None)
