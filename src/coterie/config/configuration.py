@@ -1,4 +1,4 @@
-"""Backends and pools: where work can go, read from `coterie.yaml` or made for one call."""
+"""Backends and pools as targets of workloads, read from `coterie.yaml` or made for one call."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NO_PLATFORM = Platform()
 
 @dataclass(frozen=True, slots=True)
 class GpuQuota:
-    """How many GPUs a pool may use; None is no guarantee and no limit."""
+    """The GPU quota of a pool; None is no guarantee and no limit."""
 
     guarantee: int | None = None
     limit: int | None = None
@@ -54,7 +54,7 @@ class GpuQuota:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Where users submit. A pool that names a ClusterTopology has no levels until `with_topology` gives it some.
+    """A target of submissions; a pool that names a ClusterTopology has no levels until `with_topology` adds them.
 
     `kai_topology` is the KAI Topology of the cluster that the levels were read from, empty where there is none.
     """
@@ -65,7 +65,7 @@ class Pool:
     node_selector: Selector = ()
     nvlink: bool = False
     topology: Topology = field(default_factory=Topology)
-    guessed: bool = False  # its levels are well-known labels of the nodes, because nobody named any
+    guessed: bool = False  # its levels are well-known node labels, because the configuration names none
     topology_name: str | None = None
     kai_topology: str = ""
     tolerations: tuple[Toleration, ...] = ()
@@ -91,7 +91,7 @@ class Pool:
         return replace(self, topology=topology)
 
     def admitted(self, shape: Shape, platform: Platform = NO_PLATFORM) -> Shape:
-        """Return the shape of a task in the pool: on its nodes only, with all tolerations that its pods have."""
+        """Return the shape of a task in the pool: restricted to its nodes, with all tolerations that its pods get."""
         selector = {**dict(self.node_selector), **dict(platform.node_selector), **dict(shape.selector)}
         tolerations = dict.fromkeys((*self.tolerations, *platform.tolerations, *shape.tolerations))
         own = replace(shape, selector=tuple(sorted(selector.items())), tolerations=tuple(tolerations))
@@ -99,7 +99,7 @@ class Pool:
 
 
 class UnknownPool(NotFound):
-    """Raised for a pool that a configuration does not have; `written` tells that it is the workflow that names it."""
+    """An unknown pool; `written` is true if the workflow names it and not the call."""
 
     def __init__(self, name: str, file: str, hint: str, *, written: bool) -> None:
         source = ", which the workflow names" if written else ""
@@ -109,7 +109,7 @@ class UnknownPool(NotFound):
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A checked configuration."""
+    """A validated configuration."""
 
     backends: Mapping[str, Backend]
     pools: Mapping[str, Pool]
@@ -118,7 +118,7 @@ class Config:
 
 
 def read_config(data: bytes, file: str) -> Config:
-    """Read a configuration file, or raise `SpecErrors` with every fault."""
+    """Return the configuration in a file; raise `SpecErrors` with every fault."""
     expect(FileKind.CONFIGURATION, data, file)
     document = load(decode(data, file), file)
     own, mended = sound(document.data, lambda data: valid(ConfigModel, data, document, _advice))
@@ -145,7 +145,7 @@ def read_config(data: bytes, file: str) -> Config:
 
 
 def parse_levels(text: str) -> Topology:
-    """Read `zone=LABEL,rack=LABEL`, coarsest first, or raise `SpecErrors`."""
+    """Return the topology of `zone=LABEL,rack=LABEL`, coarsest first; raise `SpecErrors` for faults."""
     pairs: list[tuple[str, str]] = []
     faults: list[Fault] = []
     for part in text.split(","):
@@ -193,7 +193,7 @@ def _advice(model: type[Spec] | None, word: str) -> str:
 
 
 def _follows_from(fault: Fault, gone: Collection[Path]) -> bool:
-    """Tell whether a rule looked at something that was mended; without its backend, little can be said of a pool."""
+    """Return whether a fault concerns a repaired value; without its backend, a pool's faults are not reliable."""
     lost = any(path[0] == "backends" for path in gone)
     return meets(fault.path, gone) or (lost and fault.path[-1] in ("backend", "topology", "topology_keys", "nvlink"))
 

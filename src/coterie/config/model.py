@@ -1,4 +1,4 @@
-"""What a configuration file (`coterie.yaml`) may hold. The descriptions are what `coterie explain` shows."""
+"""The schema of a configuration file (`coterie.yaml`); `coterie explain` shows its descriptions."""
 
 from __future__ import annotations
 

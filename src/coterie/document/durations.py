@@ -1,4 +1,4 @@
-"""Time spans as users write them. Light: commands that only ask a service read them without any schema."""
+"""Durations as users write them; imports no schema, so commands that only query a service start quickly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HINT = "Units are d, h, m and s, in this order: 1d, 10h5m, 90s. A plain number 
 
 
 class SpanError(ValueError):
-    """What is wrong with a time span; `{field}` stands for what it was written for."""
+    """An invalid duration; `{field}` in the message stands for the field that holds it."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -19,7 +19,7 @@ class SpanError(ValueError):
 
 
 def read_span(value: object, shown: str) -> int:
-    """Read a time span in seconds: `1d`, `10h5m`, `90s`, or a number of them; `shown` is the value in messages."""
+    """Return a duration in seconds from `1d`, `10h5m`, `90s` or a number; `shown` is the value in messages."""
     if isinstance(value, int) and not isinstance(value, bool):
         seconds = int(value)
     else:
@@ -35,7 +35,7 @@ def read_span(value: object, shown: str) -> int:
 
 
 def span(seconds: int) -> str:
-    """Write a time span the way users write it."""
+    """Return a duration in the notation that users write."""
     parts = []
     for unit, length in _UNITS:
         whole, seconds = divmod(seconds, length)

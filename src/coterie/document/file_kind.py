@@ -1,4 +1,4 @@
-"""The kind of a file, told from the fields at its top before anything else of it is read."""
+"""The kind of a file, recognised by its top-level fields before anything else of it is read."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from enum import StrEnum
 from coterie.errors import Fault, Place, SpecErrors
 
 _TOP = re.compile(rb"^[\"']?([A-Za-z_][\w-]*)[\"']?[ \t]*:", re.MULTILINE)
-# A template may stand before the fields, but not for ever.
+# A template may precede the fields, but only up to this many bytes.
 _HEAD = 1 << 16
 
 
 class FileKind(StrEnum):
-    """What a file of YAML can be taken for."""
+    """The kinds of YAML files that can be recognised."""
 
     WORKFLOW = "a workflow"
     CONFIGURATION = "a configuration of backends and pools"
@@ -33,14 +33,14 @@ _HINTS = {
 
 
 def kind_of(data: bytes) -> FileKind | None:
-    """Return the one kind whose fields stand at the top of a text; None where none or several do."""
+    """Return the only kind whose fields are at the top level of a text; None where no kind or several match."""
     fields = frozenset(_TOP.findall(data[:_HEAD]))
     found = [kind for kind, signs in _SIGNS.items() if fields & signs]
     return found[0] if len(found) == 1 else None
 
 
 def expect(wanted: FileKind, data: bytes, file: str) -> None:
-    """Raise `SpecErrors` for a file that is plainly of another kind than the one that is wanted."""
+    """Raise `SpecErrors` for a file that is recognised as a kind other than the wanted one."""
     kind = kind_of(data)
     if kind is not None and kind is not wanted:
         raise SpecErrors([Fault(f"this is {kind}, not {wanted}", hint=_HINTS[kind], place=Place(file))])

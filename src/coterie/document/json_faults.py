@@ -1,4 +1,4 @@
-"""What is wrong with bytes that should have been kubectl's JSON, and what to do about it."""
+"""The faults of bytes that are not kubectl's JSON, with hints for correcting them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORDS = {
 
 
 def utf8(data: bytes, where: Place) -> bytes:
-    """Return the text without byte order mark; UTF-16, as some shells write it, becomes UTF-8."""
+    """Return the text without byte order mark; UTF-16, as some shells write it, is converted."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             return data.decode("utf-16").encode()
@@ -33,7 +33,7 @@ def utf8(data: bytes, where: Place) -> bytes:
 
 
 def not_json(data: bytes, error: Exception, where: Place) -> Fault:
-    """Return the fault of bytes that are no JSON document."""
+    """Return the fault of bytes that are not a JSON document."""
     start = data[:2048].lstrip()
     if not start and not data.strip():
         return Fault("it is empty", hint=f"Did kubectl fail? {HINT}", place=where)
@@ -52,7 +52,7 @@ def not_json(data: bytes, error: Exception, where: Place) -> Fault:
     found = _BYTE.search(str(error))
     offset = int(found[1]) if found else 0
     if "trailing characters" in str(error):
-        offset -= 1  # the decoder has read on by one
+        offset -= 1  # the decoder has read one byte too far
         hint = f"Ask for nodes and pods in one call: {COMMAND}"
         message = f"after the JSON document, at byte {offset}, something else begins"
         return Fault(message, hint=hint, place=_spot(data, offset, where))
@@ -61,7 +61,7 @@ def not_json(data: bytes, error: Exception, where: Place) -> Fault:
 
 
 def not_a_list(data: bytes, error: Exception, where: Place) -> Fault:
-    """Return the fault of a JSON document that is no Kubernetes object."""
+    """Return the fault of a JSON document that is not a Kubernetes object."""
     first = data.lstrip()[:1]
     if first == b"{":
         return Fault(field_problem(error)[1], hint=HINT, place=where)
@@ -70,7 +70,7 @@ def not_a_list(data: bytes, error: Exception, where: Place) -> Fault:
 
 
 def field_problem(error: Exception) -> tuple[str, str]:
-    """Return the field that a decoder stumbled over, and the problem in words that name it."""
+    """Return the field that a decoder rejected, and a description of the problem that names it."""
     if isinstance(error, UnicodeDecodeError):
         return "", "it holds bytes that are not UTF-8 text"
     text = str(error)

@@ -1,9 +1,9 @@
-"""Located YAML: plain Python data, and the place in the user's text of every value and key.
+"""Located YAML: plain Python data, and the position in the user's text of every value and key.
 
 Scalars follow the YAML 1.2 core schema (`yes` and `1:30` are text, `012` is twelve). Mapping keys are always text,
-as they were written. Duplicate keys, tags that would construct objects, aliases that contain themselves, and
-documents that are too large, too deep or multiply by aliases are refused. The merge key `<<` is supported, since
-workflow files written for PyYAML's own loader use it.
+spelled as they were written. Refused are duplicate keys, tags that would construct objects, recursive aliases, and
+documents that are too large, too deep or multiply by aliases. The merge key `<<` is supported, since workflow files
+written for PyYAML's own loader use it.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ _UNPRINTABLE = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One YAML document: `data`, and where each part of it was written."""
+    """One YAML document: `data`, and the position of each part of it."""
 
     data: Any
     page: Page
     _root: Spot = field(repr=False)
 
     def place(self, path: Sequence[Step], *, key: bool = False) -> Place:
-        """Return where the value at a path (or its key) stands; a path that leads nowhere gives its last known part."""
+        """Return the place of the value at a path (or of its key); for an unknown path, that of its last known part."""
         spot, label = self._root, self._root
         for index, step in enumerate(path):
             below = _below(spot, step)
             if below is None:
                 return self._at(label)
             name, spot = below
-            # An item of a list has no key: for it, and for what is missing inside it, its own start serves.
+            # An item of a list has no key: its own start serves as the place of its key and of fields missing in it.
             label = name or spot
             if key and index == len(path) - 1:
                 return self._at(label)
         return self._at(spot)
 
     def get(self, path: Sequence[Step]) -> Any:  # noqa: ANN401 - YAML holds data of any shape
-        """Return the data at a path, or None where the path leads nowhere."""
+        """Return the data at a path, or None for an unknown path."""
         found = self.data
         for step in path:
             try:
@@ -60,7 +60,7 @@ class Document:
 
 
 def decode(data: bytes, file: str, limits: Limits = LIMITS) -> str:
-    """Return bytes as text, or raise `SpecErrors` when they are too many or not UTF-8."""
+    """Return bytes as text; raise `SpecErrors` when they are too many or not UTF-8."""
     if len(data) > limits.size + len("\ufeff".encode()):
         raise refused(Place(file), _size_message(len(data), limits), "Split it into several files.")
     try:
@@ -75,7 +75,7 @@ def decode(data: bytes, file: str, limits: Limits = LIMITS) -> str:
 
 
 def load(text: str, file: str, *, shown: str | None = None, limits: Limits = LIMITS) -> Document:
-    """Read a text that holds exactly one document. `shown` is what the user wrote, where a template changed lines."""
+    """Return the only document of a text; `shown` is the text as the user wrote it, where a template changed lines."""
     found = documents(text, file, shown=shown, limits=limits)
     if len(found) > 1:
         raise refused(
@@ -87,7 +87,7 @@ def load(text: str, file: str, *, shown: str | None = None, limits: Limits = LIM
 
 
 def documents(text: str, file: str, *, shown: str | None = None, limits: Limits = LIMITS) -> list[Document]:
-    """Read every document of a stream, leaving out empty ones; a text without any is an error."""
+    """Return every non-empty document of a stream; raise `SpecErrors` for a text without any."""
     text = text.removeprefix("\ufeff")
     if len(text) > limits.size:
         raise refused(Place(file), _size_message(len(text), limits), "Split it into several files.")

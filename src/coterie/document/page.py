@@ -1,4 +1,4 @@
-"""Lines and spots: what a position in a user's text is, before anybody asks what stands there."""
+"""Lines and positions of a user's text, independent of its content."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from coterie.errors import Fault, Place, SpecErrors
 
-# Where the YAML scanner sees the end of a line; counting otherwise would point at wrong lines.
+# The line ends that the YAML scanner recognises; other rules would point to wrong lines.
 BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 _LONGEST_FRAME = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large a text may be: characters, levels of nesting, nodes with all aliases expanded."""
+    """The allowed size of a text: characters, levels of nesting, nodes with all aliases expanded."""
 
     size: int = 4 << 20
     depth: int = 64
@@ -26,7 +26,7 @@ LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The lines that marks count in, and, where a template changed some of them, the lines the user wrote."""
+    """The lines that YAML marks refer to, and the lines the user wrote where a template changed some of them."""
 
     file: str
     lines: tuple[str, ...]
@@ -38,7 +38,7 @@ class Page:
         return Page(file, tuple(BREAK.split(text)), None if shown is None else tuple(BREAK.split(shown)))
 
     def place(self, line: int, column: int = 1, length: int = 1) -> Place:
-        """Return a place with the line itself and the one before as its frame; all numbers count from one.
+        """Return a place framed by its line and the line before; all numbers count from one.
 
         On a line that a template changed, columns mean nothing to the user, so the whole line is marked.
         """
@@ -54,7 +54,7 @@ class Page:
 
 @dataclass(slots=True)
 class Spot:
-    """Where one node stands, and where what it holds stands; aliases share the children of their anchors."""
+    """The position of one node and of the values it holds; aliases share the children of their anchors."""
 
     line: int
     column: int
@@ -65,5 +65,5 @@ class Spot:
 
 
 def refused(place: Place, message: str, hint: str = "") -> SpecErrors:
-    """Return one fault at one place, ready to be raised."""
+    """Return an error with one fault at one place, for the caller to raise."""
     return SpecErrors([Fault(message, hint=hint, place=place)])

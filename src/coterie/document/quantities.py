@@ -1,4 +1,4 @@
-"""Amounts and times as users write them: counts, sizes with units, durations."""
+"""Amounts and durations as users write them: counts, sizes with units, durations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coterie.document.durations import SpanError, read_span
 from coterie.document.schema import Words, Wrong, said, wrong
 from coterie.errors import nearest
 
-# The engine adds amounts up in 64-bit integers, and JSON readers are exact only so far.
+# The engine adds amounts in 64-bit integers, and JSON readers are exact only up to 2**53.
 LARGEST = 1 << 53
 LARGEST_CPU = LARGEST // 1000
 
@@ -38,17 +38,17 @@ def _count(value: object, largest: int) -> int:
 
 
 def count(value: object) -> int:
-    """Read how many pieces of something; digits in quotes are taken as the number they spell."""
+    """Return a count; digits in quotes are taken as the number they spell."""
     return _count(value, LARGEST)
 
 
 def cpus(value: object) -> int:
-    """Read how many whole processors."""
+    """Return a number of whole processors."""
     return _count(value, LARGEST_CPU)
 
 
 def size(value: object) -> int:
-    """Read an amount of memory or storage, in bytes; without a unit the number is bytes. Fractions are rounded up."""
+    """Return an amount of memory or storage in bytes, the default unit; fractions are rounded up."""
     text = said(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
     found = _SIZE.fullmatch(text) if isinstance(text, str) else None
     if found is None:
@@ -69,7 +69,7 @@ def size(value: object) -> int:
 
 
 def duration(value: object) -> int:
-    """Read a time span in seconds: `1d`, `10h5m`, `90s`, or a number of seconds."""
+    """Return a duration in seconds from `1d`, `10h5m`, `90s`, or a number of seconds."""
     try:
         return read_span(value, said(value))
     except SpanError as error:

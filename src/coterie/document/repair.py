@@ -1,8 +1,8 @@
-"""Documents with faulty fields, made good enough to be held against further rules.
+"""Documents with faulty fields, repaired so that further rules can be checked.
 
-So all faults are reported at once: those of single fields, those between fields, and those that a pool or a topology
-shows. What is put in place of a fault stands for nothing: what later rules say of it is only a consequence, and whoever
-asks them leaves that out, by the paths that were mended.
+This way all faults are reported at once: those of single fields, those between fields, and those that depend on a pool
+or a topology. A replacement for a faulty value is a placeholder: faults that later rules find at its path are only
+consequences, and the caller drops them by the repaired paths.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _ABSENT = object()
 
 @dataclass(frozen=True, slots=True)
 class Mended(Generic[T]):
-    """What was read once every fault was out of the way, and the paths at which something was put away for it."""
+    """The result of reading a document without its faults, and the paths at which faulty values were replaced."""
 
     content: T
     gone: frozenset[Path]
 
 
 def sound(data: Any, read: Callable[[Any], T]) -> tuple[tuple[Fault, ...], Mended[T] | None]:  # noqa: ANN401 - any document
-    """Read data, return its faults, and what is read without them; None where that leaves nothing to read.
+    """Return the faults of data, and the result of reading it without them; None where nothing readable is left.
 
-    `read` raises `SpecErrors` whose faults have paths. Entries of lists stay where they are, so that all paths lead
-    where they lead in the user's text.
+    `read` raises `SpecErrors` whose faults have paths. Entries of lists keep their positions, so that all paths remain
+    valid in the user's text.
     """
     try:
         return (), Mended(read(data), frozenset())
@@ -58,12 +58,12 @@ def _mended(data: Any, faults: Iterable[Fault], read: Callable[[Any], T]) -> Men
 
 
 def meets(path: Path, gone: Iterable[Path]) -> bool:
-    """Tell whether something that was mended lies at a path, above it or below it."""
+    """Return whether a repaired path equals a path, or lies above or below it."""
     return any(path[: len(spot)] == spot or spot[: len(path)] == path for spot in gone)
 
 
 def _replace(data: Any, path: Path, tried: Counter[Path]) -> Path:  # noqa: ANN401 - see above
-    """Put the next thing that may do in place of a fault, or else of what it stands in; return where that was."""
+    """Replace a faulty value by the next placeholder, or else the value that contains it; return the replaced path."""
     while path:
         *above, last = path
         owner = data
@@ -71,7 +71,7 @@ def _replace(data: Any, path: Path, tried: Counter[Path]) -> Path:  # noqa: ANN4
             for step in above:
                 owner = owner[step]
         except (KeyError, IndexError, TypeError):
-            return path  # what it stood in is gone already
+            return path  # the containing value is already replaced
         for value in _stand_ins(owner, last, sum(tried.values()))[tried[path] :]:
             tried[path] += 1
             if value is not _ABSENT:
@@ -85,7 +85,7 @@ def _replace(data: Any, path: Path, tried: Counter[Path]) -> Path:  # noqa: ANN4
 
 
 def _stand_ins(owner: Any, last: str | int, number: int) -> tuple[Any, ...]:  # noqa: ANN401 - see above
-    """Return what may stand in place of a value, the likeliest first; texts are all different, as names have to be."""
+    """Return the placeholders for a value, the likeliest first; texts are distinct, as names have to be."""
     text = f"mended-{number}"
     if isinstance(owner, dict):
         return _ABSENT, text, 1, {}, [text], [{}]

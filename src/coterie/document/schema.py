@@ -1,7 +1,7 @@
-"""Models of what users write, and their mistakes in our own words.
+"""Models of user-written documents, and their faults in plain words.
 
-Pydantic checks the shape; `faults_of` turns what it finds into faults with places, plain words and suggestions. Each
-field's description is what `coterie explain` shows.
+Pydantic checks the shape; `faults_of` turns its errors into faults with places, plain words and suggestions. The
+description of each field is shown by `coterie explain`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Spec(BaseModel):
-    """Base of everything a user writes: nothing unknown is accepted and nothing is converted silently."""
+    """The base of all user-written models: unknown fields are refused, and values are not converted silently."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -35,14 +35,14 @@ M = TypeVar("M", bound=Spec)
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How to call a field's type when explaining it."""
+    """The name of a field's type in explanations."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """One fault that a rule found in a value; `at` leads from the value to the part that is at fault."""
+    """One fault that a rule found in a value; `at` is the path from the value to the faulty part."""
 
     message: str
     hint: str = ""
@@ -55,7 +55,7 @@ def wrong(*found: Wrong) -> PydanticCustomError:
 
 
 def rule(check: Callable[[Any], Iterable[Wrong]]) -> AfterValidator:
-    """Make a validator of a function that yields all that is wrong with a value."""
+    """Return a validator from a function that yields every fault of a value."""
 
     def validate(value: T) -> T:
         if found := tuple(check(value)):
@@ -67,7 +67,7 @@ def rule(check: Callable[[Any], Iterable[Wrong]]) -> AfterValidator:
 
 def _as_text(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        # 3.10 must not become 3.1: the spelling counts where text is wanted.
+        # 3.10 must not become 3.1: a text field keeps the spelling of a number.
         return getattr(value, "written", None) or str(value)
     return value
 
@@ -77,7 +77,10 @@ Many = Annotated[tuple[T, ...], Strict(strict=False)]
 
 
 def model_of(annotation: Any) -> type[Spec] | None:  # noqa: ANN401 - annotations are of any kind
-    """Return the model inside an annotation such as `Many[Task]`, `dict[str, Task]` or `Task | None`."""
+    """Return the model inside an annotation such as `Many[Task]`, `dict[str, Task]` or `Task
+
+    None`.
+    """
     if isinstance(annotation, type) and issubclass(annotation, Spec):
         return annotation
     for part in typing.get_args(annotation):
@@ -92,7 +95,7 @@ def named_fields(model: type[Spec]) -> dict[str, FieldInfo]:
 
 
 def keyed(annotation: Any) -> bool:  # noqa: ANN401 - annotations are of any kind
-    """Tell whether an annotation is a mapping from names that users choose."""
+    """Return whether an annotation is a mapping with keys chosen by users."""
     origin = typing.get_origin(annotation)
     if origin in (Annotated, typing.Union, types.UnionType):
         return any(keyed(part) for part in typing.get_args(annotation))
@@ -119,9 +122,9 @@ Advice = Callable[[type[Spec] | None, str], str]
 
 
 def faults_of(error: ValidationError, root: type[Spec], document: Document, advice: Advice) -> list[Fault]:
-    """Return what is wrong, in our own words and with places.
+    """Return the faults of a validation error in plain words and with places.
 
-    `advice` says where a field belongs that stands in the wrong model, or nothing.
+    `advice` returns where a misplaced field belongs, or an empty string.
     """
     details = _apart([detail for detail in error.errors(include_url=False) if not follows(detail)])
     found = (fault for detail in details[:MOST_FAULTS] for fault in _faults(detail, root, document, advice))
@@ -138,7 +141,7 @@ def faults_of(error: ValidationError, root: type[Spec], document: Document, advi
 
 
 def valid(model: type[M], data: object, document: Document, advice: Advice) -> M:
-    """Return data as a model, or raise `SpecErrors` with all that is wrong with it; `document` locates its paths."""
+    """Return data as a model; raise `SpecErrors` with every fault, located by `document`."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -146,12 +149,12 @@ def valid(model: type[M], data: object, document: Document, advice: Advice) -> M
 
 
 def in_order(fault: Fault) -> tuple[int, int]:
-    """Sort key: faults in the order in which a reader of the file meets them."""
+    """Return a sort key that orders faults by their position in the file."""
     return (fault.place.line or 0, fault.place.column or 0) if fault.place else (0, 0)
 
 
 def by_file(faults: Iterable[Fault]) -> list[Fault]:
-    """Return faults without repeats: those of no file, then file by file as these are first met, by place in each."""
+    """Return distinct faults: those without a file, then by file in order of first occurrence, and by position."""
     found = list(dict.fromkeys(faults))
     files = ["", *dict.fromkeys(fault.place.file for fault in found if fault.place)]
     order = {file: number for number, file in enumerate(files)}
@@ -159,12 +162,12 @@ def by_file(faults: Iterable[Fault]) -> list[Fault]:
 
 
 def follows(detail: ErrorDetails) -> bool:
-    """Tell whether something is wrong only because something else is: every entry of a list, so it is too short."""
+    """Return whether a fault only follows from others: a list is too short because its entries are invalid."""
     return detail["type"] == "too_short" and bool(detail["input"])
 
 
 def _apart(details: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """Leave out that a field is missing where one beside it, which nobody knows, is probably meant to be that field."""
+    """Return the details without missing fields that were probably misspelt as an unknown field beside them."""
     missing: dict[Path, list[str]] = {}
     for each in details:
         if each["type"] == "missing" and each["loc"]:
@@ -256,7 +259,7 @@ def field_name(path: Sequence[str | int]) -> str:
 
 
 def said(value: object) -> str:
-    """Return a value as part of a sentence."""
+    """Return a value in the form used inside a sentence."""
     if value is None:
         return "empty"
     if isinstance(value, bool):

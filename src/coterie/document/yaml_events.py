@@ -1,4 +1,4 @@
-"""From YAML events to data and spots, one event at a time with an explicit stack: depth is a limit, not an accident."""
+"""YAML events to data and positions, with an explicit stack, so that nesting depth is a checked limit."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SCALAR_TAGS = frozenset(_TAG + name for name in ("str", "int", "float", "bool",
 
 
 class WrittenInt(int):
-    """A whole number whose spelling says more than its value, such as `012`."""
+    """A whole number whose spelling carries more than its value, such as `012`."""
 
     written: str
 
 
 class WrittenFloat(float):
-    """A number whose spelling says more than its value, such as `3.10`."""
+    """A number whose spelling carries more than its value, such as `3.10`."""
 
     written: str
 
@@ -42,7 +42,7 @@ class _Open:
 
 
 class Reader:
-    """Turns the event stream of one text into documents."""
+    """The conversion of the event stream of one text to documents."""
 
     def __init__(self, text: str, page: Page, limits: Limits) -> None:
         self._page = page
@@ -54,7 +54,7 @@ class Reader:
         self._root: tuple[Any, Spot] | None = None
 
     def documents(self) -> Iterator[tuple[Any, Spot]]:
-        """Yield data and root spot of every document that is not empty."""
+        """Yield the data and the root position of every non-empty document."""
         try:
             while (event := self._loader.get_event()) is not None:
                 if isinstance(event, yaml.DocumentStartEvent):
@@ -144,7 +144,7 @@ class Reader:
         name: str = event.value
         known = parent.spot.keys or {}
         if not event.style and name == "<<":
-            spot.size = 0  # marks the key of a merge until its value has come
+            spot.size = 0  # marks the key of a merge until its value follows
         elif name in known:
             raise refused(
                 self._at(spot),
@@ -229,11 +229,11 @@ class Reader:
         line = min(mark.line + 1, len(self._page.lines)) if mark else 1
         column = mark.column + 1 if mark else 1
         while line > 1 and not self._page.lines[line - 1].strip():
-            # The end of the text was met: show the last words, not the emptiness after them.
+            # At the end of the text, the last line with content is shown instead of the empty end.
             line -= 1
             column = len(self._page.lines[line - 1])
         place = self._page.place(line, column)
-        # The scanner often notices only on the next line what is wrong with this one.
+        # The scanner often reports an error of this line only on the next one.
         near = [self._page.lines[number - 1] for number in (line - 1, line) if number > 0]
         return refused(place, f"this is not valid YAML: {problem}{f' ({context})' if context else ''}", _advice(near))
 

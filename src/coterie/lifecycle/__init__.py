@@ -1,7 +1,7 @@
-"""The life of a workflow as one pure state machine, the same for every back end.
+"""The life cycle of a workflow as one pure state machine, the same for every backend.
 
-A service keeps a `State` per workflow. For each thing that happens it calls `step`, saves the new state, and then
-performs the actions. After a crash it performs what is `outstanding`.
+A service keeps a `State` per workflow. For each observation it calls `step`, saves the new state, and then performs the
+actions. After a crash it performs the `outstanding` actions.
 """
 
 from coterie.lifecycle.actions import Action, Create, Delete, Enqueue, Go, Record, Release, Stop

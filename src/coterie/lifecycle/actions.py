@@ -1,7 +1,7 @@
-"""What a step asks the outside to do. All but `Record` are idempotent: doing one twice is doing it once.
+"""The actions that a step requests; all but `Record` are idempotent.
 
-A number given to a group's placement is never used again, so it is enough to know an action by its name, its group or
-task, and that number.
+The number of a group's placement is never reused, so an action is identified by its name, its group or task, and that
+number.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Enqueue:
-    """Find a place for these tasks, all or none; answered by `Placed`, meanwhile by `Refused`.
+    """Find nodes for these tasks, all or none; answered by `Placed`, and by `Refused` until then.
 
-    `anchors` are the group's tasks that stay where they are, with their nodes: the new ones must share their domains. A
-    request under a number that is in the queue already replaces the earlier one, and one under a number that is placed
-    already changes nothing. `base` is the latest placement of the whole group; it equals `attempt` for a whole group.
+    `anchors` are the group's tasks that stay on their nodes: the new tasks must share their domains. A request under a
+    number that is already queued replaces the earlier one; a request under a number that is already placed changes
+    nothing. `base` is the latest placement of the whole group; it equals `attempt` for a whole group.
     """
 
     group: str
@@ -27,13 +27,13 @@ class Enqueue:
 
     @property
     def id(self) -> str:
-        """A name that is the same whenever the action is."""
+        """The identity of the action, the same for each repetition."""
         return f"enqueue/{self.group}/{self.attempt}"
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Forget these tasks of a placement: out of the queue, or their capacity back; answered by `Released`."""
+    """Remove these tasks of a placement from the queue, or return their capacity; answered by `Released`."""
 
     group: str
     attempt: int
@@ -41,7 +41,7 @@ class Release:
 
     @property
     def id(self) -> str:
-        """A name that is the same whenever the action is."""
+        """The identity of the action, the same for each repetition."""
         return f"release/{self.group}/{self.attempt}/{'+'.join(self.tasks)}"
 
 
@@ -49,8 +49,8 @@ class Release:
 class Create:
     """Create these tasks of a placement, and the group's own objects under `base` if they are missing.
 
-    Answered by `Created`, or by word from each of the tasks. With `held`, commands wait for `Go`. `tasks` are pairs of
-    task and node, for those of which nothing was heard yet; fewer of them are still the same action.
+    Answered by `Created`, or by an observation of each task. With `held`, commands wait for `Go`. `tasks` are pairs of
+    task and node, for those without an observation so far; with fewer of them it is still the same action.
     """
 
     group: str
@@ -61,26 +61,26 @@ class Create:
 
     @property
     def id(self) -> str:
-        """A name that is the same whenever the action is."""
+        """The identity of the action, the same for each repetition."""
         return f"create/{self.group}/{self.attempt}"
 
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """Let a task that is up start its command; answered by `Running`, or by its end."""
+    """Start the command of a task that is up; answered by `Running`, or by the task's end."""
 
     task: str
     attempt: int
 
     @property
     def id(self) -> str:
-        """A name that is the same whenever the action is."""
+        """The identity of the action, the same for each repetition."""
         return f"go/{self.task}/{self.attempt}"
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End one task if it runs, and remove its objects; the group's own stay. Answered by `Stopped`."""
+    """Stop one task if it runs, and delete its objects but not the group's own; answered by `Stopped`."""
 
     task: str
     attempt: int
@@ -88,16 +88,16 @@ class Stop:
 
     @property
     def id(self) -> str:
-        """A name that is the same whenever the action is."""
+        """The identity of the action, the same for each repetition."""
         return f"stop/{self.task}/{self.attempt}/{self.grace_s:g}"
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """End whatever runs of a group, and remove all its objects of the numbers from `attempt` to `last`.
+    """Stop the running tasks of a group, and delete all its objects of the placements from `attempt` to `last`.
 
-    Answered by `Gone` with `attempt`. The upper bound keeps a removal that was asked twice, and is slow the second
-    time, from touching what was created meanwhile.
+    Answered by `Gone` with `attempt`. The upper bound protects objects created later from a repeated deletion that is
+    delayed.
     """
 
     group: str
@@ -107,13 +107,13 @@ class Delete:
 
     @property
     def id(self) -> str:
-        """A name that is the same whenever the action is."""
+        """The identity of the action, the same for each repetition."""
         return f"delete/{self.group}/{self.attempt}/{self.grace_s:g}"
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Keep an event for users; part of saving the state, so it is never outstanding. `number` is unique and grows."""
+    """Store an event for users, together with the state, so never outstanding; `number` is unique and increases."""
 
     number: int
     at: float
@@ -125,7 +125,7 @@ class Record:
 
     @property
     def id(self) -> str:
-        """A name that is the same whenever the action is."""
+        """The identity of the action, the same for each repetition."""
         return f"record/{self.number}"
 
 

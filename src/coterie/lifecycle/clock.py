@@ -1,4 +1,4 @@
-"""Time limits: which apply to a group now, and what happens when one has passed."""
+"""Time limits: those that apply to a group now, and the consequences of a passed one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WAITS = (Status.PROCESSING, Status.SCHEDULING, Status.RESCHEDULED)
 
 
 def deadline(spec: Spec, state: State) -> float | None:
-    """Return when the next time limit passes, if there is one: the time to send a `Tick`."""
+    """Return when the next time limit passes, if there is one: the time at which a `Tick` is due."""
     return min(
         (at for rules, group in zip(spec.groups, state.groups, strict=True) for at, _, _ in _limits(rules, group)),
         default=None,
@@ -22,7 +22,7 @@ def deadline(spec: Spec, state: State) -> float | None:
 
 
 def tick(turn: Turn) -> None:
-    """End the groups whose time is over."""
+    """End the groups with a passed time limit."""
     for index, group in enumerate(turn.groups):
         passed = [limit for limit in _limits(turn.rules(index), group) if limit[0] <= turn.now]
         if passed:
@@ -31,7 +31,7 @@ def tick(turn: Turn) -> None:
 
 
 def overdue(turn: Turn, index: int) -> bool:
-    """End a group whose execution limit had passed when that happened which is told; tell whether it had."""
+    """End a group whose execution limit passed before the current observation happened; return whether it did."""
     group, at = turn.groups[index], _execution_limit(turn.rules(index), turn.groups[index])
     if group.status.final or at is None or turn.at < at:
         return False
@@ -50,7 +50,7 @@ def _not_done(rules: GroupRules) -> str:
 
 
 def _limits(rules: GroupRules, group: GroupState) -> Iterator[tuple[float, Status, str]]:
-    """Yield when each limit passes, how the group then ends, and why."""
+    """Yield the time of each limit, with the status and message of the group once it passes."""
     if group.status.final:
         return
     if rules.queue_timeout_s is not None:

@@ -1,4 +1,4 @@
-"""States and specs as JSON and back. What equals its default is left out; what is not understood is refused."""
+"""States and specs as JSON; values that equal their default are omitted, and unknown fields are refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def to_json(value: State | Spec) -> dict[str, Json]:
 
 
 def from_json(kind: type[Stored], data: object) -> Stored:
-    """Return what `to_json` was given, or raise `UsageError` where the data is of another version or damaged."""
+    """Return the value given to `to_json`; raise `UsageError` for data of another version or damaged data."""
     what = f"a stored workflow {kind.__name__.lower()}"
     if not isinstance(data, Mapping) or "version" not in data:
         raise UsageError(f"{what} has no version", "It was not written by Coterie, or is damaged.")

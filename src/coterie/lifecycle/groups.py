@@ -1,4 +1,4 @@
-"""What becomes of a group: when it may run, how its tasks decide it, how it ends, and how it starts again."""
+"""The life cycle of a group: admission to the queue, its result from its tasks, its end, and its restart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coterie.lifecycle.state import TaskState
 from coterie.lifecycle.status import Presence, Status
 from coterie.lifecycle.turn import Turn, archived, leaving
 
-# Of tasks that have not ended, the one that is furthest says what a group is doing that has not run yet.
+# Before a group runs, its status is that of its most advanced task.
 _FURTHEST_FIRST = (
     Status.INITIALIZING,
     Status.SCHEDULING,
@@ -20,9 +20,9 @@ _PENDING = (Status.PROCESSING, Status.RESCHEDULED)
 
 
 def finish(turn: Turn, index: int, status: Status, message: str) -> None:
-    """End a group: its result is known now, tasks that have none take it over, and everything is removed.
+    """End a group with a result, which tasks without one inherit, and remove its objects.
 
-    It ended when what decides it happened. Tasks that are stopped for it run until now.
+    The group ended when the deciding observation happened; tasks stopped because of it ran until now.
     """
     group = turn.groups[index]
     tasks = tuple(_ended_with(task, status, message, turn.now) for task in group.tasks)
@@ -42,7 +42,7 @@ def _ended_with(task: TaskState, status: Status, message: str, now: float) -> Ta
 
 
 def decide(turn: Turn, index: int, place: int) -> None:
-    """End a group if the end of this task decides about it."""
+    """End a group if the end of this task decides its result."""
     rules, group = turn.rules(index), turn.groups[index]
     task = group.tasks[place]
     if rules.ignore_nonlead_status and place != rules.lead:
@@ -52,16 +52,16 @@ def decide(turn: Turn, index: int, place: int) -> None:
     elif rules.ignore_nonlead_status:
         finish(turn, index, Status.COMPLETED, "")
     elif all(each.status is Status.COMPLETED for each in group.tasks):
-        # The last one to be heard of need not be the last one that ended.
+        # The task observed last is not necessarily the task that ended last.
         turn.at = max(turn.at, *(each.ended or turn.at for each in group.tasks))
         finish(turn, index, Status.COMPLETED, "")
 
 
 def again(turn: Turn, index: int, place: int, why: str) -> None:
-    """Run a task again: alone where its group goes on without it for a while, else with the whole group.
+    """Reschedule a task: alone where its group can continue without it, else with the whole group.
 
-    Others that wait for a place of their own are asked for anew together with it: two requests might be granted places
-    that do not belong together.
+    Other queued tasks of the group are requested anew together with it, because two separate requests might be placed
+    in different domains.
     """
     group = turn.groups[index]
     if not turn.rules(index).ignore_nonlead_status or not any(
@@ -82,7 +82,7 @@ def _recalled(task: TaskState) -> TaskState:
 
 
 def restart(turn: Turn, index: int, why: str) -> None:
-    """Run a whole group again, tasks that completed included: its tasks work together or not at all."""
+    """Reschedule a whole group, completed tasks included, since its tasks work only together."""
     tasks = tuple(
         replace(
             archived(task, Status.RESCHEDULED, turn.now),
@@ -98,15 +98,15 @@ def restart(turn: Turn, index: int, why: str) -> None:
 
 
 def settle(turn: Turn) -> None:
-    """Let every group do what it can do now: fail behind another, or ask for a place."""
+    """Advance every group as far as possible now: fail it after an upstream failure, or queue it."""
     for index, group in enumerate(turn.groups):
-        # A group that did not change has done it before, unless it waits for others.
+        # An unchanged group was advanced before, unless it waits for other groups.
         if group.status.final or (group.status is not Status.WAITING and group is turn.before.groups[index]):
             continue
         if group.status is Status.WAITING:
             _admit(turn, index)
-        _ask(turn, index)
-        _show(turn, index)
+        _enqueue_pending(turn, index)
+        _derive_status(turn, index)
 
 
 def _admit(turn: Turn, index: int) -> None:
@@ -118,8 +118,8 @@ def _admit(turn: Turn, index: int) -> None:
         turn.group(index, tasks=tasks, queued=turn.now)
 
 
-def _ask(turn: Turn, index: int) -> None:
-    """Queue the tasks that wait to run, once nothing is left of their attempts before."""
+def _enqueue_pending(turn: Turn, index: int) -> None:
+    """Queue the pending tasks once no object or capacity of their earlier attempts is left."""
     group = turn.groups[index]
     pending = [task for task in group.tasks if task.status in _PENDING]
     if group.status.final or not pending or any(task.presence is not Presence.ABSENT for task in pending):
@@ -136,8 +136,8 @@ def _queued(task: TaskState, attempt: int) -> TaskState:
     return replace(task, status=Status.SCHEDULING, attempt=attempt, presence=Presence.QUEUED, node="", message="")
 
 
-def _show(turn: Turn, index: int) -> None:
-    """Derive what a group is doing: it runs from its first task that does until it ends or starts again as a whole."""
+def _derive_status(turn: Turn, index: int) -> None:
+    """Derive a group's status: it runs from its first running task until it ends or is rescheduled as a whole."""
     group = turn.groups[index]
     if group.status.final:
         return

@@ -1,7 +1,7 @@
-"""What a workflow can be told, by the queue, a back end, a user or the clock.
+"""The observations a workflow receives from the queue, a backend, a user or the clock.
 
-Every observation may come twice, late, or in any order: what is old or known already changes nothing. Where the one who
-tells knows when something happened, that counts, however late it is heard: nobody may have been there to listen.
+An observation may arrive twice, late, or out of order: an outdated or known one changes nothing. Where its sender knows
+when something happened, that time counts, not the time of arrival, since the service may have been down.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The queue holds capacity for what was asked under this number.
+    """The queue holds capacity for the request of this number.
 
     `nodes` are pairs of task and node; tasks whose node another scheduler chooses later are left out.
     """
@@ -30,7 +30,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """There is no place now. `reason` and `message` are shown as why the group waits."""
+    """No capacity is available now; `reason` and `message` are shown as the reason why the group waits."""
 
     group: str
     attempt: int
@@ -40,7 +40,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The queue has forgotten these tasks of this placement: they are neither in it nor do they hold capacity."""
+    """The queue has removed these tasks of this placement: they are neither queued nor hold capacity."""
 
     group: str
     attempt: int
@@ -49,7 +49,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """All objects of a placement exist, or did: creating them again is not needed."""
+    """All objects of a placement exist, or existed: they need not be created again."""
 
     group: str
     attempt: int
@@ -57,7 +57,7 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A task that was placed without a node has one now."""
+    """A task that was placed without a node is now bound to one."""
 
     task: str
     attempt: int
@@ -66,7 +66,7 @@ class Scheduled:
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """A task is ready to start its command and waits for a word, because its group has a barrier."""
+    """A task is ready to start its command and waits for `Go`, because its group has a barrier."""
 
     task: str
     attempt: int
@@ -75,7 +75,7 @@ class Up:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A task's command runs, since the time `at` where that is known."""
+    """A task's command is running, since the time `at` where that is known."""
 
     task: str
     attempt: int
@@ -85,9 +85,9 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A task's command ended by itself, with an exit code (128 + n for signal n).
+    """A task's command exited by itself, with an exit code (128 + n for signal n).
 
-    It ran from `started` to `at`, as far as that is known.
+    It ran from `started` to `at`, as far as these are known.
     """
 
     task: str
@@ -100,7 +100,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A task is gone, or can never start, and has no exit code of its own."""
+    """A task has disappeared, or can never start, and has no exit code of its own."""
 
     task: str
     attempt: int
@@ -110,7 +110,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Nothing of this attempt of the task runs or exists any more."""
+    """No process or object of this attempt of the task is left."""
 
     task: str
     attempt: int
@@ -118,7 +118,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Nothing of the group runs or exists any more; `attempt` is the one that was asked to be deleted."""
+    """No process or object of the group is left; `attempt` is that of the `Delete` answered."""
 
     group: str
     attempt: int
@@ -126,14 +126,14 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """A node that had failed is well again: nothing need keep away from it any more."""
+    """A failed node is healthy again: groups may use it."""
 
     node: str
 
 
 @dataclass(frozen=True, slots=True)
 class CancelAsked:
-    """A user, `by` name where it is known, wants the workflow to end; `force` gives its tasks no time to do so."""
+    """A user, `by` name where known, cancels the workflow; `force` gives its tasks no grace period."""
 
     message: str = ""
     force: bool = False
@@ -142,7 +142,7 @@ class CancelAsked:
 
 @dataclass(frozen=True, slots=True)
 class RetryAsked:
-    """A user wants a workflow that ended to go on: a task's group with what hangs on it, or all that failed."""
+    """A user retries an ended workflow: a task's group with its dependents, or all that failed."""
 
     task: str | None = None
     by: str = ""
@@ -150,9 +150,9 @@ class RetryAsked:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time passed. This makes time limits count, so it must come when `deadline` says so.
+    """Time passed: time limits are checked, so a tick is due at every `deadline`.
 
-    It does not undo what ended in time and is told together with it.
+    A tick does not override the end of a task that happened before the limit and is reported together with it.
     """
 
 

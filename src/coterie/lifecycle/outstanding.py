@@ -1,4 +1,4 @@
-"""What is still to be done, read off the state alone, so that a service knows it after a crash."""
+"""The actions still to be performed, derived from the state alone, so that a service knows them after a crash."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coterie.lifecycle.status import Presence, Status
 
 
 def outstanding(spec: Spec, state: State) -> tuple[Action, ...]:
-    """Return every action whose effect is not confirmed yet, in an order in which they can be done."""
+    """Return every action whose effect is not yet confirmed, in an order in which they can be performed."""
     grace_s = grace(spec, state)
     return tuple(
         action
@@ -21,12 +21,12 @@ def outstanding(spec: Spec, state: State) -> tuple[Action, ...]:
 
 
 def grace(spec: Spec, state: State) -> float:
-    """Return how long tasks may take to end by themselves: no time at all once a user forces it."""
+    """Return the grace period of tasks that are stopped: none once a user forces the cancellation."""
     return 0.0 if state.cancel is not None and state.cancel.force else spec.grace_s
 
 
 def group_outstanding(rules: GroupRules, group: GroupState, grace_s: float) -> Iterator[Action]:
-    """Yield the same for one group; what frees capacity comes first."""
+    """Yield the unconfirmed actions of one group; those that free capacity come first."""
     found: dict[Presence, dict[int, list[TaskState]]] = {}
     for task in group.tasks:
         if task.presence is not Presence.ABSENT:
@@ -48,7 +48,7 @@ def group_outstanding(rules: GroupRules, group: GroupState, grace_s: float) -> I
 
 
 def anchors(group: GroupState) -> Iterator[tuple[str, str]]:
-    """Yield the tasks that stay where they are, with their nodes."""
+    """Yield the tasks that stay on their nodes, with these nodes."""
     for task in group.tasks:
         if task.present and not task.status.final and task.node:
             yield task.name, task.node
@@ -59,5 +59,5 @@ def _waits(task: TaskState) -> bool:
 
 
 def _passed(task: TaskState) -> bool:
-    """Tell whether a task no longer keeps the others of its group from starting."""
+    """Return whether a task no longer delays the start of the other tasks of its group."""
     return task.status is Status.RUNNING or task.status.final or _waits(task)

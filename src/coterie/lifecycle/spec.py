@@ -1,4 +1,4 @@
-"""What a workflow's life depends on and what never changes during it: groups, order, leads, exit codes, limits."""
+"""The unchanging inputs of a workflow's life cycle: groups, order, leads, exit codes, limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 
 
 class Priority(StrEnum):
-    """How a workflow's groups are ordered in the queue, before age."""
+    """The order of a workflow's groups in the queue, before age."""
 
     HIGH = "HIGH"
     NORMAL = "NORMAL"
@@ -17,7 +17,7 @@ class Priority(StrEnum):
 
 
 class ExitAction(StrEnum):
-    """What an exit code means."""
+    """The meaning of an exit code."""
 
     COMPLETE = "COMPLETE"
     FAIL = "FAIL"
@@ -26,14 +26,14 @@ class ExitAction(StrEnum):
 
 @dataclass(frozen=True)
 class TaskRules:
-    """One task: whether it leads its group, and the exit codes that the user gave a meaning."""
+    """One task: whether it leads its group, and the exit codes with a meaning defined by the user."""
 
     name: str
     lead: bool = False
     exits: tuple[tuple[int, ExitAction], ...] = ()
 
     def meaning(self, exit_code: int) -> ExitAction:
-        """Return what an exit code means; without a word from the user, 0 is success and all else is failure."""
+        """Return the meaning of an exit code; unless the user defined it, 0 is success and all else is failure."""
         usual = ExitAction.COMPLETE if exit_code == 0 else ExitAction.FAIL
         return next((action for code, action in self.exits if code == exit_code), usual)
 
@@ -42,8 +42,8 @@ class TaskRules:
 class GroupRules:
     """One group: its tasks, the groups it waits for, and its time limits in seconds (None is no limit).
 
-    The queue limit covers all waiting from the moment a group could run until it has nodes; the start limit from there
-    until its tasks run; the execution limit from the first task that runs.
+    The queue limit covers all waiting from the moment a group could run until it has nodes; the start limit covers the
+    time from then until its tasks run; the execution limit starts with the first running task.
     """
 
     name: str
@@ -57,22 +57,22 @@ class GroupRules:
 
     @cached_property
     def lead(self) -> int:
-        """The position of the task that decides when the group is done: the one marked, else the first."""
+        """The position of the task that decides when the group is done: the marked one, else the first."""
         return next((index for index, task in enumerate(self.tasks) if task.lead), 0)
 
     @property
     def held(self) -> bool:
-        """Whether tasks that are up wait for a word before their commands start."""
+        """Whether tasks that are up wait for `Go` before their commands start."""
         return self.barrier and len(self.tasks) > 1
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A workflow as its life sees it. Groups are in an order in which they can run; task names are unique.
+    """The inputs of a workflow's life cycle; groups are in a runnable order, and task names are unique.
 
-    `max_reschedules` is how often one task may ask to run again by its exit code. `max_infrastructure_retries` is how
-    often one task is run again after it was lost, which is not charged to the user. `grace_s` is how long a task has
-    between being told to end and being made to.
+    `max_reschedules` is how often one task may be rescheduled by its exit code. `max_infrastructure_retries` is how
+    often one task is run again after it was lost, which is not charged to the user. `grace_s` is the time between a
+    task's request to stop and its forced end.
     """
 
     groups: tuple[GroupRules, ...]

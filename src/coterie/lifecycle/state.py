@@ -1,4 +1,4 @@
-"""All that is known of a running workflow, as one value: what a service stores, shows, and hands to the next step."""
+"""The state of a running workflow as one value, which a service stores, shows, and passes to the next step."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class TaskState:
     """A task and its latest attempt.
 
     `attempt` is the number of the placement that the attempt belongs to, 0 before the first: it grows with each attempt
-    and may skip numbers, because a group counts its placements and not every one is of every task. `up` says that the
-    task waits for its group's others before its command starts. `queued` is when it began to wait for a place,
-    `placed` when it got one.
+    and may skip numbers, because a group counts its placements and not every placement includes every task. `up` is set
+    while the task waits for the other tasks of its group before its command starts. `queued` is when it began to wait
+    for capacity, `placed` when it got a node.
     """
 
     name: str
@@ -53,13 +53,13 @@ class TaskState:
 
     @property
     def present(self) -> bool:
-        """Whether the task has a place and keeps it."""
+        """Whether the task holds capacity and is not being removed."""
         return self.presence in (Presence.PLACED, Presence.CREATED)
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Why a group has no place yet, in the queue's words; `reason` is from Coterie's closed list."""
+    """The reason why a group is not placed yet, as the queue states it; `reason` is one of Coterie's reason codes."""
 
     reason: str
     message: str
@@ -70,7 +70,7 @@ class Waiting:
 class GroupState:
     """A group. `attempt` is the latest placement, `base` the latest one of the whole group, 0 before the first.
 
-    `queued`, `started` and `ended` speak of the whole group since `base`. `excluded` are nodes that failed under it.
+    `queued`, `started` and `ended` refer to the whole group since `base`. `excluded` are nodes that failed under it.
     """
 
     name: str
@@ -87,13 +87,13 @@ class GroupState:
 
     @property
     def cleaning(self) -> bool:
-        """Whether the result is known and something is still being removed or given back."""
+        """Whether the result is known while objects or capacity are still to be removed."""
         return self.status.final and any(task.presence is not Presence.ABSENT for task in self.tasks)
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """A user's wish that the workflow end now; `by` is the user's name where it is known."""
+    """A user's request to end the workflow now; `by` is the user's name where it is known."""
 
     at: float
     message: str = ""
@@ -103,7 +103,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A workflow. `events` counts the events recorded so far, so that each has a number of its own.
+    """A workflow. `events` counts the recorded events, so that each has its own number.
 
     `started` and `ended` are those of the latest run: a retry begins another one.
     """
@@ -119,18 +119,18 @@ class State:
 
     @property
     def cleaning(self) -> bool:
-        """Whether the result is known and something is still being removed or given back."""
+        """Whether the result is known while objects or capacity are still to be removed."""
         return self.status.final and any(group.cleaning for group in self.groups)
 
     @property
     def finished(self) -> bool:
-        """Whether nothing will ever happen again unless a user asks for a retry."""
+        """Whether the state can change only through a retry by a user."""
         return self.status.final and not self.cleaning
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Capacity that a task has, or may have, on a node; the node is empty where the scheduler has not said it yet."""
+    """Capacity that a task holds, or may hold, on a node; the node is empty until the scheduler has chosen one."""
 
     group: str
     task: str
@@ -139,14 +139,14 @@ class Holding:
 
 
 def initial(spec: Spec) -> State:
-    """Return the state of a workflow that nobody has submitted yet."""
+    """Return the state of a workflow before its submission."""
     return State(
         tuple(GroupState(group.name, tuple(TaskState(task.name) for task in group.tasks)) for group in spec.groups)
     )
 
 
 def holdings(state: State) -> Iterator[Holding]:
-    """Yield the capacity in use, from which a queue that kept nothing over a restart is filled again."""
+    """Yield the capacity in use, from which a queue without stored state is filled after a restart."""
     for group in state.groups:
         for task in group.tasks:
             if task.presence in _HOLDING:

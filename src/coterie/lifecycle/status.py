@@ -1,4 +1,4 @@
-"""The words of a workflow's life: statuses as users of OSMO know them, where a task's traces are, why one was lost."""
+"""The vocabulary of a workflow's life cycle: statuses as in OSMO, the presence of tasks, and the causes of losses."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 
 class Status(StrEnum):
-    """What a workflow, a group or a task is doing, or how it ended.
+    """The current activity of a workflow, a group or a task, or its result.
 
-    PENDING is a workflow's alone; SUBMITTING, PROCESSING, SCHEDULING, INITIALIZING, RESCHEDULED and FAILED_UPSTREAM are
-    for groups and tasks. FAILED_SUBMISSION and FAILED_SERVER_ERROR are the service's to give; no step leads there.
+    PENDING is for workflows only; SUBMITTING, PROCESSING, SCHEDULING, INITIALIZING, RESCHEDULED and FAILED_UPSTREAM are
+    for groups and tasks. FAILED_SUBMISSION and FAILED_SERVER_ERROR are set by the service; no step leads to them.
     """
 
     PENDING = "PENDING"
@@ -38,12 +38,12 @@ class Status(StrEnum):
 
     @property
     def final(self) -> bool:
-        """Whether the result is known; only a retry that a user asks for leads on from here."""
+        """Whether the result is known; only a retry by a user changes it."""
         return self in _FINAL
 
     @property
     def failed(self) -> bool:
-        """Whether the result is known and not the one that was wanted."""
+        """Whether the result is known and is a failure."""
         return self in _FAILED
 
 
@@ -52,13 +52,13 @@ _FINAL = _FAILED | {Status.COMPLETED}
 
 
 class Presence(StrEnum):
-    """Where traces of a task's latest attempt may be, in the order in which they come and go.
+    """The capacity and objects that a task's latest attempt may have, in the order of their life cycle.
 
-    A new attempt begins only from ABSENT, so two attempts of one task are never alive at the same time.
+    A new attempt begins only from ABSENT, so two attempts of one task never exist at the same time.
     """
 
     ABSENT = "absent"
-    QUEUED = "queued"  # in the queue, which may have found a place that nobody here knows of yet
+    QUEUED = "queued"  # in the queue, which may have found nodes without having reported them yet
     PLACED = "placed"  # capacity is held; objects may exist
     CREATED = "created"  # capacity is held; objects exist
     STOPPING = "stopping"  # the task alone is being removed; its group stays
@@ -67,7 +67,7 @@ class Presence(StrEnum):
 
 
 class Fate(NamedTuple):
-    """What follows from a loss: how the task ends, whether it is tried again first, and whether its node is avoided."""
+    """The consequence of a loss: the final status, whether the task is retried, and whether its node is excluded."""
 
     status: Status
     retried: bool
@@ -75,7 +75,7 @@ class Fate(NamedTuple):
 
 
 class Cause(StrEnum):
-    """Why a task was lost without an exit code of its own."""
+    """The cause of a task's loss without an exit code of its own."""
 
     NODE_FAILED = "NodeFailed"
     PROCESS_LOST = "ProcessLost"
@@ -87,11 +87,11 @@ class Cause(StrEnum):
 
     @property
     def fate(self) -> Fate:
-        """What follows from it."""
+        """The consequence of this cause."""
         return _FATES[self]
 
 
-# An image or a command that cannot start is the user's to change, and what a back end refuses it refuses again.
+# Only the user can correct an image or a command that cannot start, and a backend rejects the same object again.
 _FATES = {
     Cause.NODE_FAILED: Fate(Status.FAILED_BACKEND_ERROR, retried=True, avoids_node=True),
     Cause.PROCESS_LOST: Fate(Status.FAILED_BACKEND_ERROR, retried=True, avoids_node=False),

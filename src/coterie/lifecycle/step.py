@@ -1,4 +1,4 @@
-"""The life of a workflow: from a state and what was observed to the next state and what is to be done."""
+"""The transition function of a workflow: from a state and observations to the next state and new actions."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from coterie.lifecycle.users import cancel, retry, submit
 def step(spec: Spec, state: State, observation: Observation, now: float) -> tuple[State, tuple[Action, ...]]:
     """Return the state after an observation, and the actions that are new.
 
-    The same arguments always give the same result. An observation about a group, task or attempt that is not, or is no
-    longer, of interest leaves the state as it is.
+    The same arguments always give the same result. An observation of an unknown or outdated group, task or attempt
+    leaves the state unchanged.
     """
     return advance(spec, state, (observation,), now)
 
@@ -47,10 +47,10 @@ def step(spec: Spec, state: State, observation: Observation, now: float) -> tupl
 def advance(
     spec: Spec, state: State, observations: Sequence[Observation], now: float
 ) -> tuple[State, tuple[Action, ...]]:
-    """Return the same for several observations made at one time, in their order.
+    """Return the state and the new actions after several observations made at one time, in their order.
 
-    The outcome is that of the steps one after the other, but for what would have been asked and taken back between, and
-    but for the clock: whatever is known to have happened at a time of its own is heard before a tick.
+    The outcome is that of the single steps in sequence, except for actions that would have been requested and revoked
+    in between, and except for the clock: observations with a time of their own are applied before a tick.
     """
     current, records = state, list[Action]()
     for observation in _in_time(observations):
@@ -70,7 +70,7 @@ def _in_time(observations: Sequence[Observation]) -> Sequence[Observation]:
 
 
 def _at(told: Observation) -> float | None:
-    """Return when something happened, if whoever tells of it knows."""
+    """Return when the observed change happened, if its sender knows."""
     return told.at if isinstance(told, Running | Ended) else None
 
 
@@ -149,7 +149,7 @@ def _last_end(groups: Sequence[GroupState]) -> float | None:
 
 
 def _status(groups: Sequence[GroupState], *, begun: bool, cancelled: bool) -> tuple[Status, str]:
-    """Derive what a workflow is doing, or how it ended and why, from its groups."""
+    """Derive a workflow's status or result, with its message, from its groups."""
     if all(group.status.final for group in groups):
         failed = [group for group in groups if group.status.failed]
         if not failed:
@@ -165,7 +165,7 @@ def _status(groups: Sequence[GroupState], *, begun: bool, cancelled: bool) -> tu
 
 
 def _new_actions(spec: Spec, before: State, after: State) -> Iterator[Action]:
-    """Yield what is outstanding now and was not before; a group that did not change has nothing new."""
+    """Yield the actions that became outstanding; an unchanged group has none."""
     was, now = grace(spec, before), grace(spec, after)
     for rules, old, new in zip(spec.groups, before.groups, after.groups, strict=True):
         if old is new and was == now:

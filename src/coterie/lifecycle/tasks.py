@@ -1,6 +1,6 @@
-"""What the queue and a back end say of placements and tasks, and what follows from it.
+"""The effects of observations from the queue and a backend on placements and tasks.
 
-Each function ignores what is not about the latest attempt, what it has heard before, and what comes too late.
+Each function ignores observations of earlier attempts, repeated ones, and those that arrive too late.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from coterie.lifecycle.state import TaskState, Waiting
 from coterie.lifecycle.status import Presence, Status
 from coterie.lifecycle.turn import Turn
 
-# What keeps one task waiting would keep its whole group waiting, wherever that went; or it is not known that it would
-# not. Nothing that runs is given up for it.
+# Reasons that would block the whole group in any domain, or of which that is not known: running tasks are not given up
+# for them.
 _HELD_EVERYWHERE = frozenset(
     {Reason.LEVEL_LOST, Reason.OVER_QUOTA, Reason.INVALID_SPEC, Reason.SCHEDULER_REFUSED, Reason.UNDECIDED}
 )
 
 
 def placed(turn: Turn, index: int, told: Placed) -> None:
-    """Take the places that the queue found; a task whose node is not known yet is still being scheduled."""
+    """Record the nodes that the queue found; a task without a node yet is still being scheduled."""
     nodes = dict(told.nodes)
     places = list(_of(turn, index, told.attempt, Presence.QUEUED))
     for place in places:
@@ -38,9 +38,10 @@ def placed(turn: Turn, index: int, told: Placed) -> None:
 
 
 def refused(turn: Turn, index: int, told: Refused) -> None:
-    """Keep why a group waits. Where its other tasks run, they do not wait with it: the whole group moves.
+    """Record why a group waits, or move the whole group if its other tasks are running.
 
-    It moves only where that can help. For some reasons no other place is better: then the others go on.
+    The group moves only where other nodes can help. For some reasons no other domain is better: then the other tasks
+    keep running.
     """
     group = turn.groups[index]
     if not any(task.attempt == told.attempt and task.status is Status.SCHEDULING for task in group.tasks):
@@ -58,13 +59,13 @@ def refused(turn: Turn, index: int, told: Refused) -> None:
 
 
 def created(turn: Turn, index: int, attempt: int) -> None:
-    """Note that a placement's objects exist."""
+    """Record that a placement's objects exist."""
     for place in list(_of(turn, index, attempt, Presence.PLACED)):
         turn.task(index, place, presence=Presence.CREATED)
 
 
 def gone(turn: Turn, index: int, attempt: int) -> None:
-    """Note that nothing of a group exists any more; its capacity can go back."""
+    """Record that no object of a group is left, so that its capacity can be returned."""
     group = turn.groups[index]
     if attempt != group.base:
         return
@@ -74,13 +75,13 @@ def gone(turn: Turn, index: int, attempt: int) -> None:
 
 
 def stopped(turn: Turn, index: int, place: int) -> None:
-    """Note that nothing of a single task exists any more; its capacity can go back."""
+    """Record that no object of a single task is left, so that its capacity can be returned."""
     if turn.groups[index].tasks[place].presence is Presence.STOPPING:
         turn.task(index, place, presence=Presence.RETURNING)
 
 
 def released(turn: Turn, index: int, attempt: int, names: tuple[str, ...]) -> None:
-    """Note that the queue has forgotten tasks of a placement."""
+    """Record that the queue has removed tasks of a placement."""
     group = turn.groups[index]
     for place in list(_of(turn, index, attempt, Presence.RETURNING)):
         if group.tasks[place].name in names:
@@ -90,7 +91,7 @@ def released(turn: Turn, index: int, attempt: int, names: tuple[str, ...]) -> No
 
 
 def seen(turn: Turn, index: int, place: int, told: Scheduled | Up | Running) -> None:
-    """Follow a task on its way to running; news that comes after better news only confirms it."""
+    """Record the progress of a task towards running; an observation older than the known progress only confirms it."""
     task = turn.groups[index].tasks[place]
     if not (task.present and _going(task)):
         return
@@ -107,7 +108,7 @@ def seen(turn: Turn, index: int, place: int, told: Scheduled | Up | Running) -> 
 
 
 def ended(turn: Turn, index: int, place: int, told: Ended) -> None:
-    """Do what a task's exit code means, unless it ended after the time of its group was over."""
+    """Apply the meaning of a task's exit code, unless the task ended after the time limit of its group."""
     task = turn.groups[index].tasks[place]
     if not (task.present and _going(task)):
         return
@@ -134,7 +135,7 @@ def ended(turn: Turn, index: int, place: int, told: Ended) -> None:
 
 
 def lost(turn: Turn, index: int, place: int, told: Lost) -> None:
-    """Run a lost task again, away from a node that failed, or let it fail where that does not help."""
+    """Reschedule a lost task, away from a failed node, or fail it where another attempt does not help."""
     group = turn.groups[index]
     task = group.tasks[place]
     fate = told.cause.fate
@@ -155,7 +156,7 @@ def lost(turn: Turn, index: int, place: int, told: Lost) -> None:
 
 
 def recovered(turn: Turn, node: str) -> None:
-    """Let groups use a node again that failed under them."""
+    """Remove a node from the excluded nodes of all groups."""
     for index, group in enumerate(turn.groups):
         if node in group.excluded:
             turn.group(index, excluded=tuple(each for each in group.excluded if each != node))
@@ -191,7 +192,7 @@ def _on_node(turn: Turn, index: int, place: int, node: str) -> TaskState:
 
 
 def _started(turn: Turn, index: int, place: int, at: float) -> None:
-    """Note that a task runs since then, though never from before it had its place."""
+    """Record that a task has been running since a time, but not from before it was placed."""
     group = turn.groups[index]
     task = group.tasks[place]
     if task.status is Status.RUNNING:

@@ -1,4 +1,4 @@
-"""One step while it is being made: the only mutable thing here, and gone when the step is."""
+"""One step in progress: the only mutable object of this package, discarded at the end of the step."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LEAVING = {
 
 
 class Turn:
-    """A state that is being changed, with the events that tell of it.
+    """A state under change, with the events that describe the change.
 
-    `now` is when something is heard, `at` when it happened: the same, unless somebody knows better.
+    `now` is when an observation arrives, `at` when it happened: the same, unless the observation states a time.
     """
 
     def __init__(self, spec: Spec, state: State, now: float, at: float | None = None) -> None:
@@ -36,37 +36,37 @@ class Turn:
         self.records: list[Record] = []
 
     def rules(self, index: int) -> GroupRules:
-        """Return what never changes of a group."""
+        """Return the unchanging rules of a group."""
         return self.spec.groups[index]
 
     def record(self, kind: str, message: str, group: GroupState, task: TaskState | None = None) -> None:
-        """Tell users what happened to a group, or to one of its tasks."""
+        """Record an event of a group, or of one of its tasks, for users."""
         number = self.before.events + len(self.records) + 1
         name, attempt = (task.name, task.attempt) if task else ("", group.attempt)
         self.records.append(Record(number, self.now, kind, message, group.name, name, attempt))
 
     def task(self, index: int, place: int, **changes: Any) -> TaskState:  # noqa: ANN401 - checked by replace
-        """Change one task and return it."""
+        """Replace fields of one task and return it."""
         group = self.groups[index]
         task = replace(group.tasks[place], **changes)
         self.groups[index] = replace(group, tasks=(*group.tasks[:place], task, *group.tasks[place + 1 :]))
         return task
 
     def group(self, index: int, **changes: Any) -> GroupState:  # noqa: ANN401 - checked by replace
-        """Change a group and return it."""
+        """Replace fields of a group and return it."""
         self.groups[index] = replace(self.groups[index], **changes)
         return self.groups[index]
 
 
 def leaving(presence: Presence) -> Presence:
-    """Return where a task's traces are once its whole group has to go."""
+    """Return the presence of a task once its whole group is to be removed."""
     return _LEAVING.get(presence, presence)
 
 
 def archived(task: TaskState, status: Status, now: float) -> TaskState:
-    """Return a task whose latest attempt is history, if there was one, and has the status it will be shown with.
+    """Return a task with its latest attempt, if any, moved to its history under the status to be shown there.
 
-    Its number, node and presence stay until the next attempt begins: traces may still have to be removed.
+    Its number, node and presence stay until the next attempt begins, since objects may still have to be removed.
     """
     known = bool(task.past) and task.past[-1].attempt == task.attempt
     past = task.past

@@ -1,4 +1,4 @@
-"""What users ask of a workflow: to end now, or to go on after it ended."""
+"""The effects of user requests on a workflow: submission, cancellation and retry."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from coterie.lifecycle.turn import Turn, archived
 
 
 def submit(turn: Turn) -> None:
-    """Let a workflow begin; every group waits until it knows that it need not.
+    """Start a workflow; every group waits until its dependencies are known to be met.
 
-    One that was canceled before, and then retried, has begun already.
+    A workflow that was canceled before, and then retried, is already started.
     """
     if turn.submitted is not None:
         return
@@ -27,7 +27,7 @@ def submit(turn: Turn) -> None:
 
 
 def cancel(turn: Turn, told: CancelAsked) -> None:
-    """End everything. Asked again with force, what is being removed gets no more time."""
+    """End everything; a repeated request with force removes the grace period of tasks that are being stopped."""
     known = turn.cancel
     open_groups = [index for index, group in enumerate(turn.groups) if not group.status.final]
     if known is None and not open_groups and not (told.force and turn.before.cleaning):
@@ -43,7 +43,7 @@ def cancel(turn: Turn, told: CancelAsked) -> None:
 
 
 def retry_fault(spec: Spec, state: State, task: str | None = None) -> str:
-    """Say why a workflow cannot be retried now; nothing if it can."""
+    """Return why a workflow cannot be retried now, or an empty string if it can."""
     if not state.status.final:
         return f"the workflow has not ended, it is {state.status}"
     if state.status is Status.COMPLETED:
@@ -59,7 +59,7 @@ def retry_fault(spec: Spec, state: State, task: str | None = None) -> str:
 
 
 def retry(turn: Turn, told: RetryAsked) -> None:
-    """Run again what did not complete: everything, or a task's group with what it needs and what needs it."""
+    """Run again what did not complete: everything, or a task's group with its dependencies and dependents."""
     if retry_fault(turn.spec, turn.before, told.task):
         return
     turn.cancel = None

@@ -1,6 +1,6 @@
-"""Where a cluster comes from: bytes of a file or of `kubectl` in, one `Snapshot` out.
+"""The sources of a cluster: a file, the output of `kubectl` or a live API, each read to one `Snapshot`.
 
-A reader never leaves a wrong input half read: it raises `SpecErrors` with every fault it found.
+A reader never returns a partly read input: it raises `SpecErrors` with every fault it found.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from coterie.topology.levels import Topology
 
 @dataclass(frozen=True, slots=True)
 class GangPod:
-    """A pod that names a PodGroup, on whatever node and in whatever phase; empty where it says nothing."""
+    """A pod that names a PodGroup, on any node and in any phase; fields without a value are empty."""
 
     namespace: str
     name: str
@@ -32,12 +32,12 @@ class GangPod:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A cluster at one moment, the levels that its source itself names, and what the user should know about it.
+    """A cluster at one moment, the levels that its source declares, and notices for the user.
 
-    `objects` are those in it that declare levels, as they stand there; `topologies` are the levels of those among them
-    that are ClusterTopologies and right, by name, and `wrong_topologies` are the faults of the others.
-    `pod_groups` are KAI's PodGroups as they stand there, None where the source has none to give, and `gang_pods` are
-    all pods that name one. `devices` are the ComputeDomains and claim templates in it, as they stand there.
+    `objects` are the unchanged objects that declare levels; `topologies` are the levels of the valid ClusterTopologies
+    among them, by name, and `wrong_topologies` the faults of the others. `pod_groups` are KAI's unchanged PodGroups,
+    None where the source cannot list them, and `gang_pods` are all pods that name one. `devices` are the unchanged
+    ComputeDomains and claim templates.
     """
 
     cluster: Cluster

@@ -1,4 +1,4 @@
-"""From nodes and pods that were read to a `Cluster`, with the checks that all sources share."""
+"""The assembly of a `Cluster` from nodes and pods, with the checks that all sources share."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _Thing = TypeVar("_Thing", Node, Pod)
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """A cluster, and what was noticed while it was put together."""
+    """A cluster, and the notices of its assembly."""
 
     cluster: Cluster
     notices: tuple[Notice, ...]
 
 
 def assemble(nodes: Sequence[Node], pods: Sequence[Pod], where: Place) -> Assembly:
-    """Build a cluster from nodes and pods of any origin; raise SpecErrors for what no cluster can be.
+    """Build a cluster from nodes and pods of any origin; raise SpecErrors for inconsistent ones.
 
-    Pods on nodes that are not there are left out, with a notice. Amounts so large that sums over the cluster would
-    leave an int64 are lowered, with a notice.
+    Pods on unknown nodes are left out, with a notice. Amounts so large that sums over the cluster would exceed an int64
+    are lowered, with a notice.
     """
     faults = [*_twins("node", nodes), *_twins("pod", pods), *_names(nodes)]
     if not nodes:
@@ -77,7 +77,7 @@ def assemble(nodes: Sequence[Node], pods: Sequence[Pod], where: Place) -> Assemb
 
 
 def refuse(faults: Iterable[Fault]) -> None:
-    """Raise SpecErrors when there is any fault; a flood of them is cut, and its size said."""
+    """Raise SpecErrors when there is any fault; a long list is cut, and its length stated."""
     found = list(faults)
     if len(found) > _MAX_FAULTS:
         rest = len(found) - _MAX_FAULTS
@@ -87,13 +87,13 @@ def refuse(faults: Iterable[Fault]) -> None:
 
 
 def member_of(labels: Mapping[str, str]) -> Member | None:
-    """Return which task a pod is by Coterie's labels, when all three are there."""
+    """Return the task that a pod belongs to, by Coterie's labels, when all three are present."""
     workflow, group, task = (labels.get(key) for key in (WORKFLOW_LABEL, GROUP_LABEL, TASK_LABEL))
     return Member(workflow, group, task) if workflow and group and task else None
 
 
 def shortened(text: str, limit: int = 120) -> str:
-    """Return a text cut to a length that still reads as one line."""
+    """Return a text cut to a length that fits on one line."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -123,7 +123,7 @@ def _names(nodes: Sequence[Node]) -> list[Fault]:
 
 
 def _values(cluster: Cluster) -> list[Fault]:
-    """Label values beyond Kubernetes' length; looked at once per distinct value."""
+    """Return the faults of label values beyond Kubernetes' length, once per distinct value."""
     return [
         Fault(
             f'value "{shortened(value, 40)}" of label "{shortened(label, 80)}" has {len(value)} characters: '
@@ -137,7 +137,7 @@ def _values(cluster: Cluster) -> list[Fault]:
 
 
 def _overfull(cluster: Cluster, where: Place) -> list[Notice]:
-    """Tell of nodes whose pods hold more than the node has: lost devices, or a slip in a hand-written file."""
+    """Return notices of nodes whose pods hold more than allocatable: lost devices, or an error in the cluster file."""
     over = cluster.held(range(len(cluster.pods))) > cluster.allocatable
     notices = []
     for row in np.flatnonzero(over.any(axis=1)):
@@ -162,7 +162,7 @@ def _bounded_pods(pods: Sequence[Pod]) -> tuple[list[Pod], set[str]]:
 
 
 def _excessive(amounts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Return the resources whose total would not fit, each with the most that one holder may count."""
+    """Return the resources whose total would overflow, each with the largest amount that one holder may count."""
     top = LARGEST // max(1, len(amounts))
     suspects = {name for each in amounts for name, amount in each.items() if amount > top}
     totals = {name: sum(each.get(name, 0) for each in amounts) for name in suspects}

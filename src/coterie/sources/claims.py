@@ -1,7 +1,7 @@
-"""Claims to NVLink channels: which pods have one, and which nodes have one to give.
+"""Claims to NVLink channels: the pods that hold one, and the nodes that offer one.
 
-Where a snapshot has the ResourceClaims and ResourceSlices of NVIDIA's driver, they say it. Otherwise a pod's claims are
-known by the ComputeDomains of the snapshot, or by their names.
+Where a snapshot has the ResourceClaims and ResourceSlices of NVIDIA's driver, these decide. Otherwise a pod's claims
+are recognised by the ComputeDomains of the snapshot, or by their names.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Status(msgspec.Struct, gc=False, rename="camel"):
 
 
 class BareClaim(msgspec.Struct, gc=False):
-    """A claim, what it was given, and who uses it."""
+    """A claim, its allocation, and the pods that use it."""
 
     metadata: _Meta = msgspec.field(default_factory=_Meta)
     status: _Status | None = None
@@ -70,21 +70,21 @@ class _SliceSpec(msgspec.Struct, gc=False, rename="camel"):
 
 
 class BareSlice(msgspec.Struct, gc=False):
-    """Devices that a driver has on a node."""
+    """Devices that a driver offers on a node."""
 
     spec: _SliceSpec | None = None
 
 
 class ClaimItem(BareClaim, gc=False, tag_field="kind", tag="ResourceClaim"):
-    """A claim that says so itself."""
+    """A ResourceClaim with its kind."""
 
 
 class SliceItem(BareSlice, gc=False, tag_field="kind", tag="ResourceSlice"):
-    """A slice that says so itself."""
+    """A ResourceSlice with its kind."""
 
 
 def claims_channel(claims: Iterable[PodClaim], namespace: str, templates: ClaimTemplates) -> bool:
-    """Tell whether one of a pod's claims is one to a channel."""
+    """Return whether one of a pod's claims is for a channel."""
     return any(
         templates.device(claim.name, claim.resource_claim_template_name or "", namespace) is Device.CHANNEL
         for claim in claims
@@ -103,7 +103,7 @@ def channel_users(claims: Iterable[BareClaim]) -> frozenset[str]:
 
 
 def channel_nodes(slices: Iterable[BareSlice]) -> frozenset[str]:
-    """Return the nodes that have a channel to give."""
+    """Return the nodes that offer a channel."""
     return frozenset(
         found.spec.node_name
         for found in slices
@@ -116,7 +116,7 @@ def channel_nodes(slices: Iterable[BareSlice]) -> frozenset[str]:
 def with_claims(
     nodes: Sequence[Node], pods: Sequence[Pod], claims: Iterable[BareClaim], slices: Iterable[BareSlice]
 ) -> tuple[list[Node], list[Pod]]:
-    """Return nodes and pods with the channels that they have to give, and hold."""
+    """Return nodes and pods with the channels that they offer and hold."""
     giving, users = channel_nodes(slices), channel_users(claims)
     return (
         [

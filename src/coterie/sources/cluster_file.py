@@ -1,4 +1,4 @@
-"""Coterie's own cluster file: nodes one by one, or a shorthand that expands, and what is in use.
+"""Coterie's own cluster file: nodes one by one, or a shorthand that expands, and the pods in use.
 
     topology_keys:                    # optional: the levels, coarsest first
     - {key: zone, label: topology.kubernetes.io/zone}
@@ -12,18 +12,18 @@
       taints: [{key: dedicated, value: ml, effect: NoSchedule}]
       cordoned: true
       ready: false
-    fleet:                            # shorthand: every combination of the domains, with so many nodes each
+    fleet:                            # shorthand: every combination of the domains, each with `nodes` nodes
     - domains: {zone: [b, c], rack: 4}     # a value, a list of values, or a count: rack1 to rack4
       nodes: 18
       name: "{zone}-{rack}-{i:02}"    # {n} counts over the block, {i} within the domain, {zone} is a domain's value
-      gpu: 4                          # and all else that a node may say
-    pods:                             # what is in use
+      gpu: 4                          # and every other field of a node
+    pods:                             # the pods in use
     - {name: default/p1, node: n1, gpu: 4, owner: wf-12}
     - {owner: wf-13, gpu: 8, nodes: [n2, n3]}   # one on each node
     - {name: default/p2, node: n1, requests: {cpu: 2}, daemon: true, terminating: true, labels: {…}}
 
 Without `name`, fleet nodes are called after their domain: `b-rack1-n1`. A node has the label kubernetes.io/hostname,
-with its name, unless it says otherwise. Of a pod's labels those of Coterie's own tasks count: coterie.dev/workflow,
+with its name, unless the entry sets another one. Of a pod's labels those of Coterie's own tasks count: coterie.dev/workflow,
 /group and /task.
 """
 
@@ -50,7 +50,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 
 
 def read_cluster_file(data: object, place: Locate) -> Snapshot:
-    """Read a loaded cluster file; raise SpecErrors with every fault, located by `place`."""
+    """Return the snapshot of a loaded cluster file; raise SpecErrors with every fault, located by `place`."""
     fields = Fields(place)
     if not isinstance(data, Mapping) or "kind" in data or "items" in data:
         _no_cluster_file(fields, data)
@@ -60,7 +60,7 @@ def read_cluster_file(data: object, place: Locate) -> Snapshot:
     if not nodes and not fields.faults:
         fields.fault((), "there is no node in it", 'List nodes under "nodes", or many at once under "fleet".')
     _one_of_each(fields, nodes)
-    # Where an entry gave no node, a pod that names an unknown one may be right.
+    # With an unreadable node entry, a pod on an unknown node may still be valid.
     complete = len({path for _, path in nodes}) == sum(_size(document.get(part)) for part in ("nodes", "fleet"))
     pods = read_pods(fields, document.get("pods"), {node.name for node, _ in nodes} if complete else frozenset())
     refuse(fields.faults)
@@ -138,12 +138,12 @@ def _fleet(fields: Fields, document: Mapping[str, object], topology: Topology | 
         before = len(fields.faults)
         for name, values in node_names(fields, entry.get("name"), (*path, "name"), spread):
             yield _node(fields, name, shape, _domain_labels(topology, spread.levels, values), path), path
-            if len(fields.faults) > before:  # what is wrong with one node of a block is wrong with all
+            if len(fields.faults) > before:  # a fault of one node of a block is a fault of all
                 break
 
 
 def _shape(fields: Fields, entry: Mapping[str, object], path: Path) -> Node:
-    """Read all of a node but its name and domains."""
+    """Return the fields of a node except its name and domains."""
     return Node(
         name="",
         labels=fields.labels(entry.get("labels"), (*path, "labels")),

@@ -1,4 +1,4 @@
-"""Reading a loaded document field by field, collecting every fault instead of stopping at the first."""
+"""Typed reading of a loaded document, field by field, collecting every fault instead of stopping at the first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = {bool: "true or false", int: "a number", float: "a number", str: "text"
 class Fields:
     """The faults and notices of one document, and readers that add to them.
 
-    A reader returns a harmless value of the right type where it found a fault, so that reading goes on.
+    A reader returns a harmless value of the right type where it found a fault, so that reading continues.
     """
 
     def __init__(self, locate: Locate) -> None:
@@ -28,15 +28,15 @@ class Fields:
         self.notices: list[Notice] = []
 
     def fault(self, path: Path, message: str, hint: str = "") -> None:
-        """Note that something is wrong at a path."""
+        """Add a fault at a path."""
         self.faults.append(Fault(message, hint=hint, place=self.locate(path), path=path))
 
     def notice(self, path: Path, code: str, message: str) -> None:
-        """Note that something at a path is worth knowing."""
+        """Add a notice at a path."""
         self.notices.append(Notice(code, message, self.locate(path), path))
 
     def mapping(self, value: object, path: Path, known: Collection[str] = ()) -> Mapping[str, object]:
-        """Read a mapping; with `known`, any other key is a fault. Nothing written is an empty mapping."""
+        """Return a mapping, empty if absent; with `known`, any other key is a fault."""
         if value is None:
             return {}
         if not isinstance(value, Mapping):
@@ -50,7 +50,7 @@ class Fields:
         return entries
 
     def items(self, value: object, path: Path) -> Sequence[object]:
-        """Read a list; nothing written is an empty one."""
+        """Return a list, empty if absent."""
         if value is None:
             return ()
         if not isinstance(value, list | tuple):
@@ -59,7 +59,7 @@ class Fields:
         return value
 
     def text(self, value: object, path: Path) -> str:
-        """Read a non-empty text; a whole number will do for one."""
+        """Return a non-empty text; a whole number is accepted as one."""
         if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < 200:
             return str(value)
         if not isinstance(value, str) or not value:
@@ -68,13 +68,13 @@ class Fields:
         return value
 
     def flag(self, value: object, path: Path) -> bool:
-        """Read true or false; nothing written is false."""
+        """Return a boolean, false if absent."""
         if value is not None and not isinstance(value, bool):
             self.wrong(path, value, "true or false")
         return value is True
 
     def count(self, value: object, path: Path, least: int) -> int:
-        """Read a whole number that is at least so much."""
+        """Return a whole number that is at least `least`."""
         if not isinstance(value, int) or isinstance(value, bool):
             self.wrong(path, value, "a whole number")
             return least
@@ -87,7 +87,7 @@ class Fields:
         return value
 
     def labels(self, value: object, path: Path) -> dict[str, str]:
-        """Read node or pod labels, by Kubernetes' syntax."""
+        """Return node or pod labels, checked by Kubernetes' syntax."""
         labels = {}
         for key, entry in self.mapping(value, path).items():
             if problem := label_fault(key):
@@ -97,7 +97,7 @@ class Fields:
         return labels
 
     def label_value(self, value: object, path: Path) -> str:
-        """Read a label's value; it may be empty."""
+        """Return a label's value; it may be empty."""
         text = "" if value == "" else self.text(value, path)
         if not _LABEL_VALUE.fullmatch(text):
             self.fault(
@@ -109,7 +109,7 @@ class Fields:
         return text
 
     def wrong(self, path: Path, value: object, wanted: str, hint: str = "") -> None:
-        """Note that a value has the wrong type."""
+        """Add a fault for a value of the wrong type."""
         found = "nothing" if value is None else _KINDS.get(type(value), "something else")
         if value == "":
             found = "an empty text"
@@ -117,7 +117,7 @@ class Fields:
 
 
 def named(path: Path) -> str:
-    """Write a path as `pods[3].gpu`; the document itself is "the cluster file"."""
+    """Return a path as `pods[3].gpu`; the document itself is "the cluster file"."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)

@@ -1,7 +1,7 @@
-"""The shorthand of a cluster file: many nodes of one shape, spread over domains.
+"""The shorthand of a cluster file: many nodes of one shape, distributed over domains.
 
-A block multiplies out its domains. A level's entry is one value, a list of values, or a count, which stands for the
-level's name with 1, 2, 3 … behind it, anew under each coarser domain.
+A block expands to the product of its domains. A level's entry is one value, a list of values, or a count, which stands
+for the level's name followed by 1, 2, 3 …, restarting under each coarser domain.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PADDED = re.compile(r"(?P<name>.*?)(?::0(?P<width>[1-9]))?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Where the nodes of a block stand: per domain the values of its levels, and how many nodes each domain has."""
+    """The distribution of a block's nodes: the level values of each domain, and the number of nodes per domain."""
 
     levels: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
@@ -31,12 +31,12 @@ class Spread:
 
     @property
     def size(self) -> int:
-        """How many nodes the block makes."""
+        """The number of nodes in the block."""
         return self.nodes * math.prod(len(choice) for choice in self.values)
 
 
 def read_spread(fields: Fields, entry: Mapping[str, object], path: Path, topology: Topology | None) -> Spread | None:
-    """Read `domains` and `nodes` of a block; None when they are wrong or ask for more nodes than may be."""
+    """Return the `domains` and `nodes` of a block; None when they are invalid or exceed the allowed number of nodes."""
     before = len(fields.faults)
     nodes = fields.count(entry["nodes"], (*path, "nodes"), 1) if "nodes" in entry else 1
     where = (*path, "domains")
@@ -52,7 +52,7 @@ def read_spread(fields: Fields, entry: Mapping[str, object], path: Path, topolog
 def known_levels(
     fields: Fields, written: Mapping[str, object], path: Path, topology: Topology | None
 ) -> tuple[str, ...]:
-    """Return the levels of a `domains` entry, coarsest first; those that do not exist are faults."""
+    """Return the levels of a `domains` entry, coarsest first; unknown levels are faults."""
     names = topology.names if topology else ()
     for level in written:
         if level not in names:
@@ -64,7 +64,7 @@ def known_levels(
 
 
 def node_names(fields: Fields, template: object, path: Path, spread: Spread) -> list[tuple[str, tuple[str, ...]]]:
-    """Return each node of a block with the values of its domain."""
+    """Return the name of each node of a block with the level values of its domain."""
     text = None if template is None else fields.text(template, path)
     parts = [] if text is None else _parts(fields, text, path, spread.levels)
     made: list[tuple[str, tuple[str, ...]]] = []
@@ -101,7 +101,7 @@ def _choices(fields: Fields, level: str, value: object, path: Path) -> tuple[str
 
 
 def _parts(fields: Fields, text: str, path: Path, levels: Sequence[str]) -> list[tuple[str, int]]:
-    """Split a name into (text, -1) and (slot, width)."""
+    """Return a name template as parts: (text, -1) or (slot, width)."""
     parts: list[tuple[str, int]] = []
     for index, piece in enumerate(_SLOT.split(text)):
         if index % 2 == 0:

@@ -1,11 +1,11 @@
 """The JSON of `kubectl get nodes,pods -A -o json`, with or without `clustertopologies`, `podgroups` and the like.
 
-Read are a v1 List with nodes and pods in any mixture, NodeList and PodList as the API itself answers them, and a single
-Node. Only the fields that placement needs are decoded; the rest of the bytes is skipped, not built. Objects that
-declare levels, and KAI's PodGroups, are kept as they are; claims and slices say which NVLink channels are taken.
+Accepted are a v1 List with nodes and pods in any mixture, NodeList and PodList as the API itself returns them, and a
+single Node. Only the fields that placement needs are decoded; the rest of the bytes is skipped. Objects that declare
+levels, and KAI's PodGroups, are kept unchanged; claims and slices show which NVLink channels are taken.
 
-A list of nothing but these is decoded in one pass. When that fails, because other kinds are in between or
-because something is wrong, a second and slower pass takes item by item and can say what and where.
+A list of only these kinds is decoded in one pass. When that fails, because the list has other kinds or an error, a
+second and slower pass decodes each item separately and can report the fault and its position.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from coterie.sources.kubernetes_objects import (
 from coterie.topology.cluster import Node, Pod
 from coterie.topology.devices import claim_templates
 
-# Kinds that live beside nodes and pods in clusters such as these; leaving them out needs no word.
+# Kinds that are common in such clusters; leaving them out needs no notice.
 _QUIET = frozenset(
     {"Queue", "BindRequest", "ComputeDomainClique", "DeviceClass"}
     | {"PodCliqueSet", "PodCliqueScalingGroup", "PodClique", "PodGang", "DynamoGraphDeployment"}
 )
-# What the items of a list are when they do not say it themselves.
+# The kind of a list's items when they do not state it themselves.
 _LISTS = {"List": "", "NodeList": "Node", "PodList": "Pod"}
 
 _Item = BareNode | BarePod | BareTopology | BarePodGroup | BareDevices | BareClaim | BareSlice
@@ -111,7 +111,7 @@ _TOPOLOGIES = {kind: msgspec.json.Decoder(item) for kind, item in TOPOLOGIES.ite
 
 
 def read_kubectl(data: bytes, file: str) -> Snapshot:
-    """Read what kubectl printed; raise SpecErrors when it is not that."""
+    """Return the snapshot in kubectl's output; raise SpecErrors for anything else."""
     where = Place(file)
     items, notices = _items(utf8(data, where), where)
     nodes: list[Node] = []
@@ -231,7 +231,7 @@ def _raw_items(data: bytes, where: Place) -> tuple[str, list[msgspec.Raw]]:
 
 
 def _text(raw: msgspec.Raw) -> str:
-    """Return a text, or nothing where something else stands in its place."""
+    """Return a text, or an empty one where the value is something else."""
     try:
         return msgspec.json.decode(raw, type=str)
     except msgspec.DecodeError:

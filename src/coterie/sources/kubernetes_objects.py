@@ -1,4 +1,4 @@
-"""The few fields of Kubernetes' nodes and pods that placement needs, and what they mean to Coterie."""
+"""The fields of Kubernetes' nodes and pods that placement needs, and their conversion to Coterie's types."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KAI_GROUP = "scheduling.run.ai/"
 _NO_LABELS: Mapping[str, str] = {}
 _ATTEMPT = "coterie.dev/attempt"
 _SUBGROUP = "kai.scheduler/subgroup-name"
-# By which a pod is known that Grove made: its set, its gang, its clique and its number there.
+# The labels of pods that Grove created: set, gang, clique and index in the clique.
 _PART_OF, _GANG = "app.kubernetes.io/part-of", "grove.io/podgang"
 _CLIQUE, _INDEX = "grove.io/podclique", "grove.io/podclique-pod-index"
 
@@ -48,7 +48,7 @@ class TaintItem(msgspec.Struct, gc=False):
 
 
 class NodeSpec(msgspec.Struct, gc=False):
-    """What an admin may set on a node."""
+    """The fields of a node's spec that an admin may set."""
 
     unschedulable: bool | None = None
     taints: list[TaintItem] | None = None
@@ -62,7 +62,7 @@ class Condition(msgspec.Struct, gc=False):
 
 
 class NodeStatus(msgspec.Struct, gc=False):
-    """What a node offers. Its capacity stays undecoded: it is needed only where allocatable is absent."""
+    """The resources of a node; its capacity stays undecoded, since it is needed only where allocatable is absent."""
 
     allocatable: Quantities | None = None
     capacity: msgspec.Raw = msgspec.Raw()
@@ -70,7 +70,7 @@ class NodeStatus(msgspec.Struct, gc=False):
 
 
 class BareNode(msgspec.Struct, gc=False):
-    """A node, of whatever kind its list says it is."""
+    """A node; its list states the kind."""
 
     metadata: NodeMeta
     spec: NodeSpec | None = None
@@ -78,14 +78,14 @@ class BareNode(msgspec.Struct, gc=False):
 
 
 class PodAnnotations(msgspec.Struct, gc=False):
-    """The annotations by which the API shows a static pod, and KAI knows its gang."""
+    """The annotations that identify static pods and the PodGroup of KAI's pods."""
 
     mirror: str | None = msgspec.field(default=None, name="kubernetes.io/config.mirror")
     pod_group: str | None = msgspec.field(default=None, name="pod-group-name")
 
 
 class OwnerReference(msgspec.Struct, gc=False):
-    """Who made a pod."""
+    """The owner of a pod."""
 
     kind: str
     name: str
@@ -93,7 +93,7 @@ class OwnerReference(msgspec.Struct, gc=False):
 
 
 class PodMeta(msgspec.Struct, gc=False, rename="camel"):
-    """Who a pod is."""
+    """The identity, labels and owners of a pod."""
 
     name: str
     namespace: str = "default"
@@ -104,7 +104,7 @@ class PodMeta(msgspec.Struct, gc=False, rename="camel"):
 
 
 class Resources(msgspec.Struct, gc=False):
-    """What a container, or a pod as a whole, asks for."""
+    """The requests and limits of a container, or of a pod as a whole."""
 
     requests: Quantities | None = None
     limits: Quantities | None = None
@@ -119,7 +119,7 @@ class Container(msgspec.Struct, gc=False, rename="camel"):
 
 
 class PodSpec(msgspec.Struct, gc=False, rename="camel"):
-    """Where a pod is and what it asks for."""
+    """The node of a pod and its requests."""
 
     node_name: str | None = None
     containers: list[Container] | None = None
@@ -131,13 +131,13 @@ class PodSpec(msgspec.Struct, gc=False, rename="camel"):
 
 
 class PodStatus(msgspec.Struct, gc=False):
-    """How far a pod has come."""
+    """The phase of a pod."""
 
     phase: str | None = None
 
 
 class BarePod(msgspec.Struct, gc=False):
-    """A pod, of whatever kind its list says it is."""
+    """A pod; its list states the kind."""
 
     metadata: PodMeta
     spec: PodSpec | None = None
@@ -145,15 +145,15 @@ class BarePod(msgspec.Struct, gc=False):
 
 
 class NodeItem(BareNode, gc=False, tag_field="kind", tag="Node"):
-    """A node that says so itself."""
+    """A node with its kind."""
 
 
 class PodItem(BarePod, gc=False, tag_field="kind", tag="Pod"):
-    """A pod that says so itself."""
+    """A pod with its kind."""
 
 
 class BareTopology(msgspec.Struct, gc=False, rename="camel"):
-    """An object that declares levels, or what should be one: what it says is judged by who knows its kind."""
+    """An object that declares levels, not yet validated: that is left to the reader of its kind."""
 
     api_version: msgspec.Raw = msgspec.Raw()
     metadata: msgspec.Raw = msgspec.Raw()
@@ -161,19 +161,19 @@ class BareTopology(msgspec.Struct, gc=False, rename="camel"):
 
 
 class ClusterTopologyItem(BareTopology, gc=False, tag_field="kind", tag="ClusterTopology"):
-    """Levels under a name."""
+    """A ClusterTopology with its kind."""
 
 
 class ClusterTopologyBindingItem(BareTopology, gc=False, tag_field="kind", tag="ClusterTopologyBinding"):
-    """The same, under its later name."""
+    """A ClusterTopology under the later name of its kind."""
 
 
 class TopologyItem(BareTopology, gc=False, tag_field="kind", tag="Topology"):
-    """The levels that a scheduler knows. Several schedulers call theirs so."""
+    """A Topology with its kind; several schedulers use this kind."""
 
 
 class BarePodGroup(msgspec.Struct, gc=False, rename="camel"):
-    """A gang as its scheduler knows it. Several schedulers call theirs so; what KAI's says is read by who asks."""
+    """A PodGroup; several schedulers use this kind, and KAI's are validated by the code that reads them."""
 
     api_version: msgspec.Raw = msgspec.Raw()
     metadata: msgspec.Raw = msgspec.Raw()
@@ -181,7 +181,7 @@ class BarePodGroup(msgspec.Struct, gc=False, rename="camel"):
 
 
 class BareDevices(msgspec.Struct, gc=False, rename="camel"):
-    """An object that claim templates are known by; what it says is read by who knows its kind."""
+    """An object that defines claim templates; it is validated by the code that reads its kind."""
 
     api_version: msgspec.Raw = msgspec.Raw()
     metadata: msgspec.Raw = msgspec.Raw()
@@ -189,15 +189,15 @@ class BareDevices(msgspec.Struct, gc=False, rename="camel"):
 
 
 class ComputeDomainItem(BareDevices, gc=False, tag_field="kind", tag="ComputeDomain"):
-    """A ComputeDomain, which makes a template of claims to its channels."""
+    """A ComputeDomain, which creates a template of claims to its channels."""
 
 
 class ClaimTemplateItem(BareDevices, gc=False, tag_field="kind", tag="ResourceClaimTemplate"):
-    """A template of claims."""
+    """A ResourceClaimTemplate with its kind."""
 
 
 class PodGroupItem(BarePodGroup, gc=False, tag_field="kind", tag="PodGroup"):
-    """A PodGroup that says so itself."""
+    """A PodGroup with its kind."""
 
 
 TOPOLOGIES: Mapping[str, type[BareTopology]] = {
@@ -214,25 +214,25 @@ DEVICES: Mapping[str, type[BareDevices]] = {
 
 
 def device_object(item: BareDevices) -> dict[str, Any]:
-    """Return an object that claim templates are known by as plain data."""
+    """Return an object that defines claim templates as plain data."""
     kind = next(kind for kind, found in DEVICES.items() if isinstance(item, found))
     return {"kind": kind, **_plain(item)}
 
 
 def topology_object(item: BareTopology) -> dict[str, Any]:
-    """Return an object that declares levels as plain data; bytes that are no text become replacement characters."""
+    """Return an object that declares levels as plain data; invalid UTF-8 becomes replacement characters."""
     kind = next(kind for kind, found in TOPOLOGIES.items() if isinstance(item, found))
     return {"kind": kind, **_plain(item)}
 
 
 def pod_group_object(item: BarePodGroup) -> dict[str, Any] | None:
-    """Return a PodGroup of KAI's as plain data, None for those of others."""
+    """Return a PodGroup of KAI as plain data, None for one of another scheduler."""
     found = {"kind": "PodGroup", **_plain(item)}
     return found if str(found.get("apiVersion")).startswith(_KAI_GROUP) else None
 
 
 def gang_pod_of(item: BarePod) -> GangPod | None:
-    """Return a pod that names a PodGroup, finished or not; None for one that names none."""
+    """Return a pod that names a PodGroup, finished or not; None for any other pod."""
     meta, spec, labels = item.metadata, item.spec, item.metadata.labels or {}
     if meta.annotations is None or not meta.annotations.pod_group:
         return None
@@ -255,10 +255,10 @@ def _plain(item: BareTopology | BarePodGroup | BareDevices) -> dict[str, Any]:
 
 
 def node_of(item: BareNode) -> Node:
-    """Return a node in Coterie's units; raise ValueError for a quantity that is none."""
+    """Return a node in Coterie's units; raise ValueError for an invalid quantity."""
     spec, status = item.spec, item.status
     cordoned = spec is not None and spec.unschedulable is True
-    # A cordon is counted once, as a cordon: uncordoning the node lifts its taint as well.
+    # The unschedulable taint is left out: `cordoned` states it, and uncordoning the node removes the taint as well.
     taints = tuple(
         Taint(taint.key, taint.value or "", taint.effect)
         for taint in (spec and spec.taints) or ()
@@ -275,9 +275,9 @@ def node_of(item: BareNode) -> Node:
 
 
 def pod_of(item: BarePod, templates: ClaimTemplates = NO_TEMPLATES) -> Pod | None:
-    """Return a pod that holds capacity, or None: finished pods and pods on no node hold none.
+    """Return a pod that holds capacity; None for finished and unscheduled pods, which hold none.
 
-    `templates` are what claims of the cluster's templates are for.
+    `templates` are the devices of the cluster's claim templates.
     """
     spec = item.spec
     if spec is None or not spec.node_name or (item.status and item.status.phase in _FINISHED):
@@ -307,7 +307,7 @@ def pod_of(item: BarePod, templates: ClaimTemplates = NO_TEMPLATES) -> Pod | Non
 
 
 def _member(labels: Mapping[str, str]) -> Member | None:
-    """Return which task of which gang a pod is, by Coterie's labels or by Grove's, when all of them are there."""
+    """Return the gang's task that a pod belongs to, by Coterie's labels or by Grove's, when all of them are present."""
     if WORKFLOW_LABEL in labels and (own := member_of(labels)) is not None:
         return own
     if _GANG not in labels:
@@ -317,7 +317,7 @@ def _member(labels: Mapping[str, str]) -> Member | None:
 
 
 def _beside(meta: PodMeta, spec: PodSpec) -> PodTraits | None:
-    """Return who a pod can run beside, if it says so; ports of init containers that end are free again."""
+    """Return a pod's affinity terms and host ports, if any; ports of init containers that end are free again."""
     ports = []
     for containers in (spec.containers, spec.init_containers):
         for container in containers or ():
@@ -329,7 +329,7 @@ def _beside(meta: PodMeta, spec: PodSpec) -> PodTraits | None:
 
 
 def requests_of(spec: PodSpec, namespace: str = "", templates: ClaimTemplates = NO_TEMPLATES) -> Amounts:
-    """Return what a pod holds, by Kubernetes' own rule, and the channel of its node if it has a claim to one."""
+    """Return what a pod holds by Kubernetes' own rule, with its node's channel if it has a claim to one."""
     resources, claims = spec.resources, spec.resource_claims
     claimed = {CHANNEL: 1} if claims and claims_channel(claims, namespace, templates) else {}
     try:
@@ -367,7 +367,7 @@ def _is_ready(conditions: Iterable[Condition]) -> bool:
 
 
 def _is_daemon(meta: PodMeta, controller: OwnerReference | None) -> bool:
-    """Whether a pod belongs to its node, so that not even the empty cluster is without it."""
+    """Return whether a pod belongs to its node, so that it counts as used even in an empty cluster."""
     if controller and controller.kind == "DaemonSet":
         return True
     if meta.annotations and meta.annotations.mirror is not None:

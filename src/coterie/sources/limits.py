@@ -1,4 +1,4 @@
-"""Reading an input whole, but never more of it than memory should hold."""
+"""Reading of a whole input, up to a size that memory can hold."""
 
 from __future__ import annotations
 
@@ -62,10 +62,11 @@ def _up_to(stream: BinaryIO, limit: int, name: str) -> bytes:
 
 
 def _chunks(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield what a stream holds, and heed an interrupt at any moment of the wait for more.
+    """Yield the content of a stream, handling an interrupt at any moment of waiting.
 
-    Python runs the handler of a signal between two of its own steps. One that arrives on the way into a read that
-    blocks would be heeded only when the read ends, so a read begins when there is something, looked for in short turns.
+    Python runs a signal handler between two of its own instructions. A signal that arrives just before a blocking read
+    would be handled only after the read, so a read begins only when data is available, which is polled at short
+    intervals.
     """
     try:
         descriptor = stream.fileno()
@@ -88,7 +89,7 @@ def _too_large(name: str, size: int | None, limit: int) -> str:
 
 
 def _neighbour(path: str) -> str:
-    """Return a hint when only the ending differs from a file that is there."""
+    """Return a hint when a file exists that differs only in its extension."""
     wanted = Path(path)
     for ending in (".yaml", ".yml", ".json"):
         other = wanted.with_suffix(ending) if wanted.name else wanted

@@ -1,7 +1,7 @@
-"""A live cluster as a `Snapshot`: the same that `kubectl get nodes,pods -A -o json` would give at that moment.
+"""A live cluster as a `Snapshot`, equal to the output of `kubectl get nodes,pods -A -o json` at that moment.
 
 Objects that declare levels (ClusterTopology, KAI's Topology) are read too, where the cluster has them; gangs, which are
-KAI's PodGroups and all pods that name one, where they are asked for.
+KAI's PodGroups and all pods that name one, are read on request.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from coterie.sources.kubernetes_objects import (
 )
 
 PREFIX = "context:"
-# Finished pods hold nothing; the server may as well keep them.
+# Finished pods hold no capacity, so the server filters them out.
 _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 _LEVELS = (CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_BINDING, TOPOLOGY)
-# Somebody waits at a terminal.
+# Short, because a user waits at a terminal.
 _PATIENCE = Patience(attempts=3, total_s=12.0)
 
 S = TypeVar("S", BareNode, BarePod)
@@ -42,18 +42,18 @@ T = TypeVar("T")
 
 
 def read_live(source: str, *, gangs: bool = False) -> Snapshot:
-    """Read the cluster that `context:NAME` names, `context:` being the current one; its gangs too if asked to."""
+    """Return the cluster that `context:NAME` names, `context:` being the current one, with its gangs if requested."""
     with connect(source.removeprefix(PREFIX), patience=_PATIENCE) as api:
         return snapshot_of(api, gangs=gangs)
 
 
 def snapshot_of(api: Api, *, gangs: bool = False) -> Snapshot:
-    """Read nodes and pods of a cluster, decoded page by page; with its gangs, MissingKind where KAI is not there."""
+    """Return the nodes and pods of a cluster, decoded page by page; with its gangs, raise MissingKind without KAI."""
     where = Place(f"{PREFIX}{api.context}")
     faults: list[Fault] = []
-    # Nodes first, as kubectl does.
+    # Nodes come first, as in kubectl's output.
     nodes = _made(list_all(api, Query(NODE), BareNode).items, node_of, faults, where)
-    # Pods after their gangs: a gang that is seen is not taken for one whose pods are missing.
+    # Pods are listed after their gangs, so that the pods of every listed gang are included.
     groups = list_all(api, Query(POD_GROUP), BarePodGroup).items if gangs else []
     listed = list_all(api, Query(POD, fields="" if gangs else _UNFINISHED), BarePod).items
     pods = _made(listed, pod_of, faults, where)
@@ -71,7 +71,7 @@ def snapshot_of(api: Api, *, gangs: bool = False) -> Snapshot:
 
 
 def _level_objects(api: Api, where: Place) -> tuple[tuple[dict[str, Any], ...], list[Notice]]:
-    """Read the objects that declare levels, as far as the cluster has such kinds and the user may read them."""
+    """Return the objects that declare levels, as far as the cluster has such kinds and the user may read them."""
     objects: list[dict[str, Any]] = []
     unread: list[Notice] = []
     for kind in _LEVELS:

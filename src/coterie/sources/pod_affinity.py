@@ -1,4 +1,4 @@
-"""What Kubernetes' pods that run say of their neighbours: ports of the node, and whom they keep away."""
+"""The host ports and anti-affinity terms of running Kubernetes pods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coterie.topology.pod_affinity import AffinityTerm, HostPort, PodTraits, Req
 
 
 class Port(msgspec.Struct, gc=False, rename="camel"):
-    """A port of a container; the API names that of the node also where the pod is on the network of its host."""
+    """A port of a container; the API sets the host port also for pods on the host network."""
 
     host_port: int | None = None
     host_ip: str | None = msgspec.field(default=None, name="hostIP")
@@ -33,7 +33,7 @@ class LabelSelector(msgspec.Struct, gc=False, rename="camel"):
 
 
 class PodTerm(msgspec.Struct, gc=False, rename="camel"):
-    """Pods that a pod is kept apart from; the API has added to the selector what `matchLabelKeys` stands for."""
+    """Pods that a pod is kept apart from; the API has already added the `matchLabelKeys` to the selector."""
 
     topology_key: str = ""
     label_selector: LabelSelector | None = None
@@ -42,19 +42,19 @@ class PodTerm(msgspec.Struct, gc=False, rename="camel"):
 
 
 class AntiAffinity(msgspec.Struct, gc=False):
-    """What must hold when the pod is scheduled."""
+    """The required anti-affinity of a pod."""
 
     required: list[PodTerm] | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
 
 
 class Affinity(msgspec.Struct, gc=False, rename="camel"):
-    """What a pod says of its neighbours, as far as it keeps others away."""
+    """The affinity of a pod, limited to anti-affinity."""
 
     pod_anti_affinity: AntiAffinity | None = None
 
 
 def traits_of(namespace: str, labels: Mapping[str, str], ports: Iterable[Port], affinity: Affinity | None) -> PodTraits:
-    """Return what decides who can run beside a pod that runs; what it wanted near it has found."""
+    """Return what decides which pods can run beside a running pod; its own affinity is already satisfied."""
     taken = frozenset([HostPort.of(port.host_port, port.protocol, port.host_ip) for port in ports if port.host_port])
     anti = affinity.pod_anti_affinity if affinity else None
     apart = tuple(_term(term).of({}, namespace) for term in (anti.required if anti else None) or ())
@@ -62,7 +62,7 @@ def traits_of(namespace: str, labels: Mapping[str, str], ports: Iterable[Port], 
 
 
 def _term(term: PodTerm) -> AffinityTerm:
-    """Return a term. Namespaces that are chosen by labels are not known, and taken for all there are."""
+    """Return a term; a namespace selector cannot be evaluated here, so it counts as all namespaces."""
     selector = None if term.label_selector is None else tuple(_requirements(term.label_selector))
     spaces, everywhere = frozenset(term.namespaces or ()), term.namespace_selector is not None
     return AffinityTerm(term.topology_key, selector, spaces, everywhere=everywhere)

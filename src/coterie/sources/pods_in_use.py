@@ -1,4 +1,4 @@
-"""The `pods` of a cluster file: who holds what, and where."""
+"""The `pods` of a cluster file: the capacity in use, by node and owner."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _POD = ("name", "node", "nodes", "owner", "requests", "daemon", "terminating", "
 
 
 def read_pods(fields: Fields, value: object, known: Collection[str]) -> list[Pod]:
-    """Read the pods; each must stand on a known node, unless none is known."""
+    """Return the pods; each must be on a known node, unless no node is known."""
     pods: list[Pod] = []
     names = _Names()
     for index, item in enumerate(fields.items(value, ("pods",))):
@@ -67,7 +67,7 @@ def _places(fields: Fields, entry: Mapping[str, object], path: Path, known: Coll
     for value, spot in written:
         name = fields.text(value, spot)
         if name and known and name not in known:
-            # Looking for a near name among very many takes longer than it helps.
+            # A search for similar names among very many takes too long.
             guess = nearest(name, known) if len(known) <= 1000 and len(fields.faults) < 20 else None
             fields.fault(
                 spot,
@@ -79,7 +79,7 @@ def _places(fields: Fields, entry: Mapping[str, object], path: Path, known: Coll
 
 
 class _Names:
-    """Pod names, each used once: those the file gives, and numbered ones after an owner."""
+    """Pod names, each used once: those in the file, and numbered ones after an owner."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
@@ -95,7 +95,7 @@ class _Names:
         return names
 
     def made(self, owner: str, count: int) -> list[str]:
-        """Return new names after an owner."""
+        """Return `count` new names after an owner."""
         base = owner if "/" in owner else f"default/{owner or 'pod'}"
         names: list[str] = []
         while len(names) < count:

@@ -1,4 +1,4 @@
-"""What a node offers and what a pod asks for, as a cluster file writes it: `gpu: 8`, `memory: 2Ti`."""
+"""The amounts of nodes and pods as a cluster file writes them: `gpu: 8`, `memory: 2Ti`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MIB = 1 << 20
 def read_amounts(
     fields: Fields, entry: Mapping[str, object], path: Path, full: str, *, offered: bool
 ) -> dict[str, int]:
-    """Read the short names of an entry together with the mapping of full resource names under `full`."""
+    """Return the amounts of an entry: its short names, and the full resource names in the mapping under `full`."""
     written: list[tuple[str, object, Path]] = [
         (resource, entry[short], (*path, short)) for short, resource in SHORT_NAMES.items() if short in entry
     ]
