@@ -77,10 +77,7 @@ Many = Annotated[tuple[T, ...], Strict(strict=False)]
 
 
 def model_of(annotation: Any) -> type[Spec] | None:  # noqa: ANN401 - annotations are of any kind
-    """Return the model inside an annotation such as `Many[Task]`, `dict[str, Task]` or `Task
-
-    None`.
-    """
+    """Return the model inside an annotation such as `Many[Task]`, `dict[str, Task]` or `Task | None`."""
     if isinstance(annotation, type) and issubclass(annotation, Spec):
         return annotation
     for part in typing.get_args(annotation):

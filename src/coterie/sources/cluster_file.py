@@ -23,8 +23,8 @@
     - {name: default/p2, node: n1, requests: {cpu: 2}, daemon: true, terminating: true, labels: {…}}
 
 Without `name`, fleet nodes are called after their domain: `b-rack1-n1`. A node has the label kubernetes.io/hostname,
-with its name, unless the entry sets another one. Of a pod's labels those of Coterie's own tasks count: coterie.dev/workflow,
-/group and /task.
+with its name, unless the entry sets another one. Of a pod's labels those of Coterie's own tasks count:
+coterie.dev/workflow, /group and /task.
 """
 
 from __future__ import annotations
