@@ -3,7 +3,7 @@
 >>> import coterie
 >>> found = coterie.plan(coterie.read_workflow("train.yaml"), coterie.read_cluster("snapshot.json"))  # doctest: +SKIP
 
-What is public stands in `coterie.library` and is loaded on first use, so that the command line starts at once.
+The public API is `coterie.library`, loaded on first use, so that the command line starts quickly.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Everything Coterie raises on purpose, and the closed list of reasons it gives.
+"""The exceptions that Coterie raises on purpose, and the closed list of its reason codes.
 
 CoterieError
-├── SpecErrors     what the user wrote is wrong; carries every fault, each with its place
+├── SpecErrors     the user's document is invalid; carries every fault, each with its place
 ├── UsageError     the call itself is wrong (a missing option, two that exclude each other)
 ├── NotFound       a file, pool or node that was named does not exist
 ├── Unavailable    try again later
@@ -23,7 +23,7 @@ from typing import Any
 
 
 class Reason(StrEnum):
-    """Why work was refused: one name for API codes, conditions and documentation pages."""
+    """The reason of a refusal: one name for API codes, conditions and documentation pages."""
 
     INVALID_SPEC = "InvalidSpec"
     UNKNOWN_LEVEL = "UnknownLevel"
@@ -44,7 +44,7 @@ class Reason(StrEnum):
 
 
 class FieldError(StrEnum):
-    """What is wrong with a field of a Kubernetes object, in the words of its API server."""
+    """The type of a field error of a Kubernetes object, as its API server names it."""
 
     INVALID = "Invalid"
     REQUIRED = "Required"
@@ -57,7 +57,7 @@ class FieldError(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a user's text something stands; lines and columns count from one."""
+    """A position in a user's text; lines and columns count from one."""
 
     file: str
     line: int | None = None
@@ -68,11 +68,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong with an input, with what to do about it.
+    """One fault of an input, with a hint for correcting it.
 
-    `path` leads to the place in the user's document. For a Kubernetes object `type` says what is wrong in the words of
-    its API, and `field` is the path that the API names where that is another one: a rule may speak of the parent, or of
-    the same object in a newer version.
+    `path` is the position in the user's document. For a Kubernetes object `type` is the error type of its API, and
+    `field` is the path that the API names where it differs: a rule may report the parent, or the same field in a newer
+    version.
     """
 
     message: str
@@ -96,7 +96,7 @@ def field_path(path: Iterable[str | int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something the user should know that stops nothing."""
+    """A message for the user that stops nothing."""
 
     code: str
     message: str
@@ -109,7 +109,7 @@ class Notice:
 
 
 class CoterieError(Exception):
-    """Base of all that is raised on purpose; its text is one line, ready for `error: …`."""
+    """The base of all exceptions raised on purpose; its text is one line, ready for `error: …`."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -117,7 +117,7 @@ class CoterieError(Exception):
 
 
 class SpecErrors(CoterieError):  # noqa: N818 - it carries many
-    """Raised when a document is wrong, with all of its faults at once."""
+    """Raised when a document is invalid, with all of its faults at once."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__("; ".join(fault.message for fault in faults))
@@ -129,11 +129,11 @@ class UsageError(CoterieError):
 
 
 class NotFound(CoterieError):  # noqa: N818 - the leaf says what happened
-    """Raised when something that was named does not exist."""
+    """Raised when a named object does not exist."""
 
 
 class Unavailable(CoterieError):  # noqa: N818 - the leaf says what happened
-    """Raised when trying again later may help."""
+    """Raised when a later retry may help."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -147,13 +147,13 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return `Did you mean "x"?`, or nothing when no known word is close."""
+    """Return `Did you mean "x"?`, or an empty string when no known word is close."""
     guess = nearest(word, known)
     return f'Did you mean "{guess}"?' if guess else ""
 
 
 class Conflict(CoterieError):  # noqa: N818 - the leaf says what happened
-    """Raised when the call was right, but what is stored does not allow it now; `details` are for programs."""
+    """Raised when a valid call conflicts with the stored state; `details` are for programs."""
 
     def __init__(self, message: str, hint: str = "", details: Mapping[str, Any] | None = None) -> None:
         super().__init__(message, hint)
@@ -161,12 +161,12 @@ class Conflict(CoterieError):  # noqa: N818 - the leaf says what happened
 
 
 class PlanStale(Conflict):
-    """Raised when a workflow is to be submitted as planned, and the plan would be another one now."""
+    """Raised when a workflow is to be submitted as planned, and the plan would be different now."""
 
 
 class Unauthorized(CoterieError):  # noqa: N818 - the leaf says what happened
-    """Raised when a caller does not say who they are, or says it wrongly."""
+    """Raised when a caller provides no credentials, or invalid ones."""
 
 
 class Forbidden(CoterieError):  # noqa: N818 - the leaf says what happened
-    """Raised when a caller's role does not reach so far."""
+    """Raised when a caller's role does not permit the call."""

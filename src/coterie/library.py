@@ -1,6 +1,6 @@
-"""The public surface behind `import coterie`: read a cluster, read a workflow, plan, explain, fit.
+"""The public API behind `import coterie`: read a cluster, read a workflow, plan, explain, fit.
 
-Everything else in the package may change without notice; this is tested as a list.
+Everything else in the package may change without notice; a test compares this list.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ def plan(
     changes: Sequence[Change] = (),
     fresh: bool = False,
 ) -> Plan:
-    """Say where a workflow would run now, or why not.
+    """Return the placement that a workflow would get now, or why it would get none.
 
     Levels, name to node label and coarsest first, may come from `levels`, from a pool of `config`, or from the cluster
-    file itself. `changes` are what-ifs; every way out of a refusal holds one.
+    file itself. `changes` are hypothetical changes; every remedy of a refusal holds one.
     """
     (found,) = plan_workloads(
         documents_of(workflow), cluster, levels=levels, config=config, pool=pool, changes=changes, fresh=fresh
@@ -123,7 +123,7 @@ def plan_workloads(
     changes: Sequence[Change] = (),
     fresh: bool = False,
 ) -> list[Plan]:
-    """Plan the workloads of a file one after the other, each seeing what the earlier ones took."""
+    """Return the plans of a file's workloads in sequence, each seeing the capacity that the earlier ones took."""
     topology, beside = _topology(levels), documents.topologies
     known = all_topologies(topology, cluster, beside)
     planner = Planner(cluster.cluster, changes, fresh=fresh)
@@ -151,14 +151,14 @@ def fit(
     config: Config | None = None,
     pool: str | None = None,
 ) -> Answer:
-    """Say how many tasks of one shape each domain of a level holds, now and on the empty cluster."""
+    """Return how many tasks of one shape each domain of a level holds, now and on the empty cluster."""
     chosen = pool_for(config, pool, None, _topology(levels), cluster)
     domains = Domains.of(cluster.cluster, chosen.topology)
     return answer(Wish(gpus, cpu, memory, tasks), level, chosen, domains)
 
 
 def explain(reason: Reason | str) -> str:
-    """Return the page about a reason, in markdown."""
+    """Return the documentation page of a reason, in markdown."""
     known = {one.value: one for one in Reason}
     if str(reason) not in known:
         raise NotFound(f'there is no reason "{reason}"', did_you_mean(str(reason), known))

@@ -70,7 +70,7 @@ def test_what_a_server_says_is_put_into_words(state: str | None, said: str) -> N
     class DriverError(Exception):
         sqlstate = state
 
-    error = on_postgres.in_words(DriverError("boom\nDETAIL: much more"), "postgresql://h/db")
+    error = on_postgres.translated(DriverError("boom\nDETAIL: much more"), "postgresql://h/db")
 
     assert isinstance(error, Unavailable)
     assert str(error).startswith("postgresql://h/db: ")
@@ -81,7 +81,7 @@ def test_what_a_server_says_is_put_into_words(state: str | None, said: str) -> N
 
 def test_what_sqlite_says_is_put_into_words_whatever_it_is() -> None:
     for code in range(256):
-        error = on_sqlite.in_words(SimpleNamespace(sqlite_errorcode=code | 0x300), "x.db")
+        error = on_sqlite.translated(SimpleNamespace(sqlite_errorcode=code | 0x300), "x.db")
 
         assert str(error).startswith("x.db")
         assert error.hint

@@ -1,1 +1,1 @@
-"""Inspection of clusters: label checks, maps, and the audit of placements against what was asked."""
+"""Inspection of clusters: label checks, maps, and the audit of placements against their constraints."""

@@ -1,8 +1,8 @@
-"""The placement audit: what really runs, held against what was asked, from the objects of a snapshot alone.
+"""The placement audit: running pods checked against their constraints, from the objects of a snapshot alone.
 
-Judged are the tasks that hold a place on a node. A constraint is held when they all share one domain. Where they do
-not, a preference is missed and a requirement is violated, for example because a node was relabelled under a running
-task. What cannot be seen is said with its reason, and never taken for held.
+Only tasks that hold a node are judged. A constraint is held when they all share one domain. Otherwise a preferred one
+is missed and a required one is violated, for example because a node was relabelled under a running task. A constraint
+that cannot be judged is reported with its reason, and never counted as held.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SHOWN = 4
 
 
 class Outcome(StrEnum):
-    """What became of a constraint."""
+    """The outcome of a constraint."""
 
     HELD = "held"
     MISSED = "missed"
@@ -36,7 +36,7 @@ class Outcome(StrEnum):
 
 
 class State(StrEnum):
-    """How far a gang is. Incomplete means that some of its tasks run while others, which are needed, do not."""
+    """The progress of a gang; incomplete means that some tasks run while other needed ones do not."""
 
     RUNNING = "running"
     INCOMPLETE = "incomplete"
@@ -46,9 +46,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One constraint: its outcome, the domains that its tasks use, and why it is so where that is worth a word.
+    """One constraint: its outcome, the domains that its tasks use, and an explanation where there is one.
 
-    A domain ends in None where a node lacks the label of the next level. What could not be read has no path.
+    A domain ends in None where a node lacks the label of the next level. A constraint that could not be read has no
+    path.
     """
 
     path: Path
@@ -59,13 +60,13 @@ class Finding:
 
     @property
     def level(self) -> str:
-        """The level at which the tasks are to be together; empty for what could not be read."""
+        """The level of the shared domain; empty for a constraint that could not be read."""
         return self.path[-1][0] if self.path else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A task, its pod if there is one, the node that it is on, and the values of its levels as far as they go."""
+    """A task, its pod if there is one, its node, and its level values as far as they are known."""
 
     task: str
     pod: str
@@ -75,7 +76,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class AuditedGang:
-    """A gang and what became of all its constraints; `why` says what its state does not."""
+    """A gang and the outcomes of all its constraints; `why` explains its state further."""
 
     asked: AskedGang
     state: State
@@ -84,35 +85,35 @@ class AuditedGang:
     seats: tuple[Seat, ...]
 
     def count(self, outcome: Outcome) -> int:
-        """Return how many constraints came out like this."""
+        """Return how many constraints have this outcome."""
         return sum(finding.outcome is outcome for finding in self.findings)
 
     @property
     def doubtful(self) -> bool:
-        """Whether tasks run of which something cannot be said, or without others that are needed."""
+        """Whether tasks run whose constraints cannot be judged, or without other needed tasks."""
         runs = self.state in {State.RUNNING, State.INCOMPLETE}
         return self.state is State.INCOMPLETE or (runs and self.count(Outcome.UNOBSERVABLE) > 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """All gangs of a snapshot that ask for anything; `unconstrained` counts PodGroups of others that do not."""
+    """All constrained gangs of a snapshot; `unconstrained` counts PodGroups of others without constraints."""
 
     gangs: tuple[AuditedGang, ...]
     unconstrained: int = 0
 
     def count(self, outcome: Outcome) -> int:
-        """Return how many constraints of all gangs came out like this."""
+        """Return how many constraints of all gangs have this outcome."""
         return sum(gang.count(outcome) for gang in self.gangs)
 
     def states(self) -> Counter[State]:
-        """Return how many gangs are how far."""
+        """Return the number of gangs in each state."""
         return Counter(gang.state for gang in self.gangs)
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where a task is, as far as labels tell; `lacks` says why they do not tell more."""
+    """The domain of a task as far as labels show it; `lacks` says why they show no more."""
 
     task: str
     node: str
@@ -121,7 +122,7 @@ class Spot:
 
     @property
     def shown(self) -> Domain:
-        """The domain, with None for the first value that is not known."""
+        """The domain, with None for the first unknown value."""
         return (*self.domain, None) if self.lacks else self.domain
 
 
@@ -145,7 +146,7 @@ def _audited(gang: AskedGang, leader: AskedGang | None, cluster: Cluster) -> Aud
 
 
 def _alone(gang: AskedGang, leader: AskedGang | None, state: State) -> str:
-    """Say what is amiss with the gang that this one follows."""
+    """Return the problem with the gang that this one follows."""
     if gang.follows and leader is None:
         return f'it follows "{gang.follows}", which is not in the snapshot: judged alone'
     if leader and state in {State.RUNNING, State.INCOMPLETE} and _state(leader)[0] is State.WAITING:
@@ -154,7 +155,7 @@ def _alone(gang: AskedGang, leader: AskedGang | None, state: State) -> str:
 
 
 def _state(gang: AskedGang) -> tuple[State, str]:
-    """Return how far a gang is, and which tasks it lacks."""
+    """Return the progress of a gang, and the tasks it lacks."""
     if not any(map(is_placed, gang.tasks.values())):
         return (State.FINISHED if any(map(has_ended, gang.tasks.values())) else State.WAITING), ""
     problems = []
@@ -173,7 +174,7 @@ def _state(gang: AskedGang) -> tuple[State, str]:
 def _judged(
     one: Constraint, gang: AskedGang, shared: Constraint | None, leader: AskedGang | None, cluster: Cluster
 ) -> Finding:
-    """Judge a constraint; one that is shared with the gang it follows has the tasks of both."""
+    """Judge a constraint; one shared with the followed gang has the tasks of both."""
     spots = _spots(one, gang, one.labels, cluster)
     if spots and shared is not None and leader is not None:
         spots = [*_spots(shared, leader, one.labels, cluster), *spots]
@@ -181,7 +182,7 @@ def _judged(
 
 
 def judged(path: Path, spots: Sequence[Spot], *, required: bool, doubt: str = "") -> Finding:
-    """Judge a constraint by where its tasks are; `doubt` is why that may not be all there is to know."""
+    """Judge a constraint by the domains of its tasks; `doubt` is the reason why the evidence may be incomplete."""
     if not spots:
         return Finding(path, required, Outcome.UNOBSERVABLE, why="none of its tasks runs")
     domains = _distinct(spots)
@@ -205,7 +206,7 @@ def _spots(one: Constraint, gang: AskedGang, labels: Sequence[str], cluster: Clu
 
 
 def spot_of(task: str, node: str, labels: Sequence[str], cluster: Cluster) -> Spot:
-    """Return where a task on a node is, by the labels of the levels down to the one that matters."""
+    """Return the domain of a task on a node, by the labels of the levels down to the constrained one."""
     index = cluster.position.get(node)
     if index is None:
         return Spot(task, node, (), f"node {node} is not in the cluster")
@@ -219,20 +220,20 @@ def spot_of(task: str, node: str, labels: Sequence[str], cluster: Cluster) -> Sp
 
 
 def _apart(spots: Iterable[Spot]) -> bool:
-    """Tell whether some tasks are certainly in different domains: not all are where the best known one is."""
+    """Return whether some tasks are certainly in different domains: not all match the best-known domain."""
     domains = {spot.domain for spot in spots}
     longest = max(domains, key=len)
     return any(longest[: len(domain)] != domain for domain in domains)
 
 
 def _distinct(spots: Iterable[Spot]) -> tuple[Domain, ...]:
-    """Return the domains in use, those that are known to the end first."""
+    """Return the domains in use, the completely known ones first."""
     found = dict.fromkeys(spot.shown for spot in spots)
     return tuple(sorted(found, key=lambda domain: None in domain))
 
 
 def _whereabouts(spots: Sequence[Spot]) -> str:
-    """Say which tasks are where, the domains with most of them first."""
+    """Return a description of which tasks are in which domain, the domains with most tasks first."""
     there: dict[Domain, list[Spot]] = {}
     for spot in spots:
         there.setdefault(spot.shown, []).append(spot)

@@ -1,4 +1,4 @@
-"""An audit as the JSON that scripts read; version 1 only ever grows."""
+"""An audit as JSON for scripts; version 1 only ever gains fields."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _gang(gang: AuditedGang) -> Json:
 
 
 def finding_json(finding: Finding) -> Json:
-    """Return what became of one constraint."""
+    """Return the JSON object of one constraint's outcome."""
     return {
         "path": [list(step) for step in finding.path],
         "level": finding.level or None,

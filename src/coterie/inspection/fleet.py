@@ -1,4 +1,4 @@
-"""The nodes of a fleet: with GPUs or without, out of service, and short of GPUs beside others of their kind."""
+"""The nodes of a fleet: with or without GPUs, out of service, and with fewer GPUs than similar nodes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
 from coterie.topology.ranges import fold
 
-# Labels by which nodes are of one kind: the GPU that feature discovery finds, and the machine type of a cloud.
+# Labels that nodes of one kind share: the GPU found by feature discovery, and the machine type of a cloud.
 _KIND_LABELS = ("nvidia.com/gpu.product", "node.kubernetes.io/instance-type")
 _SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """How many nodes there are, how many of them have GPUs, and which are out of service.
+    """The number of nodes, of GPU nodes, and of nodes out of service.
 
-    A cordoned node that is not ready is among those that are not ready.
+    A cordoned node that is not ready counts as not ready.
     """
 
     nodes: int
@@ -33,7 +33,7 @@ class Fleet:
 
     @staticmethod
     def of(cluster: Cluster) -> Fleet:
-        """Count the nodes of a cluster."""
+        """Return the counts of a cluster's nodes."""
         gpus = cluster.allocatable[cluster.resource(GPU)] > 0
         out = (~cluster.ready, cluster.cordoned & cluster.ready)
         return Fleet(len(cluster), int(gpus.sum()), *(_names(cluster, which) for which in out))
@@ -46,7 +46,7 @@ def short_of_gpus(cluster: Cluster, topology: Topology) -> Iterator[Finding]:
         counted = Counter(gpus[which].tolist())
         usual, times = max(counted.items(), key=lambda pair: (pair[1], pair[0]))
         if times * 2 <= int(which.sum()):
-            continue  # there is no usual number
+            continue  # no number of GPUs is the usual one
         for number in sorted(each for each in counted if each < usual):
             nodes = _names(cluster, which & (gpus == number))
             offer = f"{number} GPU{'' if number == 1 else 's'}" if number else "no GPU"
@@ -62,15 +62,15 @@ def short_of_gpus(cluster: Cluster, topology: Topology) -> Iterator[Finding]:
 
 
 def _kinds(cluster: Cluster, topology: Topology) -> Iterator[tuple[str, Bools]]:
-    """Yield sets of nodes that ought to offer as many GPUs as each other, with the words that say what they share.
+    """Yield sets of nodes that should offer equal numbers of GPUs, with a description of what they share.
 
-    Those are nodes with the same labels of their kind; of the others, those with GPUs in one domain of the finest level
-    whose domains have several nodes.
+    Those are nodes with the same labels of their kind; of the others, GPU nodes in one domain of the finest level whose
+    domains have several nodes.
     """
     codes = np.stack([cluster.column(label).codes for label in _KIND_LABELS])
     gpus = cluster.allocatable[cluster.resource(GPU)] > 0
     known = codes[0] >= 0
-    # A machine type says something of GPUs only where machines of that type have some.
+    # A machine type implies GPUs only where some machines of that type have GPUs.
     typed = np.unique(codes[1][gpus & (codes[1] >= 0)])
     known |= np.isin(codes[1], typed)
     for pair in np.unique(codes[:, known], axis=1).T if known.any() else ():

@@ -1,4 +1,4 @@
-"""Levels and pools held against the nodes there are: guessed levels, a pool's share of a cluster, what is odd."""
+"""Levels and pools compared with the existing nodes: guessed levels, a pool's nodes, and label findings."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ VERSION = 1
 
 Json = dict[str, Any]
 
-# Labels that clouds, NVIDIA's tools and common sense use for levels, coarsest first. Of several with one name, the
-# first that nodes carry is taken.
+# Labels that clouds, NVIDIA's tools and common conventions use for levels, coarsest first. Of several with one name,
+# the first that nodes carry is taken.
 _WELL_KNOWN = (
     ("region", "topology.kubernetes.io/region"),
     ("region", "failure-domain.beta.kubernetes.io/region"),
@@ -49,12 +49,12 @@ _WELL_KNOWN = (
 
 
 def well_known_name(label: str) -> str:
-    """Return the level that a label is known to stand for, empty where it is not known."""
+    """Return the level that a well-known label stands for, empty for any other label."""
     return next((name for name, known in _WELL_KNOWN if known == label), "")
 
 
 def guess_levels(cluster: Cluster) -> Topology:
-    """Return levels made of the well-known labels that nodes carry; none where they carry none but their own name."""
+    """Return levels made of the well-known labels that nodes carry; none where they carry only their hostname."""
     found: dict[str, str] = {}
     for name, label in _WELL_KNOWN:
         column = cluster.column(label)
@@ -64,7 +64,7 @@ def guess_levels(cluster: Cluster) -> Topology:
 
 
 def with_guessed_levels(pool: Pool, cluster: Cluster) -> Pool:
-    """Return a pool that has no levels with those that are guessed from the labels of its nodes."""
+    """Return a pool without levels with those guessed from the labels of its nodes."""
     levels = guess_levels(pool_nodes(cluster, pool))
     return replace(pool, topology=levels, guessed=True) if levels.levels else pool
 
@@ -80,20 +80,20 @@ def _guessed_message(topology: Topology) -> str:
 
 
 def pool_nodes(cluster: Cluster, pool: Pool) -> Cluster:
-    """Return the part of a cluster that a pool's node selector leaves."""
+    """Return the part of a cluster that a pool's node selector matches."""
     mask = _selected(cluster, pool.node_selector)
     return part_of(cluster, mask)
 
 
 def pool_size(cluster: Cluster, pool: Pool) -> int:
-    """Return how many nodes of a cluster a pool's node selector leaves."""
+    """Return how many nodes of a cluster a pool's node selector matches."""
     return int(_selected(cluster, pool.node_selector).sum())
 
 
 def check_pool(cluster: Cluster, pool: Pool, config: Config | None) -> tuple[Finding, ...]:
-    """Return what is odd about the labels of a pool's nodes, and about the pool on this cluster.
+    """Return the findings about the labels of a pool's nodes, and about the pool on this cluster.
 
-    `cluster` is the whole one. What concerns no single level comes first.
+    `cluster` is the whole one. Findings that concern no single level come first.
     """
     own = pool_nodes(cluster, pool)
     findings: list[Finding] = []
@@ -120,7 +120,7 @@ def check_pool(cluster: Cluster, pool: Pool, config: Config | None) -> tuple[Fin
 
 
 def label_findings(own: Cluster, topology: Topology) -> tuple[Finding, ...]:
-    """Check the labels, but say of no node that it has a name without a coarser label: every node has a name."""
+    """Return the findings about labels, except for hostnames without a coarser label: every node has a hostname."""
     found = check(own, topology)
     if len(topology.levels) < 2 or topology.levels[-1].label != HOSTNAME:
         return found
@@ -129,7 +129,7 @@ def label_findings(own: Cluster, topology: Topology) -> tuple[Finding, ...]:
 
 
 def _selected(cluster: Cluster, selector: Selector) -> Bools:
-    """Tell for every node whether it has all labels of a selector."""
+    """Return, for every node, whether it has all labels of a selector."""
     mask = np.ones(len(cluster), dtype=bool)
     for key, value in selector:
         column = cluster.column(key)
@@ -201,7 +201,7 @@ def _platforms(own: Cluster, pool: Pool) -> Iterator[Finding]:
 
 
 def _taints(own: Cluster, pool: Pool) -> Iterator[Finding]:
-    """Nodes with GPUs that the pool selects, but whose taints its tasks do not tolerate on any platform."""
+    """Return findings about GPU nodes that the pool selects, but whose taints its tasks tolerate on no platform."""
     gpus = own.allocatable[own.resource(GPU)] > 0
     task = Shape(((GPU, 1),)) if gpus.any() else Shape()
     welcome = np.zeros(len(own), dtype=bool)
@@ -261,7 +261,7 @@ def _some(nodes: tuple[str, ...], cluster: Cluster) -> str:
 
 
 def check_json(findings: Sequence[Finding], pool: Pool, cluster: Cluster, notices: Sequence[Notice]) -> Json:
-    """Return findings as data, with the levels that were checked."""
+    """Return findings as data, with the checked levels."""
     fleet = Fleet.of(cluster)
     severities = [finding.severity for finding in findings]
     return {

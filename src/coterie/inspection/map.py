@@ -1,4 +1,4 @@
-"""From a cluster to the scene that is drawn of it, and to the JSON that scripts read of it."""
+"""The scene of a cluster for drawing, and its JSON for scripts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 def level_depth(domains: Domains, name: str) -> int:
-    """Return how many levels there are down to the named one; raise when it is unknown, or no node is in it."""
+    """Return the number of levels down to the named one; raise when it is unknown or has no nodes."""
     names = domains.topology.names
     if name not in names:
         known = f"Levels are: {', '.join(names)}." if names else "There are no levels; give some with --levels."
@@ -32,7 +32,7 @@ def level_depth(domains: Domains, name: str) -> int:
 
 
 def default_depth(domains: Domains) -> int:
-    """Return how many levels a map shows: down to the finest that has domains of more than one node's name."""
+    """Return the number of levels a map shows: down to the finest with domains of more than one node."""
     for depth in range(len(domains.tiers), 0, -1):
         host = domains.topology.levels[depth - 1].label == HOSTNAME
         if len(domains.tiers[depth - 1]) and not (host and depth > 1):
@@ -41,7 +41,7 @@ def default_depth(domains: Domains) -> int:
 
 
 def find_holder(cluster: Cluster, name: str) -> str:
-    """Return the holder of GPUs that a user means: its full name, or what stands behind its namespace."""
+    """Return the GPU holder that a user named: by its full name, or by the part after its namespace."""
     gpu = cluster.resource(GPU)
     holders = {pod.owner for index, pod in enumerate(cluster.pods) if cluster.pod_requests[gpu, index] > 0}
     if name in holders:
@@ -58,11 +58,11 @@ def find_holder(cluster: Cluster, name: str) -> str:
 
 
 def scene_of(domains: Domains, depth: int, *, pool: str = "", highlight: str | None = None) -> Scene:
-    """Return what is drawn of a cluster, down to the level at `depth`."""
+    """Return the scene of a cluster, down to the level at `depth`."""
     spots = _spots(domains)
     tiers = domains.tiers[:depth]
     areas: list[Area] = []
-    # From the finest tier up, each domain takes the areas below it and the nodes that none of them has.
+    # From the finest tier up, each domain gets the areas below it and its nodes outside those areas.
     for level in range(depth - 1, -1, -1):
         below: dict[int, list[int]] = {}
         if level + 1 < depth:
@@ -82,7 +82,7 @@ def scene_of(domains: Domains, depth: int, *, pool: str = "", highlight: str | N
 
 
 def map_json(scene: Scene, topology: Topology, *, guessed: bool) -> Json:
-    """Return a map as data: domains within domains, each with its own nodes; `nodes` on top are in no domain."""
+    """Return a map as data: nested domains, each with its own nodes; top-level `nodes` are in no domain."""
     return {
         "version": VERSION,
         "pool": scene.pool,
@@ -93,7 +93,7 @@ def map_json(scene: Scene, topology: Topology, *, guessed: bool) -> Json:
 
 
 def _area(values: tuple[str, ...], start: int, end: int, children: list[Any], spots: list[Spot]) -> Area:
-    # A domain's nodes that are in no finer one stand behind all those that are.
+    # The nodes of a domain that are in no finer one come after those that are.
     rest = max((int(tier.end[index]) for tier, index, _ in children), default=start)
     return Area(values, tuple(area for _, _, area in children), tuple(spots[rest:end]))
 

@@ -1,8 +1,8 @@
-"""What the PodGroups of a snapshot ask for, and which pods stand for their tasks.
+"""The constraints of a snapshot's PodGroups, and the pods of their tasks.
 
-A PodGroup that Coterie wrote carries its constraint tree as the user meant it. Of any other, Grove's among them, the
+A PodGroup that Coterie wrote carries its constraint tree as the user defined it. For any other, including Grove's, the
 constraints are those of its own fields: a required and a preferred level for itself and for each subgroup, by node
-label. How such a label is nested is said by the KAI Topology that it names; short names of levels come from a
+label. The nesting of such a label is defined by the KAI Topology that it names; short names of levels come from a
 ClusterTopology with the same labels, where the snapshot has one.
 """
 
@@ -32,9 +32,9 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """Tasks that share one domain: its identity is the values of `labels`, coarsest first.
+    """Tasks that share one domain, which is identified by the values of `labels`, coarsest first.
 
-    `doubt` says why equal values do not prove one domain, where not all coarser labels are known.
+    `doubt` is the reason why equal values do not prove one domain, where not all coarser labels are known.
     """
 
     path: Path
@@ -46,7 +46,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """So many of these tasks run together, or none of the gang does. `part` names them, empty for the whole gang."""
+    """The minimum number of these tasks that run together; `part` names them, empty for the whole gang."""
 
     tasks: tuple[str, ...]
     least: int
@@ -55,9 +55,9 @@ class Quorum:
 
 @dataclass(frozen=True, slots=True)
 class AskedGang:
-    """A PodGroup: its constraints, parents before children, and each task with the pod that stands for it, if any.
+    """A PodGroup: its constraints, parents before children, and each task with its pod, if any.
 
-    `unread` are the parts of it that cannot be understood, in words. `levels` are what the gang knows of a topology.
+    `unread` describes the parts that cannot be understood. `levels` are the levels of a topology that the gang names.
     """
 
     namespace: str
@@ -74,12 +74,12 @@ class AskedGang:
 
 
 def is_placed(pod: GangPod | None) -> bool:
-    """Tell whether a pod holds its place on a node."""
+    """Return whether a pod holds capacity on a node."""
     return pod is not None and bool(pod.node) and pod.phase not in _ENDED
 
 
 def has_ended(pod: GangPod | None) -> bool:
-    """Tell whether a pod has run to its end, good or bad."""
+    """Return whether a pod has finished, successfully or not."""
     return pod is not None and pod.phase in _ENDED
 
 
@@ -143,7 +143,7 @@ def _recorded(
     )
     quorums: tuple[Quorum, ...] = (Quorum(tuple(tasks), len(tasks)),)
     if not all(task.needed for task in gang.all_tasks()):
-        # Tasks stand in for each other, and the PodGroup says for which.
+        # Tasks of a clique are interchangeable, and the PodGroup states which.
         quorums = tuple(_Fields(data, {task: pod for task, pod in tasks.items() if pod}, {}).quorums())
     return AskedGang(
         namespace, name, workload, gang.name, tasks, constraints, quorums, topology, gang.follows, recorded=True
@@ -173,13 +173,13 @@ class _Fields:
                 self._under[part].append(task)
 
     def constraints(self) -> Iterator[Constraint]:
-        """Yield what is asked of the PodGroup itself, then of its subgroups."""
+        """Yield the constraints of the PodGroup itself, then of its subgroups."""
         for name, part in {"": self._spec, **self._parts}.items():
             for required, label in self._levels(part, name):
                 yield self._constraint(name, part, label, required=required)
 
     def quorums(self) -> Iterator[Quorum]:
-        """Yield how many pods each leaf needs; the PodGroup's own number counts where it has no subgroups."""
+        """Yield the minimum pods of each leaf; the PodGroup's own number counts where it has no subgroups."""
         leaves = self._parts.keys() - {part.get("parent") for part in self._parts.values()}
         for name, part in (self._parts or {"": self._spec}).items():
             least = part.get("minMember")
@@ -224,13 +224,13 @@ class _Fields:
                 yield required, aliases.get(label, label)
 
     def _level(self, label: str) -> str:
-        """Return the short name of a level, or its label where nobody gave it one."""
+        """Return the short name of a level, or its label where it has none."""
         names = {level.name for chart in self._charts.values() for level in chart.levels if level.label == label}
         short = sorted(names - {label})
         return short[0] if len(short) == 1 else label
 
     def _chain(self, name: str) -> list[str]:
-        """Return a subgroup and those above it, from below; one that is its own ancestor ends there."""
+        """Return a subgroup and its ancestors, bottom up; a cycle ends the chain."""
         found: list[str] = []
         while name in self._parts and name not in found:
             found.append(name)
@@ -239,9 +239,9 @@ class _Fields:
 
 
 def _charts(snapshot: Snapshot) -> dict[str, Topology]:
-    """Return KAI's Topologies by name, their levels named as a ClusterTopology with the same labels names them.
+    """Return KAI's Topologies by name, with levels named as in a ClusterTopology with the same labels.
 
-    Without one, levels have their aliases, or else their labels, for names.
+    Without one, levels are named by their aliases, or else by their labels.
     """
     kai, _ = read_kai_topologies(snapshot.objects)
     names = {tuple(level.label for level in one.levels): one for one in snapshot.topologies.values()}
@@ -258,7 +258,7 @@ def _identity(data: Json) -> tuple[str, str]:
 
 
 def _standing(pod: GangPod) -> tuple[object, ...]:
-    """Sort key of pods that stand for one task: the last one counts, which runs or else was tried last."""
+    """Return a sort key for the pods of one task: the last one counts, which runs or else was tried last."""
     attempt = int(pod.attempt) if pod.attempt.isdecimal() and len(pod.attempt) < 10 else 0
     return is_placed(pod), not pod.terminating, attempt, pod.name
 

@@ -1,19 +1,18 @@
-"""The only place that talks to a Kubernetes API.
+"""The only client of a Kubernetes API.
 
-    kubeconfig   which cluster, and as whom: contexts, $KUBECONFIG lists, service accounts
-    kinds        the resources Coterie knows, and what brings them into a cluster
-    api          one request: built by lightkube, sent with timeouts, its failure told in one line
-    errors       what an answer that is no success means
-    transport    what it means when there is no answer at all
-    retry        trying again, with jitter, for as long as it is worth it
+    kubeconfig   the cluster and the user: contexts, $KUBECONFIG lists, service accounts
+    kinds        the resources Coterie knows, and the software that installs them
+    api          one request: built by lightkube, sent with timeouts, its failure stated in one line
+    errors       the errors of unsuccessful answers
+    transport    the errors of requests without an answer
+    retry        retries with jitter and backoff, within a time limit
     reads        get, and lists in pages
     apply        server-side apply, one field manager
-    delete       deletion of exactly the object that was meant
-    cache        what a list and the events after it amount to (pure)
-    watch        list, then watch, for ever: resumes, relists, loses nothing
-    watching     the same in a thread that can be stopped
-    live         a live cluster as a `Snapshot`
+    delete       deletion of exactly the intended object
+    cache        the result of a list and the events after it (pure)
+    watch        an endless list and watch: resumes, relists, misses nothing
+    watch_thread a watch in a thread that can be stopped
 
-Whatever goes wrong is raised as an error of `coterie.errors`, or as one of the few in `errors` that a caller may want
-to tell apart.
+Every failure is raised as an error of `coterie.errors`, or as one of those in `errors` that a caller may need
+to distinguish.
 """

@@ -1,4 +1,4 @@
-"""One request to one cluster: lightkube builds it and signs it, this sends it and says what went wrong."""
+"""One request to one cluster: built and signed by lightkube, sent here, with failures raised as clear errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]*[A-Za-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long each part of a request may take, and an answer as a whole."""
+    """The time limits of each part of a request, and of a whole answer."""
 
     connect_s: float = 5.0
     read_s: float = 30.0
@@ -44,7 +44,7 @@ class Timeouts:
 
 
 class _Client(GenericSyncClient):
-    """lightkube's client with a name of its own, and with the certificates that kubectl accepts."""
+    """lightkube's client under Coterie's user agent, with the certificates that kubectl accepts."""
 
     @staticmethod
     def AdapterClient(config: SingleConfig, params: ConnectionParams) -> httpx2.Client:  # noqa: N802 - lightkube's name
@@ -106,7 +106,7 @@ class Api:
     def call_of(
         self, verb: str, kind: Kind, name: str = "", namespace: str | None = None, subresource: str = ""
     ) -> Call:
-        """Return the description of a call; without a namespace, lists are of all and the rest is in the context's."""
+        """Return the description of a call; without a namespace, lists cover all and other verbs use the context's."""
         if (name or verb not in _WITHOUT_NAME) and not _NAME.fullmatch(name):
             raise UsageError(f'"{name}" cannot be the name of a {kind.name}', _NAME_HINT)
         if namespace and not _NAME.fullmatch(namespace):
@@ -116,11 +116,11 @@ class Api:
         return Call(verb, kind, name, inside, self.context, self.server, subresource)
 
     def send(self, call: Call, params: Mapping[str, str | None] | None = None, body: object = None) -> Answer:
-        """Return the answer to a call, trying again while that may help."""
+        """Return the answer to a call, with retries while they may help."""
         return patiently(self.patience, lambda: self.attempt(call, params, body), self._clock)
 
     def attempt(self, call: Call, params: Mapping[str, str | None] | None = None, body: object = None) -> Answer:
-        """Return the answer to a call tried once; raise Transient for what may pass, else the error it is."""
+        """Return the answer to a call tried once; raise Transient for a temporary failure, else its error."""
         request = self._request(call, params, body)
         end = self._clock() + self.timeouts.answer_s
         with self._answering(call, request) as response:
@@ -133,7 +133,7 @@ class Api:
 
     @contextmanager
     def stream(self, call: Call, params: Mapping[str, str | None], quiet_s: float) -> Iterator[httpx2.Response]:
-        """Give the answer to a watch as it comes in; it may be silent for `quiet_s`. Raises as `attempt` does."""
+        """Yield the answer to a watch as it arrives; it may be silent for `quiet_s`. Raises as `attempt` does."""
         request = self._request(call, params, None)
         request.extensions["timeout"] = {**request.extensions["timeout"], "read": quiet_s}
         with self._answering(call, request) as response:
@@ -141,7 +141,7 @@ class Api:
 
     @contextmanager
     def _answering(self, call: Call, request: httpx2.Request) -> Iterator[httpx2.Response]:
-        """Give a successful answer; whatever fails, also while it is read, is raised as this package's errors."""
+        """Yield a successful answer; every failure, also while it is read, becomes one of this package's errors."""
         response: httpx2.Response | None = None
         try:
             response = self._start(call, request)
@@ -215,18 +215,18 @@ class Answer:
 
 
 def connect(context: str = "", *, patience: Patience | None = None, timeouts: Timeouts | None = None) -> Api:
-    """Return a connection to the cluster of a kubeconfig context, of the current one when none is named."""
+    """Return a connection to the cluster of a kubeconfig context, by default the current one."""
     return Api(choose(context), patience=patience, timeouts=timeouts)
 
 
 def failure_of(call: Call, code: int, headers: Mapping[str, str], body: bytes) -> CoterieError | Transient:
-    """Return what an answer other than success is raised as."""
+    """Return the exception for an unsuccessful answer."""
     error = error_of(call, code, body)
     return Transient(error, _asked_wait(headers, body)) if passing(code) else error
 
 
 def _asked_wait(headers: Mapping[str, str], body: bytes) -> float | None:
-    """Return how long the server asks to wait, if it does. A date is taken as no wish: clocks differ."""
+    """Return the delay that the server requests, if any; a date is ignored, since clocks differ."""
     written = headers.get("retry-after", "").strip()
     if written.isascii() and written.isdigit():
         return float(written)

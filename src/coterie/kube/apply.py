@@ -1,7 +1,7 @@
-"""Writing objects: server-side apply with one field manager, so that saying the same twice changes nothing.
+"""Writing of objects: server-side apply with one field manager, so that a repeated apply changes nothing.
 
-Fields that somebody else manages are left alone, and told of. Only on an object that carries Coterie's mark are they
-taken back, and only when the caller asks for it.
+Fields that another manager owns are left alone and reported. They are taken back only on an object that carries
+Coterie's label, and only when the caller requests it.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def apply(
     namespace: str | None = None,
     dry_run: bool = False,
 ) -> Applied:
-    """Make an object be as the manifest says, as far as the manifest says anything.
+    """Apply a manifest: set the fields that it states and leave all others alone.
 
-    Raises Conflict, naming the others, when a field is managed by somebody else. With `reclaim`, such fields are taken
-    over if the object in the cluster is Coterie's.
+    Raises Conflict with the names of the other managers when one of them owns a field. With `reclaim`, such fields are
+    taken over if the object in the cluster is Coterie's.
     """
     kind, call = _call(api, manifest, subresource, namespace)
     try:
@@ -58,9 +58,9 @@ def apply(
 def apply_all(
     api: Api, manifests: Sequence[Mapping[str, Any]], *, reclaim: bool = False, namespace: str | None = None
 ) -> Iterable[Applied]:
-    """Apply manifests in their order, yielding each as it is done; the first failure ends it.
+    """Apply manifests in order, yielding each once it is applied; the first failure ends the sequence.
 
-    Every manifest is looked at before the first is sent, so that a slip in the last one leaves no half behind.
+    Every manifest is checked before the first is sent, so that an error in the last one leaves nothing half applied.
     """
     for manifest in manifests:
         _call(api, manifest, "", namespace)

@@ -1,6 +1,6 @@
-"""What a list and the events after it amount to: the objects as they are, and each change once.
+"""The result of a list and the events after it: the current objects, and each change once.
 
-Pure: no clock, no network. Whatever is fed to it, the changes it returns lead from the objects before to those after.
+Pure: no clock, no network. For any input, the returned changes lead from the objects before to the objects after.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Key = tuple[str, str]
 
 
 class Did(StrEnum):
-    """What happened to an object."""
+    """The type of a change to an object."""
 
     ADDED = "added"
     MODIFIED = "modified"
@@ -26,7 +26,7 @@ class Did(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
-    """An object: who it is, and what of it the watcher wants to know."""
+    """An object: its identity, and the data that the watcher keeps of it."""
 
     meta: Meta
     value: T
@@ -39,21 +39,21 @@ class Entry(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T]):
-    """What happened to one object; for a deletion, `entry` is the last that is known of it."""
+    """A change to one object; for a deletion, `entry` is its last known state."""
 
     did: Did
     entry: Entry[T]
 
 
 class Cache(Generic[T]):
-    """The objects of a query as they are at `version`."""
+    """The objects of a query at `version`."""
 
     def __init__(self) -> None:
         self.entries: dict[Key, Entry[T]] = {}
         self.version = ""
 
     def replace(self, entries: Iterable[Entry[T]], version: str) -> list[Change[T]]:
-        """Take a fresh list for the truth. What it lacks was deleted, though nobody said so."""
+        """Replace all objects by a fresh list; objects missing in it were deleted, even without an event."""
         fresh = {entry.key: entry for entry in entries}
         changes = [Change(Did.DELETED, old) for key, old in self.entries.items() if key not in fresh]
         for change in changes:
@@ -64,18 +64,18 @@ class Cache(Generic[T]):
         return changes
 
     def put(self, entry: Entry[T]) -> list[Change[T]]:
-        """Take an object as it is now. One that replaced another of its name means that the other was deleted."""
+        """Record the current state of an object; a new uid under its name means that the former one was deleted."""
         old = self.entries.get(entry.key)
         self.entries[entry.key] = entry
         if old is None:
             return [Change(Did.ADDED, entry)]
         if old.meta.uid != entry.meta.uid:
             return [Change(Did.DELETED, old), Change(Did.ADDED, entry)]
-        # The same version twice is the same object: lists and replayed events say again what is known.
+        # The same version is the same object: lists and replayed events repeat what is known.
         return [Change(Did.MODIFIED, entry)] if old.meta.resource_version != entry.meta.resource_version else []
 
     def remove(self, entry: Entry[T]) -> list[Change[T]]:
-        """Take an object's end. That of an unknown one, or of a predecessor, changes nothing."""
+        """Record the deletion of an object; that of an unknown one, or of a predecessor, changes nothing."""
         old = self.entries.get(entry.key)
         if old is None or old.meta.uid != entry.meta.uid:
             return []

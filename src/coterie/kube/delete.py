@@ -1,4 +1,4 @@
-"""Removing objects: exactly the one that was meant, and what hangs on it."""
+"""Deletion of exactly the intended object, and of its dependents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coterie.kube.kinds import Kind
 
 
 class Dependents(StrEnum):
-    """What becomes of the objects that an object owns."""
+    """The treatment of the objects that a deleted object owns."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -28,10 +28,10 @@ def delete(
     dependents: Dependents = Dependents.BACKGROUND,
     grace_s: int | None = None,
 ) -> bool:
-    """Ask for the deletion of an object; return False when it is gone already.
+    """Request the deletion of an object; return False when it is already gone.
 
-    With a `uid`, an object of the same name that took its place is left alone. The object may stay for a while after
-    this returns: as long as its finalizers want.
+    With a `uid`, a later object of the same name is left alone. The object may still exist after this returns, as long
+    as its finalizers require.
     """
     call = api.call_of("delete", kind, name, namespace)
     options: dict[str, object] = {

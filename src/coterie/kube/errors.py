@@ -1,15 +1,15 @@
-"""What an answer of the API that is no success means: one error, one line, one hint.
+"""The errors of unsuccessful API answers: one exception, one line, one hint each.
 
 CoterieError
-├── Unauthorized       the API does not know who asks
-├── Forbidden          it knows, and says no
-├── Conflict           somebody else changed it, owns a field of it, or has taken its name
-├── Expired            a version or a page that the API no longer remembers
+├── Unauthorized       the API does not accept the credentials
+├── Forbidden          the user is known but not allowed to do this
+├── Conflict           another client changed the object, owns a field of it, or took its name
+├── Expired            a version or a page that the API has compacted away
 ├── NotFound
 │   └── MissingKind    the cluster does not have this kind of object
-├── SpecErrors         the API refuses the object; every field it complains of is a fault
-├── UsageError         the call, or what answers it, is not what it should be
-└── Unavailable        too many requests, or the server is in trouble: trying again helps
+├── SpecErrors         the API rejects the object; every rejected field is a fault
+├── UsageError         the call is invalid, or the answer is not from a Kubernetes API
+└── Unavailable        too many requests, or a server failure: a retry may help
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FIELD_ERRORS = {
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is asked of whom: enough to tell what failed."""
+    """The description of a request, sufficient to report its failure."""
 
     verb: str
     kind: Kind
@@ -56,20 +56,20 @@ class Call:
     subresource: str = ""
 
     def title(self) -> str:
-        """Return the object or objects as messages name them."""
+        """Return the name of the object or objects in messages."""
         if not self.name:
             return f"{self.kind.plural}{self._inside()}"
         return f'{self.kind.name} "{f"{self.namespace}/" if self.namespace else ""}{self.name}"'
 
     def resource(self) -> str:
-        """Return what is asked for as rules of roles name it."""
+        """Return the resource as RBAC rules name it."""
         return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
 
     def _inside(self) -> str:
         return f' in namespace "{self.namespace}"' if self.namespace else ""
 
     def scope(self) -> str:
-        """Return where a permission would have to hold."""
+        """Return the scope in which a permission would have to be granted."""
         return self._inside() or " in the whole cluster"
 
 
@@ -78,7 +78,7 @@ class Unauthorized(CoterieError):  # noqa: N818 - the leaf says what happened
 
 
 class Forbidden(CoterieError):  # noqa: N818 - the leaf says what happened
-    """Raised when the user may not do what was asked."""
+    """Raised when the user may not perform the request."""
 
     def __init__(self, message: str, hint: str, call: Call, user: str) -> None:
         super().__init__(message, hint)
@@ -87,7 +87,7 @@ class Forbidden(CoterieError):  # noqa: N818 - the leaf says what happened
 
 
 class Conflict(CoterieError):  # noqa: N818 - the leaf says what happened
-    """Raised when the object is not what it was taken for; `managers` own the `fields` that were to be written."""
+    """Raised when the object is not in the expected state; `managers` own the `fields` that were to be written."""
 
     def __init__(self, message: str, hint: str, managers: tuple[str, ...] = (), fields: tuple[str, ...] = ()) -> None:
         super().__init__(message, hint)
@@ -96,7 +96,7 @@ class Conflict(CoterieError):  # noqa: N818 - the leaf says what happened
 
 
 class Expired(CoterieError):  # noqa: N818 - the leaf says what happened
-    """Raised when a version or a page of a list is no longer there; a fresh list helps."""
+    """Raised when a version or a page of a list is no longer available; a fresh list is needed."""
 
 
 class MissingKind(NotFound):
@@ -108,12 +108,12 @@ class MissingKind(NotFound):
 
 
 def passing(code: int) -> bool:
-    """Tell whether an answer is one that trying again may change."""
+    """Return whether a retry may succeed after an answer with this status code."""
     return code in _BUSY or code >= 500
 
 
 def error_of(call: Call, code: int, body: bytes) -> CoterieError:
-    """Return the error that an answer stands for."""
+    """Return the error for an unsuccessful answer."""
     status = read_status(body)
     said = status or Status(message=_plain(body))
     if code == 401:
@@ -137,7 +137,7 @@ def error_of(call: Call, code: int, body: bytes) -> CoterieError:
 
 
 def not_kubernetes(call: Call, found: str) -> CoterieError:
-    """Return the error of an answer that no Kubernetes API gives."""
+    """Return the error of an answer that did not come from a Kubernetes API."""
     hint = "Check the server's address in the kubeconfig; a proxy or a login page may stand in between."
     return UsageError(f"{call.server} does not answer as a Kubernetes API does: {found}", hint)
 
@@ -153,7 +153,7 @@ def _forbidden(call: Call, said: Status) -> CoterieError:
     user = found[1] if found else ""
     who = f'user "{user}"' if user else f'the user of context "{call.context}"'
     if found is None and said.message:
-        # Not the authorizer: an admission plugin, a quota or a webhook says no, and says why.
+        # This is not the authorizer: an admission plugin, a quota or a webhook refused, and states its reason.
         return Forbidden(f"{call.title()} is refused: {_line(said.message)}", _ADMISSION, call, user)
     role = "Role" if call.namespace else "ClusterRole"
     # A patch that would have to create the object is refused for the creation.
@@ -178,7 +178,7 @@ def _not_found(call: Call, status: Status | None) -> CoterieError:
             f"there is no {call.title()} in the cluster", f"List those it has: kubectl get {call.resource()}"
         )
     if status is None and not call.kind.install:
-        # Kubernetes' own kinds are everywhere; whoever lacks them is something else.
+        # Every Kubernetes API serves its built-in kinds, so a server without them is something else.
         return not_kubernetes(call, "HTTP 404")
     kind = call.kind
     message = f"the cluster has no kind {kind.name} ({kind.api_version})"
@@ -201,7 +201,7 @@ def _conflict(call: Call, said: Status) -> CoterieError:
 
 
 def _faults(call: Call, said: Status) -> Iterable[Fault]:
-    """Yield what the API complains of, field by field as it names them."""
+    """Yield a fault for each field that the API rejected, named as the API names it."""
     causes = said.about.causes or ()
     for cause in causes:
         field = cause.field if cause.field != "<nil>" else ""
@@ -224,7 +224,7 @@ def _unavailable(call: Call, code: int, said: Status) -> CoterieError:
 
 
 def _plain(body: bytes) -> str:
-    """Return the start of a body that is no Status, if it reads as a sentence."""
+    """Return the start of a body that is not a Status, if it is readable text."""
     text = body[:200].decode(errors="replace").strip()
     return "" if text.startswith(("<", "{", "[")) else text
 

@@ -1,4 +1,4 @@
-"""The kinds of objects that Coterie reads and writes, and what brings them into a cluster."""
+"""The kinds of objects that Coterie reads and writes, and the software that installs them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DRA = "Dynamic resource allocation needs Kubernetes 1.34 or newer."
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of object: lightkube's class for it, and how it gets into a cluster that lacks it."""
+    """A kind of object: lightkube's class for it, and how it is installed in a cluster that lacks it."""
 
     resource: type[Resource]
     install: str = ""
@@ -48,12 +48,12 @@ class Kind:
 
     @property
     def plural(self) -> str:
-        """The name in paths and in rules of roles: `podgroups`."""
+        """The name in URL paths and in RBAC rules: `podgroups`."""
         return self._info.plural
 
     @property
     def namespaced(self) -> bool:
-        """Whether objects live in namespaces."""
+        """Whether objects of this kind are namespaced."""
         return issubclass(self.resource, NamespacedResource)
 
     @property
@@ -97,7 +97,7 @@ _KNOWN = {(kind.api_version, kind.name): kind for kind in _ALL}
 
 
 def kind_of(manifest: Mapping[str, object]) -> Kind:
-    """Return the kind of a manifest: one of ours, or any of Kubernetes' own; raise UsageError for another."""
+    """Return the kind of a manifest, Coterie's or one built into Kubernetes; raise UsageError for another."""
     version, name = manifest.get("apiVersion"), manifest.get("kind")
     if not isinstance(version, str) or not isinstance(name, str):
         raise UsageError("a manifest needs apiVersion and kind", "Add both at its top.")

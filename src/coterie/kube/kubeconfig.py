@@ -1,7 +1,7 @@
-"""Which cluster is meant, and as whom: kubeconfig files as kubectl reads them.
+"""The selection of a cluster and user: kubeconfig files as kubectl reads them.
 
-`$KUBECONFIG` may list several files; the first one that names something wins, and files that are not there are passed
-over. Paths in a file are relative to it. In a pod, where there is no such file, the service account's cluster is used.
+`$KUBECONFIG` may list several files; the first entry of a name wins, and missing files are skipped. Paths in a file are
+relative to it. In a pod without such a file, the service account's cluster is used.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ServerEntry(Cluster, kw_only=True):
 
 @dataclass(slots=True)
 class Merged:
-    """What all kubeconfig files say together; each cluster and user with paths that are absolute."""
+    """The merged content of all kubeconfig files, with absolute paths in each cluster and user."""
 
     files: list[Path] = field(default_factory=list)
     current: str = ""
@@ -48,9 +48,9 @@ class Merged:
 
 
 def choose(name: str = "", environment: Mapping[str, str] | None = None) -> SingleConfig:
-    """Return the cluster and user of a context, of the current one when `name` is empty.
+    """Return the cluster and user of a context, by default the current one.
 
-    Raises NotFound for a context that does not exist, UsageError for files that cannot be read or say nothing.
+    Raises NotFound for a context that does not exist, UsageError for files that cannot be read or are empty.
     """
     variables = os.environ if environment is None else environment
     paths = list(_paths(variables))
@@ -108,7 +108,7 @@ def _merged(paths: list[Path]) -> Merged:
 
 
 def _document(path: Path) -> dict[str, object] | None:
-    """Return what a file says; None for a file that does not exist."""
+    """Return the content of a file; None for a file that does not exist."""
     try:
         text = path.expanduser().read_bytes()
         document = yaml.load(text, Loader=yaml.CSafeLoader)
@@ -130,7 +130,7 @@ def _document(path: Path) -> dict[str, object] | None:
 
 
 def _entries(path: Path, document: Mapping[str, object], key: str, inner: str, shape: type[T]) -> dict[str, T]:
-    """Read a list of named entries; the first of two with one name wins, as for kubectl."""
+    """Return a list of named entries; the first of two with one name wins, as in kubectl."""
     listed = document.get(key) or []
     if not isinstance(listed, list):
         raise _unreadable(path, f'"{key}" is not a list')
@@ -147,7 +147,7 @@ def _entries(path: Path, document: Mapping[str, object], key: str, inner: str, s
 
 
 def _settle(path: Path, user: User) -> None:
-    """Make a user's paths absolute, and its plugin one that lightkube runs."""
+    """Return a user with absolute paths, and with a credential plugin that lightkube can run."""
     user.token_file = _absolute(path, user.token_file)
     user.client_cert = _absolute(path, user.client_cert)
     user.client_key = _absolute(path, user.client_key)
@@ -157,7 +157,7 @@ def _settle(path: Path, user: User) -> None:
     group, _, version = plugin.apiVersion.partition("/")
     if group != _EXEC_GROUP or version not in _EXEC_VERSIONS:
         raise _unreadable(path, f"the plugin {plugin.command} speaks {plugin.apiVersion}, which is not known")
-    # All versions answer alike. A plugin learns from this variable which one it is asked in.
+    # All versions have the same answer format; this variable tells the plugin which version is requested.
     info = {"apiVersion": plugin.apiVersion, "kind": "ExecCredential", "spec": {"interactive": False}}
     known = NameValue("KUBERNETES_EXEC_INFO", msgspec.json.encode(info).decode())
     plugin.env = [*(plugin.env or ()), known]
@@ -171,7 +171,7 @@ def _absolute(path: Path, file: str | None) -> str | None:
 
 
 def _service_account() -> SingleConfig | None:
-    """Return the cluster that this process runs in, if it does."""
+    """Return the cluster that this process runs in, if any."""
     try:
         return KubeConfig.from_service_account(SERVICE_ACCOUNT).get()
     except (ConfigError, KeyError, OSError):

@@ -1,4 +1,4 @@
-"""Reading objects: one by name, or all of a kind in pages, decoded straight into the caller's own narrow structs."""
+"""Reading of objects: one by name, or all of a kind in pages, decoded directly into the caller's own structs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Which objects of a kind: of one namespace or all, and by selectors as kubectl writes them."""
+    """A selection of objects of a kind: one namespace or all, with selectors as kubectl writes them."""
 
     kind: Kind
     namespace: str | None = None
@@ -31,7 +31,7 @@ class Query:
     fields: str = ""
 
     def params(self) -> dict[str, str | None]:
-        """Return the selectors as parameters of a request."""
+        """Return the selectors as request parameters."""
         return {"labelSelector": self.labels or None, "fieldSelector": self.fields or None}
 
 
@@ -44,13 +44,13 @@ class Listing(Generic[T]):
 
 
 def get(api: Api, kind: Kind, name: str, shape: type[T], namespace: str | None = None) -> T:
-    """Return one object; raise NotFound when it is not there."""
+    """Return one object; raise NotFound if it does not exist."""
     call = api.call_of("get", kind, name, namespace)
     return decoded(call, api.send(call).body, msgspec.json.Decoder(shape))
 
 
 def find(api: Api, kind: Kind, name: str, shape: type[T], namespace: str | None = None) -> T | None:
-    """Return one object, or None when it is not there; raise MissingKind when there can be none."""
+    """Return one object, or None if it does not exist; raise MissingKind if the cluster lacks the kind."""
     try:
         return get(api, kind, name, shape, namespace)
     except MissingKind:
@@ -62,8 +62,8 @@ def find(api: Api, kind: Kind, name: str, shape: type[T], namespace: str | None 
 def list_all(api: Api, query: Query, shape: type[T], *, send: Send | None = None, page: int = PAGE) -> Listing[T]:
     """Return all objects of a query, page by page.
 
-    A list that takes so long that the API forgets its version is begun anew; the second time it is asked for whole.
-    `send` is how each page is asked for: patiently, unless the caller has a patience of its own.
+    A list whose version expires while it is read is restarted; the second time it is requested in one page. `send`
+    requests each page, by default with retries.
     """
     call = api.call_of("list", query.kind, namespace=query.namespace)
     ask = send or api.send
@@ -77,20 +77,20 @@ def list_all(api: Api, query: Query, shape: type[T], *, send: Send | None = None
 
 
 def list_served(api: Api, query: Query, shape: type[T]) -> Listing[T] | None:
-    """Return all objects of a query, or None when the cluster does not have that kind."""
+    """Return all objects of a query, or None if the cluster lacks the kind."""
     try:
         return list_all(api, query, shape)
     except MissingKind:
         return None
     except Forbidden:
-        # Permissions are looked at first: without them, a kind that is not there is forbidden all the same.
+        # Authorization comes before existence: without permission, even a missing kind is forbidden.
         if not serves(api, query.kind):
             return None
         raise
 
 
 def serves(api: Api, kind: Kind) -> bool:
-    """Tell whether the cluster has a kind; anybody who can log in may ask that."""
+    """Return whether the cluster has a kind; every authenticated user may ask that."""
     call = api.call_of(DISCOVER, kind)
     try:
         group = decoded(call, api.send(call).body, msgspec.json.Decoder(Group))
@@ -113,7 +113,7 @@ def _pages(call: Call, send: Send, query: Query, shape: type[T], limit: int | No
 
 
 def decoded(call: Call, body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """Return what an answer says; one that cannot be read is no answer of this API."""
+    """Return the decoded body of an answer; an undecodable one did not come from this API."""
     try:
         return decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

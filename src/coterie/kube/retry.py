@@ -1,7 +1,7 @@
-"""Trying again: with jitter, honouring what the server asks for, and not longer than it is worth.
+"""Retries with jitter and backoff, honouring the server's Retry-After, within a time limit.
 
-Every call of this package may be repeated: reads change nothing, apply says what should be, and a deletion names the
-one object it means.
+Every call of this package may be repeated: reads change nothing, apply is declarative, and a deletion names exactly one
+object.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often a call is tried, and how long all tries may take together."""
+    """The number of attempts of a call, and the time limit for all of them together."""
 
     attempts: int = 5
     total_s: float = 20.0
@@ -30,7 +30,7 @@ class Patience:
 
 
 class Transient(Exception):  # noqa: N818 - not an error yet: it becomes one when patience ends
-    """A failure that may pass; `error` is what it is when it does not, `after_s` the wait that the server asks for."""
+    """A failure that may be temporary; `error` is raised if it persists, `after_s` is the delay the server requests."""
 
     def __init__(self, error: CoterieError, after_s: float | None = None) -> None:
         super().__init__(str(error))
@@ -39,7 +39,7 @@ class Transient(Exception):  # noqa: N818 - not an error yet: it becomes one whe
 
 
 def patiently(patience: Patience, call: Callable[[], T], clock: Callable[[], float] = time.monotonic) -> T:
-    """Return what `call` returns, trying again on `Transient`; raise its error when patience ends."""
+    """Return the result of `call`, retrying on `Transient`; raise its error when the retries are used up."""
     end = clock() + patience.total_s
 
     def wait(failure: Exception) -> bool | float:
@@ -47,7 +47,7 @@ def patiently(patience: Patience, call: Callable[[], T], clock: Callable[[], flo
             return False
         if failure.after_s is None:
             return True
-        # A server that asks for more time than there is gets no further call.
+        # A server that requests a longer delay than the remaining time gets no further call.
         return jittered(failure.after_s) if clock() + failure.after_s <= end else False
 
     try:
@@ -67,11 +67,11 @@ def patiently(patience: Patience, call: Callable[[], T], clock: Callable[[], flo
 
 
 def jittered(wait_s: float, share: float = 0.1) -> float:
-    """Return a little more than a wait, so that many clients do not come back at once."""
+    """Return a delay with random jitter added, so that many clients do not return at the same moment."""
     return wait_s * (1 + share * random.random())  # noqa: S311 - spreads clients, guards nothing
 
 
 def backoff(failures: int, first_s: float, longest_s: float) -> float:
-    """Return how long to wait after so many failures in a row: doubling, capped, and spread over its second half."""
+    """Return the delay after some failures in a row: exponential, capped, and spread over its second half."""
     wait = min(longest_s, first_s * float(1 << min(failures - 1, 30)))
     return wait * (0.5 + random.random() / 2)  # noqa: S311 - spreads clients, guards nothing

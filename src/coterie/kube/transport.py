@@ -1,4 +1,4 @@
-"""What it means when no answer comes: the server cannot be reached, is not trusted, is too slow, or nobody may ask."""
+"""The errors of requests without an answer: unreachable, untrusted, too slow, or without usable credentials."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coterie.kube.errors import Call
 
 
 def unanswered(call: Call, error: Exception) -> CoterieError:
-    """Return the error that a request without an answer stands for."""
+    """Return the error for a request without an answer."""
     for cause in _chain(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return _untrusted(call, cause)
@@ -61,7 +61,7 @@ def _reason(error: Exception) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield what led to an error, the innermost first: the outer ones only repeat it."""
+    """Yield the causes of an error, the innermost first, since the outer ones only repeat it."""
     found: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in found:

@@ -1,9 +1,9 @@
-"""List, then watch, for ever.
+"""An endless list and watch.
 
 A watch ends for many reasons: its time is up, the server restarts, a connection drops in the middle of a line. It is
-resumed at the last version that was read whole. When the API has forgotten that version (410), when resuming fails
-again and again, and once per period, everything is listed anew and compared: what changed unseen is told as well. So
-whoever follows the changes always arrives at what a list would say.
+resumed at the last version that was read completely. When that version has expired (410), when resuming fails
+repeatedly, and once per period, everything is listed again and compared, so that missed changes are reported as well. A
+consumer of the changes therefore always arrives at the result of a list.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _RELIST_AFTER = 3
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a watch spends its time. A connection is given up when nothing came for `watch_s` and a little more."""
+    """The timing of a watch; a connection without data for slightly more than `watch_s` is dropped."""
 
     watch_s: float = 120.0
     resync_s: float = 900.0
@@ -46,14 +46,14 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Batch(Generic[T]):
-    """Changes that belong together; after one with `whole`, the follower knows all there is."""
+    """Changes that belong together; after a batch with `whole`, the consumer has the complete state."""
 
     changes: tuple[Change[T], ...]
     whole: bool = False
 
 
 class Follower(Generic[T]):
-    """Follows the objects of a query until it is stopped; one thread runs it, any thread may stop it."""
+    """A list and watch of the objects of a query; one thread runs it, any thread may stop it."""
 
     def __init__(
         self,
@@ -80,17 +80,17 @@ class Follower(Generic[T]):
         self._resync_at = 0.0
 
     def stop(self) -> None:
-        """End the following at once, also while it waits for the server."""
+        """Stop the watch at once, even while it waits for the server."""
         self._stop.set()
         response = self._response
         if response is not None:
             _wake(response)
 
     def batches(self) -> Iterator[Batch[T]]:
-        """Yield what changes, beginning with everything there is.
+        """Yield batches of changes, the first with all existing objects.
 
-        What may pass is waited for. What will not, such as a missing kind or permission, is raised before the first
-        watch stands, and waited for afterwards: a cluster that was fine may become so again.
+        Temporary failures are retried. A permanent one, such as a missing kind or permission, is raised before the
+        first watch is established and retried afterwards, since a cluster that once worked may recover.
         """
         stale = True
         while not self._stop.is_set():
@@ -102,7 +102,7 @@ class Follower(Generic[T]):
                 continue
             except Expired:
                 stale = True
-                # The first time, at once: waiting would only make the next version older.
+                # The first watch starts at once: a delay would only make the listed version older.
                 if self._failures == 0:
                     self._failures += 1
                     continue
@@ -126,7 +126,7 @@ class Follower(Generic[T]):
         return Batch(tuple(changes), whole=True)
 
     def _watch(self) -> Iterator[Batch[T]]:
-        """Watch once, from the version that is known, until the server or a failure ends it."""
+        """Watch once from the known version, until the server or a failure ends it."""
         begun = self._clock()
         seconds = max(1, round(min(self._pace.watch_s, self._resync_at - begun)))
         params = {
@@ -139,7 +139,7 @@ class Follower(Generic[T]):
         with self._api.stream(self._call, params, quiet_s=seconds + 10) as response:
             self._response = response
             try:
-                # Whoever stops either sees the response and wakes it, or was earlier and is seen here.
+                # Either stop() sees the response and closes it, or it was called before and is noticed here.
                 if self._stop.is_set():
                     return
                 self._established = True
@@ -196,7 +196,7 @@ class Follower(Generic[T]):
             self._on_trouble(None)
 
     def _pause(self, failure: Transient | None) -> None:
-        """Wait before the next try: what the server asks for, or longer with each failure; a stop ends it."""
+        """Wait before the next attempt: the delay the server requests, or a growing backoff; a stop ends it."""
         if self._stop.is_set():
             return
         self._failures += 1
@@ -208,7 +208,7 @@ class Follower(Generic[T]):
 
 
 def lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines that came in whole; what a broken connection left of the last one is not one."""
+    """Yield the complete lines of a stream; an incomplete last line of a broken connection is dropped."""
     rest = b""
     for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n") if b"\n" in chunk else (rest + chunk,)
@@ -221,7 +221,7 @@ def _wake(response: httpx2.Response) -> None:
     found = stream.get_extra_info("socket") if stream is not None else None
     if isinstance(found, socket.socket):
         try:
-            # Not the method of a TLS socket: that one pulls the session away from under the reader.
+            # Not the method of a TLS socket, which would close the session while the reader uses it.
             socket.socket.shutdown(found, socket.SHUT_RDWR)
         except OSError:
-            return  # the server was quicker
+            return  # the server closed it first

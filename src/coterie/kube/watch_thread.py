@@ -1,4 +1,4 @@
-"""A watch in a thread of its own: what there is can be asked for at any time, and changes are told as they come."""
+"""A watch in its own thread, with the current objects available at any time and a callback for changes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 class Watching(Generic[T]):
-    """Keeps the objects of a query up to date; use it with `with`.
+    """The objects of a query, kept up to date; used as a context manager.
 
-    `on_change` is called in the watching thread, one change at a time and in order, when `entries` has it already. If
-    it raises, the watch is over, and whoever asks next gets that error.
+    `on_change` is called in the watch thread, one change at a time and in order, after `entries` includes the change.
+    If it raises, the watch ends, and the next call raises that error.
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class Watching(Generic[T]):
         self.stop()
 
     def stop(self, timeout_s: float = 10.0) -> None:
-        """End the watch; return when its thread has ended, or after `timeout_s` if it is stuck in a connection."""
+        """Stop the watch; return when its thread has ended, or after `timeout_s` if it hangs in a connection."""
         self._follower.stop()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(timeout_s)
 
     def wait_known(self, timeout_s: float) -> None:
-        """Return when everything there is has been read once; raise what prevents it, or Unavailable in the end."""
+        """Return once all objects have been read; raise the error that prevents it, or Unavailable on timeout."""
         self._known.wait(timeout_s)
         self._check()
         if not self._known.is_set():
@@ -65,16 +65,16 @@ class Watching(Generic[T]):
 
     @property
     def trouble(self) -> CoterieError | None:
-        """What keeps the watch from being up to date at the moment, if anything does."""
+        """The failure that currently keeps the watch from being up to date, if any."""
         return self._trouble
 
     @property
     def running(self) -> bool:
-        """Whether the watch goes on."""
+        """Whether the watch is running."""
         return self._thread.is_alive()
 
     def entries(self) -> dict[Key, Entry[T]]:
-        """Return the objects as they are known now; raise what ended the watch, if something did."""
+        """Return the objects as currently known; raise the error that ended the watch, if any."""
         self._check()
         with self._lock:
             return dict(self._entries)
@@ -110,4 +110,4 @@ class Watching(Generic[T]):
 
 
 def _nothing(_: object) -> None:
-    """Take no notice of a change."""
+    """Ignore a change."""

@@ -1,4 +1,4 @@
-"""The few fields of Kubernetes' own envelopes that are read: metadata, pages of lists, watch lines, failures."""
+"""The fields of Kubernetes' own envelopes that are read: metadata, pages of lists, watch lines, failures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Meta(msgspec.Struct, gc=False, rename="camel"):
-    """Who an object is, and which version of it this is."""
+    """The identity of an object, and its version."""
 
     name: str
     namespace: str = ""
@@ -22,20 +22,20 @@ class Meta(msgspec.Struct, gc=False, rename="camel"):
 
 
 class Identified(msgspec.Struct, gc=False):
-    """Any object, as far as its identity."""
+    """The identity of any object."""
 
     metadata: Meta
 
 
 class ListMeta(msgspec.Struct, gc=False, rename="camel"):
-    """At which version a list was made, and where it goes on."""
+    """The version of a list, and the token of its next page."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
 
 
 class Page(msgspec.Struct, Generic[T], kw_only=True):
-    """One page of a list. Go writes an empty list as null in places."""
+    """One page of a list; Go writes an empty list as null in places."""
 
     items: list[T] | None
     metadata: ListMeta
@@ -48,13 +48,13 @@ class Served(msgspec.Struct, gc=False):
 
 
 class Group(msgspec.Struct):
-    """The kinds that a version of an API group has."""
+    """The kinds of one version of an API group."""
 
     resources: list[Served]
 
 
 class Line(msgspec.Struct):
-    """One line of a watch; what the object is depends on the type."""
+    """One line of a watch; the meaning of the object depends on the type."""
 
     type: str
     object: msgspec.Raw
@@ -67,7 +67,7 @@ class Version(msgspec.Struct, gc=False, rename="camel"):
 
 
 class Bookmark(msgspec.Struct, gc=False):
-    """Word that nothing happened up to a version."""
+    """A bookmark: no change up to a version."""
 
     metadata: Version
 
@@ -81,7 +81,7 @@ class Cause(msgspec.Struct):
 
 
 class Details(msgspec.Struct, rename="camel"):
-    """What a failure is about."""
+    """The object that a failure concerns."""
 
     name: str = ""
     group: str = ""
@@ -91,7 +91,7 @@ class Details(msgspec.Struct, rename="camel"):
 
 
 class Status(msgspec.Struct):
-    """A failure as the API tells it."""
+    """A failure as the API reports it."""
 
     kind: str = ""
     code: int = 0
@@ -101,7 +101,7 @@ class Status(msgspec.Struct):
 
     @property
     def about(self) -> Details:
-        """What the failure is about, as far as it is told."""
+        """The object that the failure concerns, as far as it is stated."""
         return self.details or Details()
 
 
@@ -112,7 +112,7 @@ _BOOKMARK = msgspec.json.Decoder(Bookmark)
 
 
 def read_status(data: bytes) -> Status | None:
-    """Return the failure that a body tells, or None when it is not the API's way of telling one."""
+    """Return the failure in a body, or None when the body is not a Status."""
     try:
         status = _STATUS.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -121,15 +121,15 @@ def read_status(data: bytes) -> Status | None:
 
 
 def read_line(data: bytes) -> Line:
-    """Read one line of a watch; raise msgspec.DecodeError when it is none."""
+    """Return one line of a watch; raise msgspec.DecodeError for anything else."""
     return _LINE.decode(data)
 
 
 def read_meta(data: bytes | msgspec.Raw) -> Meta:
-    """Read who an object is; raise msgspec.DecodeError when it does not say."""
+    """Return the identity of an object; raise msgspec.DecodeError when it has none."""
     return _IDENTIFIED.decode(data).metadata
 
 
 def read_version(data: bytes | msgspec.Raw) -> str:
-    """Read the version of a bookmark; raise msgspec.DecodeError when it has none."""
+    """Return the version of a bookmark; raise msgspec.DecodeError when it has none."""
     return _BOOKMARK.decode(data).metadata.resource_version

@@ -1,5 +1,5 @@
-"""Replaying a trace of jobs on a cluster: rows in, events and a report out.
+"""The replay of a trace of jobs on a cluster: rows in, events and a report out.
 
-Nothing here reads a file, writes one or looks at a clock: time is a number from the trace, in seconds, and the same
-trace on the same cluster gives the same report on every machine.
+No module here reads or writes a file or reads a clock: time is a number from the trace, in seconds, and the same trace
+on the same cluster gives the same report on every machine.
 """

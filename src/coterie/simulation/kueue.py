@@ -1,24 +1,23 @@
-"""The rule by which Kueue's topology-aware scheduling chooses domains, in its default profile.
+"""Kueue's topology-aware choice of domains, in its default profile.
 
-Facts about Kueue 0.19, told in our words; the code is our own:
+Facts about Kueue 0.19, in our own words and code:
 
 - First it counts how many pods fit on each node, and adds them up to every domain. It then decides on these counts
-  alone, without ever going back.
-- *Required*: among the domains of the level that hold the whole job, the one with the least room.
-- *Preferred*: the same at the preferred level, else at the next coarser one, and so on. If not even one domain of the
-  coarsest level holds the job, domains are taken with the most room first, and for what is left in the end, the one
-  with the least room that holds it.
+  alone, without backtracking.
+- *Required*: among the domains of the level that hold the whole job, the one with the least free capacity.
+- *Preferred*: the same at the preferred level, else at the next coarser one, and so on. If no domain of the coarsest
+  level holds the job, domains are taken in descending order of free capacity, and for the remainder the domain with the
+  least free capacity that holds it.
 - *Slices* are equal groups that each must be in one domain of a level. They are counted per such domain by rounding
-  down; what fits is then decided in slices down to that level, and in pods below it.
+  down; the choice is then made in slices down to that level, and in pods below it.
 - *Downwards*, level by level, the same choice is made among all children of the chosen domains.
-- A job without a topology request goes to the node with the least room that holds all of it, else to nodes with the
-  least room first.
-
-- *Pod sets* of one job, which is what groups of different sizes have to be, are placed one after the other, each for
-  itself, seeing what those before it took.
+- A job without a topology request goes to the node with the least free capacity that holds all of it, else to nodes in
+  ascending order of free capacity.
+- *Pod sets* of one job, which groups of different sizes have to be, are placed in sequence, each on its own, on the
+  capacity that the earlier ones left.
 
 Pods of a pod set have one size. Where those of a layout differ by a GPU, they are counted like the largest, and charged
-as they are.
+with their real size.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ Pairs = list[tuple[int, int]]
 
 
 def kueue(layout: Layout, capacity: Capacity) -> tuple[int, ...] | None:
-    """Return the position of every pod, or None where the rule finds no place."""
+    """Return the position of every pod, or None where the rule finds no placement."""
     room = capacity.fit(layout.pods[0]).fits
     if layout.level is None:
         return _least_room_first(room, len(layout.pods))
@@ -65,7 +64,7 @@ def _pod_set(layout: Layout, domains: Domains, fits: Ints, groups: int, size: in
 
 
 def pick(room: Ints, wanted: int) -> Pairs | None:
-    """Choose places as (index, amount): most room first, and for the last part the least room that holds it."""
+    """Return domains as (index, amount): most capacity first, and for the last part the least that suffices."""
     chosen: Pairs = []
     falling = np.argsort(-room, kind="stable").tolist()
     left = wanted
@@ -83,7 +82,7 @@ def pick(room: Ints, wanted: int) -> Pairs | None:
 
 
 def _tightest(room: Ints, amount: int, wanted: int) -> Pairs | None:
-    """Return the place with the least room that holds all that is wanted, given `amount`."""
+    """Return the domain with the least capacity that holds the whole request, given `amount`."""
     enough = np.flatnonzero(room >= wanted)
     if not len(enough):
         return None
@@ -100,7 +99,7 @@ def _least_room_first(room: Ints, wanted: int) -> tuple[int, ...] | None:
 
 
 def _slices(layout: Layout, domains: Domains, level: int, slices: Ints, wanted: int) -> Pairs | None:
-    """Choose domains of the level for equal groups, as (domain, groups), by how many slices each holds."""
+    """Return domains of the level for equal groups, as (domain, groups), by the number of slices each holds."""
     tiers = domains.tiers
     room = {level: slices}
     for above in range(level - 1, -1, -1):
@@ -121,12 +120,12 @@ def _slices(layout: Layout, domains: Domains, level: int, slices: Ints, wanted: 
 
 
 def _down(domains: Domains, fits: Ints, sums: Sequence[Ints], level: int, domain: int, pods: int) -> list[int]:
-    """Return positions for the pods that a domain of a level was chosen for."""
+    """Return positions for the pods assigned to a domain of a level."""
     inside = domains.tiers[level].of == domain
     for finer in range(level + 1, len(domains.tiers)):
         tier = domains.tiers[finer]
         chosen = pick(np.where(inside[tier.start], sums[finer], 0), pods)
-        if chosen is not None:  # nodes that lack a finer label count for the coarser domain all the same
+        if chosen is not None:  # nodes without a finer label still count for the coarser domain
             inside = np.isin(tier.of, [at for at, _ in chosen])
     nodes = pick(np.where(inside, fits, 0), pods) or []
     return [node for node, amount in nodes for _ in range(amount)]

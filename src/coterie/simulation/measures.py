@@ -1,4 +1,4 @@
-"""From what happened to the figures that are compared: waits, use and fragmentation, in all and over time."""
+"""The figures of a run that are compared: waits, utilisation and fragmentation, in total and over time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """How long jobs waited from their submission to their start, in seconds; jobs that never started do not count."""
+    """The waits of jobs from submission to start, in seconds; jobs that never started do not count."""
 
     mean: float
     median: float
@@ -28,7 +28,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Averages over equal spans of time; `time_s` is where each begins. None where nothing is to be measured."""
+    """Averages over equal time spans; `time_s` is the start of each. None where there is nothing to measure."""
 
     time_s: tuple[float, ...]
     gpu_use: tuple[float, ...]
@@ -38,7 +38,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a policy achieved. Shares are between 0 and 1; None where the time they are about has no length."""
+    """The figures of a policy; shares are between 0 and 1, None where their period has no length."""
 
     policy: str
     jobs: int
@@ -63,7 +63,7 @@ class Figures:
 
 
 def figures(run: Run, jobs: Sequence[Job]) -> Figures:
-    """Sum a run up."""
+    """Return the figures of a run."""
     started = [(job, start) for job, start in zip(jobs, run.starts, strict=True) if start is not None]
     steps = _Steps(run.samples)
     waits = steps.waiting > 0
@@ -91,7 +91,7 @@ def series(run: Run, end_s: float, spans: int) -> Series:
     steps = _Steps(run.samples)
     edges = np.linspace(0.0, end_s, spans + 1)
     every = np.ones_like(steps.used)
-    # After its last job ended a run uses nothing, and there is nothing left to compare.
+    # After its last job ended a run uses nothing, and nothing is left to compare.
     used, waiting = (steps.spread(values, edges) for values in (steps.used / run.gpus, steps.waiting))
     broken, measured = (
         steps.spread(values, edges) for values in (steps.fragmentation * steps.measured, every * steps.measured)
@@ -119,13 +119,13 @@ class _Steps:
         self.length = np.append(np.diff(self.time), 0.0)[: len(samples)]
 
     def mean(self, values: Floats, when: npt.NDArray[np.bool_]) -> float | None:
-        """Return the mean over time, of the time in which `when` holds."""
+        """Return the mean over the time in which `when` holds."""
         length = self.length * when
         whole = float(length.sum())
         return float((values * length).sum()) / whole if whole > 0 else None
 
     def spread(self, values: Floats, edges: Floats) -> Floats:
-        """Return how much of each span's time, weighted by the values, there is between the edges."""
+        """Return, for each span between the edges, its time weighted by the values."""
         if not len(self.time):
             return np.zeros(len(edges) - 1)
         so_far = np.concatenate(([0.0], np.cumsum(values * self.length)[:-1]))

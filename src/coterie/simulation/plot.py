@@ -1,4 +1,4 @@
-"""A simulation as one picture that needs nothing but itself: use, waiting jobs and fragmentation over time."""
+"""A simulation as one self-contained SVG: utilisation, waiting jobs and fragmentation over time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _GAP = 54
 _SPAN = _WIDTH - _LEFT - _RIGHT
 _GRID = "#e3e8ee"
 
-# Okabe and Ito's colours, and a pattern for each, so that no colour is needed to tell lines apart. Later lines are
-# thinner and have wider gaps: where they coincide, the earlier ones show through.
+# Okabe and Ito's colours, and a pattern for each, so that lines differ without colour. Later lines are thinner and have
+# wider gaps: where they coincide, the earlier ones show through.
 _LINES = (("#0072b2", "", 3.6), ("#e69f00", "8 4", 2.4), ("#111111", "2 5", 1.8))
 _STEPS = ((1, "s"), (60, "min"), (3600, "h"), (86400, "d"))
 
@@ -106,7 +106,7 @@ def _axes(panel: _Panel, end_s: float) -> Iterator[str]:
 
 
 def _ticks(end_s: float) -> Iterator[tuple[float, str]]:
-    """Yield some round times, in one unit."""
+    """Yield round times for the axis, in one unit."""
     if end_s <= 0:
         return
     size, unit = next(((size, unit) for size, unit in reversed(_STEPS) if end_s >= 4 * size), _STEPS[0])
@@ -121,7 +121,7 @@ def _nice(rough: float) -> float:
 
 
 def _round_up(most: float) -> float:
-    """Return the end of a scale from zero that a maximum fits, divided well by four."""
+    """Return the end of a scale from zero that includes a maximum and divides well by four."""
     return max(4.0, 4 * _nice(most / 4)) if most > 0 else 4.0
 
 

@@ -1,6 +1,6 @@
-"""Where a job goes, by three policies that see the same cluster and the same layout.
+"""Three placement policies that see the same cluster and the same layout.
 
-A policy is a function: it answers with the position of every pod, or with why there is none. It changes nothing.
+A policy is a function: it returns the position of every pod, or the reason why there is none. It changes nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Spots = tuple[int, ...]
 
 
 class No(Enum):
-    """Why a job is not placed."""
+    """The reason why a job is not placed."""
 
     WAITS = "waits"
     UNDECIDED = "undecided"
@@ -31,7 +31,7 @@ Policy = Callable[[Layout, Capacity], Spots | No]
 
 
 def coterie(layout: Layout, capacity: Capacity) -> Spots | No:
-    """Ask the engine: a placement if there is one, with the fewest preferences missed and least fragmentation."""
+    """Return the engine's placement, with the fewest missed preferences and the least fragmentation, or its refusal."""
     answer = place(layout.gang, capacity)
     if isinstance(answer, Found):
         return tuple(answer.positions[str(pod)] for pod in range(len(layout.pods)))
@@ -39,10 +39,11 @@ def coterie(layout: Layout, capacity: Capacity) -> Spots | No:
 
 
 def first_fit(layout: Layout, capacity: Capacity) -> Spots | No:
-    """Put pods one by one on the first node, in name order, that has room.
+    """Place pods one by one on the first node, in name order, with enough capacity.
 
-    A group goes into the first domain that takes all of its pods so, one group after the other. Where a coarser level
-    is preferred, its domains are tried in order, and the whole cluster if none takes all groups. Nothing is undone.
+    A group goes into the first domain that takes all of its pods this way, one group after the other. Where a coarser
+    level is preferred, its domains are tried in order, and the whole cluster if none takes all groups. There is no
+    backtracking.
     """
     wanted = sum(layout.gpus)
     for start, end in _areas(layout, capacity.domains):
@@ -79,7 +80,7 @@ def _areas(layout: Layout, domains: Domains) -> Iterator[tuple[int, int]]:
 
 
 def _homes(layout: Layout, domains: Domains, start: int, end: int) -> Iterator[Ints]:
-    """Yield the positions of each domain in a slice that a group may go to, in name order."""
+    """Yield the positions of each domain in a slice that a group may use, in name order."""
     if layout.level is None:
         yield np.argsort(domains.order)
         return
@@ -93,7 +94,7 @@ def _slices(tier: Tier) -> Iterator[tuple[int, int]]:
 
 
 def _free(layout: Layout, capacity: Capacity) -> tuple[Ints, Ints]:
-    """Return free GPUs and room for pods by position, none on nodes that may not take the job."""
+    """Return free GPUs and free pod slots by position, zero on nodes that are not feasible for the job."""
     cluster = capacity.domains.cluster
     open_ = capacity.fit(layout.pods[0]).mask & capacity.usable
     gpus = np.where(open_, np.maximum(capacity.free[cluster.resource(GPU)], 0), 0)
@@ -101,13 +102,13 @@ def _free(layout: Layout, capacity: Capacity) -> tuple[Ints, Ints]:
 
 
 def _fill(gpus: Ints, slots: Ints, nodes: Ints, sizes: list[int]) -> list[int] | None:
-    """Put pods on nodes by first fit and charge them; None, and nothing charged, when one of them does not fit."""
+    """Assign pods to nodes by first fit and charge them; None, with nothing charged, when one of them does not fit."""
     found: list[int] = []
     before = gpus[nodes], slots[nodes]
     for size in dict.fromkeys(sizes):
         count = sizes.count(size)
         room = np.minimum(gpus[nodes] // size, slots[nodes])
-        # As many as fit on the first node, then on the next: what is left to place when each node's turn comes.
+        # As many as fit on the first node, then on the next: the number left to place when each node is reached.
         pods = np.clip(count - (np.cumsum(room) - room), 0, room)
         if int(pods.sum()) < count:
             gpus[nodes], slots[nodes] = before

@@ -1,8 +1,8 @@
-"""The event loop: jobs come, start when a policy finds a place, and end; the same for every policy.
+"""The event loop: jobs arrive, start when a policy places them, and end; the same for every policy.
 
-The queue is first come, first served, but a job that must wait holds nobody back: after every event the waiting jobs
-are asked in the order they came, until `window` of them have been passed over. Of jobs of one size, only the first is
-asked until something ends. A job that finds no place while nothing runs will never find one, and is set aside.
+The queue is first come, first served, but a waiting job does not block others: after every event the waiting jobs are
+tried in order of arrival, until `window` of them have been passed over. Of jobs of one size, only the first is tried
+until some job ends. A job that cannot be placed while nothing runs never can be, and is set aside.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DEFAULT_WINDOW = 100
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The cluster from one event to the next: GPUs that jobs hold, jobs that wait, and how fragmented the rest is."""
+    """The cluster between two events: GPUs held by jobs, waiting jobs, and the fragmentation of the rest."""
 
     time_s: float
     used: int
@@ -35,7 +35,7 @@ class Sample:
 
 @dataclass(slots=True)
 class Run:
-    """What one policy made of a trace. `starts` and `spots` are by job, None for one that never started."""
+    """The outcome of a trace under one policy; `starts` and `spots` are by job, None for one that never started."""
 
     policy: str
     gpus: int
@@ -52,14 +52,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Gauge:
-    """Measures a capacity against what was free at the start."""
+    """The measurement of a capacity relative to what was free at the start."""
 
     rule: Rule
     gpus: int
 
     @staticmethod
     def of(rule: Rule, capacity: Capacity) -> Gauge:
-        """Return the gauge for a capacity that no job holds anything of yet."""
+        """Return the gauge for a capacity of which no job holds anything yet."""
         open_ = capacity.fit(rule.shape(1)).mask & capacity.usable
         free = np.maximum(capacity.free[rule.domains.cluster.resource(GPU)], 0)
         return Gauge(rule, int(free[open_].sum()))
@@ -67,8 +67,8 @@ class Gauge:
     def fragmentation(self, capacity: Capacity, used: int) -> float | None:
         """Return the share of the best possible gang that does not fit, None when less than one pod's GPUs are free.
 
-        The gang is of pods as large as the usual node, in one domain of the rule's level. The best possible is what
-        the free GPUs would hold if they stood together, but no more than the usual domain.
+        The gang consists of pods as large as the usual node, in one domain of the rule's level. The best possible one
+        is what the free GPUs would hold if they were contiguous, but no more than the usual domain.
         """
         best = min((self.gpus - used) // self.rule.node_gpus, self.rule.pods_per_domain)
         if best <= 0:
@@ -96,10 +96,10 @@ def replay(
     progress: Progress = lambda _done, _time_s: None,
     clock: Clock = lambda: 0.0,
 ) -> Run:
-    """Replay jobs, sorted by their submission, on a capacity, which is used up in the course of it.
+    """Replay jobs, sorted by their submission, on a capacity, which is modified.
 
-    `layouts` has an entry for every size of job. `progress` is told after every event how many jobs are through;
-    `clock` only measures how long the policy thinks, and decides nothing.
+    `layouts` has an entry for every size of job. `progress` is called after every event with the number of jobs done;
+    `clock` only measures the time the policy takes and influences no decision.
     """
     return _Replay(name, policy, jobs, layouts, capacity, gauge, window, clock).run(progress)
 
@@ -154,7 +154,7 @@ class _Replay:
         return self._result
 
     def _start_some(self, now: float) -> list[int]:
-        """Start what can start; return the jobs that were passed over."""
+        """Start the jobs that can start; return those that were passed over."""
         passed_over: list[int] = []
         for index in list(self._waiting):
             if len(passed_over) >= self._window:
@@ -196,7 +196,7 @@ class _Replay:
             self._capacity.take(shape, where.tolist(), (sign * counts).tolist())
 
     def _judge(self, layout: Layout, spots: Spots) -> None:
-        """Check a placement without trusting who made it."""
+        """Check a placement independently of the policy that made it."""
         tiers = self._capacity.domains.tiers
         broken = len(spots) != len(layout.pods) or int(self._capacity.free[:, list(spots)].min()) < 0
         if layout.level is not None:

@@ -1,4 +1,4 @@
-"""A simulation as data and in words: what was compared, by which measure, and what came out."""
+"""A simulation as data and as text: the comparison, its measures, and its results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 def fragmentation_words(result: Result) -> str:
-    """Say precisely what is measured as fragmentation, as a sentence."""
+    """Return a sentence that defines the measure of fragmentation."""
     rule = result.rule
     where = f"in one {rule.level}" if rule.level else "on the cluster"
     return (
@@ -23,7 +23,7 @@ def fragmentation_words(result: Result) -> str:
 
 
 def queue_words(result: Result) -> str:
-    """Say how jobs wait, as a sentence."""
+    """Return a sentence that describes the queue."""
     return (
         "first come, first served; a job that waits holds nobody back until "
         f"{result.window:,} jobs have been passed over"
@@ -31,7 +31,7 @@ def queue_words(result: Result) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time with three digits or so, in the unit that suits it."""
+    """Return a time with about three digits, in a suitable unit."""
     for unit, size, most in (("s", 1, 120), ("min", 60, 120), ("h", 3600, 72)):
         if seconds < size * most:
             return f"{seconds / size:.0f} {unit}" if unit == "s" else f"{seconds / size:.1f} {unit}"
@@ -39,7 +39,7 @@ def duration(seconds: float) -> str:
 
 
 def simulation_json(result: Result, *, trace: str, pool: str, timing: bool = True) -> Json:
-    """Return a simulation as data. Times are in seconds from the first submission, shares between 0 and 1."""
+    """Return a simulation as data; times are in seconds from the first submission, shares between 0 and 1."""
     rule = result.rule
     return {
         "version": VERSION,

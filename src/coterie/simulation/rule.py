@@ -1,8 +1,8 @@
-"""The rule that gives jobs their topology constraints, because no trace records any.
+"""The rule that assigns topology constraints to jobs, because traces record none.
 
-A job becomes as few pods as nodes allow, alike but for one GPU. A job of at most one domain's GPUs is required to be
-in one domain of the rule's level. A larger one is split into as few groups as domains allow, alike but for one pod,
-each required to be in one domain, all of them preferred to be in one domain of the next coarser level.
+A job becomes as few pods as nodes allow, equal within one GPU. A job of at most one domain's GPUs is required to be in
+one domain of the rule's level. A larger one is split into as few groups as domains allow, equal within one pod, each
+required to be in one domain, and all of them preferred to be in one domain of the next coarser level.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from coterie.topology.domains import Domains
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """How a job of some size is laid out: the GPUs of its pods, and for each group how many of them it has.
+    """The layout of a job of some size: the GPUs of its pods, and the number of pods in each group.
 
-    Pods and groups come largest first, the pods of the first group first. A job without a level is one group that
-    may go anywhere. `gang` says the same as a constraint tree.
+    Pods and groups come largest first, the pods of the first group first. A job without a level is one unconstrained
+    group. `gang` is the same layout as a constraint tree.
     """
 
     pods: tuple[Shape, ...]
@@ -66,7 +66,7 @@ class Rule:
         selector: tuple[tuple[str, str], ...] = (),
         tolerations: tuple[Toleration, ...] = (),
     ) -> Rule:
-        """Make the rule for a level of a cluster's topology, or for none; raise when there are no GPUs."""
+        """Return the rule for a level of a cluster's topology, or for none; raise when there are no GPUs."""
         cluster = domains.cluster
         gpus = cluster.allocatable[cluster.resource(GPU)][domains.order]
         if not gpus.any():
@@ -84,14 +84,14 @@ class Rule:
 
     @property
     def coarser(self) -> str | None:
-        """The level at which the groups of a larger job should be together."""
+        """The level at which the groups of a larger job are preferred to be together."""
         names = self.domains.topology.names
         index = names.index(self.level) if self.level else 0
         return names[index - 1] if index else None
 
     @property
     def pods_per_domain(self) -> int:
-        """How many pods as large as a node one domain has GPUs for."""
+        """The number of node-sized pods that one domain has GPUs for."""
         return max(1, self.domain_gpus // self.node_gpus)
 
     def words(self) -> str:
@@ -104,7 +104,7 @@ class Rule:
         return f"{pods}; up to {self.domain_gpus} GPUs: one {self.level} required; {more}{wish}"
 
     def layout(self, gpus: int) -> Layout:
-        """Lay a job of so many GPUs out."""
+        """Return the layout of a job with this many GPUs."""
         sizes = _parts(gpus, -(-gpus // self.node_gpus))
         shapes = {size: self.shape(size) for size in sorted(set(sizes))}
         groups: tuple[int, ...] = (len(sizes),)
@@ -128,12 +128,12 @@ class Rule:
         )
 
     def shape(self, gpus: int) -> Shape:
-        """Return the shape of a pod of so many GPUs."""
+        """Return the shape of a pod with this many GPUs."""
         return Shape(((GPU, gpus),), self.selector, self.tolerations)
 
 
 def _parts(whole: int, count: int) -> tuple[int, ...]:
-    """Split a number into so many parts that differ by one at most, largest first."""
+    """Return a number as `count` parts that differ by at most one, largest first."""
     least, more = divmod(whole, count)
     return tuple(least + (part < more) for part in range(count))
 

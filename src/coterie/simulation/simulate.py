@@ -1,4 +1,4 @@
-"""The same trace on the same cluster through several policies, one after the other."""
+"""The replay of one trace on one cluster under several policies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SPANS = 200
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came out: the jobs that were replayed, and per policy what happened, in full, in sum, and over time."""
+    """The result: the replayed jobs, and for each policy its run, its figures, and its series over time."""
 
     trace: Trace
     rule: Rule
@@ -33,15 +33,15 @@ class Result:
     figures: tuple[Figures, ...]
     series: tuple[Series, ...]
     notices: tuple[Notice, ...]
-    unused: tuple[tuple[str, int], ...]  # why nodes with GPUs were left out, and how many
+    unused: tuple[tuple[str, int], ...]  # why GPU nodes were left out, and how many
 
     @property
     def gpu_hours(self) -> float:
-        """What the jobs hold in all."""
+        """The GPU hours of all jobs."""
         return sum(job.gpus * job.duration_s for job in self.jobs) / 3600
 
 
-# Told the policy, jobs in all, jobs that are through, and the time of the trace.
+# Called with the policy, the number of jobs, the number of jobs done, and the time of the trace.
 Progress = Callable[[str, int, int, float], None]
 
 
@@ -55,10 +55,10 @@ def simulate(
     progress: Progress = lambda _policy, _jobs, _done, _time_s: None,
     clock: Clock = lambda: 0.0,
 ) -> Result:
-    """Replay a trace by each policy, always from the given capacity, which stays as it is.
+    """Replay a trace under each policy, always from the given capacity, which stays unchanged.
 
-    Jobs that are proved not to fit even before any other has started are left out for all policies. `progress` is told
-    of every event.
+    Jobs that are proved not to fit even on the initial capacity are left out for all policies. `progress` is called
+    after every event.
     """
     gauge = Gauge.of(rule, capacity)
     layouts = _layouts(rule, capacity, gauge, {job.gpus for job in trace.jobs})
@@ -95,7 +95,7 @@ def simulate(
 
 
 def _layouts(rule: Rule, capacity: Capacity, gauge: Gauge, sizes: set[int]) -> dict[int, Layout]:
-    """Lay out jobs of every size that may fit; those that need more GPUs than there are need no proof."""
+    """Return the layouts of all job sizes that may fit; sizes beyond the number of GPUs need no proof."""
     found = {}
     for gpus in sorted(sizes):
         if gpus > gauge.gpus:

@@ -1,4 +1,4 @@
-"""Traces: CSV rows of jobs in, a list of jobs out. What kind of trace it is, its header says."""
+"""Traces of jobs read from CSV; the header determines the kind of trace."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from coterie.document.located import decode
 from coterie.document.page import Limits
 from coterie.errors import Fault, Notice, Place, SpecErrors, UsageError, did_you_mean
 
-# Beyond these, numbers are slips of a pen; within them, sums of them stay exact enough to print.
+# Larger numbers are certainly errors; smaller ones add up exactly enough to be printed.
 _MOST_SECONDS = 1e10
 _MOST_GPUS = 1 << 20
 _LIMITS = Limits(size=256 << 20)
-# A trace of the wrong kind is wrong in every row: the first few say it all.
+# A trace of the wrong kind is wrong in every row: the first few faults are enough.
 _ROW = "Correct the row, or remove it from the trace."
 _SHOWN_FAULTS = 20
 _LONGEST_FRAME = 200
@@ -24,7 +24,7 @@ _LONGEST_FRAME = 200
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job: how many GPUs it holds, from when it is wanted, and how long it runs once it has started."""
+    """One job: its GPUs, its submission time, and its duration once started."""
 
     name: str
     gpus: int
@@ -34,7 +34,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A format of traces: the columns that make it, its unit of time, and what its rows are called."""
+    """A format of traces: its columns, its unit of time, and the name of its rows."""
 
     name: str
     columns: tuple[str, ...]
@@ -52,7 +52,7 @@ KINDS = (PLAIN, PHILLY, OPENB, UNTIMED)
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The times of a trace that has none: a job every so many seconds, each running for as long."""
+    """The times of a trace that has none: a fixed interval between jobs, and a fixed duration."""
 
     every_s: float
     lasting_s: float
@@ -60,18 +60,18 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Jobs by the time they are submitted, the first at time 0; equal times keep the order of the rows."""
+    """Jobs by submission time, the first at time 0; equal times keep the order of the rows."""
 
     kind: str
     jobs: tuple[Job, ...]
     notices: tuple[Notice, ...] = ()
 
     def first(self, count: int) -> Trace:
-        """Return the trace of its first jobs only."""
+        """Return the trace of the first jobs only."""
         return Trace(self.kind, self.jobs[:count], self.notices)
 
     def faster(self, speed: float) -> Trace:
-        """Return the trace with jobs submitted so many times as fast; they run as long as before."""
+        """Return the trace with submission intervals divided by `speed` and unchanged durations."""
         jobs = tuple(Job(job.name, job.gpus, job.submit_s / speed, job.duration_s) for job in self.jobs)
         return Trace(self.kind, jobs, self.notices)
 
@@ -83,7 +83,7 @@ class _Row:
 
 
 def read_trace(data: bytes, file: str, pace: Pace | None = None) -> Trace:
-    """Read a trace; raise `SpecErrors` with what is wrong, row by row. `pace` is for traces without times only."""
+    """Return the trace in a file; raise `SpecErrors` with every fault. `pace` is for traces without times."""
     text = decode(data, file, _LIMITS)
     faults: list[Fault] = []
     lines = text.splitlines()
@@ -156,7 +156,7 @@ def _known() -> str:
 def _job(
     kind: Kind, row: _Row, number: int, pace: Pace | None, file: str, lines: Sequence[str], faults: list[Fault]
 ) -> Job | None:
-    """Return the job of a row; None, with its faults added, when something in it is wrong."""
+    """Return the job of a row; None, with its faults added, when the row is invalid."""
     found = {}
     before = len(faults)
     for column in kind.columns:
@@ -189,7 +189,7 @@ def _job(
 
 
 def _started(row: _Row, created: float) -> float:
-    """Return when a pod of an openb trace started to run: when it was scheduled, where that is known."""
+    """Return when a pod of an openb trace started to run: its scheduling time, where known."""
     try:
         return max(created, _number(row.cells.get("scheduled_time", ""), whole=False))
     except ValueError:
@@ -230,7 +230,7 @@ def _notices(kind: Kind, without: int, rows: Sequence[_Row]) -> Iterator[Notice]
 def _place(
     file: str, lines: Sequence[str], line: int, cells: Mapping[str, str] | None = None, column: str | None = None
 ) -> Place:
-    """Return a row's place, with the column of a cell where the row can simply be split at its commas."""
+    """Return a row's place, with the column of a cell where the row can be split at its commas."""
     text = lines[line - 1][:_LONGEST_FRAME] if line <= len(lines) else ""
     frame = ((line, text.replace("\t", " ")),)
     if cells is None or column is None or '"' in text or column not in cells:

@@ -1,4 +1,4 @@
-"""Nodes with GPUs that a replay leaves out, and why."""
+"""The GPU nodes that a replay leaves out, and the reasons."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from coterie.topology.cluster import GPU, Bools
 
 
 def unused_nodes(rule: Rule, capacity: Capacity) -> tuple[tuple[str, int], ...]:
-    """Return why nodes with GPUs take no pod of any job, and how many do not, most frequent first.
+    """Return the reasons why GPU nodes take no pod of any job, with their counts, most frequent first.
 
-    A node counts once: for a taint, the selector of the pool, a cordon, not being ready, or a label that it lacks.
-    Nodes whose GPUs are in use are not left out.
+    A node counts once: for a taint, the selector of the pool, a cordon, not being ready, or a missing label. Nodes
+    whose GPUs are in use are not left out.
     """
     domains = capacity.domains
     cluster, shape = domains.cluster, rule.shape(1)

@@ -1,4 +1,4 @@
-"""What the service remembers: workflows, events, pools, tokens and who leads, in SQLite or Postgres."""
+"""The service's persistent state: workflows, events, pools, tokens and leases, in SQLite or Postgres."""
 
 from coterie.store.records import (
     EVERYTHING,

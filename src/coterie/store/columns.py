@@ -1,4 +1,4 @@
-"""Column types that hold the same on SQLite and Postgres."""
+"""Column types with the same content on SQLite and Postgres."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from sqlalchemy.types import TypeDecorator
 
 LARGEST = 2**63 - 1
 
-# SQLite counts rows only in a column that is called INTEGER; it holds 64 bits there too.
+# SQLite assigns row ids only in a column of type INTEGER; it holds 64 bits there too.
 Number = BigInteger().with_variant(Integer(), "sqlite")
 
 
 class Words(TypeDecorator[str]):
-    """Text of any origin. What a database cannot hold (NUL, half a surrogate pair) becomes U+FFFD."""
+    """Text of any origin; characters that a database cannot hold (NUL, lone surrogates) become U+FFFD."""
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Return what can be stored, and so also what can be looked for."""
+        """Return the storable form of a text, for writes and for lookups."""
         del dialect
         return value if value is None or (value.isascii() and "\0" not in value) else storable(value)
 
 
 def storable(text: str) -> str:
-    """Return text that every database takes."""
+    """Return text that every database accepts."""
     return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def dumps(value: Any) -> str:  # noqa: ANN401 - JSON is of any shape
-    """Write JSON for a column."""
+    """Return a value as JSON for a column."""
     try:
         return msgspec.json.encode(value).decode()
     except UnicodeEncodeError:
@@ -41,5 +41,5 @@ def dumps(value: Any) -> str:  # noqa: ANN401 - JSON is of any shape
 
 
 def loads(text: str | bytes) -> Any:  # noqa: ANN401 - JSON is of any shape
-    """Read JSON from a column."""
+    """Return the value of JSON in a column."""
     return msgspec.json.decode(text)

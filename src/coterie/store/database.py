@@ -1,4 +1,4 @@
-"""A database that can be read and written, one writer at a time, and that fails in words."""
+"""A database with one writer at a time and with driver errors translated to plain sentences."""
 
 from __future__ import annotations
 
@@ -23,61 +23,61 @@ _POSTGRES = frozenset({"postgresql", "postgresql+psycopg", "postgres"})
 
 @dataclass(eq=False)
 class Database:
-    """Connections to one database. `name` is how messages call it; it holds no password."""
+    """The connections to one database; `name`, for messages, holds no password."""
 
     name: str
     engine: Engine
     patience_s: float
-    in_words: Callable[[Any, str], CoterieError]
+    translated: Callable[[Any, str], CoterieError]
     path: Path | None = None
     _inode: int = 0
-    # Threads of one process take turns here: SQLite would have them poll the file.
-    _turn: threading.Lock = field(default_factory=threading.Lock)
-    # Those that read take turns too: SQLite lets go of Python at every row, and threads that fight for it take three
-    # times as long as threads that wait.
-    _look: threading.RLock = field(default_factory=threading.RLock)
+    # Writing threads of one process queue for this lock: SQLite would have them poll the file.
+    _write_lock: threading.Lock = field(default_factory=threading.Lock)
+    # Reading threads queue too: SQLite releases the GIL at every row, and threads that compete for it take three times
+    # as long as threads that wait.
+    _read_lock: threading.RLock = field(default_factory=threading.RLock)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Give a connection that sees what is committed."""
-        with self._in_turn(self._look), self._failing_in_words(), self.engine.connect() as connection:
+        """Yield a connection that sees committed data."""
+        with self._locked(self._read_lock), self._driver_errors_translated(), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self, *, rebuilding: bool = False) -> Iterator[Connection]:
-        """Give a transaction that nobody else writes beside; it is committed unless something is raised."""
+        """Yield an exclusive write transaction; it is committed unless an exception is raised."""
         if self.path is None:
-            with self._failing_in_words(), self.engine.begin() as connection:
-                connection.execute(select(func.pg_advisory_xact_lock(postgres.TURN)))
+            with self._driver_errors_translated(), self.engine.begin() as connection:
+                connection.execute(select(func.pg_advisory_xact_lock(postgres.WRITE_LOCK)))
                 yield connection
             return
-        with self._in_turn(self._turn):
-            self._look_at(self.path)
-            with self._failing_in_words(), self.engine.connect() as connection:
+        with self._locked(self._write_lock):
+            self._check_file(self.path)
+            with self._driver_errors_translated(), self.engine.connect() as connection:
                 connection.execution_options(**{sqlite.WRITING: True, sqlite.REBUILDING: rebuilding})
                 with connection.begin():
                     yield connection
 
     @contextmanager
-    def _in_turn(self, turn: threading.Lock | threading.RLock) -> Iterator[None]:
-        """Wait for one's turn, where there are turns, and not for ever."""
+    def _locked(self, lock: threading.Lock | threading.RLock) -> Iterator[None]:
+        """Hold a lock of SQLite's threads; raise Unavailable if it is not free in time."""
         if self.path is None:
             yield
             return
-        if not turn.acquire(timeout=self.patience_s):
+        if not lock.acquire(timeout=self.patience_s):
             hint = "Too much is asked of it, or another program has locked it. Try again."
             raise Unavailable(f"{self.name}: the database is busy", hint)
         try:
             yield
         finally:
-            turn.release()
+            lock.release()
 
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
 
-    def _look_at(self, path: Path) -> None:
-        """Refuse to write into a file that has no name any more: it would all be gone with the last connection."""
+    def _check_file(self, path: Path) -> None:
+        """Refuse to write to a deleted file: all its data would be lost with the last connection."""
         try:
             found = os.stat(path).st_ino  # noqa: PTH116 - for every write; a Path's costs twice as much
         except OSError:
@@ -90,24 +90,24 @@ class Database:
             )
 
     @contextmanager
-    def _failing_in_words(self) -> Iterator[None]:
+    def _driver_errors_translated(self) -> Iterator[None]:
         try:
             yield
         except (DataError, IntegrityError):
-            raise  # the database is well; to ask it for the same again would be of no use
+            raise  # the database works; the same statement would fail again
         except DBAPIError as error:
-            raise self.in_words(error.orig, self.name) from error
+            raise self.translated(error.orig, self.name) from error
         except NoConnection as error:
             raise Unavailable(f"{self.name}: all connections are in use", "Too much is asked. Try again.") from error
 
 
 def database(address: str, patience_s: float) -> Database:
-    """Return the database at a URL, or in the SQLite file at a path; nothing is connected yet."""
+    """Return the database at a URL, or in the SQLite file at a path, without connecting to it."""
     url = _url(address)
     if url.drivername in _SQLITE:
         path = sqlite.created(url)
-        return Database(str(path), sqlite.engine(url, patience_s), patience_s, sqlite.in_words, path)
-    return Database(_shown(url), postgres.engine(url, patience_s), patience_s, postgres.in_words)
+        return Database(str(path), sqlite.engine(url, patience_s), patience_s, sqlite.translated, path)
+    return Database(_shown(url), postgres.engine(url, patience_s), patience_s, postgres.translated)
 
 
 def _url(address: str) -> URL:
@@ -128,6 +128,6 @@ def _url(address: str) -> URL:
 
 
 def _shown(url: URL) -> str:
-    """Return a URL without its password, wherever that stands."""
+    """Return a URL without its password, wherever it is."""
     where = {key: value for key, value in url.query.items() if key in {"host", "port"}}
     return URL.create("postgresql", url.username, None, url.host, url.port, url.database, where).render_as_string()

@@ -1,4 +1,4 @@
-"""Events: what happened, in the order in which it was committed."""
+"""Events in the order in which they were committed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LAST = select(func.coalesce(func.max(events.c.seq), 0))
 
 
 def rows(new: Iterable[NewEvent], workflow: str = "", pool: str = "") -> list[dict[str, Json]]:
-    """Return events as rows; those that name no workflow or no pool are about the ones given."""
+    """Return events as rows; an event without a workflow or pool belongs to the given one."""
     return [
         {
             "at": one.at,
@@ -35,7 +35,7 @@ def rows(new: Iterable[NewEvent], workflow: str = "", pool: str = "") -> list[di
 
 
 def append(tx: Connection, new: Sequence[Mapping[str, Json]]) -> None:
-    """Write rows of events."""
+    """Insert rows of events."""
     if new:
         tx.execute(insert(events), new)
 

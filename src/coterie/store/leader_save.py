@@ -1,4 +1,4 @@
-"""The leader's save: the next states of many workflows, with all that belongs to them, or none of it."""
+"""The leader's save: the next states of many workflows, with all their rows, in one transaction."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _ORDER = (placements.c.workflow, placements.c.attempt, placements.c.group, place
 
 
 class StaleError(Exception):
-    """Raised inside a save when a workflow is not as it was read; the transaction must not be committed."""
+    """Raised inside a save when a workflow has changed since it was read; the transaction must not be committed."""
 
 
 def save(tx: Connection, changes: Sequence[Change], fence: int) -> int:
-    """Write all changes and return the number of the newest event, or raise `Conflict` or `StaleError`."""
+    """Write all changes and return the number of the newest event; raise `Conflict` or `StaleError` otherwise."""
     leases.check(tx, LEADER, fence)
     if not changes:
         return events.last(tx)
@@ -66,7 +66,7 @@ def save(tx: Connection, changes: Sequence[Change], fence: int) -> int:
 
 
 def placed(tx: Connection, workflow: str) -> tuple[Placement, ...]:
-    """Return where the tasks of a workflow are and were, by attempt."""
+    """Return the past and present placements of a workflow's tasks, by attempt."""
     return tuple(
         _placement(row)
         for row in tx.execute(select(placements).where(placements.c.workflow == workflow).order_by(*_ORDER))
@@ -74,7 +74,7 @@ def placed(tx: Connection, workflow: str) -> tuple[Placement, ...]:
 
 
 def held(tx: Connection) -> Mapping[str, tuple[Placement, ...]]:
-    """Return what is held now, by workflow."""
+    """Return the placements that hold capacity now, by workflow."""
     found: dict[str, list[Placement]] = {}
     for row in tx.execute(select(placements).where(placements.c.held == true()).order_by(*_ORDER)):
         found.setdefault(row.workflow, []).append(_placement(row))
@@ -82,7 +82,7 @@ def held(tx: Connection) -> Mapping[str, tuple[Placement, ...]]:
 
 
 def nodes(tx: Connection, idents: Sequence[str]) -> Mapping[str, list[str]]:
-    """Return the nodes that workflows hold something on now, sorted; those that hold nothing are left out."""
+    """Return the nodes on which workflows hold capacity now, sorted; workflows without any are left out."""
     held_by = (placements.c.held == true()) & placements.c.workflow.in_(idents)
     found: dict[str, list[str]] = {}
     for workflow, node in tx.execute(select(placements.c.workflow, placements.c.node).where(held_by).distinct()):
@@ -91,7 +91,7 @@ def nodes(tx: Connection, idents: Sequence[str]) -> Mapping[str, list[str]]:
 
 
 def stale(tx: Connection, changes: Sequence[Change]) -> Conflict:
-    """Return which changes stood in the way of a save; to be asked after it was taken back."""
+    """Return the error that names the changes which blocked a save; called after its rollback."""
     times = Counter(one.id for one in changes)
     late = [one.id for one in changes if times[one.id] > 1 or _version(tx, one.id) != one.version]
     return Conflict(

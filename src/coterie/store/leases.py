@@ -1,4 +1,4 @@
-"""The lease: who may drive workflows. A holder that was overtaken cannot write, however late it notices."""
+"""The leader lease: the right to drive workflows; fencing keeps a former holder from writing."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from coterie.errors import Conflict
 from coterie.store.records import Lease
 from coterie.store.tables import leases
 
-# Built once: it is part of every save.
+# Built once, since every save executes it.
 _CURRENT = select(leases).where(leases.c.name == bindparam("of"))
 
 
 def acquire(tx: Connection, name: str, holder: str, now: float, ttl_s: float) -> Lease | None:
-    """Take a lease that is free, expired or one's own, with a new fence; None while somebody else has it."""
+    """Acquire a lease that is free, expired or already one's own, with a new fence; None while another holds it."""
     known = current(tx, name)
     if known is not None and known.holder not in {"", holder} and known.expires_at > now:
         return None
@@ -23,7 +23,7 @@ def acquire(tx: Connection, name: str, holder: str, now: float, ttl_s: float) ->
 
 
 def renew(tx: Connection, lease: Lease, now: float, ttl_s: float) -> Lease:
-    """Keep a lease for longer; it may have expired, as long as nobody took it."""
+    """Extend a lease; it may have expired, as long as no other holder acquired it."""
     check(tx, lease.name, lease.fence)
     longer = Lease(lease.name, lease.holder, lease.fence, now + ttl_s)
     _write(tx, longer)
@@ -31,20 +31,20 @@ def renew(tx: Connection, lease: Lease, now: float, ttl_s: float) -> Lease:
 
 
 def release(tx: Connection, lease: Lease) -> None:
-    """Leave a lease to whoever comes next; do nothing when somebody else has it."""
+    """Release a lease; do nothing when another holder has it."""
     known = current(tx, lease.name)
     if known is not None and known.fence == lease.fence:
         _write(tx, Lease(lease.name, "", lease.fence, 0.0))
 
 
 def current(tx: Connection, name: str) -> Lease | None:
-    """Return the lease as it was last written, None before the first time."""
+    """Return the lease as last written, None before the first one."""
     row = tx.execute(_CURRENT, {"of": name}).first()
     return None if row is None else Lease(row.name, row.holder, row.fence, row.expires_at)
 
 
 def check(tx: Connection, name: str, fence: int) -> None:
-    """Refuse a holder that is not the one that holds the lease now."""
+    """Raise `Conflict` unless the fence is that of the current holder."""
     known = current(tx, name)
     if known is None or known.fence != fence or not known.holder:
         now = f'"{known.holder}" has it now' if known and known.holder else "nobody has it now"

@@ -1,4 +1,4 @@
-"""Bringing a database to the tables that this release knows, once, whoever starts first."""
+"""The migration of a database to the tables of this release, performed once by the first replica to start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERSIONS = "coterie_schema"
 
 
 def migrate(database: Database) -> None:
-    """Add what is missing; do nothing where nothing is."""
+    """Apply the missing migrations, if any."""
     script = ScriptDirectory.from_config(configuration())
     with database.reading() as connection:
         if _lacks_nothing(connection, script):
@@ -33,13 +33,13 @@ def migrate(database: Database) -> None:
                 f"{database.name} holds tables of another program ({', '.join(sorted(theirs)[:3])})",
                 "Give Coterie a database of its own.",
             )
-        # Nothing happens where another replica has done it while this one waited for its turn.
+        # Another replica may have migrated while this one waited for the lock; then nothing is left to do.
         command.upgrade(configuration(connection), "head")
 
 
 @contextmanager
 def changing(database: Database) -> Iterator[Connection]:
-    """Give a transaction in which tables may change, while nobody else writes."""
+    """Yield a transaction that may change tables, with no concurrent writer."""
     if database.path is None:
         with database.writing() as connection:
             connection.execute(text("SET LOCAL statement_timeout = 0"))
@@ -51,12 +51,12 @@ def changing(database: Database) -> Iterator[Connection]:
             if broken := connection.exec_driver_sql("PRAGMA foreign_key_check").first():
                 raise UsageError(f"{database.name}: a row of {broken[0]} belongs to nothing", "Restore a backup.")
     finally:
-        # Connections that do not follow references must not be used for anything else.
+        # A connection without foreign-key checks must not be reused for anything else.
         database.close()
 
 
 def configuration(connection: Connection | None = None) -> Config:
-    """Return what alembic needs to know; its commands work inside the connection's transaction."""
+    """Return alembic's configuration; its commands run inside the connection's transaction."""
     config = Config()
     config.set_main_option("script_location", "coterie.store:migrations")
     config.attributes["connection"] = connection

@@ -1,4 +1,4 @@
-"""Pools that came through the API."""
+"""Pools created through the API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def one(tx: Connection, name: str) -> PoolRecord:
 
 
 def put(tx: Connection, name: str, spec: Mapping[str, Json], at: float, version: int | None) -> tuple[PoolRecord, bool]:
-    """Create or change a pool and say whether anything is different; `version` is the one it is based on."""
+    """Create or change a pool; return whether anything changed. `version` is the one it is based on."""
     row = tx.execute(select(pools).where(pools.c.name == name)).first()
     known = None if row is None else PoolRecord(*row)
     _expect(name, known, version)
@@ -46,7 +46,7 @@ def put(tx: Connection, name: str, spec: Mapping[str, Json], at: float, version:
 
 
 def unchanged(tx: Connection, name: str, version: int) -> None:
-    """Raise `Conflict` unless a pool is what somebody has just checked something against."""
+    """Raise `Conflict` unless a pool still has the version that a submission was checked against."""
     now = tx.execute(select(pools.c.version).where(pools.c.name == name)).scalar()
     if now != version:
         became = "deleted" if now is None else "changed"
@@ -54,7 +54,7 @@ def unchanged(tx: Connection, name: str, version: int) -> None:
 
 
 def remove(tx: Connection, name: str, version: int | None) -> None:
-    """Delete a pool that no workflow needs any more."""
+    """Delete a pool that no unfinished workflow uses."""
     _expect(name, one(tx, name), version)
     using = select(workflows.c.id).where(workflows.c.pool == name, workflows.c.finished == false())
     users = list(tx.execute(using.order_by(workflows.c.number)).scalars())

@@ -1,4 +1,4 @@
-"""Postgres: how replicas connect and take turns, and what its errors mean to a person."""
+"""Postgres: connections and the write lock of replicas, and plain sentences for its errors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sqlalchemy import URL, Engine, create_engine, event
 from coterie.errors import CoterieError, Unavailable, UsageError
 from coterie.store.columns import dumps, loads
 
-# Whoever writes holds this lock until the commit is done, so that what is counted (ids, events) is in order of commits.
-TURN = int.from_bytes(b"coterie")
+# Every writer holds this lock until its commit, so that numbers (ids, events) are in commit order.
+WRITE_LOCK = int.from_bytes(b"coterie")
 
-# The part of all patience after which a server that says nothing is looked for; the rest is for finding out.
+# The share of the total patience after which a silent server is probed; the rest is for the probe.
 _QUIET = 0.4
 _RETRY = "It comes back by itself: try again in a few seconds."
 # By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html
@@ -34,10 +34,10 @@ _WORDS = {
 
 
 def engine(url: URL, patience_s: float) -> Engine:
-    """Return connections that are tried before they are used, and that do not wait for ever."""
+    """Return an engine whose connections are tested before use and have time limits."""
     if find_spec("psycopg") is None:
         raise UsageError("the Postgres driver is not installed", "Install it: pip install 'coterie[postgres]'")
-    from coterie.store.postgres_liveness import Line  # noqa: PLC0415 - the driver is an optional package
+    from coterie.store.postgres_liveness import Connector  # noqa: PLC0415 - the driver is an optional package
 
     wait_ms = math.ceil(patience_s * 1000)
     quiet_s = patience_s * _QUIET
@@ -52,15 +52,15 @@ def engine(url: URL, patience_s: float) -> Engine:
         hide_parameters=True,
         connect_args={"connect_timeout": math.ceil(patience_s - quiet_s), "tcp_user_timeout": wait_ms},
     )
-    line = Line(quiet_s)
+    connector = Connector(quiet_s)
 
     @event.listens_for(made, "do_connect")
     def connect(_dialect: object, _record: object, arguments: Any, parameters: Any) -> object:  # noqa: ANN401 - the driver's
-        return line.connect(*arguments, **parameters)
+        return connector.connect(*arguments, **parameters)
 
     @event.listens_for(made, "connect")
     def prepare(connection: Any, _: object) -> None:  # noqa: ANN401 - the driver is an optional package
-        # A replica that is frozen in the middle of a change loses its turn, and the others go on.
+        # A replica that freezes during a transaction loses the lock, so that the others continue.
         with connection.cursor() as cursor:
             cursor.execute(f"SET lock_timeout = {wait_ms}")
             cursor.execute(f"SET statement_timeout = {4 * wait_ms}")
@@ -70,8 +70,8 @@ def engine(url: URL, patience_s: float) -> Engine:
     return made
 
 
-def in_words(error: Any, name: str) -> CoterieError:  # noqa: ANN401 - the driver is an optional package
-    """Return what an error of the driver means."""
+def translated(error: Any, name: str) -> CoterieError:  # noqa: ANN401 - the driver is an optional package
+    """Return the error for a driver exception."""
     state = getattr(error, "sqlstate", None)
     if state in _WORDS:
         what, hint = _WORDS[state]

@@ -1,8 +1,8 @@
-"""Connections to a Postgres that may stop answering without hanging up: frozen, swapped out, or cut off.
+"""Connections to a Postgres server that may stop answering without closing: frozen, swapped out, or cut off.
 
-The timeouts of a server do not pass while it is frozen, and the kernel of its machine goes on taking data. So whoever
-has waited for a while looks whether the server still lets anybody in, and gives up when it does not. A statement that
-merely takes long is left alone. Needs the driver, so it is imported only where there is one.
+The server's own timeouts do not elapse while it is frozen, and the kernel of its machine still accepts data. Therefore
+a client that has waited for a while probes whether the server accepts a new connection, and gives up when it does not.
+A statement that only takes long is left alone. Needs the driver, so it is imported only where there is one.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Any
 from psycopg import Connection, OperationalError
 from psycopg.errors import ConnectionTimeout
 
-# How long others need not try to connect after one could not.
+# How long other threads do not try to connect after one failed.
 _PAUSE_S = 1.0
 
 
-class Attended(Connection[Any]):
-    """A connection on which nobody waits for a server that answers to nobody."""
+class ProbedConnection(Connection[Any]):
+    """A connection that stops waiting when its server accepts no connections any more."""
 
     quiet_s: float
     answers: Callable[[], bool]
 
     def wait(self, gen: Generator[Any, Any, Any], *rest: Any, **more: Any) -> Any:  # noqa: ANN401 - passed on as they are
-        """Wait for an answer, however long it takes, as long as the server is there."""
-        return super().wait(self._attended(gen), *rest, **more)
+        """Wait for an answer without a time limit, as long as the server accepts connections."""
+        return super().wait(self._probed(gen), *rest, **more)
 
-    def _attended(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    def _probed(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
         look_at = time.monotonic() + self.quiet_s
         try:
             wanted = next(gen)
@@ -38,7 +38,7 @@ class Attended(Connection[Any]):
                 if not ready and time.monotonic() >= look_at:
                     if not self.answers():
                         self.close()
-                        raise OperationalError("it does not answer, and lets nobody in")
+                        raise OperationalError("it does not answer, and accepts no connection")
                     look_at = time.monotonic() + self.quiet_s
                 wanted = gen.send(ready)
         except StopIteration as done:
@@ -46,18 +46,18 @@ class Attended(Connection[Any]):
 
 
 @dataclass(eq=False)
-class Line:
-    """The way to one server, for all threads."""
+class Connector:
+    """The connections to one server, for all threads."""
 
     quiet_s: float
     _silent_until: float = 0.0
 
-    def connect(self, *arguments: Any, **parameters: Any) -> Attended:  # noqa: ANN401 - the driver's
-        """Connect; fail at once where somebody has just waited in vain."""
+    def connect(self, *arguments: Any, **parameters: Any) -> ProbedConnection:  # noqa: ANN401 - the driver's
+        """Connect; fail at once where another attempt has just timed out."""
         if time.monotonic() < self._silent_until:
-            raise ConnectionTimeout("it did not answer a moment ago")
+            raise ConnectionTimeout("an attempt a moment ago timed out")
         try:
-            made = Attended.connect(*arguments, **parameters)
+            made = ProbedConnection.connect(*arguments, **parameters)
         except ConnectionTimeout:
             self._silent_until = time.monotonic() + _PAUSE_S
             raise
@@ -66,7 +66,7 @@ class Line:
         return made
 
     def _answers(self, *arguments: Any, **parameters: Any) -> bool:  # noqa: ANN401 - the driver's
-        """Tell whether the server answers to a newcomer, be it that it has no room for one."""
+        """Return whether the server answers a new connection, even if only to refuse it."""
         try:
             self.connect(*arguments, **parameters).close()
         except OperationalError as error:

@@ -1,4 +1,4 @@
-"""What the store takes and gives: plain values. Times are seconds since the epoch, given by the caller."""
+"""The records that the store accepts and returns: plain values, with times in seconds since the epoch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Slot = tuple[str, str, int]  # group, task, attempt
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """Something that happened. Where it is written together with a workflow, `workflow` may be left empty."""
+    """A new event; `workflow` may be empty where the event is written together with a workflow."""
 
     at: float
     kind: str
@@ -29,7 +29,7 @@ class NewEvent:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened, with its place in the order of everything that did."""
+    """An event with its number in the order of all events."""
 
     seq: int
     at: float
@@ -45,10 +45,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class NewWorkflow:
-    """A workflow that is about to be stored.
+    """A workflow to be stored.
 
-    `client_key` is the submitter's own name for the request, one per owner: the same key finds the same workflow again,
-    provided that `fingerprint` says that the request is the same. `spec` and `state` are the life cycle's, as JSON.
+    `client_key` is the submitter's own name for the request, one per owner: a repeated key finds the same workflow,
+    provided that the `fingerprint` of the request is the same. `spec` and `state` are the life cycle's, as JSON.
     `digest` is a small value for lists, so that they need not read states. `pool_version` is the version of a stored
     pool that it was checked against; a pool of the configuration has none.
     """
@@ -77,7 +77,7 @@ class NewWorkflow:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A workflow as lists show it. `number` orders all workflows by when they were stored."""
+    """The fields of a workflow that lists show; `number` orders all workflows by when they were stored."""
 
     number: int
     id: str
@@ -98,7 +98,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Workflow(Summary):
-    """A workflow with its rules and its state, as the life cycle wrote them."""
+    """A workflow with its spec and its state, as the life cycle wrote them."""
 
     spec: Mapping[str, Json]
     state: Mapping[str, Json]
@@ -106,7 +106,7 @@ class Workflow(Summary):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What a user sent: the text, how it was to be read, and the files that it names, by path."""
+    """The user's submission: the text, its options, and the files that it names, by path."""
 
     source: bytes
     file: str
@@ -117,9 +117,9 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Which workflows a list shows: those that meet all that is given.
+    """The filter of a list of workflows; all given conditions must hold.
 
-    Of several statuses, pools or owners any will do. An empty label value asks for the key alone.
+    Of several statuses, pools or owners any one matches. An empty label value matches every value of the key.
     """
 
     statuses: Sequence[str] = ()
@@ -137,7 +137,7 @@ EVERYTHING = Query()
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a list, the newest first; `next` asks for the part after it, None at the end."""
+    """A page of a list, newest first; `next` requests the following page, None at the end."""
 
     items: tuple[Summary, ...]
     next: int | None
@@ -145,7 +145,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where an attempt of a task was put. `held` ends when the capacity is given back; the record stays."""
+    """The node of a task's attempt; `held` becomes false when the capacity is returned, and the record stays."""
 
     group: str
     task: str
@@ -158,9 +158,9 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The next state of a workflow that was read at `version`, and all that belongs to it.
+    """The next state of a workflow that was read at `version`, and all its rows.
 
-    `wishes` are the numbers of the wishes that the state answers: they are gone once the state is there.
+    `wishes` are the numbers of the user requests that the state answers; they are deleted together with its commit.
     """
 
     id: str
@@ -179,7 +179,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a user wants of a workflow; the leader turns it into an observation."""
+    """A user's request concerning a workflow; the leader turns it into an observation."""
 
     seq: int
     workflow: str
@@ -200,7 +200,7 @@ class PoolRecord:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A key to the API; only the hash of its secret is kept."""
+    """An API token; only the hash of its secret is stored."""
 
     id: str
     name: str
@@ -213,7 +213,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to drive workflows. Each holder has a higher `fence` than all before."""
+    """The right to drive workflows; each holder has a higher `fence` than all before."""
 
     name: str
     holder: str

@@ -1,4 +1,4 @@
-"""Wishes: what users want of workflows, written by any replica for the leader."""
+"""User requests concerning workflows, written by any replica for the leader."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _DROP = delete(wishes).where(wishes.c.seq == bindparam("number"))
 
 
 def add(tx: Connection, workflow: str, observation: Mapping[str, Json], at: float) -> int:
-    """Write a wish for a workflow and return its number."""
+    """Store a request concerning a workflow and return its number."""
     known = workflows.summary(tx, workflow)
     row = {"workflow": known.id, "observation": dict(observation), "at": at}
     return int(tx.execute(insert(wishes).returning(wishes.c.seq), row).scalar_one())
 
 
 def after(tx: Connection, seq: int, limit: int) -> tuple[Wish, ...]:
-    """Return the wishes after a number, the oldest first."""
+    """Return the requests after a number, oldest first."""
     wanted = select(*_COLUMNS).where(wishes.c.seq > max(-1, min(seq, LARGEST))).order_by(wishes.c.seq)
     return tuple(Wish(*row) for row in tx.execute(wanted.limit(max(1, min(limit, MOST)))))
 
 
 def of(tx: Connection, workflow: str) -> tuple[Wish, ...]:
-    """Return the wishes for a workflow, the oldest first."""
+    """Return the requests concerning a workflow, oldest first."""
     wanted = select(*_COLUMNS).where(wishes.c.workflow == workflow).order_by(wishes.c.seq)
     return tuple(Wish(*row) for row in tx.execute(wanted.limit(MOST)))
 
 
 def drop(tx: Connection, seqs: Sequence[int]) -> None:
-    """Forget wishes; those that are gone already are no matter."""
+    """Delete requests; missing ones are ignored."""
     if seqs:
         tx.execute(_DROP, [{"number": seq} for seq in seqs])

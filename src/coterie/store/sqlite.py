@@ -1,4 +1,4 @@
-"""SQLite: one file, readers beside one writer, and what its errors mean to a person."""
+"""SQLite: one file, concurrent readers beside one writer, and plain sentences for its errors."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from coterie.errors import CoterieError, NotFound, Unavailable, UsageError
 from coterie.store.columns import dumps, loads
 
-# An option of a connection: its transaction may write, so it waits for its turn when it begins and not in its middle.
+# A connection option: the transaction may write, so it takes the write lock when it begins and not in its middle.
 WRITING = "coterie_writing"
-# Another one: references are not followed, because a table that is rebuilt is dropped in between.
+# A connection option: foreign keys are not checked, because a rebuilt table is dropped in between.
 REBUILDING = "coterie_rebuilding"
 
 _THREADS = 48
 
 
 def engine(url: URL, patience_s: float) -> Engine:
-    """Return connections to a file that `created` has made or found."""
+    """Return an engine for a file that `created` has made or found."""
     made = create_engine(
         url,
         pool_size=_THREADS,
@@ -37,7 +37,7 @@ def engine(url: URL, patience_s: float) -> Engine:
 
     @event.listens_for(made, "connect")
     def prepare(connection: sqlite3.Connection, _: object) -> None:
-        # Transactions are begun by `begin` below; the driver would begin them late, and never for reading.
+        # `begin` below begins transactions; the driver would begin them late, and never for reading.
         connection.isolation_level = None
         for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
@@ -53,7 +53,7 @@ def engine(url: URL, patience_s: float) -> Engine:
 
 
 def created(url: URL) -> Path:
-    """Return the file's path, after making an empty database that only its owner can read where there is none."""
+    """Return the file's path; a missing database is created empty and readable only by its owner."""
     if url.database in {None, "", ":memory:"} or str(url.database).startswith("file:"):
         raise UsageError(
             "the store needs a file: a database in memory is gone with the service",
@@ -70,7 +70,7 @@ def created(url: URL) -> Path:
         if not path.exists():
             _create(path)
     except sqlite3.Error as error:
-        raise in_words(error, str(path)) from None
+        raise translated(error, str(path)) from None
     except OSError as error:
         raise Unavailable(
             f"{path}: the database cannot be made: {error.strerror}", "Look at the folder's permissions and free space."
@@ -79,8 +79,8 @@ def created(url: URL) -> Path:
 
 
 def _create(path: Path) -> None:
-    # Under another name, and closed before it gets its own: whoever finds it finds it whole. An existing file is never
-    # opened here, because closing it would end the locks that this process has on it.
+    # Created under another name and closed before it gets its own, so that others only ever find a complete file. An
+    # existing file is never opened here, because closing it would release the locks that this process has on it.
     handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         os.close(handle)
@@ -99,15 +99,15 @@ def _is_full(file: str) -> bool:
         return False
 
 
-def in_words(error: Any, name: str) -> CoterieError:  # noqa: ANN401 - the driver's error, whatever it is
-    """Return what an error of the driver means."""
+def translated(error: Any, name: str) -> CoterieError:  # noqa: ANN401 - the driver's error, whatever it is
+    """Return the error for a driver exception."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return Unavailable(
             f"{name}: the database is locked by another program",
             "Try again. If it lasts, look who has the file open: fuser -v FILE.",
         )
-    # Memory that is shared through a file in the same folder cannot grow either, which is no error of its own.
+    # The shared-memory file in the same folder cannot grow either, which SQLite reports under another code.
     if code == sqlite3.SQLITE_FULL or (code in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN} and _is_full(name)):
         return Unavailable(f"{name}: the disk is full, nothing was written", "Make room, then try again.")
     if code == sqlite3.SQLITE_READONLY:

@@ -1,4 +1,4 @@
-"""The store: everything that the service remembers, in one database."""
+"""The store: the service's entire persistent state, in one database."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ PATIENCE_S = 5.0
 class Store:
     """A database with Coterie's tables, for any number of threads and replicas.
 
-    Every method is one transaction: what it writes is there when it returns, and is not when it raises. A database that
-    is locked, full or gone raises `Unavailable` within a few seconds, and the next call tries anew. Where a connection
-    breaks during the commit itself, nobody can say whether it was done: versions, keys and fences make it safe to
-    repeat.
+    Every method is one transaction: its writes are durable when it returns, and rolled back when it raises. A database
+    that is locked, full or unreachable raises `Unavailable` within a few seconds, and the next call tries again. Where
+    a connection breaks during the commit itself, its outcome is unknown: versions, keys and fences make a repetition
+    safe.
     """
 
     def __init__(self, made: Database) -> None:
@@ -50,7 +50,7 @@ class Store:
 
     @classmethod
     def open(cls, url: str, patience_s: float = PATIENCE_S) -> Self:
-        """Open a database by URL, or a SQLite file by path; missing files and tables are made."""
+        """Open a database by URL, or a SQLite file by path; missing files and tables are created."""
         made = database(url, patience_s)
         try:
             migrate(made)
@@ -61,11 +61,11 @@ class Store:
 
     @property
     def name(self) -> str:
-        """How messages call the database: a path, or a URL without its password."""
+        """The name of the database in messages: a path, or a URL without its password."""
         return self._database.name
 
     def identity(self) -> str:
-        """Return what tells this store from all others."""
+        """Return the unique identity of this store."""
         with self._database.reading() as tx:
             return str(tx.execute(select(identity.c.store)).scalar_one())
 
@@ -82,57 +82,57 @@ class Store:
         self.close()
 
     def ping(self) -> None:
-        """Return if the database answers."""
+        """Raise `Unavailable` unless the database answers."""
         with self._database.reading() as tx:
             tx.execute(select(literal(1)))
 
     def submit(self, new: NewWorkflow) -> tuple[Workflow, bool]:
-        """Store a workflow and give it an id; the same key of the same owner finds the one that is there (False)."""
+        """Store a workflow under a new id, or return the one already stored under its owner's key, with False."""
         with self._database.writing() as tx:
             return workflows.submit(tx, new)
 
     def repeated(self, owner: str, key: str, fingerprint: Callable[[str], str]) -> Workflow | None:
-        """Return what an owner submitted with a key before; `fingerprint` is the new submission's, for a pool."""
+        """Return the earlier submission of an owner under a key; `fingerprint` is the new submission's, for a pool."""
         with self._database.reading() as tx:
             return workflows.repeated(tx, owner, key, fingerprint)
 
     def workflow(self, ident: str) -> Workflow:
-        """Return a workflow with its rules and its state."""
+        """Return a workflow with its spec and its state."""
         with self._database.reading() as tx:
             return workflows.whole(tx, ident)
 
     def summary(self, ident: str) -> Summary:
-        """Return a workflow as lists show it."""
+        """Return the fields of a workflow that lists show."""
         with self._database.reading() as tx:
             return workflows.summary(tx, ident)
 
     def upload(self, ident: str) -> Upload:
-        """Return what the user sent."""
+        """Return the user's submission."""
         with self._database.reading() as tx:
             return workflows.upload(tx, ident)
 
     def workflows(self, query: Query = EVERYTHING, after: int | None = None, limit: int = 100) -> Page:
-        """Return a page of workflows, the newest first; `after` is the `next` of the page before."""
+        """Return a page of workflows, newest first; `after` is the `next` of the page before."""
         with self._database.reading() as tx:
             return workflows.page(tx, query, after, limit)
 
     def missing(self, idents: Collection[str]) -> set[str]:
-        """Return those of these ids that no workflow has."""
+        """Return the ids among these that no workflow has."""
         with self._database.reading() as tx:
             return workflows.missing(tx, idents)
 
     def unfinished(self) -> tuple[Workflow, ...]:
-        """Return all workflows that something may still happen to, the oldest first."""
+        """Return all workflows whose state may still change, oldest first."""
         with self._database.reading() as tx:
             return workflows.unfinished(tx)
 
     def tally(self) -> Mapping[tuple[str, str], int]:
-        """Return how many workflows there are, by pool and status."""
+        """Return the number of workflows by pool and status."""
         with self._database.reading() as tx:
             return workflows.tally(tx)
 
     def delete(self, ident: str, at: float, by: str = "") -> None:
-        """Remove a workflow that has ended, with all that belongs to it; one event says so."""
+        """Delete an ended workflow with all its rows, and record one event of it."""
         with self._database.writing() as tx:
             workflows.delete(tx, ident, at, by)
 
@@ -146,7 +146,7 @@ class Store:
                 raise leader_save.stale(tx, changes) from None
 
     def placements(self, workflow: str) -> tuple[Placement, ...]:
-        """Return where the tasks of a workflow are and were."""
+        """Return the past and present placements of a workflow's tasks."""
         with self._database.reading() as tx:
             return leader_save.placed(tx, workflow)
 
@@ -161,7 +161,7 @@ class Store:
             return leader_save.nodes(tx, idents)
 
     def events(self, after: int = 0, workflow: str | None = None, limit: int = 1000) -> tuple[Event, ...]:
-        """Return events after a number, in order; whoever goes on from the last one misses none."""
+        """Return events after a number, in order; reading on from the last one misses none."""
         with self._database.reading() as tx:
             return events.after(tx, after, workflow, limit)
 
@@ -171,13 +171,13 @@ class Store:
             return events.last(tx)
 
     def record(self, new: Sequence[NewEvent]) -> int:
-        """Write events that belong to no change of a workflow, and return the number of the newest."""
+        """Store events without a state change of a workflow, and return the number of the newest."""
         with self._database.writing() as tx:
             events.append(tx, events.rows(new))
             return events.last(tx)
 
     def wish(self, workflow: str, observation: Mapping[str, Json], at: float) -> int:
-        """Leave a wish for the leader."""
+        """Store a user's request for the leader."""
         with self._database.writing() as tx:
             return requests.add(tx, workflow, observation, at)
 
@@ -188,9 +188,10 @@ class Store:
         at: float,
         wanted: Callable[[Workflow, tuple[Wish, ...]], bool],
     ) -> bool:
-        """Leave a wish if it is wanted in view of the workflow and of wishes for it that wait; tell whether it was.
+        """Store a user's request if `wanted` accepts it; return whether it did.
 
-        Nothing changes between the look and the wish. What `wanted` raises is raised.
+        `wanted` sees the workflow and its pending requests, and both stay unchanged until the request is stored. Its
+        exceptions propagate.
         """
         with self._database.writing() as tx:
             if not wanted(workflows.whole(tx, workflow), requests.of(tx, workflow)):
@@ -199,12 +200,12 @@ class Store:
             return True
 
     def wishes(self, after: int = 0, limit: int = 1000) -> tuple[Wish, ...]:
-        """Return wishes that nobody has dealt with, the oldest first."""
+        """Return pending user requests, oldest first."""
         with self._database.reading() as tx:
             return requests.after(tx, after, limit)
 
     def drop_wishes(self, seqs: Sequence[int]) -> None:
-        """Forget wishes that change nothing; those that do are named in the `Change`."""
+        """Delete user requests that change nothing; the others are named in a `Change`."""
         with self._database.writing() as tx:
             requests.drop(tx, seqs)
 
@@ -221,15 +222,15 @@ class Store:
     def put_pool(
         self, name: str, spec: Mapping[str, Json], at: float, version: int | None = None
     ) -> tuple[PoolRecord, bool]:
-        """Create or change a pool and say whether anything is different.
+        """Create or change a pool; return whether anything changed.
 
-        With a version, what is there must be of that version; 0 means that nothing may be there.
+        With a version, the stored pool must have that version; 0 means that it must not exist.
         """
         with self._database.writing() as tx:
             return pools.put(tx, name, spec, at, version)
 
     def delete_pool(self, name: str, version: int | None = None) -> None:
-        """Delete a pool that no unfinished workflow is in."""
+        """Delete a pool without unfinished workflows."""
         with self._database.writing() as tx:
             pools.remove(tx, name, version)
 
@@ -254,21 +255,21 @@ class Store:
             tokens.remove(tx, ident)
 
     def acquire(self, holder: str, now: float, ttl_s: float, name: str = LEADER) -> Lease | None:
-        """Take the lease if nobody else has it, with a higher fence than everybody before."""
+        """Acquire the lease if no other holder has it, with a higher fence than all before."""
         with self._database.writing() as tx:
             return leases.acquire(tx, name, holder, now, ttl_s)
 
     def renew(self, lease: Lease, now: float, ttl_s: float) -> Lease:
-        """Keep the lease for longer, unless somebody took it."""
+        """Extend the lease, unless another holder acquired it."""
         with self._database.writing() as tx:
             return leases.renew(tx, lease, now, ttl_s)
 
     def release(self, lease: Lease) -> None:
-        """Give the lease up, so that another need not wait for its end."""
+        """Release the lease, so that another holder need not wait for its expiry."""
         with self._database.writing() as tx:
             leases.release(tx, lease)
 
     def leader(self, name: str = LEADER) -> Lease | None:
-        """Return who has the lease, or had it last."""
+        """Return the current or last holder's lease."""
         with self._database.reading() as tx:
             return leases.current(tx, name)

@@ -1,4 +1,4 @@
-"""The tables. A migration accompanies every change to them; a test compares the two."""
+"""The tables; every change needs a migration, and a test compares the two."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 from coterie.store.columns import Number, Words
 
-# Constraints have names, so that a migration can speak of them on every database.
+# Constraints have names, so that migrations can refer to them on every database.
 metadata = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -42,7 +42,7 @@ def _of_workflow(*, key: bool = True) -> Column[str]:
     )
 
 
-# What changes with every step. All that never changes is kept apart, so that a step rewrites little.
+# The columns that every step changes; the unchanging ones are in a table of their own, so that a step rewrites little.
 workflows = Table(
     "workflows",
     metadata,
@@ -107,7 +107,7 @@ labels = Table(
 )
 Index("ix_labels_key_value", labels.c.key, labels.c.value, labels.c.workflow)
 
-# How many workflows of a name there have been.
+# The number of workflows ever stored under each name.
 counters = Table("counters", metadata, Column("name", Words, primary_key=True), Column("last", Integer, nullable=False))
 
 placements = Table(
@@ -129,7 +129,7 @@ Index(
     postgresql_where=placements.c.held == true(),
 )
 
-# An event may outlive its workflow: that it was deleted is an event too.
+# An event may outlive its workflow, since the deletion is an event too.
 events = Table(
     "events",
     metadata,
@@ -188,5 +188,5 @@ leases = Table(
     Column("expires_at", Double, nullable=False),
 )
 
-# One row, made with the table and never changed: what tells this store from all others.
+# A single row, created with the table and never changed: the unique identity of this store.
 identity = Table("identity", metadata, Column("store", Words, primary_key=True))

@@ -1,4 +1,4 @@
-"""Tokens: keys to the API, known by the hash of their secret."""
+"""API tokens, identified by the hash of their secret."""
 
 from __future__ import annotations
 

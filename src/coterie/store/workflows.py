@@ -1,4 +1,4 @@
-"""Workflows: stored once, found in many ways, deleted when they have ended."""
+"""Workflows: insertion, queries, and deletion after their end."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _TALLY = select(workflows.c.pool, workflows.c.status, func.count()).group_by(wor
 
 
 def submit(tx: Connection, new: NewWorkflow) -> tuple[Workflow, bool]:
-    """Store a workflow under the next id of its name, unless its owner's key has one; say whether it is new.
+    """Store a workflow under the next id of its name, unless its owner's key has one; return whether it is new.
 
-    One that was checked against a stored pool needs that pool to be there still, as it was.
+    A workflow that was checked against a stored pool needs that pool to be unchanged.
     """
     if new.client_key is not None:
         known = repeated(tx, new.owner, new.client_key, lambda _: new.fingerprint)
@@ -75,9 +75,9 @@ def submit(tx: Connection, new: NewWorkflow) -> tuple[Workflow, bool]:
 
 
 def repeated(tx: Connection, owner: str, key: str, fingerprint: Callable[[str], str]) -> Workflow | None:
-    """Return what its owner stored under a key before; raise `Conflict` where that was something else.
+    """Return the workflow that its owner stored under a key; raise `Conflict` if that was another submission.
 
-    `fingerprint` says what the submission would be in the pool of the one that is there.
+    `fingerprint` returns the fingerprint that the new submission would have in the pool of the stored one.
     """
     wanted = select(workflows.c.id, workflows.c.pool, workflows.c.fingerprint)
     known = tx.execute(wanted.where(workflows.c.owner == owner, workflows.c.client_key == key)).first()
@@ -92,17 +92,17 @@ def repeated(tx: Connection, owner: str, key: str, fingerprint: Callable[[str], 
 
 
 def whole(tx: Connection, ident: str) -> Workflow:
-    """Return a workflow with its rules and its state."""
+    """Return a workflow with its spec and its state."""
     return Workflow(*_found(tx, _WHOLE, ident))
 
 
 def summary(tx: Connection, ident: str) -> Summary:
-    """Return a workflow as lists show it."""
+    """Return the fields of a workflow that lists show."""
     return Summary(*_found(tx, select(*_SUMMARY), ident))
 
 
 def upload(tx: Connection, ident: str) -> Upload:
-    """Return what the user sent."""
+    """Return the user's submission."""
     sent = tx.execute(select(submissions).where(submissions.c.workflow == ident)).first()
     if sent is None:
         raise _unknown(ident)
@@ -123,7 +123,7 @@ def page(tx: Connection, query: Query, after: int | None, limit: int) -> Page:
 
 
 def missing(tx: Connection, idents: Collection[str]) -> set[str]:
-    """Return those of these ids that no workflow has."""
+    """Return the ids among these that no workflow has."""
     left, ordered = set(idents), sorted(idents)
     for first in range(0, len(ordered), MOST):
         some = ordered[first : first + MOST]
@@ -132,18 +132,18 @@ def missing(tx: Connection, idents: Collection[str]) -> set[str]:
 
 
 def unfinished(tx: Connection) -> tuple[Workflow, ...]:
-    """Return all workflows that something may still happen to, the oldest first."""
+    """Return all workflows whose state may still change, oldest first."""
     wanted = _WHOLE.where(workflows.c.finished == false()).order_by(workflows.c.number)
     return tuple(Workflow(*row) for row in tx.execute(wanted))
 
 
 def tally(tx: Connection) -> Mapping[tuple[str, str], int]:
-    """Return how many workflows each pool has in each status."""
+    """Return the number of workflows by pool and status."""
     return {(pool, status): count for pool, status, count in tx.execute(_TALLY)}
 
 
 def delete(tx: Connection, ident: str, at: float, by: str = "") -> None:
-    """Remove a workflow that has ended, with all that belongs to it; one event says so, and who did it."""
+    """Delete an ended workflow with all its rows; one event records that, with the user who did it."""
     one = summary(tx, ident)
     if not one.finished:
         raise Conflict(
@@ -186,7 +186,7 @@ def _matching(wanted: Select[Any], query: Query) -> Select[Any]:
         if chosen:
             wanted = wanted.where(column == chosen[0] if len(chosen) == 1 else column.in_(chosen))
     if prefix := query.name_prefix:
-        # Not LIKE: databases disagree on whether it tells upper from lower case.
+        # Not LIKE: databases disagree on whether it is case-sensitive.
         wanted = wanted.where(func.substr(workflows.c.name, 1, len(prefix), type_=Words) == prefix)
     if query.submitted_after is not None:
         wanted = wanted.where(workflows.c.submitted_at >= query.submitted_after)

@@ -1,1 +1,1 @@
-"""How the tables came to be, step by step. A new step: `python -m coterie.store.migrations "what it does"`."""
+"""The migrations of the tables; `python -m coterie.store.migrations "what it does"` writes a new one."""

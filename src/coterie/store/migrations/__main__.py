@@ -1,4 +1,4 @@
-"""Write a new step: what the tables have now and the steps so far do not."""
+"""The generator of a new migration: the difference between the declared tables and the existing migrations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coterie.store.migration import changing, configuration, migrate
 
 
 def main(message: str) -> None:
-    """Compare the tables with a database that has taken all steps, and write the difference as one more."""
+    """Compare the tables with a fully migrated database, and write the difference as a new migration."""
     with tempfile.TemporaryDirectory() as folder:
         made = database(str(Path(folder, "draft.db")), patience_s=5)
         migrate(made)

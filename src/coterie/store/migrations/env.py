@@ -1,4 +1,4 @@
-"""What alembic runs: the connection, and its transaction, are the caller's."""
+"""The environment that alembic runs; the caller owns the connection and its transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coterie.store.tables import metadata
 
 
 def rendered(kind: str, item: object, _: object) -> str | Literal[False]:
-    """Write our text as plain text: a step must not change when our column types do."""
+    """Return our text type as plain text, so that a migration does not change when our column types do."""
     return "sa.Text()" if kind == "type" and isinstance(item, Words) else False
 
 
@@ -22,7 +22,7 @@ context.configure(
     target_metadata=metadata,
     render_item=rendered,
     version_table=VERSIONS,
-    # SQLite changes a table by building it anew.
+    # SQLite alters a table by rebuilding it.
     render_as_batch=connection.dialect.name == "sqlite",
 )
 with context.begin_transaction():

@@ -12,14 +12,14 @@ _NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
-    """Take the step."""
+    """Apply the migration."""
     _workflows()
     _parts_of_workflows()
     _others()
 
 
 def downgrade() -> None:
-    """Take it back."""
+    """Revert the migration."""
     for table in (
         "leases",
         "tokens",

@@ -1,4 +1,4 @@
-"""A name for every store, so that folders know to which one they belong."""
+"""A unique name for every store, so that data folders can record the store they belong to."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Take the step."""
+    """Apply the migration."""
     made = op.create_table("identity", sa.Column("store", sa.Text(), nullable=False), sa.PrimaryKeyConstraint("store"))
     op.bulk_insert(made, [{"store": secrets.token_hex(8)}])
 
 
 def downgrade() -> None:
-    """Take it back."""
+    """Revert the migration."""
     op.drop_table("identity")
