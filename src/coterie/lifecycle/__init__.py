@@ -26,7 +26,7 @@ from coterie.lifecycle.observations import (
     Tick,
     Up,
 )
-from coterie.lifecycle.outstanding import outstanding
+from coterie.lifecycle.outstanding import outstanding, requests
 from coterie.lifecycle.spec import ExitAction, GroupRules, Priority, Spec, TaskRules
 from coterie.lifecycle.state import Cancel, GroupState, Holding, Past, State, TaskState, Waiting, holdings, initial
 from coterie.lifecycle.status import Cause, Presence, Status
@@ -81,6 +81,7 @@ __all__ = [
     "holdings",
     "initial",
     "outstanding",
+    "requests",
     "retry_fault",
     "step",
     "to_json",

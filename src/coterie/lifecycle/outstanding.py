@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from coterie.lifecycle.actions import Action, Create, Delete, Enqueue, Go, Release, Stop
 from coterie.lifecycle.spec import GroupRules, Spec
@@ -27,19 +27,14 @@ def grace(spec: Spec, state: State) -> float:
 
 def group_outstanding(rules: GroupRules, group: GroupState, grace_s: float) -> Iterator[Action]:
     """Yield the unconfirmed actions of one group; those that free capacity come first."""
-    found: dict[Presence, dict[int, list[TaskState]]] = {}
-    for task in group.tasks:
-        if task.presence is not Presence.ABSENT:
-            found.setdefault(task.presence, {}).setdefault(task.attempt, []).append(task)
+    found = _by_presence(group)
     if Presence.DELETING in found:
         yield Delete(group.name, group.base, group.attempt, grace_s)
     for attempt, tasks in found.get(Presence.STOPPING, {}).items():
         yield from (Stop(task.name, attempt, grace_s) for task in tasks)
     for attempt, tasks in found.get(Presence.RETURNING, {}).items():
         yield Release(group.name, attempt, tuple(task.name for task in tasks))
-    for attempt, tasks in found.get(Presence.QUEUED, {}).items():
-        names = tuple(task.name for task in tasks)
-        yield Enqueue(group.name, attempt, group.base, names, group.excluded, tuple(anchors(group)))
+    yield from _requests(group, found.get(Presence.QUEUED, {}))
     for attempt, tasks in found.get(Presence.PLACED, {}).items():
         yield Create(group.name, attempt, group.base, rules.held, tuple((task.name, task.node) for task in tasks))
     waiting = [task for task in group.tasks if _waits(task)]
@@ -47,11 +42,31 @@ def group_outstanding(rules: GroupRules, group: GroupState, grace_s: float) -> I
         yield from (Go(task.name, task.attempt) for task in waiting)
 
 
+def requests(group: GroupState) -> Iterator[Enqueue]:
+    """Yield the requests of a group to the queue."""
+    return _requests(group, _by_presence(group).get(Presence.QUEUED, {}))
+
+
+def _requests(group: GroupState, queued: Mapping[int, Sequence[TaskState]]) -> Iterator[Enqueue]:
+    for attempt, tasks in queued.items():
+        names = tuple(task.name for task in tasks)
+        yield Enqueue(group.name, attempt, group.base, names, group.excluded, tuple(anchors(group)))
+
+
 def anchors(group: GroupState) -> Iterator[tuple[str, str]]:
     """Yield the tasks that stay on their nodes, with these nodes."""
     for task in group.tasks:
         if task.present and not task.status.final and task.node:
             yield task.name, task.node
+
+
+def _by_presence(group: GroupState) -> dict[Presence, dict[int, list[TaskState]]]:
+    """Return the tasks that have left traces, by where those may be and by attempt."""
+    found: dict[Presence, dict[int, list[TaskState]]] = {}
+    for task in group.tasks:
+        if task.presence is not Presence.ABSENT:
+            found.setdefault(task.presence, {}).setdefault(task.attempt, []).append(task)
+    return found
 
 
 def _waits(task: TaskState) -> bool:

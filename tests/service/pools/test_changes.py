@@ -151,7 +151,8 @@ def test_a_level_that_is_removed_blocks_what_waits_for_it_and_touches_nothing_th
     }
     view = service.wait("three-1", lambda view: view["waiting"]["reason"] == "LevelLost", PATIENCE_S)
     assert view["waiting"]["reason"] == "LevelLost"
-    assert service.why("three-1")["groups"][0]["refusal"]["reason"] == "LevelLost"
+    why = service.why("three-1")["groups"][0]["refusal"]
+    assert (why["reason"], why["level"], why["message"]) == ("LevelLost", "rack", view["waiting"]["message"])
     assert service.workflow("one-1")["status"] == "RUNNING"
     service.cancel("one-1", force=True)
     assert service.wait("one-1", timeout_s=PATIENCE_S)["finished"]

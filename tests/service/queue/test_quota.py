@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from coterie.gang.tree import Gang, Shape, Task
 from coterie.planning.changes import WhatIf
+from coterie.service.pools.usage import Joining
 from coterie.service.service import Service
 from tests.service.running_service import CONFIG, Place, single, task, workflow
 
@@ -87,11 +89,15 @@ def test_ways_out_are_to_wait_to_ask_for_less_or_for_a_larger_limit(
     assert [(way["change"], way["command"]) for way in found] == ways
 
 
-def test_tasks_that_join_others_of_their_gang_do_not_count_them_twice(service: Service) -> None:
+@pytest.mark.parametrize(("tasks", "used"), [(("t0", "t1", "t2"), 6), (("t0", "t2"), 10)])
+def test_tasks_that_join_others_of_their_gang_do_not_count_those_twice(
+    service: Service, tasks: tuple[str, ...], used: int
+) -> None:
     live = service._now()
     pool = live.catalog.pools["main"].pool
-    alone, joining = live.planner(pool), live.planner(pool, joining=("large-1", "g"))
-    assert (alone._pools["main"], joining._pools["main"]) == (14, 6)
+    joining = Joining("large-1", Gang("g", tasks=tuple(Task(name, Shape()) for name in tasks)))
+    assert live.planner(pool)._pools["main"] == 14
+    assert live.planner(pool, joining=joining)._pools["main"] == used
 
 
 @pytest.mark.parametrize(("size", "what_if"), [(1, WhatIf(without=("less-1",))), (2, WhatIf(without=("large-1",)))])

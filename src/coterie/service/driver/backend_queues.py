@@ -11,12 +11,13 @@ from coterie.errors import NotFound, Reason, SpecErrors
 from coterie.gang.tree import Toleration
 from coterie.lifecycle import Enqueue, Observation, Placed, Refused, Release, Released, holdings
 from coterie.rendering import refusals
-from coterie.service.driver.driven_workflow import Life, Texts, levels_of, lost_levels, shape_in, without_wishes
+from coterie.service.driver.driven_workflow import Life, Texts, levels_of, shape_in
 from coterie.service.driver.node_health import Ailment, Ailments, next_end, outlasting, still, well
 from coterie.service.pools.catalog import Catalog
 from coterie.service.queue.holdings import Held, Key, World
 from coterie.service.queue.order import since_of
-from coterie.service.queue.queue import Entry, Queue, Seated, Told, only_tasks, without_nodes
+from coterie.service.queue.queue import Entry, Queue, Seated, Told
+from coterie.service.queue.waiting_gang import Blocked, known_pool, waiting_gang
 from coterie.store import Placement
 from coterie.store import Workflow as Stored
 from coterie.topology.domains import Domains
@@ -182,33 +183,23 @@ class Sites:
     def enqueue(self, life: Life, asked: Enqueue) -> News | None:
         """Let a gang wait. One that is placed already is told so again; one that never can be is told why."""
         key = (life.id, asked.group, asked.attempt)
-        site = self._site(life.pool)
-        for other in self._sites.values():
-            if other is not site:
+        pool = known_pool(self.catalog, life.pool)
+        home = None if isinstance(pool, Blocked) else pool.backend
+        for backend, other in self._sites.items():
+            if backend != home:
                 other.queue.drop(key)  # its pool may have moved
-        if site is None:
-            message = f'pool "{life.pool}" has no nodes that this service knows'
-            return News(life.id, Refused(asked.group, asked.attempt, Reason.SCHEDULER_REFUSED.value, message))
+        if isinstance(pool, Blocked):
+            return _blocked(life, asked, pool)
+        site = self._sites[pool.backend]
         if held := site.world.held(key):
             return self._placed(life.id, asked.group, asked.attempt, tuple(held.values()), life.pool)
-        pool = self._pool(life.pool)
-        try:
-            built = self._texts.built(life.id, pool, levels_of(life.digest))
-        except (SpecErrors, NotFound) as error:
+        gang = waiting_gang(life, [asked], pool, self._texts)
+        if isinstance(gang, Blocked):
             site.queue.drop(key)
-            return News(life.id, Refused(asked.group, asked.attempt, Reason.INVALID_SPEC.value, str(error)))
-        gang = built.gang(asked.group)
-        if lost := lost_levels(gang, pool.topology):
-            site.queue.drop(key)
-            levels = " and ".join(f'"{level}"' for level in lost)
-            message = f'pool "{pool.name}" no longer has level {levels}, which the group requires'
-            return News(life.id, Refused(asked.group, asked.attempt, Reason.LEVEL_LOST.value, message))
-        anchors = dict(asked.anchors)
-        gang = only_tasks(without_wishes(gang, pool.topology), {*asked.tasks, *anchors})
+            return _blocked(life, asked, gang)
         group = life.state.groups[life.spec.order[asked.group]]
-        gang = without_nodes(gang, asked.excluded)
         since = since_of(group, life.submitted_at)
-        site.queue.put(Entry(key, pool, gang, life.priority, since, life.number, anchors))
+        site.queue.put(Entry(key, pool, gang, life.priority, since, life.number, dict(asked.anchors)))
         return None
 
     def release(self, life: Life, asked: Release) -> Released:
@@ -277,6 +268,10 @@ class Sites:
         if known is None or known.pool.backend not in self.catalog.clusters:
             return None
         return self._sites.get(known.pool.backend)
+
+
+def _blocked(life: Life, asked: Enqueue, why: Blocked) -> News:
+    return News(life.id, Refused(asked.group, asked.attempt, why.reason.value, why.message))
 
 
 def _gone(key: Key, held: Held) -> Failure:

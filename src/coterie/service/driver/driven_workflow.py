@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coterie.config.configuration import Pool
 from coterie.errors import SpecErrors
 from coterie.frontends.workflow.read import Workflow
-from coterie.gang.tree import Gang, Group, Shape, Task
+from coterie.gang.tree import Shape
 from coterie.lifecycle import (
     Action,
     Observation,
@@ -238,34 +238,6 @@ class Texts:
 def levels_of(digest: Mapping[str, Any]) -> Topology:
     """Return the levels that a workflow was submitted with."""
     return Topology.of(*((name, label) for name, label in digest.get("levels", ())))
-
-
-def lost_levels(gang: Gang, topology: Topology) -> tuple[str, ...]:
-    """Return the levels that a gang requires and a topology does not have, coarsest first."""
-    return tuple(
-        dict.fromkeys(group.level for group in gang.walk() if group.required and group.level not in topology.names)
-    )
-
-
-def without_wishes(gang: Gang, topology: Topology) -> Gang:
-    """Return the gang without what it prefers at levels that a topology does not have."""
-
-    def kept(groups: Iterable[Group]) -> tuple[list[Group], list[Task]]:
-        found: list[Group] = []
-        loose: list[Task] = []
-        for group in groups:
-            inner, tasks = kept(group.groups)
-            if group.level in topology.names:
-                found.append(replace(group, groups=tuple(inner), tasks=(*group.tasks, *tasks)))
-            else:
-                found.extend(inner)
-                loose.extend((*group.tasks, *tasks))
-        return found, loose
-
-    if all(group.level in topology.names for group in gang.walk()):
-        return gang
-    groups, tasks = kept(gang.groups)
-    return replace(gang, groups=tuple(groups), tasks=(*gang.tasks, *tasks))
 
 
 def attempts_of(state: State, group: str, first: int, last: int) -> Sequence[tuple[str, int]]:

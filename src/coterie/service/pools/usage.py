@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from coterie.config.configuration import Pool
+from coterie.gang.tree import Gang
 from coterie.placement.whatif import Change, Release
 from coterie.planning.changes import AS_IT_IS, WhatIf
 from coterie.planning.fit import ChoosingPlanner
@@ -29,6 +30,19 @@ class Asked:
 
 
 PLAINLY = Asked()
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """A gang of a workflow of which some tasks run already, and the others are to join them."""
+
+    workflow: str
+    gang: Gang
+
+    def running(self, pods: Iterable[Pod]) -> Iterator[Pod]:
+        """Yield the pods of its tasks."""
+        tasks = {Member(self.workflow, self.gang.name, task.name) for task in self.gang.all_tasks()}
+        return (pod for pod in pods if pod.member in tasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +84,20 @@ class Live:
         self,
         pool: Pool,
         *,
-        joining: tuple[str, str] | None = None,
+        joining: Joining | None = None,
         changes: Sequence[Change] = (),
         gone: Collection[str] = (),
     ) -> LivePlanner:
         """Return a planner for this moment, as it would be with changes, and when some workflows were gone.
 
-        Where a workflow and its group are given that tasks are `joining`, those that run stay where they are, and
-        their GPUs do not count twice against the pool's limit.
+        Those that run of a gang whose tasks are `joining` stay where they are, and their GPUs do not count twice
+        against the pool's limit.
         """
         released = [Release(workflow) for workflow in gone]
         gone = {*gone, *(change.owner for change in changes if isinstance(change, Release))}
         planner = LivePlanner(self.cluster(pool), changes=(*changes, *released), fresh=joining is None)
         mine = self.held.get(pool.name, {})
-        own = [pod for pod in self.pods.get(pool.backend, ()) if pod.member and _place(pod.member) == joining]
+        own = joining.running(self.pods.get(pool.backend, ())) if joining else ()
         running = sum(pod.requests.get(GPU, 0) for pod in own)
         used = sum(gpus for workflow, gpus in mine.items() if workflow not in gone) - running
         planner.charge({pool.name: used})
@@ -134,7 +148,3 @@ def with_pods(cluster: Cluster, pods: Sequence[Pod]) -> Cluster:
         pod_node=np.concatenate([cluster.pod_node, where]),
         pod_requests=np.concatenate([cluster.pod_requests, requests], axis=1),
     )
-
-
-def _place(member: Member) -> tuple[str, str]:
-    return member.workload, member.group

@@ -16,7 +16,7 @@ from coterie.planning.plan import GangPlan, Plan
 from coterie.planning.workload import Workload
 from coterie.rendering import refusals
 from coterie.rendering.text import count
-from coterie.service.pools.usage import Live
+from coterie.service.pools.usage import Joining, Live
 from coterie.topology.cluster import GPU
 
 Json = dict[str, Any]
@@ -31,7 +31,7 @@ class Question:
     live: Live
     workload: Workload
     command: Sequence[str]
-    joining: tuple[str, str] | None = None
+    joining: Joining | None = None
 
     def verdict(
         self, gang: str, *, changes: Sequence[Change] = (), gone: Collection[str] = (), limit: int | None = None
@@ -79,7 +79,7 @@ def _waiting(
     """Yield for whom it has to wait: the smallest that gives back enough, else as few of the largest as do."""
     used, limit = refusal.quota
     lacking = used + refusal.wanted - limit
-    others = {name: gpus for name, gpus in held.items() if not question.joining or name != question.joining[0]}
+    others = {name: gpus for name, gpus in held.items() if not question.joining or name != question.joining.workflow}
     enough = [name for name, gpus in others.items() if gpus >= lacking]
     sums = list(accumulate(others.values()))
     few = next((list(others)[: index + 1] for index, total in enumerate(sums) if total >= lacking), [])

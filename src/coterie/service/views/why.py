@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from coterie.config.configuration import Pool
-from coterie.errors import NotFound, Reason, SpecErrors, did_you_mean
+from coterie.errors import NotFound, Reason, did_you_mean
 from coterie.gang.tree import Gang
-from coterie.lifecycle import GroupState, Presence, State, from_json
+from coterie.lifecycle import GroupState, State, from_json, requests
 from coterie.planning.changes import AS_IT_IS, parse_changes
 from coterie.planning.fit import choices_json
 from coterie.planning.report import plan_json
 from coterie.planning.workload import Workload
 from coterie.rendering import refusals
-from coterie.service.driver.driven_workflow import Texts, levels_of, lost_levels, without_wishes
+from coterie.service.driver.driven_workflow import Texts, levels_of
 from coterie.service.pools.changes import find
-from coterie.service.pools.usage import PLAINLY, Asked, Live
+from coterie.service.pools.usage import PLAINLY, Asked, Joining, Live
 from coterie.service.queue.positions import Standing
-from coterie.service.queue.queue import only_tasks, without_nodes
 from coterie.service.queue.quota import Question, with_quota
+from coterie.service.queue.waiting_gang import Blocked, known_pool, waiting_gang
 from coterie.service.views import workflows
 from coterie.store import Store, Workflow
 from coterie.topology.domains import Domains
@@ -71,20 +71,12 @@ def placement_of(store: Store, live: Live, ident: str) -> Json:
 def _why(group: GroupState, stored: Workflow, live: Live, texts: Texts, question: Asked) -> Json:
     told = workflows.waiting_of(group)
     shown = {"name": group.name, "verdict": "waiting", "waiting": told, "refusal": None}
-    known = live.catalog.pools.get(stored.pool)
-    if known is None or known.pool.backend not in live.catalog.clusters:
-        message = f'pool "{stored.pool}" has no nodes that this service knows'
-        return {**shown, "refusal": _refusal(Reason.SCHEDULER_REFUSED, message)}
-    pool = known.pool
-    try:
-        gang = texts.built(stored.id, pool, levels_of(stored.digest)).gang(group.name)
-    except SpecErrors as error:
-        return {**shown, "refusal": _refusal(Reason.INVALID_SPEC, str(error))}
-    if lost := lost_levels(gang, pool.topology):
-        message = f'pool "{pool.name}" no longer has level {", ".join(lost)}, which the group requires'
-        return {**shown, "refusal": {**_refusal(Reason.LEVEL_LOST, message), "level": lost[0]}}
-    wanted = {task.name for task in group.tasks if task.presence is Presence.QUEUED or task.present}
-    gang = without_nodes(only_tasks(without_wishes(gang, pool.topology), wanted), group.excluded)
+    pool = known_pool(live.catalog, stored.pool)
+    if isinstance(pool, Blocked):
+        return {**shown, "refusal": _blocked(pool)}
+    gang = waiting_gang(stored, list(requests(group)), pool, texts)
+    if isinstance(gang, Blocked):
+        return {**shown, "refusal": _blocked(gang)}
     plan = _plan(stored, pool, gang, live, question)
     more = {key: plan[key] for key in ("alternatives",) if key in plan}
     if question.what_if != AS_IT_IS:
@@ -98,7 +90,7 @@ def _why(group: GroupState, stored: Workflow, live: Live, texts: Texts, question
 
 def _plan(stored: Workflow, pool: Pool, gang: Gang, live: Live, question: Asked) -> Json:
     workload = Workload(stored.id, "Workflow", pool, (gang,))
-    joining = (stored.id, gang.name)
+    joining = Joining(stored.id, gang)
     changes = parse_changes(question.what_if, [workload], live.cluster(pool))
     planner = live.planner(pool, joining=joining, changes=changes)
     plan, choices = planner.choose(workload) if question.verbose else (planner.plan(workload), None)
@@ -116,6 +108,10 @@ def _plan(stored: Workflow, pool: Pool, gang: Gang, live: Live, question: Asked)
 
 def _not_waiting(group: GroupState) -> Json:
     return {"name": group.name, "verdict": "placed" if group.attempt else "waiting", "waiting": None, "refusal": None}
+
+
+def _blocked(why: Blocked) -> Json:
+    return {**_refusal(why.reason, why.message), "level": why.level}
 
 
 def _refusal(reason: Reason, message: str) -> Json:
