@@ -13,6 +13,7 @@ from coterie.errors import Conflict
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 from coterie.store import Query
+from tests.eventually import eventually
 from tests.service.running_service import CONFIG, Place, single, task, workflow
 
 Json = dict[str, Any]
@@ -109,13 +110,6 @@ def until(service: Service, ident: str, wanted: Callable[[Json], bool]) -> Json:
     view = service.wait(ident, wanted, timeout_s=PATIENCE_S)
     assert wanted(view), view
     return view
-
-
-def eventually(wanted: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not wanted():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def ended(service: Service, ident: str) -> Json:

@@ -18,6 +18,7 @@ from coterie.service.service import Service
 from coterie.service.settings import Submission
 from coterie.service.submission.compilation import read, rehearse
 from tests.backends.local.test_open_files import few_files
+from tests.eventually import eventually
 from tests.service.running_service import Place, single, task, workflow
 
 Json = dict[str, Any]
@@ -52,13 +53,6 @@ def refused(service: Service, submission: Submission) -> list[tuple[str, str]]:
         found.append([(fault.message, fault.hint) for fault in caught.value.faults])
     assert found[0] == found[1]
     return found[0]
-
-
-def eventually(wanted: Any, what: str) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not wanted():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
 
 
 def test_the_memory_that_a_check_takes_does_not_grow_with_the_square_of_the_tasks() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
@@ -23,17 +23,11 @@ from coterie.kube.reads import Query
 from coterie.kube.watch import Pace
 from coterie.kube.watch_thread import Watching
 from coterie.kube.wire import Identified
+from tests.eventually import eventually
 from tests.kube.faulty_transport import Script, api, event, page, status, stream, thing
 
 HASTE = Pace(first_wait_s=0.001, longest_wait_s=0.01)
 PATIENCE_S = 10.0
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        threading.Event().wait(0.005)
 
 
 class Silent(ThreadingHTTPServer):
@@ -95,7 +89,7 @@ def test_a_watch_that_waits_for_a_silent_server_is_stopped_at_once() -> None:
         watching = Watching(connection, Query(POD), Identified, pace=HASTE)
         with watching:
             watching.wait_known(PATIENCE_S)
-            until(lambda: len(watching.entries()) == 2)
+            eventually(lambda: len(watching.entries()) == 2)
             begun = time.monotonic()
         took = time.monotonic() - begun
 
@@ -113,7 +107,7 @@ def test_a_watch_that_waits_before_trying_again_is_stopped_at_once() -> None:
         pace=Pace(first_wait_s=60, longest_wait_s=60),
     )
     with watching:
-        until(lambda: watching.trouble is not None)
+        eventually(lambda: watching.trouble is not None)
         begun = time.monotonic()
 
     assert time.monotonic() - begun < 1.0
@@ -134,7 +128,7 @@ def test_changes_are_told_in_order_when_they_can_be_seen() -> None:
     )
     watching = Watching(api(lambda _: next(answers, status(500))), Query(POD), Identified, on_change=heard, pace=HASTE)
     with watching:
-        until(lambda: len(told) == 4)
+        eventually(lambda: len(told) == 4)
 
     assert told == [("added a", True), ("added b", True), ("modified a", True), ("deleted b", False)]
 
@@ -162,7 +156,7 @@ def test_waiting_ends_with_what_prevents_the_watch() -> None:
 def test_waiting_ends_with_the_trouble_that_does_not_pass() -> None:
     down = httpx2.ConnectError("connection refused")
     with Watching(api(Script([down])), Query(POD), Identified, pace=HASTE) as watching:
-        until(lambda: watching.trouble is not None)
+        eventually(lambda: watching.trouble is not None)
         with pytest.raises(Unavailable, match="cannot be reached"):
             watching.wait_known(0.01)
 
@@ -173,4 +167,4 @@ def test_a_watch_can_be_stopped_by_what_it_tells() -> None:
 
     watching = Watching(api(Script([page([thing("a")])])), Query(POD), Identified, on_change=enough)
     with watching:
-        until(lambda: not watching.running)
+        eventually(lambda: not watching.running)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from lab.folders import new_folder
 from lab.process import started_at
 
 from lab import Lab, LabError, TimeoutExpiredError, nodes
+from tests.eventually import eventually
 from tests.lab.gangs import phases, prepare, snapshot, two_models, two_zones
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +55,7 @@ def test_programs_end_with_a_parent_that_is_killed(tmp_path: Path, monkeypatch: 
         assert len(marks) == 4
         assert all(marks.values())
         child.kill()
-    _until(lambda: all(started_at(pid) is None for pid in marks))
+    eventually(lambda: all(started_at(pid) is None for pid in marks))
     assert Path(folder).parent == tmp_path
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert new_folder().exists()
@@ -149,10 +149,3 @@ def test_a_start_that_fails_keeps_logs_and_nothing_else(tmp_path: Path, monkeypa
     assert [path.name for path in tmp_path.glob("coterie-lab-*") if path.name.startswith("coterie-lab-logs")] == [
         lab.kept_logs.name
     ]
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,20 +21,13 @@ import pytest
 
 from coterie.service.settings import Submission
 from tests.cli.command import PROGRAM, Done, call, environment
+from tests.eventually import eventually
 from tests.service.running_service import Place, single, task, workflow
 
 Json = dict[str, Any]
 
 PATIENCE_S = 45.0
 BLOCK = 1 << 12
-
-
-def soon(wanted: Callable[[], object], otherwise: Callable[[], object] = str, patience_s: float = PATIENCE_S) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + patience_s
-    while not wanted():
-        assert time.monotonic() < end, f"it did not come to pass: {otherwise()}"
-        threading.Event().wait(0.05)
 
 
 @dataclass(frozen=True)
@@ -123,9 +114,9 @@ class Hall:
 
     def check(self, wanted: Sequence[Wanted], served: Served) -> None:
         """Wait until all has ended, and hold it against what was wanted: nothing lost, nothing twice, nothing left."""
-        soon(lambda: served.get("/readyz").status_code == 200, served.health)
+        eventually(lambda: served.get("/readyz").status_code == 200, served.health)
         names = {each.name for each in wanted}
-        soon(lambda: names <= {row["name"] for row in served.rows() if row["finished"]}, served.rows)
+        eventually(lambda: names <= {row["name"] for row in served.rows() if row["finished"]}, served.rows)
         rows = [row for row in served.rows() if row["name"] in names]
         assert {row["name"]: row["status"] for row in rows} == {each.name: each.status for each in wanted}
         assert len(rows) == len(wanted)
@@ -133,9 +124,9 @@ class Hall:
         assert max(Counter(lines).values()) == 1, f"an attempt ran twice: {Counter(lines).most_common(3)}"
         runs = Counter((line.split()[0].rpartition("-")[0], line.split()[1]) for line in lines)
         assert runs == {(each.name, name): count for each in wanted for name, count in each.runs.items()}
-        soon(lambda: served.health()["problems"] == [], served.health)
+        eventually(lambda: served.health()["problems"] == [], served.health)
         assert served.get("/readyz").status_code == 200
-        soon(lambda: not left(served.state), lambda: left(served.state))
+        eventually(lambda: not left(served.state), lambda: left(served.state))
         assert [pool["gpus"]["used"] for pool in served.get("/api/v1/pools").json()["items"]] == [0]
 
 

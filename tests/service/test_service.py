@@ -14,6 +14,7 @@ from coterie.service.service import Service
 from coterie.service.settings import Settings, Submission
 from coterie.service.submission.compilation import fingerprint
 from coterie.store import NewWorkflow, Query, Workflow
+from tests.eventually import eventually
 from tests.service.running_service import Place, single, task, workflow
 
 Json = dict[str, Any]
@@ -41,13 +42,6 @@ def until(service: Service, ident: str, wanted: Callable[[Json], bool]) -> Json:
     view = service.wait(ident, wanted, timeout_s=PATIENCE_S)
     assert wanted(view), view
     return view
-
-
-def eventually(wanted: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not wanted():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def running(view: Json) -> bool:

@@ -14,14 +14,15 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 from lab.process import Program
+
+from tests.eventually import eventually
 
 PATIENCE_S = 60.0
 _INSTALLED = Path("/usr/lib/postgresql")
@@ -62,13 +63,13 @@ class Postgres:
     def start(self) -> None:
         """Start the server and wait until it answers."""
         self._program.start()
-        wait_until(self._answers, lambda: f"Postgres does not answer:\n{self._program.tail()}")
+        eventually(self._answers, lambda: f"Postgres does not answer:\n{self._program.tail()}")
 
     def stop(self) -> None:
         """Stop the server at once, as a crash would, but leaving no shared memory."""
         if self._program.running:
             os.kill(self._program.pid, signal.SIGQUIT)
-            wait_until(lambda: not self._program.running, lambda: f"Postgres does not stop:\n{self._program.tail()}")
+            eventually(lambda: not self._program.running, lambda: f"Postgres does not stop:\n{self._program.tail()}")
         self._program.stop()
 
     @property
@@ -98,14 +99,6 @@ class Postgres:
         except psycopg.OperationalError:
             return False
         return True
-
-
-def wait_until(condition: Callable[[], bool], otherwise: Callable[[], str], patience_s: float = PATIENCE_S) -> None:
-    """Return as soon as the condition holds."""
-    deadline = time.monotonic() + patience_s
-    while not condition():
-        assert time.monotonic() < deadline, otherwise()
-        time.sleep(0.02)
 
 
 @contextmanager

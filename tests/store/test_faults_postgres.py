@@ -10,8 +10,9 @@ import pytest
 
 from coterie.errors import Unavailable
 from coterie.store import Store
+from tests.eventually import eventually
 from tests.store.builders import change, leading, new, submitted
-from tests.store.postgres_server import Postgres, wait_until
+from tests.store.postgres_server import Postgres
 
 
 def test_a_server_that_is_gone_for_a_while_is_said_and_nothing_is_lost(postgres: Postgres, postgres_url: str) -> None:
@@ -72,7 +73,7 @@ def test_a_replica_that_is_frozen_in_the_middle_of_a_change_loses_its_turn(postg
         with frozen._database.writing() as tx:
             with pytest.raises(Unavailable, match="another replica has been writing for too long"):
                 submitted(other)
-            wait_until(lambda: _can_submit(other), lambda: "the frozen replica keeps its turn", 30)
+            eventually(lambda: _can_submit(other), lambda: "the frozen replica keeps its turn", 30)
             tx.exec_driver_sql("SELECT 1")
 
     with Store.open(postgres_url, patience_s=0.2) as frozen, Store.open(postgres_url, patience_s=0.2) as other:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from lab.process import started_at
 
-from tests.store.postgres_server import Postgres, wait_until
+from tests.eventually import eventually
+from tests.store.postgres_server import Postgres
 
 _ABANDONED = """
 import sys
@@ -35,7 +36,7 @@ def test_the_server_ends_when_the_tests_are_killed(postgres: Postgres) -> None:
         assert started_at(pid) is not None
         process.kill()
 
-    wait_until(lambda: started_at(pid) is None, lambda: "the server goes on alone")
+    eventually(lambda: started_at(pid) is None, lambda: "the server goes on alone")
     shutil.rmtree(folder)
 
 

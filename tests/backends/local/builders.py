@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +63,6 @@ def running(supervisor: Supervisor, one: Order) -> int:
     found = reached(supervisor, one.key, Running)
     assert isinstance(found, Running), found
     return found.pid
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for a condition that nothing announces."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 def log(supervisor: Supervisor, task: str = "t") -> str:

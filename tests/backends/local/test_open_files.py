@@ -17,7 +17,8 @@ from coterie.backends.local import open_files, supervisor
 from coterie.backends.local.shim_launcher import Nursery, Watcher
 from coterie.backends.local.work_order import Ended, Lost, Running, Starting
 from coterie.errors import UsageError
-from tests.backends.local.builders import ended, key, order, reached, shell, supervising, until
+from tests.backends.local.builders import ended, key, order, reached, shell, supervising
+from tests.eventually import eventually
 
 
 @contextlib.contextmanager
@@ -111,7 +112,7 @@ def test_those_that_began_without_the_others_are_ended_when_the_others_cannot_be
 def reached_anew(found: supervisor.Supervisor, tmp_path: Path) -> object:
     """Return what becomes of the next attempt."""
     found.start([shell(f"touch {tmp_path}/again; sleep 1000", attempt=2)])
-    until((tmp_path / "again").exists, "nothing begins")
+    eventually((tmp_path / "again").exists, "nothing begins")
     return reached(found, key(attempt=2), Running)
 
 

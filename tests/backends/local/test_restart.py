@@ -25,8 +25,8 @@ from tests.backends.local.builders import (
     running,
     shell,
     supervising,
-    until,
 )
+from tests.eventually import eventually
 
 TASKS = 40
 
@@ -81,7 +81,7 @@ def test_a_service_killed_at_any_moment_loses_nothing_and_runs_nothing_twice(tmp
         assert all(isinstance(status, Ended) and status.exit_code == 5 for status in found.values()), found
         runs = Counter((tmp_path / "runs").read_text().split())
         assert runs == {each.key.task: 1 for each in wanted}
-        until(lambda: not left(root), "all processes are gone")
+        eventually(lambda: not left(root), "all processes are gone")
 
 
 def test_shims_killed_at_any_moment_leave_nothing_running_and_run_nothing_twice(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_shims_killed_at_any_moment_leave_nothing_running_and_run_nothing_twice(
         done = {key.task for key, status in found.items() if isinstance(status, Ended) and status.exit_code == 5}
         assert done <= set(runs)
         assert len(found) == TASKS
-        until(lambda: not left(root), "all processes are gone")
+        eventually(lambda: not left(root), "all processes are gone")
 
 
 def _try_to_kill(pid: int) -> None:
@@ -128,7 +128,7 @@ ESCAPE = f"""
 
 def test_a_killed_shim_takes_its_command_along_and_the_attempt_is_lost(supervisor: Supervisor, tmp_path: Path) -> None:
     running(supervisor, shell(ESCAPE))
-    until(lambda: supervisor.log(key()), "it runs")
+    eventually(lambda: supervisor.log(key()), "it runs")
     os.kill(shim_of(tmp_path / "root", key()), signal.SIGKILL)
     found = reached(supervisor, key(), Lost)
     assert found == Lost("the process that watched it was killed")
@@ -141,11 +141,11 @@ def test_what_was_lost_while_nobody_looked_is_found_out_and_cleaned_up(tmp_path:
     root = tmp_path / "root"
     before = Supervisor(root)
     command = running(before, shell(ESCAPE))
-    until(lambda: before.log(key()), "it runs")
+    eventually(lambda: before.log(key()), "it runs")
     shim = shim_of(root, key())
     before.close()
     os.kill(shim, signal.SIGKILL)
-    until(lambda: command not in left(root), "the command dies with its shim")
+    eventually(lambda: command not in left(root), "the command dies with its shim")
     assert left(root)
     with supervising(root) as after:
         assert isinstance(after.status(key()), Lost)

@@ -10,7 +10,8 @@ import pytest
 
 from coterie.backends.local.supervisor import Supervisor
 from coterie.backends.local.work_order import Ended, Running, Starting
-from tests.backends.local.builders import ended, key, left, log, order, reached, running, shell, supervising, until
+from tests.backends.local.builders import ended, key, left, log, order, reached, running, shell, supervising
+from tests.eventually import eventually
 
 STUBBORN = """
     trap '' TERM INT HUP
@@ -28,7 +29,7 @@ def stopped(supervisor: Supervisor) -> Ended:
 
 def test_a_stopped_task_may_clean_up_and_its_exit_code_counts(supervisor: Supervisor) -> None:
     running(supervisor, shell("trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done"))
-    until(lambda: "ready" in log(supervisor), "the trap is set")
+    eventually(lambda: "ready" in log(supervisor), "the trap is set")
     supervisor.stop(key(), 30)
     found = stopped(supervisor)
     assert (found.exit_code, found.why) == (3, "stopped")
@@ -39,7 +40,7 @@ def test_a_task_that_will_not_stop_is_ended_after_the_grace_with_all_its_childre
     supervisor: Supervisor, tmp_path: Path
 ) -> None:
     running(supervisor, shell(STUBBORN))
-    until(lambda: "ready" in log(supervisor), "it runs")
+    eventually(lambda: "ready" in log(supervisor), "it runs")
     begun = time.monotonic()
     supervisor.stop(key(), 0.3)
     found = stopped(supervisor)
@@ -50,7 +51,7 @@ def test_a_task_that_will_not_stop_is_ended_after_the_grace_with_all_its_childre
 
 def test_a_kill_does_not_wait_for_the_grace_of_an_earlier_stop(supervisor: Supervisor) -> None:
     running(supervisor, shell(STUBBORN))
-    until(lambda: "ready" in log(supervisor), "it runs")
+    eventually(lambda: "ready" in log(supervisor), "it runs")
     supervisor.stop(key(), 1000)
     supervisor.kill(key())
     assert stopped(supervisor).exit_code == 137
@@ -90,7 +91,7 @@ def test_a_task_that_was_stopped_before_it_began_never_does(supervisor: Supervis
         found = reached(supervisor, key(f"t{number}"), Ended)
         assert isinstance(found, Ended)
         assert found.why in ("withdrawn", "stopped")
-    until(lambda: not left(tmp_path / "root"), "shims that came too late are gone")
+    eventually(lambda: not left(tmp_path / "root"), "shims that came too late are gone")
 
 
 def test_with_one_that_waits_all_are_withdrawn_that_were_to_start_with_it(tmp_path: Path) -> None:
@@ -111,7 +112,7 @@ def test_whoever_waits_is_woken_by_what_another_thread_finds_out(supervisor: Sup
     waiter = threading.Thread(target=lambda: woken.append(supervisor.wait(60.0)))
     waiter.start()
     supervisor.kill(key())
-    until(lambda: isinstance(supervisor.status(key()), Ended), "it ended")
+    eventually(lambda: isinstance(supervisor.status(key()), Ended), "it ended")
     waiter.join(30.0)
     assert woken == [True]
 

@@ -20,8 +20,8 @@ from tests.backends.local.builders import (
     running,
     shell,
     supervising,
-    until,
 )
+from tests.eventually import eventually
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,9 @@ def test_no_zombie_is_left(supervisor: Supervisor) -> None:
     supervisor.start([order("sleep", "1000")])
     nurseries = children(os.getpid()) - others
     supervisor.kill(key())
-    until(lambda: not any(map(children, nurseries)) and isinstance(supervisor.status(key()), Ended), "no shim is left")
+    eventually(
+        lambda: not any(map(children, nurseries)) and isinstance(supervisor.status(key()), Ended), "no shim is left"
+    )
     assert children(os.getpid()) - others == nurseries
 
 

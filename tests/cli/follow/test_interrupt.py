@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from coterie.backends.local.shim import ownership
 from coterie.cli.inputs.temporary_folder import scratch
 from tests.cli.command import PROGRAM, TIMEOUT_S, Desk, at_terminal, call, environment, read_until
 from tests.cli.service_fixtures import flow
+from tests.eventually import eventually
 
 # Says who it is, and good-bye when it is asked to end.
 SCRIPT = "trap 'echo bye > {0}.bye; exit 0' TERM; echo $$ > {0}.new; mv {0}.new {0}; while :; do sleep 0.05; done"
@@ -33,16 +33,9 @@ def base(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return folder
 
 
-def _until(met: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not met():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def _task(file: Path) -> Identity:
     """Return the process of a task, once it has written down who it is."""
-    _until(file.exists)
+    eventually(file.exists)
     found = Identity.of(ownership.identity(int(file.read_text())).split())
     assert found
     return found
@@ -101,7 +94,7 @@ def test_nobody_is_asked_when_a_run_is_terminated(desk: Desk, base: Path) -> Non
 def test_a_run_that_was_told_to_outlive_its_terminal_does(desk: Desk) -> None:
     up, flag = desk.folder / "up", desk.folder / "flag"
     with _running(desk, f"echo $$ > {up}; while ! test -e {flag}; do sleep 0.05; done", "nohup") as process:
-        _until(up.exists)
+        eventually(up.exists)
         process.send_signal(signal.SIGHUP)
         flag.touch()
 
@@ -115,7 +108,7 @@ def test_tasks_end_with_a_run_that_was_killed_and_the_next_run_removes_its_folde
         process.kill()
         process.wait(TIMEOUT_S)
 
-        _until(lambda: not task.alive())
+        eventually(lambda: not task.alive())
     assert (desk.folder / "up.bye").exists()
     assert len(list(base.iterdir())) == 1
 
@@ -137,7 +130,7 @@ def test_tasks_of_a_run_that_keeps_its_state_go_on_when_it_is_killed(desk: Desk)
     assert shim.alive()
     assert task.alive()
     os.kill(shim.pid, signal.SIGTERM)
-    _until(lambda: not task.alive())
+    eventually(lambda: not task.alive())
 
 
 def test_the_folder_of_a_run_that_lives_is_nobody_elses(base: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_followed_log_goes_on_where_it_was_when_the_service_comes_back(tmp_pat
 
 def test_a_followed_log_of_a_service_that_stays_away_ends_with_that(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
-    impatient = "from coterie.cli.service import client; client._PATIENCE_S = 0.5; from coterie.cli import main; main()"
+    impatient = "from coterie.cli.client import client; client._PATIENCE_S = 0.5; from coterie.cli import main; main()"
     with serving(furnished(tmp_path)) as (url, _):
         ident = Hall(url, tmp_path).submit(f"echo one; while ! test -e {flag}; do sleep 0.1; done", name="left")
         process = subprocess.Popen(

@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections.abc import Callable
 
 import pytest
 
 from coterie.errors import Unavailable
 from coterie.service.api.change_feed import Followers
 from coterie.service.service import Service
+from tests.eventually import eventually
 from tests.service.running_service import single
 
 PATIENCE_S = 30.0
@@ -17,13 +16,6 @@ PATIENCE_S = 30.0
 
 def watchers() -> int:
     return sum(thread.name == "coterie-followers" for thread in threading.enumerate())
-
-
-async def soon(wanted: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not wanted():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.01)
 
 
 def test_any_number_of_followers_share_one_thread_which_ends_with_them(service: Service) -> None:
@@ -36,11 +28,11 @@ def test_any_number_of_followers_share_one_thread_which_ends_with_them(service: 
     async def scene() -> None:
         left = asyncio.Event()
         tasks = [asyncio.create_task(one(left)) for _ in range(50)]
-        await soon(lambda: len(followers) == 50)
+        await asyncio.to_thread(eventually, lambda: len(followers) == 50)
         assert watchers() == 1
         left.set()
         await asyncio.gather(*tasks)
-        await soon(lambda: watchers() == 0)
+        await asyncio.to_thread(eventually, lambda: watchers() == 0)
 
     asyncio.run(scene())
     assert len(followers) == 0
@@ -72,7 +64,7 @@ def test_a_store_that_is_away_for_a_while_ends_nothing(service: Service, monkeyp
     async def scene() -> None:
         monkeypatch.setattr(service, "changed", away)
         with followers.joined() as ear:
-            await soon(asked.is_set)
+            await asyncio.to_thread(eventually, asked.is_set)
             monkeypatch.undo()
             await asyncio.to_thread(service.submit, single("one", "true"))
             assert await ear.news(PATIENCE_S)
@@ -90,7 +82,7 @@ def test_closing_wakes_all_and_lets_nobody_wait_again(service: Service) -> None:
             followers.close()
             assert await ear.news(PATIENCE_S)
         assert followers.closed
-        await soon(lambda: watchers() == 0)
+        await asyncio.to_thread(eventually, lambda: watchers() == 0)
 
     asyncio.run(scene())
 

@@ -9,8 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import pytest
 
 from coterie.errors import Unavailable, UsageError
 from coterie.service.server import serve
+from tests.eventually import eventually
 from tests.service.api.requests import body
 from tests.service.running_service import Place, single
 
@@ -68,14 +68,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         found.end()
 
 
-def soon(wanted: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + PATIENCE_S
-    while not wanted():
-        assert time.monotonic() < end, "it did not come to pass"
-        threading.Event().wait(0.02)
-
-
 def metric(served: Served, name: str) -> float:
     lines = served.client.get("/metrics").text.splitlines()
     return float(next(line.split()[1] for line in lines if line.startswith(f"{name} ")))
@@ -107,7 +99,7 @@ def test_a_reader_that_lost_its_stream_goes_on_and_misses_nothing(served: Served
     assert served.client.post("/api/v1/workflows", json=body(wanted)).status_code == 201
     first = read_events(served, None, most=2)
     assert first[0]["kind"] == "Submitted"
-    soon(lambda: metric(served, "coterie_followers") == 0)
+    eventually(lambda: metric(served, "coterie_followers") == 0)
     gate.touch()
     rest = read_events(served, str(first[-1]["seq"]))
     listed = served.client.get("/api/v1/workflows/talk-1/events").json()["items"]
@@ -123,10 +115,10 @@ def test_followers_hold_no_threads_and_leave_none_behind(served: Served) -> None
     streams = [client.stream("GET", paths[number % 2]) for number, client in enumerate(clients)]
     for stream in streams:
         assert stream.__enter__().status_code == 200
-    soon(lambda: metric(served, "coterie_followers") == 30)
+    eventually(lambda: metric(served, "coterie_followers") == 30)
     for client in clients:
         client.close()
-    soon(lambda: metric(served, "coterie_followers") == 0)
+    eventually(lambda: metric(served, "coterie_followers") == 0)
     # Routes share a bounded number of threads, whoever follows.
     assert threads(served) < 64 + 20
     served.client.post("/api/v1/workflows/long-1/cancel", json={"force": True})
@@ -154,7 +146,7 @@ def followed(url: str) -> Iterator[threading.Event]:
 def test_a_signal_ends_streams_and_server_in_good_order_and_tasks_go_on(tmp_path: Path) -> None:
     first = Served(tmp_path / "place")
     first.client.post("/api/v1/workflows", json=body(single("talk", "sleep 1; echo done")))
-    soon(lambda: first.client.get("/api/v1/workflows/talk-1").json()["status"] == "RUNNING")
+    eventually(lambda: first.client.get("/api/v1/workflows/talk-1").json()["status"] == "RUNNING")
     with followed(first.url) as ended:
         code, said, complained = first.end(signal.SIGTERM)
         assert (code, said) == (0, "ended\n")
@@ -162,7 +154,7 @@ def test_a_signal_ends_streams_and_server_in_good_order_and_tasks_go_on(tmp_path
         assert [json.loads(line)["event"] for line in complained.splitlines()] == ["request"]
         assert ended.wait(PATIENCE_S)
     second = Served(tmp_path / "place")
-    soon(lambda: bool(second.client.get("/api/v1/workflows/talk-1").json()["finished"]))
+    eventually(lambda: bool(second.client.get("/api/v1/workflows/talk-1").json()["finished"]))
     assert second.client.get("/api/v1/workflows/talk-1").json()["status"] == "COMPLETED"
     assert second.end(signal.SIGINT) == (0, "ended\n", "")
 

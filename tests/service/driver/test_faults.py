@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import spawn
-from tests.service.faults import Hall, Served, error_of, serving, small_disk, soon
+from tests.eventually import eventually
+from tests.service.faults import Hall, Served, error_of, serving, small_disk
 from tests.store.postgres_server import Postgres
 
 AWAY_S = 10.0
@@ -78,7 +79,7 @@ def begun(served: Served, folder: Path, mine: str) -> Hall:
     """Have a service run ten workflows, of which the first tasks run."""
     hall = Hall(folder)
     served.submit_all(hall.ten(mine))
-    soon(lambda: len(hall.lines()) == 12, hall.lines)
+    eventually(lambda: len(hall.lines()) == 12, hall.lines)
     return hall
 
 
@@ -111,9 +112,9 @@ def test_a_postgres_that_is_gone_for_ten_seconds(services: list[Served], postgre
     for hall, served in zip(halls, (alone, both[1]), strict=True):
         hall.open("after")
         hall.check(hall.ten("gone"), served)
-    soon(lambda: one_leads(both))
+    eventually(lambda: one_leads(both))
     assert "refused" not in {row["name"] for row in alone.rows()}
-    soon(lambda: [served.health()["problems"] for served in services] == [[], [], []])
+    eventually(lambda: [served.health()["problems"] for served in services] == [[], [], []])
 
 
 def test_a_postgres_that_freezes_for_ten_seconds(services: list[Served], postgres: Postgres, tmp_path: Path) -> None:
@@ -127,7 +128,7 @@ def test_a_postgres_that_freezes_for_ten_seconds(services: list[Served], postgre
 
     hall.open("after")
     hall.check(hall.ten("frozen"), both[1])
-    soon(lambda: one_leads(both))
+    eventually(lambda: one_leads(both))
 
 
 LOCK = """
@@ -155,14 +156,14 @@ def test_an_sqlite_that_another_program_has_locked_for_longer_than_it_is_waited_
     hall = Hall(tmp_path / "hall")
     with serving(hall, hall.folder / "state") as (served,), ThreadPoolExecutor() as threads:
         served.submit_all(hall.ten())
-        soon(lambda: len(hall.lines()) == 12, hall.lines)
+        eventually(lambda: len(hall.lines()) == 12, hall.lines)
         late = hall.one("late")
 
         with locked(hall.folder / "state" / "coterie.db"):
             hall.open("meanwhile")
             asked = threads.submit(served.submit, late, "my-key")
             cancelled = threads.submit(served.call, "cancel", "long0-1")
-            soon(lambda: "locked by another program" in served.said(), served.said)
+            eventually(lambda: "locked by another program" in served.said(), served.said)
             # What is only read is still there.
             assert {row["name"] for row in served.rows()} == {each.name for each in hall.ten()}
             answer, done = asked.result(), cancelled.result()
@@ -188,13 +189,13 @@ def test_a_disk_that_is_full_for_a_while(tmp_path: Path, *, alone: bool) -> None
         with serving(hall, state, str(file), log=None if alone else disk.folder / "log") as (served,):
             chatty = hall.one("chatty", CHATTY.format(gate=hall.folder / "enough"))
             served.submit_all([chatty, *hall.ten()])
-            soon(lambda: len(hall.lines()) == 13, hall.lines)
+            eventually(lambda: len(hall.lines()) == 13, hall.lines)
 
             disk.fill()
             hall.open("meanwhile")
             late = [hall.one(f"late{number}") for number in range(20)]
             answers = [served.submit(each, each.name) for each in late]
-            soon(lambda: f"{file}: the disk is full" in served.said(), served.said)
+            eventually(lambda: f"{file}: the disk is full" in served.said(), served.said)
             assert "Make room" in served.said()
             assert served.metric("coterie_problems") >= 1
             refused = {error_of(answer)["message"] for answer in answers if answer.status_code != 201}
@@ -247,8 +248,8 @@ def test_a_disk_of_tasks_that_is_full_while_the_database_is_not(tmp_path: Path) 
             first, doomed = hall.one("first", gate="meanwhile"), hall.one("doomed", gate="never")
             served.submit_all([first, doomed])
             full = f'the disk is full, there is no room in the folder "{state}/tasks"'
-            soon(lambda: f'tasks: cannot start "t": {full}' in served.said(), served.said)
-            soon(lambda: full in served.call("events").out, lambda: served.call("events").out)
+            eventually(lambda: f'tasks: cannot start "t": {full}' in served.said(), served.said)
+            eventually(lambda: full in served.call("events").out, lambda: served.call("events").out)
             assert served.metric("coterie_problems") == 1
             assert served.get("/readyz").status_code == 200
             assert hall.lines() == []
@@ -257,13 +258,13 @@ def test_a_disk_of_tasks_that_is_full_while_the_database_is_not(tmp_path: Path) 
             assert "the service cannot say where it is: No space left on device" in late.err
             assert "hint: Make room" in late.err
             disk.clear()
-            soon(lambda: len(hall.lines()) == 2, hall.lines)
+            eventually(lambda: len(hall.lines()) == 2, hall.lines)
 
             # Between the start of tasks and their end: what became of them is known while it is still full.
             disk.fill()
             hall.open("meanwhile")
             assert served.call("cancel", "doomed-1").code == 0
-            soon(lambda: (status("first"), status("doomed")) == ("COMPLETED", "FAILED_CANCELED"), served.rows)
+            eventually(lambda: (status("first"), status("doomed")) == ("COMPLETED", "FAILED_CANCELED"), served.rows)
             disk.clear()
 
             # With room for a part of what a start needs.
@@ -271,9 +272,9 @@ def test_a_disk_of_tasks_that_is_full_while_the_database_is_not(tmp_path: Path) 
             for blocks, each in enumerate(tight):
                 disk.fill(leaving=blocks)
                 served.submit_all([each])
-                soon(lambda: "the disk is full" in served.said() or each.name in str(hall.lines()), served.said)  # noqa: B023 - called in this turn
+                eventually(lambda: "the disk is full" in served.said() or each.name in str(hall.lines()), served.said)  # noqa: B023 - called in this turn
                 disk.clear()
-                soon(lambda: each.name in str(hall.lines()), hall.lines)  # noqa: B023 - called in this turn
+                eventually(lambda: each.name in str(hall.lines()), hall.lines)  # noqa: B023 - called in this turn
 
             ended = replace(doomed, status="FAILED_CANCELED")
             hall.check([first, ended, *tight], served)

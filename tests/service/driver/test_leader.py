@@ -5,7 +5,7 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from coterie.service.driver.board import Board
 from coterie.service.driver.replica import is_gone, new_holder
 from coterie.service.service import Service
 from coterie.store import Change, Lease, Store
+from tests.eventually import eventually
 from tests.service.running_service import Place, single, task, workflow
 from tests.store.postgres_server import Postgres
 
@@ -37,13 +38,6 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/store.db"
     return str(request.getfixturevalue("postgres_url"))
-
-
-def eventually(wanted: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while not wanted():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def running(service: Service, ident: str) -> None:

@@ -6,7 +6,6 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from coterie.service.queue.positions import Standings
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 from coterie.store import NewWorkflow, Workflow
+from tests.eventually import eventually
 from tests.service.running_service import CLUSTER, CONFIG, Place, single, task, workflow
 
 PATIENCE_S = 60.0
@@ -39,13 +39,6 @@ workflow:
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     return Place(tmp_path / "place")
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def running(service: Service, submission: Submission) -> str:

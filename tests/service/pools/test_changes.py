@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from coterie.errors import Conflict, CoterieError, SpecErrors
 from coterie.service.service import Service
+from tests.eventually import eventually
 from tests.service.running_service import CONFIG, Place, single, task, workflow
 
 PATIENCE_S = 30.0
@@ -33,13 +33,6 @@ def place(tmp_path: Path) -> Place:
 def service(place: Place) -> Iterator[Service]:
     with Service(place.settings()) as found:
         yield found
-
-
-def eventually(wanted: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while not wanted():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def test_a_pool_is_made_changed_shown_and_deleted(service: Service) -> None:
