@@ -1,7 +1,7 @@
-"""What the rules say of one object, on create and on update, for every kind that a file can hold.
+"""Admission of one object, on create and on update, for every kind that a file can hold.
 
-Nothing is asked of a cluster. What is admitted but cannot be planned, or is lost by a change of a topology, is a
-warning: the API takes it.
+No cluster is queried. An object that is admitted but cannot be planned, or is affected by a change of a topology, gets
+a warning: the API accepts it.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from coterie.topology.levels import Topology
 Known = Mapping[str, Topology] | None
 T = TypeVar("T")
 
-# The rules of a graph and those of its set both say this where no topology is known; one of them is enough.
+# Without a known topology, the rules of a graph and those of its set both report this; one report is enough.
 _NOT_CHECKED = "TopologyNotChecked"
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """How the cluster is set up that the objects are meant for.
+    """The configuration of the cluster that the objects are intended for.
 
-    `strict` refuses what the operators of today refuse, where Coterie itself only warns. `off` are features that the
-    cluster does not have: `topology` (topology-aware scheduling), `mnnvl` (multi-node NVLink), `grove`, `kai`.
+    `strict` refuses what today's operators refuse, where Coterie itself only warns. `off` are features that the cluster
+    does not have: `topology` (topology-aware scheduling), `mnnvl` (multi-node NVLink), `grove`, `kai`.
     """
 
     strict: bool = False
@@ -50,12 +50,12 @@ class Site:
 
     @property
     def schedulers(self) -> frozenset[str]:
-        """The schedulers that are enabled."""
+        """The enabled schedulers."""
         return SCHEDULERS - {KAI} if "kai" in self.off else SCHEDULERS
 
     @property
     def sets(self) -> SetSettings:
-        """What the rules of PodCliqueSets depend on."""
+        """The settings of the rules for PodCliqueSets."""
         return SetSettings(
             form=Form.GROVE_HEAD if self.strict else Form.EITHER,
             topology_aware_scheduling="topology" not in self.off,
@@ -66,15 +66,15 @@ class Site:
 
     @property
     def graphs(self) -> GraphSettings:
-        """What the rules of graph deployments depend on."""
+        """The settings of the rules for graph deployments."""
         return GraphSettings(grove="grove" not in self.off, kai="kai" not in self.off, strict=self.strict)
 
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """Which topologies there are: those found, those that are wrong themselves, and levels that may stand for any.
+    """The known topologies: those found, the invalid ones, and levels that may stand for any topology.
 
-    `told` says that somebody told which there are, so that a name that is not among them is of none.
+    `told` means that the list is complete, so that a name outside it does not exist.
     """
 
     found: Mapping[str, Topology] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Knowledge:
     stand_in: Topology = field(default_factory=Topology)
 
     def of(self, names: set[str]) -> tuple[Known, tuple[Notice, ...]]:
-        """Return the topologies by which to judge an object that names some of them; None where nobody can say."""
+        """Return the topologies for judging an object that names some of them; None where they are not known."""
         if lost := sorted(names & self.wrong - self.found.keys()):
             message = f'the ClusterTopology "{lost[0]}" is wrong itself, so nothing was checked against it'
             return None, (Notice("TopologyWrong", message),)
@@ -98,14 +98,14 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the rules say of one object."""
+    """The verdict of the rules on one object."""
 
     faults: tuple[Fault, ...] = ()
     notices: tuple[Notice, ...] = ()
 
 
 def judge_topology(new: Resource, old: Resource | None, site: Site) -> Said:
-    """Judge a ClusterTopology or ClusterTopologyBinding; an update is judged as a creation is, and told about."""
+    """Judge a ClusterTopology or ClusterTopologyBinding; an update is judged like a creation, with notices."""
     topology = read_cluster_topology(new, site.schedulers)
     notices = topology.notices
     if site.strict and new.kind == KINDS[0]:
@@ -126,7 +126,7 @@ def judge_set(new: Resource, old: Resource | None, knowledge: Knowledge, site: S
 
 
 def judge_graph(new: Resource, old: Resource | None, knowledge: Knowledge, site: Site) -> Said:
-    """Judge a graph deployment by Dynamo's rules, and where those hold, its PodCliqueSet by Grove's."""
+    """Judge a graph deployment by Dynamo's rules, and if those hold, its PodCliqueSet by Grove's."""
     graph = read_graph(new)
     before, unread = _before(read_graph, new, old)
     names = {each.topology for each in (graph.constraint, graph.policy) if each is not None and each.topology}
@@ -161,7 +161,7 @@ def _set(pcs: PodCliqueSet, before: PodCliqueSet | None, known: Known, site: Sit
 
 
 def _behind(graph: GraphDeployment, before: GraphDeployment | None, knowledge: Knowledge, site: Site) -> Said:
-    """Judge the PodCliqueSet that stands behind a graph; all it says points into the user's file."""
+    """Judge the PodCliqueSet of a graph; all findings point into the user's file."""
     if before is not None:
         graph, before = _running(graph, before)
         if not graph.components:
@@ -186,7 +186,7 @@ def _of_grove(fault: Fault) -> Fault:
 
 
 def _running(new: GraphDeployment, old: GraphDeployment) -> tuple[GraphDeployment, GraphDeployment]:
-    """Return both graphs without the components that have no replicas in either: their cliques come and go freely."""
+    """Return both graphs without the components that have no replicas in either: their cliques may change freely."""
     zero = {each.name for graph in (new, old) for each in graph.components if not each.replicas}
     kept = (tuple(each for each in graph.components if each.name not in zero) for graph in (new, old))
     return replace(new, components=next(kept)), replace(old, components=next(kept))
@@ -197,7 +197,7 @@ def _generated(lowered: Lowered) -> PodCliqueSet:
 
 
 def _before(read: Callable[[Resource], T], new: Resource, old: Resource | None) -> tuple[T | None, tuple[Notice, ...]]:
-    """Read the old form of an object. One that cannot be read was never admitted: the new form is then a new object."""
+    """Return the old form of an object; an unreadable one was never admitted, so the new form counts as new."""
     if old is None:
         return None, ()
     try:
@@ -214,7 +214,7 @@ def _named(pcs: PodCliqueSet) -> set[str]:
 
 
 def _once(notices: Iterable[Notice], assumed: tuple[Notice, ...]) -> tuple[Notice, ...]:
-    """Say just once that topologies were not checked, and in the clearer words where there are two."""
+    """Return the notices with a single one about unchecked topologies, the clearer one where there are two."""
     kept: list[Notice] = []
     told = any(each.code == "TopologyWrong" for each in assumed)
     for each in notices:
@@ -231,7 +231,7 @@ def _placed(resource: Resource, notices: Iterable[Notice]) -> tuple[Notice, ...]
 
 
 def _condition(pcs: PodCliqueSet, known: Known, settings: SetSettings) -> str:
-    """Return the reason that Grove gives in the condition of a set, in brackets; empty where nothing is wrong."""
+    """Return the reason of Grove's condition of a set, in brackets; empty where nothing is wrong."""
     try:
         found = levels_unavailable(pcs, known or {}, settings)
     except Unavailable:
@@ -240,9 +240,9 @@ def _condition(pcs: PodCliqueSet, known: Known, settings: SetSettings) -> str:
 
 
 def _lost(fault: Fault, told: str = "") -> Notice:
-    """Say of an update what would be a fault of a new object: what once was right stays, but does not hold.
+    """Return, as a notice of an update, a fault of a new object: the object stays, but the constraint no longer holds.
 
-    `told` is what `_condition` returns.
+    `told` is the result of `_condition`.
     """
     message = f"the update is admitted, but the constraint no longer holds{told}: {fault.message}"
     return Notice("TopologyLevelsUnavailable", message, fault.place, fault.path)
@@ -253,7 +253,7 @@ def _unplannable(fault: Fault) -> Notice:
 
 
 def judged(judge: Callable[[], Said]) -> Said:
-    """Return what a judge says; faults that stop the reading of an object are all there is to say."""
+    """Return the verdict of a judge; faults that prevent the reading of an object are the whole verdict."""
     try:
         return judge()
     except SpecErrors as error:
@@ -261,6 +261,6 @@ def judged(judge: Callable[[], Said]) -> Said:
 
 
 def removed(old: Resource) -> Notice:
-    """Say that an object of the old files is gone."""
+    """Return the notice that an object of the old files is gone."""
     path = ("metadata", "name")
     return Notice("Removed", f"{old} is in the old files only: it would be deleted", old.document.place(path), path)

@@ -1,6 +1,6 @@
-"""What every field of a file means, taken from the models themselves: workflows, configurations, Kubernetes objects.
+"""The meaning of every field of a file, taken from the models: workflows, configurations, Kubernetes objects.
 
-Paths in an object begin with its kind. Of a pod spec only what Dynamo adds to it is described; the rest is Kubernetes'.
+Paths in an object begin with its kind. Of a pod spec only Dynamo's additions are described; the rest is Kubernetes'.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _OBJECTS: tuple[tuple[str, str, type[Spec], str], ...] = (
         "Dynamo: the same in the older version of its API.",
     ),
 )
-# A name that stands in every kind is best asked for by more of its path; a screen full of others helps nobody.
+# A name that occurs in every kind needs more of its path; a full screen of matches would not help.
 _MOST_OTHERS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class FieldDoc:
-    """One field: `path` as users write it, `kind` in words, what stands below, and others of the same name."""
+    """One field: `path` as users write it, `kind` in words, its subfields, and other fields of the same name."""
 
     path: str
     kind: str
@@ -55,12 +55,12 @@ class FieldDoc:
 
 
 def describe_field(dotted: str) -> FieldDoc | None:
-    """Describe a field by its whole path or by its end, such as `topology`; the shallowest match in file order wins."""
+    """Return the field with a whole path or a path ending such as `topology`; the shallowest in file order wins."""
     wanted = tuple(part.casefold() for part in dotted.strip().strip(".").replace("[]", "").split("."))
     matches = [path for path in _catalogue() if _ends_with(path, wanted)]
     if not matches or not all(wanted):
         return None
-    # A whole path beats an ending; and most questions are about what stands under workflow.
+    # A whole path wins over an ending, and fields under workflow win over others, since most questions concern them.
     best = min(matches, key=lambda path: (len(path) != len(wanted), path[0] != "workflow", len(path)))
     return _doc(best, _catalogue()[best], _others(best, matches))
 
@@ -76,7 +76,7 @@ def _others(best: tuple[str, ...], matches: list[tuple[str, ...]]) -> tuple[str,
 
 
 def similar_fields(dotted: str) -> list[str]:
-    """Return whole paths that a name which was not found may have meant, best first."""
+    """Return whole paths that an unknown name may have meant, best first."""
     last = dotted.strip().rpartition(".")[2].casefold()
     names = {path[-1].casefold(): path for path in reversed(_catalogue())}
     return [".".join(names[name]) for name in difflib.get_close_matches(last, names, n=3, cutoff=0.6)]
@@ -111,7 +111,7 @@ def _walk(model: type[Spec], above: tuple[str, ...]) -> Iterator[tuple[tuple[str
 
 
 def _described(model: type[Spec]) -> dict[str, FieldInfo]:
-    """Return the fields that mean something of Coterie's own; models that are read in part are Kubernetes'."""
+    """Return the fields defined by Coterie; partly read models are Kubernetes'."""
     if model.model_config.get("extra") == "ignore":
         return {}
     return {name: info for name, info in named_fields(model).items() if info.description}

@@ -1,1 +1,1 @@
-"""DynamoGraphDeployments: both versions of the API read into one model, its rules, and its PodCliqueSet."""
+"""DynamoGraphDeployments: one model for both versions of the API, its rules, and its PodCliqueSet."""

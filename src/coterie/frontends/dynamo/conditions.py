@@ -1,4 +1,4 @@
-"""What a graph deployment reports about its topology, made from what Grove reports about the PodCliqueSet.
+"""The topology condition of a graph deployment, derived from Grove's condition of its PodCliqueSet.
 
 Grove's condition is `TopologyLevelsUnavailable`, where True is bad; that of a graph deployment is
 `TopologyLevelsAvailable`, where True is good.
@@ -20,16 +20,16 @@ Status = Literal["True", "False", "Unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The part of a Kubernetes condition that decides."""
+    """The status, reason and message of a Kubernetes condition."""
 
     status: Status
     reason: str
 
 
 def levels_available(grove: Condition | None, *, trusting: bool = False) -> Condition:
-    """Return the condition of a graph deployment for that of its PodCliqueSet, None where Grove set none yet.
+    """Return the condition of a graph deployment for that of its PodCliqueSet, None where Grove has set none yet.
 
-    What Grove does not know is not known here either. Dynamo's own operator calls it available; `trusting` does too.
+    An unknown status stays unknown. Dynamo's own operator reports it as available, and so does `trusting`.
     """
     if grove is None:
         return Condition("Unknown", PENDING)
@@ -42,5 +42,5 @@ def levels_available(grove: Condition | None, *, trusting: bool = False) -> Cond
 
 
 def warning_event(before: Condition | None, after: Condition) -> str | None:
-    """Return the reason of the Warning event that a change calls for: on becoming False, or False for a new reason."""
+    """Return the reason of the Warning event for a change: to False, or to a new reason for False; else None."""
     return after.reason if after.status == "False" and after != before else None

@@ -1,6 +1,6 @@
-"""Fields of a graph deployment that Coterie reads over.
+"""The fields of a graph deployment that Coterie ignores.
 
-| field | what follows |
+| field | consequence |
 |---|---|
 | scalingAdapter, autoscaling, ingress, modelRef, eppConfig, restart, checkpoint, namespaces of discovery | warning |
 | pvcs, compilationCache, frontendSidecar, dynamoSidecar, kvTransferPolicy | warning |
@@ -19,7 +19,7 @@ from coterie.document.located import Path
 from coterie.frontends.dynamo.model import ALPHA, MAIN, Unused, Version
 from coterie.frontends.kubernetes.objects import Resource
 
-# Switched on by `enabled: true` in v1alpha1; there the bare block means nothing.
+# Enabled by `enabled: true` in v1alpha1; the block alone means nothing there.
 _SWITCHED = frozenset({"scalingAdapter", "autoscaling", "ingress", "checkpoint", "gpuMemoryService", "failover"})
 _OF_COMPONENT = (
     "scalingAdapter",
@@ -71,7 +71,7 @@ def _all(resource: Resource, version: Version) -> Iterator[tuple[str, Path]]:
 
 
 def _second_mains(path: Path, service: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
-    """Yield containers beside `mainContainer` that have its name: Dynamo's operator leaves them out."""
+    """Yield containers beside `mainContainer` that have its name: Dynamo's operator drops them."""
     for index, container in enumerate((service.get("extraPodSpec") or {}).get("containers") or ()):
         if container.get("name") == MAIN:
             yield f"the container {MAIN} in extraPodSpec.containers", (*path, "extraPodSpec", "containers", index)

@@ -1,8 +1,8 @@
-"""A graph deployment as the PodCliqueSet that Grove runs, in today's form of its API, with the way back.
+"""The PodCliqueSet that Grove runs for a graph deployment, in today's form of its API, with source paths.
 
-A single-node component becomes a clique. One that spans nodes becomes a scaling group of a leader's and a workers'
-clique, and what it asks for is asked of the group, so that each replica is packed on its own. Constraints of Dynamo's
-own fields are required ones.
+A single-node component becomes a clique. A multi-node one becomes a scaling group of a leader clique and a worker
+clique, and its constraint applies to the group, so that each replica is packed on its own. Constraints of Dynamo's own
+fields are required ones.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """The PodCliqueSet of a graph; `origin` leads from its paths to today's form of the graph.
+    """The PodCliqueSet of a graph; `origin` maps its paths to today's form of the graph.
 
-    `added` are fields of the set that nothing in the graph asks for.
+    `added` are fields of the set without a source in the graph.
     """
 
     graph: GraphDeployment
@@ -44,32 +44,32 @@ class Lowered:
 
     @property
     def resource(self) -> Resource:
-        """The set as an object of the user's file; raises `SpecErrors` where it cannot be one."""
+        """The set as an object of the user's file; raises `SpecErrors` for an invalid one."""
         return replace(resource_of(self.manifest, self.graph.resource.document.page.file), added=self.added)
 
     def written(self, path: Path) -> Path:
-        """Return where in the user's file the cause of a part of the PodCliqueSet stands."""
+        """Return the source in the user's file of a part of the PodCliqueSet."""
         return self.graph.written(follow(self.origin, path))
 
     def blamed(self, fault: Fault) -> Fault:
-        """Return a fault of the PodCliqueSet where its cause stands in the user's file; the field stays Grove's."""
+        """Return a fault of the PodCliqueSet at its source in the user's file; the field stays Grove's."""
         path = self.written(fault.path)
         place = self.graph.resource.document.place(path)
         return replace(fault, path=path, place=place, field=fault.field or field_path(fault.path))
 
     def noted(self, notice: Notice) -> Notice:
-        """Return a warning about the PodCliqueSet where its cause stands in the user's file."""
+        """Return a warning about the PodCliqueSet at its source in the user's file."""
         path = self.written(notice.path)
         return replace(notice, path=path, place=self.graph.resource.document.place(path))
 
 
 def to_podcliqueset(graph: GraphDeployment, settings: Settings = DEFAULTS) -> Manifest:
-    """Return the manifest of the PodCliqueSet of a graph, or raise `SpecErrors` where it cannot stand for the graph."""
+    """Return the manifest of a graph's PodCliqueSet; raise `SpecErrors` where a set cannot express the graph."""
     return lower_graph(graph, settings).manifest
 
 
 def lower_graph(graph: GraphDeployment, settings: Settings = DEFAULTS) -> Lowered:
-    """Return the PodCliqueSet of a graph with the way back, or raise `SpecErrors` where it cannot stand for the graph.
+    """Return the PodCliqueSet of a graph with source paths; raise `SpecErrors` where a set cannot express the graph.
 
     Components without replicas are left out: Grove has no clique of zero pods.
     """
@@ -79,7 +79,7 @@ def lower_graph(graph: GraphDeployment, settings: Settings = DEFAULTS) -> Lowere
 
 
 class _Builder:
-    """The manifest in the making, and the ways back to today's form of the graph."""
+    """The manifest under construction, and the source paths in today's form of the graph."""
 
     def __init__(self, graph: GraphDeployment, settings: Settings) -> None:
         self.graph = graph

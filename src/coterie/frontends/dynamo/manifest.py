@@ -1,4 +1,4 @@
-"""What a DynamoGraphDeployment may hold, in its two versions. Fields that nobody looks at here are of any shape."""
+"""The schema of a DynamoGraphDeployment, in its two versions; fields that are not read may have any shape."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_COMPONENTS = 25
 
 
 class Shared(Spec):
-    """What a component has in both versions."""
+    """The fields of a component in both versions."""
 
     replicas: shared_fields.Replicas | None = Field(None, description="How many copies run; 1 if nothing is said.")
     min_available: shared_fields.MinAvailable | None = Field(
@@ -50,7 +50,7 @@ class Shared(Spec):
 
 
 def _role_problems(shared: Shared) -> Iterator[Wrong]:
-    """Yield what is wrong with the list of roles beside the rest of a component."""
+    """Yield the faults of the list of roles in combination with the rest of a component."""
     seen: set[str] = set()
     for index, role in enumerate(shared.roles or ()):
         if role.name in seen:
@@ -97,7 +97,7 @@ class Amounts(Spec):
 
 
 class Resources(Spec):
-    """What a service of v1alpha1 asks for."""
+    """The resources of a service of v1alpha1."""
 
     requests: Amounts | None = Field(None, description="What each pod needs.")
     limits: Amounts | None = Field(None, description="What each pod may use.")
@@ -158,7 +158,7 @@ class Service(Shared):
 
 
 class GraphShared(Spec):
-    """What a graph has in both versions."""
+    """The fields of a graph in both versions."""
 
     annotations: Texts | None = Field(None, description="Annotations of all that is generated.")
     labels: Texts | None = Field(None, description="Labels of all that is generated.")
@@ -174,7 +174,7 @@ class GraphShared(Spec):
 
 
 class Constraint(Spec):
-    """The topology of a graph, and what the whole graph shares."""
+    """The topology of a graph, and the level that the whole graph shares."""
 
     cluster_topology_name: shared_fields.TopologyName = Field(
         alias="clusterTopologyName", description="The ClusterTopology that defines the levels."
@@ -185,7 +185,7 @@ class Constraint(Spec):
 
 
 class AlphaConstraint(Spec):
-    """The same in v1alpha1."""
+    """The topology of a graph in v1alpha1."""
 
     topology_profile: shared_fields.TopologyName = Field(
         alias="topologyProfile", description="The ClusterTopology that defines the levels."

@@ -1,8 +1,8 @@
-"""A graph deployment as Coterie knows it: one model for both versions of the API.
+"""The model of a graph deployment, one for both versions of the API.
 
-Every rule speaks of fields as v1beta1 names them, also for a v1alpha1 file, as Dynamo's own admission does. The
-services of a v1alpha1 file are a mapping without an order, so its components are numbered by name. `origin` leads from
-a path in today's form to the place in the user's file.
+Every rule names fields as v1beta1 does, also for a v1alpha1 file, like Dynamo's own admission. The services of a
+v1alpha1 file are a mapping without an order, so its components are numbered by name. `origin` maps a path in today's
+form to the place in the user's file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PROVIDER = "nvidia.com/enable-grove"
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """A piece of Grove's own API, and where it stands in today's form."""
+    """A fragment of Grove's own API, and its path in today's form."""
 
     api_version: str
     target: str | None
@@ -54,17 +54,17 @@ class Component:
 
     @property
     def path(self) -> Path:
-        """Where the component stands in today's form."""
+        """The path of the component in today's form."""
         return ("spec", "components", self.index)
 
     @property
     def grouped(self) -> bool:
-        """Whether a scaling group stands behind the component."""
+        """Whether the component becomes a scaling group."""
         return self.nodes > 1 or self.force_group
 
     @property
     def least(self) -> int:
-        """How many replicas must be available."""
+        """The number of replicas that must be available."""
         return 1 if self.min_available is None else self.min_available
 
     @property
@@ -85,13 +85,13 @@ class Component:
 
     @property
     def overrides(self) -> Iterator[Override]:
-        """All pieces of Grove's API that the component holds."""
+        """All fragments of Grove's API in the component."""
         return (each for each in (self.override, self.leader_override, self.worker_override) if each)
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """The topology that a graph uses, and the level within which all of it is packed, if there is one."""
+    """The topology that a graph uses, and the level within which the whole graph is packed, if any."""
 
     topology: str
     pack_domain: str | None = None
@@ -99,7 +99,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class TransferPolicy:
-    """Which workers a cache is sent to; it concerns the router, not the placement."""
+    """The workers that a cache is sent to; it concerns the router, not the placement."""
 
     domain: str
     topology: str | None = None
@@ -110,7 +110,7 @@ class TransferPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Unused:
-    """A field that Coterie reads over: its name, and where it first stands in the user's file."""
+    """A field that Coterie ignores: its name, and its first place in the user's file."""
 
     name: str
     path: Path
@@ -144,27 +144,27 @@ class GraphDeployment:
 
     @property
     def namespace(self) -> str:
-        """The namespace of the object, empty where none is written."""
+        """The namespace of the object, empty where none is set."""
         return self.resource.namespace
 
     @property
     def overrides(self) -> Iterator[Override]:
-        """All pieces of Grove's API in the graph."""
+        """All fragments of Grove's API in the graph."""
         yield from (self.override,) if self.override else ()
         for component in self.components:
             yield from component.overrides
 
     @property
     def constrained(self) -> bool:
-        """Whether the graph asks for any topology in Dynamo's own fields."""
+        """Whether the graph constrains any topology in Dynamo's own fields."""
         return self.constraint is not None or any(each.pack_domain is not None for each in self.components)
 
     def on_grove(self, settings: Settings) -> bool:
-        """Tell whether Grove runs the graph; an annotation can say no."""
+        """Return whether Grove runs the graph, which an annotation can disable."""
         return settings.grove and self.own_annotations.get(PROVIDER, "").strip().lower() != "false"
 
     def written(self, path: Path) -> Path:
-        """Return where in the user's file a path of today's form stands."""
+        """Return the place in the user's file of a path of today's form."""
         return follow(self.origin, path)
 
     def fault(
@@ -177,10 +177,10 @@ class GraphDeployment:
         at: Path | None = None,
         code: Reason = Reason.INVALID_SPEC,
     ) -> Fault:
-        """Return a located fault for a field of today's form; `at` is where to look, if that is another field."""
+        """Return a located fault for a field of today's form; `at` is the place to point at, if it is another field."""
         written = self.written(path if at is None else at)
         name = field_path(path)
-        # The names of services are keys, and a key is what is wrong with them.
+        # The names of services are keys, so a fault of a name is a fault of its key.
         place = self.resource.document.place(written, key=len(written) == 3 and written[1] == "services")
         field_ = "" if name == field_path(written) else name
         return Fault(message, code, hint, place, written, type_, field_)

@@ -1,4 +1,4 @@
-"""Names in the PodCliqueSet of a graph deployment, as Dynamo gives them.
+"""The names in the PodCliqueSet of a graph deployment, as Dynamo makes them.
 
 Grove builds the names of pods from those of the set, the scaling group and the clique, and leaves 45 characters for the
 three together. The names of the components are the user's; that of the set is shortened to fit beside the longest.
@@ -15,7 +15,7 @@ _SHORTEST = 8
 
 
 class Named(Protocol):
-    """What the names of a component depend on."""
+    """The properties of a component that determine its names."""
 
     @property
     def name(self) -> str:
@@ -23,11 +23,11 @@ class Named(Protocol):
 
     @property
     def nodes(self) -> int:
-        """How many nodes one replica spans."""
+        """The number of nodes that one replica spans."""
 
     @property
     def grouped(self) -> bool:
-        """Whether a scaling group stands behind the component."""
+        """Whether the component becomes a scaling group."""
 
 
 def unit_name(component: Named) -> str:
@@ -42,19 +42,19 @@ def clique_names(component: Named) -> tuple[str, ...]:
 
 
 def share(component: Named) -> int:
-    """Return how much of the budget a component takes."""
+    """Return how many characters of the budget a component takes."""
     group = len(unit_name(component)) if component.grouped else 0
     return group + max(len(name) for name in clique_names(component))
 
 
 def set_name(graph: str, components: Sequence[Named]) -> str:
-    """Return the name of the PodCliqueSet: the graph's, shortened where the longest component leaves it less room."""
+    """Return the name of the PodCliqueSet: the graph's, shortened to the room that the longest component leaves."""
     left = max(BUDGET - max((share(component) for component in components), default=0), _SHORTEST)
     return fitted(graph, left)
 
 
 def fitted(name: str, longest: int) -> str:
-    """Return a name, or its beginning with four digits of its FNV-1a hash where it is too long."""
+    """Return a name; one that is too long is cut and gets four digits of its FNV-1a hash."""
     if len(name) <= longest:
         return name
     mark = f"{fnv1a(name.encode()) & 0xFFFF:04x}"

@@ -1,8 +1,8 @@
-"""The pod configuration of a v1alpha1 service as a native pod template, and the way back.
+"""The pod configuration of a v1alpha1 service as a native pod template, with source paths.
 
 `extraPodSpec.mainContainer` is laid over the fields of the service as Dynamo's operator does it:
 
-| part of the main container | where both say something |
+| part of the main container | where both set it |
 |---|---|
 | resources | requests and limits are merged by resource; of one resource, `mainContainer` counts, also for 0 |
 | probes | merged field by field; a value of `mainContainer` counts unless it is empty |
@@ -27,7 +27,7 @@ _KINDS = ("requests", "limits")
 
 
 def pod_template(service: Data) -> tuple[dict[str, Any], dict[Path, Path]]:
-    """Return the template of a service, and where its parts stand in the service, as paths below both."""
+    """Return the template of a service, and the source paths of its parts, relative to both."""
     extra = dict(service.get("extraPodSpec") or {})
     written = dict(extra.pop("mainContainer", None) or {})
     others = list(extra.pop("containers", None) or ())
@@ -68,9 +68,9 @@ def _main(service: Data, written: Data) -> dict[str, Any]:
 
 
 def overlaid(base: Any, over: Any, *, amounts: bool = False) -> Any:  # noqa: ANN401 - parts of pods have any shape
-    """Return a value with another laid over it: mappings are merged, and what is empty overrules nothing.
+    """Return a value overlaid with another: mappings are merged, and empty values override nothing.
 
-    Amounts by resource overrule each other also where they are 0.
+    Amounts by resource override each other even where they are 0.
     """
     if not isinstance(base, Mapping) or not isinstance(over, Mapping):
         return over if over or (amounts and over is not None) else base
@@ -81,7 +81,7 @@ def overlaid(base: Any, over: Any, *, amounts: bool = False) -> Any:  # noqa: AN
 
 
 def _taken(service: Data, written: Data) -> Iterator[tuple[Path, Path]]:
-    """Yield the parts of the main container that stand in the service and not in `mainContainer`, with their places."""
+    """Yield the parts of the main container that come from the service, not `mainContainer`, with their places."""
     for name in ("resources", "livenessProbe", "readinessProbe"):
         if service.get(name) and name not in written:
             yield (name,), (name,)
@@ -93,7 +93,7 @@ def _taken(service: Data, written: Data) -> Iterator[tuple[Path, Path]]:
 
 
 def _sources(amounts: Data) -> Iterator[tuple[str, Path]]:
-    """Yield the resources of requests or limits of v1alpha1 by their native names, with where each stands."""
+    """Yield the resources of v1alpha1 requests or limits by their native names, with their places."""
     yield from ((name, (name,)) for name in ("cpu", "memory") if amounts.get(name))
     if amounts.get("gpu"):
         yield amounts.get("gpuType") or _GPU, ("gpu",)
@@ -119,7 +119,7 @@ def _inner(data: Any, path: Path) -> Any:  # noqa: ANN401 - parts of pods have a
 
 
 def _mounts(service: Data, main: Data) -> Iterator[Data]:
-    """Yield the mounts of the volumes that a service names, where it says where to mount them."""
+    """Yield the mounts of the volumes that a service names, where it sets a mount path."""
     taken = {mount.get("mountPath") for mount in main.get("volumeMounts") or ()}
     for mount in service.get("volumeMounts") or ():
         if (path := mount.get("mountPoint")) and path not in taken:

@@ -1,4 +1,4 @@
-"""The pods of a graph deployment: the user's templates with what scheduler, environment and shared memory need."""
+"""The pods of a graph deployment: the user's templates with additions for scheduler, environment and shared memory."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SHARED_PATH = "/dev/shm"  # noqa: S108 - where engines look for it
 
 
 class Pods:
-    """Makes the pods of one graph."""
+    """The generator of one graph's pods."""
 
     def __init__(self, graph: GraphDeployment, settings: Settings) -> None:
         self._graph = graph
         self._settings = settings
 
     def metadata(self, component: Component) -> dict[str, Any]:
-        """Return labels and annotations of a clique's pods; the component's own win over the graph's."""
+        """Return labels and annotations of a clique's pods; the component's own override the graph's."""
         own = component.template.get("metadata") or {}
         labels = {**self._graph.labels, **(own.get("labels") or {})}
         if self._kai(component):
@@ -54,7 +54,7 @@ class Pods:
         return spec
 
     def _kai(self, component: Component) -> bool:
-        # A scheduler that the user chose stays, and needs no queue.
+        # A scheduler that the user chose is kept, and needs no queue.
         return self._settings.kai and component.pod_spec.get("schedulerName") in (None, "", SCHEDULER)
 
     def _queue(self) -> str:
@@ -62,7 +62,7 @@ class Pods:
         return asked or self._settings.default_queue
 
     def _env(self, component: Component, clique: str, own: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the environment of the main container. What names the leader comes first: the rest may refer to it."""
+        """Return the main container's environment; leader variables come first, since others may refer to them."""
         found = _multinode(component, clique) if component.nodes > 1 else []
         found += copy.deepcopy([dict(each) for each in self._graph.env])
         names = {each.get("name") for each in own}
@@ -70,7 +70,7 @@ class Pods:
 
 
 def _multinode(component: Component, clique: str) -> list[dict[str, Any]]:
-    """Return what a pod needs to find the others of its replica; Grove puts the variables used here before them.
+    """Return the variables by which a pod finds the others of its replica; Grove defines the ones used here first.
 
     A pod's rank is the base plus its index in its clique: the leader has 0, the workers begin at 1.
     """
@@ -83,7 +83,7 @@ def _multinode(component: Component, clique: str) -> list[dict[str, Any]]:
 
 
 def _share_memory(spec: dict[str, Any], main: dict[str, Any], size: str) -> None:
-    """Mount memory shared by the processes of the main container, unless the user did or wants none."""
+    """Mount shared memory in the main container, unless the user mounted or disabled it."""
     mounts = main.get("volumeMounts") or []
     volumes = spec.get("volumes") or []
     taken = {volume.get("name") for volume in volumes} | {mount.get("mountPath") for mount in mounts}
@@ -94,7 +94,7 @@ def _share_memory(spec: dict[str, Any], main: dict[str, Any], size: str) -> None
 
 
 def _claim_volumes(spec: dict[str, Any], main: dict[str, Any]) -> None:
-    """Take every volume that the main container mounts and the pod does not have from the claim of the same name."""
+    """Add a volume from the claim of the same name for every mount of the main container without a volume."""
     volumes = list(spec.get("volumes") or ())
     have = {volume.get("name") for volume in volumes}
     missing = dict.fromkeys(mount.get("name") for mount in main.get("volumeMounts") or ())

@@ -1,4 +1,4 @@
-"""From a located object to a `GraphDeployment`, or every fault in its shape."""
+"""The reading of a located object to a `GraphDeployment`, with every fault in its shape."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from coterie.frontends.kubernetes.objects import Resource, shaped
 
 
 def read_graph(resource: Resource) -> GraphDeployment:
-    """Read a DynamoGraphDeployment of either version, or raise `SpecErrors` with all that is wrong with its shape."""
+    """Return a DynamoGraphDeployment of either version; raise `SpecErrors` with every fault in its shape."""
     try:
         if resource.api_version.endswith("/v1alpha1"):
             return _alpha(resource, shaped(manifest.AlphaGraph, resource, _advice))
@@ -80,7 +80,7 @@ def _alpha(resource: Resource, graph: manifest.AlphaGraph) -> GraphDeployment:
 
 
 def _component(index: int, name: str, shared: manifest.Shared) -> Component:
-    """Return what both versions write alike."""
+    """Return the fields that both versions write alike."""
     multinode, path = shared.multinode, ("spec", "components", index)
     roles: dict[str, Override | None] = {}
     if multinode:
@@ -171,7 +171,7 @@ _OF_GRAPH = ("topologyProfile", "clusterTopologyName", "topologyName")
 
 
 def _advice(model: type[Spec] | None, word: str) -> str:
-    """Say what a field of the other version, or of Grove, is called here."""
+    """Return the name that a field of the other version, or of Grove, has here."""
     if model is not None and (name := _RENAMED.get(model, {}).get(word)) is not None:
         verb = "belongs to" if name.startswith("podTemplate") else "is called"
         return f"In this version of the API it {verb} {name}."
@@ -188,7 +188,7 @@ def _advice(model: type[Spec] | None, word: str) -> str:
 
 
 def _forbidden(fault: Fault) -> Fault:
-    """Say of the name of a topology on a component that it is forbidden: it is a known field in a wrong place."""
+    """Return a fault of type Forbidden for a topology name on a component: a known field in a wrong place."""
     if fault.path[-2:-1] == ("topologyConstraint",) and len(fault.path) > 3 and fault.path[-1] in _OF_GRAPH:
         message = f"{fault.path[-1]} is not allowed on a component"
         return replace(fault, message=message, type=FieldError.FORBIDDEN)

@@ -1,4 +1,4 @@
-"""What an operator's configuration decides about graph deployments."""
+"""The operator settings that affect graph deployments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the cluster is set up that a graph deployment is meant for.
+    """The configuration of the cluster that a graph deployment is intended for.
 
     `strict` adds the rules that concern the runtime inside the images, which an operator enforces and a placement does
     not need; without it they are warnings. `termination_delay` is left to Grove where it is not set.

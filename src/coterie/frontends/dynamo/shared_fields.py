@@ -50,7 +50,7 @@ def _weight(value: float) -> Iterator[Wrong]:
 
 
 def is_quantity(value: object) -> bool:
-    """Tell whether a value is an amount as Kubernetes writes them."""
+    """Return whether a value is a Kubernetes quantity."""
     return isinstance(value, int | str) and not isinstance(value, bool) and bool(_QUANTITY.fullmatch(str(value)))
 
 
@@ -100,7 +100,7 @@ Texts = dict[str, str]
 
 
 class Loose(Spec):
-    """Base of native Kubernetes parts: only what is looked at here has a shape, the rest is carried through."""
+    """The base of native Kubernetes parts: only the fields read here have a shape, the rest is passed through."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
@@ -113,7 +113,7 @@ class EnvVar(Loose):
 
 
 class MainContainer(Loose):
-    """What is set of a container whose name is known."""
+    """The fields of a container whose name is known."""
 
     image: str | None = Field(None, description="The image to run.")
     env: Many[EnvVar] | None = Field(None, description="Environment variables.")
@@ -156,13 +156,13 @@ class PodTemplate(Loose):
 
 
 class ComponentConstraint(Spec):
-    """What a component's replicas share."""
+    """The level that a component's replicas share."""
 
     pack_domain: Domain = Field(alias="packDomain", description="The level within which each replica is packed.")
 
 
 class ProviderOverride(Spec):
-    """A piece of Grove's own API that is merged into what is generated."""
+    """A fragment of Grove's own API that is merged into the generated object."""
 
     api_version: str = Field(alias="apiVersion", description="The version of Grove's API, grove.io/v1alpha1.")
     target: str | None = Field(None, description="The kind that the piece belongs to; it follows from the place.")
@@ -185,7 +185,7 @@ class NamedRole(Role):
 
 
 class Multinode(Spec):
-    """How many nodes each replica spans."""
+    """The number of nodes that each replica spans."""
 
     node_count: NodeCount = Field(2, alias="nodeCount", description="Nodes of one replica, at least 2.")
     leader: Role | None = Field(None, description="The leader's clique.")
@@ -193,7 +193,7 @@ class Multinode(Spec):
 
 
 class TransferPolicy(Spec):
-    """Which decode workers a prefill worker sends its cache to."""
+    """The decode workers that a prefill worker sends its cache to."""
 
     cluster_topology_name: TopologyName | None = Field(
         None, alias="clusterTopologyName", description="The ClusterTopology whose level is meant."
@@ -216,7 +216,7 @@ class GraphExperimental(Spec):
 
 
 class GroveOptions(Spec):
-    """How a component is given to Grove."""
+    """The options for a component on Grove."""
 
     force_scaling_group: bool | None = Field(
         None, alias="forceScalingGroup", description="Make a scaling group of a single-node component."

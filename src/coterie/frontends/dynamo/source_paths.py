@@ -1,4 +1,4 @@
-"""Ways back: which place in the user's document stands behind a path in a newer or in a generated form of it."""
+"""Source paths: the place in the user's document of a path in a newer or generated form of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Origin = Mapping[Path, Path]
 
 
 def follow(origin: Origin, path: Path) -> Path:
-    """Return where a path leads: its longest known beginning is replaced and the rest stays."""
+    """Return the source of a path: its longest known prefix is replaced and the rest stays."""
     for length in range(len(path), -1, -1):
         if (start := origin.get(path[:length])) is not None:
             return (*start, *path[length:])

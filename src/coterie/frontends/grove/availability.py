@@ -1,6 +1,6 @@
-"""Availability of the levels that a PodCliqueSet names, as the condition `TopologyLevelsUnavailable` tells it.
+"""The availability of the levels that a PodCliqueSet names, as the condition `TopologyLevelsUnavailable`.
 
-It is asked of a set that runs: its topology, or a level of it, may have gone since the set was admitted.
+It concerns a running set: its topology, or a level of it, may have been removed since the set was admitted.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from coterie.topology.levels import Topology
 def levels_unavailable(
     pcs: PodCliqueSet, topologies: Mapping[str, Topology], settings: Settings | None = None
 ) -> Condition | None:
-    """Return the condition of a set; None where topology-aware scheduling is off and the set asks for nothing.
+    """Return the condition of a set; None where topology-aware scheduling is off and the set has no constraint.
 
-    For a ClusterTopology that is missing the status is True, as proposed. Grove of today says Unknown, and so does this
+    For a missing ClusterTopology the status is True, as proposed. Today's Grove reports Unknown, and so does this
     function for settings with today's API.
     """
     settings = settings or Settings()

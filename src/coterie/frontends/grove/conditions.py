@@ -1,4 +1,4 @@
-"""Conditions that Grove writes about topologies, with all their reasons; True is bad in both."""
+"""The conditions that Grove writes about topologies, with all their reasons; True is bad in both."""
 
 from __future__ import annotations
 

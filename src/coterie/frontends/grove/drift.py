@@ -1,4 +1,4 @@
-"""Drift: does each scheduler's own topology resource say what the ClusterTopology says.
+"""Drift between a ClusterTopology and each scheduler's own topology resource.
 
 A scheduler that the ClusterTopology refers to keeps its own resource: it is compared, by its labels and their order.
 For any other topology-aware scheduler the resource has the name of the ClusterTopology and belongs to it: a controller
@@ -19,9 +19,9 @@ from coterie.topology.check import Finding
 
 @dataclass(frozen=True, slots=True)
 class SchedulerStatus:
-    """How one scheduler's resource compares; `generation` is the resource's own, 0 where there is none.
+    """The comparison of one scheduler's resource; `generation` is the resource's own, 0 where there is none.
 
-    `failed` tells that the scheduler's side did not take or show its resource, so that it has to be tried again.
+    `failed` means that the scheduler's resource could not be written or read, so that another attempt is needed.
     """
 
     scheduler: str
@@ -34,7 +34,7 @@ class SchedulerStatus:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One entry per scheduler, and their aggregate: None where no scheduler has anything to say."""
+    """One entry per scheduler, and their aggregate: None where no scheduler has an entry."""
 
     entries: tuple[SchedulerStatus, ...]
     condition: Condition | None
@@ -43,7 +43,7 @@ class Drift:
 def drift_of(
     found: ClusterTopology, kai: Mapping[str, KaiTopology] | None, enabled: frozenset[str] = SCHEDULERS
 ) -> Drift:
-    """Compare a ClusterTopology with the KAI Topologies there are; None means that KAI is not installed."""
+    """Compare a ClusterTopology with the existing KAI Topologies; None means that KAI is not installed."""
     entries = [_kai_entry(found, kai)] if KAI in enabled & TOPOLOGY_AWARE else []
     lost = [_lost(each.scheduler, each.name, enabled) for each in found.references if _is_lost(each.scheduler, enabled)]
     entries += sorted(lost, key=lambda entry: entry.scheduler)
@@ -51,16 +51,16 @@ def drift_of(
 
 
 def event_of(before: Condition | None, after: Condition | None) -> tuple[str, str] | None:
-    """Return type and reason of the event that a change of the condition is worth; none where nothing changed."""
+    """Return type and reason of the event for a change of the condition; None where nothing changed."""
     if after is None or (before is not None and before.status == after.status):
         return None
     return {"True": ("Warning", "TopologyDriftDetected"), "False": ("Normal", "TopologyInSync")}.get(after.status)
 
 
 def drift_status(found: ClusterTopology, drift: Drift, observed: int = 0) -> dict[str, Any]:
-    """Return the drift as the status of the object; times of transition are the writer's to add.
+    """Return the drift as the status of the object; the writer adds the transition times.
 
-    `observed` is the generation that the last status spoke of. It stays where a scheduler's side failed.
+    `observed` is the generation of the last status. It is kept where a scheduler's resource failed.
     """
     reference = "reference" if found.kind == "ClusterTopology" else "topologyReference"
     condition = drift.condition
@@ -91,7 +91,7 @@ def drift_status(found: ClusterTopology, drift: Drift, observed: int = 0) -> dic
 
 
 def drift_findings(topologies: Mapping[str, ClusterTopology], kai: Mapping[str, KaiTopology]) -> Iterator[Finding]:
-    """Yield what a snapshot shows of drift; one without any KAI Topology shows nothing, for it may not have asked."""
+    """Yield the drift in a snapshot; one without any KAI Topology shows none, since it may not have listed them."""
     if not kai:
         return
     for found in topologies.values():
@@ -130,7 +130,7 @@ def _kai_entry(found: ClusterTopology, kai: Mapping[str, KaiTopology] | None) ->
 def _owns(found: ClusterTopology, owner: Owner | None) -> bool:
     if owner is None or owner.name != found.name or owner.kind not in {"", found.kind}:
         return False
-    # An owner of the same name may be one that was deleted since.
+    # An owner of the same name may have been deleted since.
     uid = found.resource.get("metadata", "uid")
     return not uid or not owner.uid or uid == owner.uid
 
@@ -145,7 +145,7 @@ def _difference(wanted: Sequence[str], there: Sequence[str]) -> str:
     more = [key for key in there if key not in wanted]
     parts = [f"lacks {', '.join(missing)}"] if missing else []
     parts += [f"has {', '.join(more)} besides"] if more else []
-    # What is left is a label that stands there twice.
+    # The remaining case is a label that occurs twice.
     return " and ".join(parts) or f"has the levels {', '.join(there)} instead of {', '.join(wanted)}"
 
 

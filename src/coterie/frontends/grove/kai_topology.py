@@ -1,7 +1,7 @@
-"""KAI's Topology, as a cluster has it: node labels from the coarsest level down, and who the object belongs to.
+"""KAI's Topology in a cluster: node labels from the coarsest level down, and the owner of the object.
 
 An object that Coterie rendered for a ClusterTopology names it in an annotation. One that a controller made has an owner
-reference, which counts more.
+reference, which takes precedence.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from coterie.errors import Notice
 
 KAI_VERSION = "kai.scheduler/v1alpha1"
-# The ClusterTopology that a rendered Topology belongs to, and who manages it.
+# The ClusterTopology that a rendered Topology belongs to, and the manager of the object.
 CLUSTER_TOPOLOGY = "coterie.dev/cluster-topology"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 COTERIE = "coterie"
@@ -21,7 +21,7 @@ COTERIE = "coterie"
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The object that another belongs to; one that Coterie rendered does not say of which kind its owner is."""
+    """The owner of an object; one that Coterie rendered does not state the kind of its owner."""
 
     kind: str
     name: str
@@ -32,7 +32,7 @@ class Owner:
 class KaiTopology:
     """A KAI Topology; `aliases` has a short name for each label, empty where there is none.
 
-    `pooled` tells that Coterie rendered it for a pool, so that it repeats levels which were declared elsewhere.
+    `pooled` means that Coterie rendered it for a pool, so that it repeats levels which are declared elsewhere.
     """
 
     name: str
@@ -50,7 +50,7 @@ class KaiTopology:
 
 
 def read_kai_topology(data: Mapping[str, Any]) -> KaiTopology:
-    """Read a KAI Topology that came from a cluster; raise ValueError, in words, for what is none."""
+    """Return a KAI Topology from a cluster's object; raise ValueError with a plain sentence for an invalid one."""
     metadata, spec = data.get("metadata"), data.get("spec")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     levels = spec.get("levels") if isinstance(spec, dict) else None
@@ -75,7 +75,7 @@ def read_kai_topology(data: Mapping[str, Any]) -> KaiTopology:
 
 
 def read_kai_topologies(objects: Sequence[Mapping[str, Any]]) -> tuple[dict[str, KaiTopology], list[Notice]]:
-    """Read the KAI Topologies among objects of a cluster, by name; a wrong one becomes a notice."""
+    """Return the KAI Topologies among objects of a cluster, by name; an invalid one becomes a notice."""
     found: dict[str, KaiTopology] = {}
     notices: list[Notice] = []
     for data in objects:

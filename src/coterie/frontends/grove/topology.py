@@ -1,10 +1,10 @@
 """ClusterTopology and ClusterTopologyBinding: the levels of a cluster, declared by an admin under a name.
 
 Both kinds are one model here. They differ in the names of some fields and in two limits: a ClusterTopology has at most
-16 levels and takes label keys of any legal length, a ClusterTopologyBinding has no bound on levels and keys of at most
-63 characters. What the kind admits but KAI will not take is a notice.
+16 levels and accepts label keys of any legal length, a ClusterTopologyBinding has no limit on levels and keys of at
+most 63 characters. An object that the kind admits but KAI rejects gets a notice.
 
-Nothing is asked of a cluster: whether nodes carry the labels is what `coterie check` says.
+No cluster is queried: `coterie check` reports whether nodes carry the labels.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class ClusterTopology:
-    """A checked topology of either kind; levels run from the coarsest to the finest."""
+    """A valid topology of either kind; levels run from the coarsest to the finest."""
 
     name: str
     levels: tuple[Level, ...]
@@ -59,12 +59,12 @@ class ClusterTopology:
 
     @property
     def kind(self) -> str:
-        """Under which of its two names it was written."""
+        """The kind under which it was written."""
         return self.resource.kind
 
     @property
     def generation(self) -> int:
-        """Which change of its spec this is, by the API server's count; 0 for an object that came from a file."""
+        """The generation of its spec, as the API server counts it; 0 for an object from a file."""
         found = self.resource.get("metadata", "generation")
         return found if isinstance(found, int) else 0
 
@@ -79,10 +79,10 @@ class ClusterTopology:
 
 
 def read_cluster_topology(resource: Resource, enabled: frozenset[str] | None = SCHEDULERS) -> ClusterTopology:
-    """Check an object as it would be on its creation or on any update, or raise `SpecErrors` with every fault.
+    """Return a topology, checked as on its creation or on any update; raise `SpecErrors` with every fault.
 
-    `enabled` are the schedulers that are in use. None leaves references to schedulers alone: an object that is already
-    in a cluster may refer to one that was disabled later.
+    `enabled` are the schedulers in use. None skips references to schedulers: an object that is already in a cluster may
+    refer to one that was disabled later.
     """
     own, mended = draft(resource, _shaped)
     if mended is None:
@@ -106,12 +106,12 @@ def read_cluster_topology(resource: Resource, enabled: frozenset[str] | None = S
 
 
 def topology_of(found: ClusterTopology) -> Topology:
-    """Return the levels as placement takes them: a level's name is its domain, its label is its key."""
+    """Return the levels as placement uses them: a level's name is its domain, its label is its key."""
     return Topology(found.levels)
 
 
 def update_notices(old: ClusterTopology, new: ClusterTopology) -> Iterator[Notice]:
-    """Say what an update takes from workloads that use the topology. No update is refused for that."""
+    """Return notices of what an update removes from workloads that use the topology; no update is refused for that."""
     after = [level.name for level in new.levels]
     if lost := [level.name for level in old.levels if level.name not in after]:
         message = (
@@ -126,7 +126,7 @@ def update_notices(old: ClusterTopology, new: ClusterTopology) -> Iterator[Notic
 
 
 def kai_refuses(keys: Sequence[str]) -> str:
-    """Return why KAI takes no Topology with these labels, or an empty string."""
+    """Return why KAI rejects a Topology with these labels, or an empty string."""
     if len(keys) > MAX_LEVELS:
         return f"KAI takes at most {MAX_LEVELS} levels, not {len(keys)}"
     if HOSTNAME in keys[:-1]:
@@ -141,7 +141,7 @@ def _shaped(resource: Resource) -> TopologySpec | BindingSpec:
 
 
 def _advice(model: type[Spec] | None, word: str) -> str:
-    """Say how a field is called in this kind that has another name in the other one."""
+    """Return the name in this kind of a field that has another name in the other one."""
     if model in {TopologySpec, BindingSpec} and word in _ALIASES:
         kind, name = (
             ("ClusterTopology", _ALIASES[0]) if model is TopologySpec else ("ClusterTopologyBinding", _ALIASES[2])
@@ -201,7 +201,7 @@ def _reference_faults(
     references: Sequence[ReferenceModel | BindingModel], name: str, enabled: frozenset[str] | None
 ) -> Iterator[Fault]:
     first: dict[str, int] = {}
-    # An API server names the list of a ClusterTopologyBinding by what it was called before its kind was renamed.
+    # An API server still names the list of a ClusterTopologyBinding as before its kind was renamed.
     shown = name if name == _ALIASES[0] else _ALIASES[1]
     for index, each in enumerate(references):
         path = ("spec", name, index, "schedulerName")

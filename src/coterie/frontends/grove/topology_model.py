@@ -1,4 +1,4 @@
-"""The fields of a ClusterTopology and of a ClusterTopologyBinding, which is the same thing under its later name."""
+"""The fields of a ClusterTopology and of a ClusterTopologyBinding, the same object under its later name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BindingModel(Spec):
 
 
 class TopologySpec(Spec):
-    """What a ClusterTopology declares."""
+    """The declarations of a ClusterTopology."""
 
     levels: Many[LevelModel] = Field(description=_LEVELS)
     references: Many[ReferenceModel] | None = Field(
@@ -43,7 +43,7 @@ class TopologySpec(Spec):
 
 
 class BindingSpec(Spec):
-    """What a ClusterTopologyBinding declares."""
+    """The declarations of a ClusterTopologyBinding."""
 
     levels: Many[LevelModel] = Field(description=_LEVELS)
     references: Many[BindingModel] | None = Field(

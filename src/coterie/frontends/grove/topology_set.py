@@ -16,7 +16,7 @@ HOW = "Pass --topology FILE, or take it into the snapshot: kubectl get nodes,pod
 
 @dataclass(frozen=True, slots=True)
 class Topologies:
-    """Topologies by name. Those of a cluster may be `wrong`: their faults are kept for whoever asks for them."""
+    """Topologies by name; the faults of a cluster's invalid ones are kept in `wrong` until one of these is used."""
 
     found: Mapping[str, ClusterTopology] = field(default_factory=lambda: MappingProxyType({}))
     wrong: Mapping[str, tuple[Fault, ...]] = field(default_factory=lambda: MappingProxyType({}))
@@ -29,12 +29,12 @@ class Topologies:
 
     @property
     def only(self) -> ClusterTopology | None:
-        """The topology, where there is just one."""
+        """The topology, if there is exactly one."""
         return next(iter(self.found.values())) if len(self.found) == 1 else None
 
 
 def read_topologies(data: bytes, file: str) -> Topologies:
-    """Read a file that holds topologies, whatever else it holds; raise `SpecErrors` with every fault."""
+    """Return the topologies in a file, ignoring other objects; raise `SpecErrors` with every fault."""
     bundle = read_resources(data, file)
     if not bundle.of(*KINDS):
         hint = "Objects of kind ClusterTopology or ClusterTopologyBinding, of grove.io/v1alpha1, are."
@@ -43,7 +43,7 @@ def read_topologies(data: bytes, file: str) -> Topologies:
 
 
 def topologies_of(resources: Iterable[Resource], enabled: frozenset[str] | None = SCHEDULERS) -> Topologies:
-    """Check all topologies among objects that were read; raise `SpecErrors` with the faults of all."""
+    """Return the topologies among some objects; raise `SpecErrors` with the faults of all."""
     found, faults = draft_topologies(resources, enabled)
     if faults:
         raise SpecErrors(faults)
@@ -53,7 +53,7 @@ def topologies_of(resources: Iterable[Resource], enabled: frozenset[str] | None 
 def draft_topologies(
     resources: Iterable[Resource], enabled: frozenset[str] | None = SCHEDULERS
 ) -> tuple[Topologies, list[Fault]]:
-    """Return the topologies among objects that were read, those that are wrong by name, and the faults of all."""
+    """Return the topologies among some objects, the names of the invalid ones, and the faults of all."""
     faults: list[Fault] = []
     found: dict[str, ClusterTopology] = {}
     wrong: dict[str, tuple[Fault, ...]] = {}
@@ -73,7 +73,7 @@ def draft_topologies(
 
 
 def known_topologies(objects: Iterable[Mapping[str, Any]], file: str) -> Topologies:
-    """Read the topologies among the objects of a cluster. What is wrong with one stops nothing: it is noted."""
+    """Return the topologies among the objects of a cluster; an invalid one is kept as a notice."""
     known = Topologies()
     for data in objects:
         if data.get("kind") not in KINDS:
@@ -94,7 +94,7 @@ def known_topologies(objects: Iterable[Mapping[str, Any]], file: str) -> Topolog
 
 
 def no_topology(name: str, known: Iterable[str], asked: str) -> NotFound:
-    """Return the error for a name that nobody knows; `asked` says who wants it, in words that follow "which"."""
+    """Return the error for an unknown name; `asked` describes who uses it, in words that follow "which"."""
     names = sorted(known)
     listed = f"Known are: {', '.join(names)}." if names else f"None is known. {HOW}"
     return NotFound(
@@ -103,7 +103,7 @@ def no_topology(name: str, known: Iterable[str], asked: str) -> NotFound:
 
 
 def only_topology(topologies: Topologies, file: str) -> ClusterTopology:
-    """Return the one topology of a file; raise `UsageError` where a name must be said."""
+    """Return the only topology of a file; raise `UsageError` where a name must be given."""
     if (only := topologies.only) is None:
         names = ", ".join(sorted(topologies.found))
         first = min(topologies.found, default="NAME")

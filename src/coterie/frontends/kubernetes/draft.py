@@ -1,4 +1,4 @@
-"""Kubernetes objects with faulty fields, read as far as they can be, so that all of their faults are told at once."""
+"""Kubernetes objects with faulty fields, read as far as possible, so that all of their faults are reported at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coterie.frontends.kubernetes.objects import Resource
 
 T = TypeVar("T")
 
-# Rules compare the fields of a family with one another: where one was mended, they say nothing of worth about others.
+# Rules compare the fields of a family with each other: where one was repaired, faults of the others are unreliable.
 _NAMES = (
     *("name", "roleName", "cliques", "podCliqueScalingGroups", "cliqueNames", "startsAfter", "components", "services"),
     *("resourceClaimTemplates", "resourceSharing", "childCliqueNames", "childScalingGroupNames", "cliqueStartupType"),
@@ -31,7 +31,7 @@ _FAMILY = {word: family for family in (_NAMES, _NUMBERS, _CONSTRAINTS, _CONTAINE
 
 
 def draft(resource: Resource, read: Callable[[Resource], T]) -> tuple[tuple[Fault, ...], Mended[T] | None]:
-    """Read an object, return the faults of its shape, and what it is without them; None where nothing is left."""
+    """Return the faults in an object's shape, and the object without them; None where nothing readable is left."""
 
     def again(data: Any) -> T:  # noqa: ANN401 - objects hold data of any shape
         return read(replace(resource, data=data, document=replace(resource.document, data=data)))
@@ -40,7 +40,7 @@ def draft(resource: Resource, read: Callable[[Resource], T]) -> tuple[tuple[Faul
 
 
 def independent(faults: Iterable[Fault], gone: frozenset[Path]) -> list[Fault]:
-    """Return the faults of an object that are no consequences of what was mended in it."""
+    """Return the faults of an object that are not consequences of repaired values."""
     lost = {word for path in gone for word in _FAMILY.get(_meant(path), ())}
     beside = {path[:-1] for path in gone}
     return [
@@ -48,14 +48,14 @@ def independent(faults: Iterable[Fault], gone: frozenset[Path]) -> list[Fault]:
         for fault in faults
         if not meets(fault.path, gone)
         and (fault.code is Reason.UNKNOWN_LEVEL or _last(fault.path) not in lost)
-        # A field that is missing may be the one beside it that nobody knows.
+        # A missing field may be the unknown one beside it.
         and not (fault.type is FieldError.REQUIRED and fault.path[:-1] in beside)
         and not any(_misspelt(path, fault.path) for path in gone)
     ]
 
 
 def _misspelt(spot: Path, path: Path) -> bool:
-    """Tell whether a mended field may be the one on a path, under another name."""
+    """Return whether a repaired field may be the one on a path, misspelt."""
     *above, word = spot
     rest = path[len(above) :]
     return path[: len(above)] == tuple(above) and bool(rest) and nearest(str(word), [str(rest[0])]) is not None
@@ -66,6 +66,6 @@ def _last(path: Path) -> str:
 
 
 def _meant(path: Path) -> str:
-    """Return the field at a path; of one that nobody knows, that which was probably meant."""
+    """Return the field at a path; for an unknown one, the field that was probably meant."""
     word = _last(path)
     return word if word in _FAMILY else nearest(word, _FAMILY) or word

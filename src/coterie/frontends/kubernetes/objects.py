@@ -1,10 +1,10 @@
-"""Kubernetes objects in files: which ones a text holds, and what is wrong with their outer shape.
+"""Kubernetes objects in files, and the faults in their outer shape.
 
-A text holds any number of objects, as YAML documents, as JSON, or as items of a List. Coterie takes a few kinds; all
+A text holds any number of objects, as YAML documents, as JSON, or as items of a List. Coterie reads a few kinds; all
 others are kept apart and named in one notice, since files that hold a ConfigMap beside a PodCliqueSet are common.
 
-`path` of every fault begins at its object, so `field_path(path)` is what an API server would name; the place is that
-in the user's file, also for an item of a List.
+`path` of every fault begins at its object, so `field_path(path)` is the field that an API server would name; the place
+is that in the user's file, also for an item of a List.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from coterie.document.schema import Advice, Spec, in_order, said, valid
 from coterie.errors import Fault, FieldError, Notice, Place, Reason, SpecErrors, did_you_mean, nearest
 from coterie.topology.devices import KINDS as DEVICE_KINDS
 
-# The kinds that Coterie takes, and the versions of each.
+# The kinds that Coterie reads, and the versions of each.
 KINDS: Mapping[str, tuple[str, ...]] = {
     "ClusterTopology": ("grove.io/v1alpha1",),
     "ClusterTopologyBinding": ("grove.io/v1alpha1",),
     "PodCliqueSet": ("grove.io/v1alpha1",),
     "DynamoGraphDeployment": ("nvidia.com/v1alpha1", "nvidia.com/v1beta1"),
 }
-# Where objects are that name no namespace.
+# The namespace of objects that name none.
 DEFAULT_NAMESPACE = "default"
-# Real kinds with names like those above: leaving them out is right, and no spelling mistake.
+# Existing kinds with names similar to those above: they are ignored, not reported as misspelt.
 _COUSINS = frozenset(
     {"PodClique", "PodCliqueScalingGroup", "PodGang", "Topology", "ClusterPolicy"}
     | {"DynamoComponentDeployment", "DynamoGraphDeploymentRequest", "DynamoGraphDeploymentScalingAdapter"}
@@ -50,21 +50,21 @@ M = TypeVar("M", bound=Spec)
 
 @dataclass(frozen=True, slots=True)
 class Part(Document):
-    """A part of a document, seen as a document of its own; without a whole, data that stands in no text."""
+    """A part of a document as a document of its own; without a whole, data that comes from no text."""
 
     whole: Document | None = None
     at: Path = ()
 
     def place(self, path: Sequence[str | int], *, key: bool = False) -> Place:
-        """Return where the value at a path stands in the whole."""
+        """Return the place in the whole of the value at a path."""
         return self.whole.place((*self.at, *path), key=key) if self.whole else Place(self.page.file)
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One Kubernetes object. `namespace` is empty where none is written; `document` locates paths in the object.
+    """One Kubernetes object; `namespace` is empty where none is set, `document` locates paths in the object.
 
-    `added` are the fields of an object made of another one that have nothing behind them there.
+    `added` are the fields of a generated object without a source in the original.
     """
 
     api_version: str
@@ -79,7 +79,7 @@ class Resource:
         return f'{self.kind} "{self.name}"'
 
     def get(self, *path: str | int) -> Any:  # noqa: ANN401 - objects hold data of any shape
-        """Return the data at a path, or None where it leads nowhere."""
+        """Return the data at a path, or None for an unknown path."""
         return self.document.get(path)
 
     def located(self, faults: Iterable[Fault]) -> list[Fault]:
@@ -91,9 +91,9 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The objects of one text: those of the kinds that Coterie takes, the others, and what the user should know.
+    """The objects of one text: those of the kinds that Coterie reads, the others, and notices for the user.
 
-    `faults` are those of what is no object at all, and of names that stand twice.
+    `faults` are those of documents that are not objects, and of names that occur twice.
     """
 
     resources: tuple[Resource, ...]
@@ -107,7 +107,7 @@ class Bundle:
 
 
 class KubernetesObject(Spec):
-    """Base of the models of whole objects: what surrounds `spec`. Status and metadata may hold anything."""
+    """The base of the models of whole objects: the fields around `spec`; status and metadata may hold anything."""
 
     api_version: str = Field(alias="apiVersion")
     kind: str
@@ -116,12 +116,12 @@ class KubernetesObject(Spec):
 
 
 def is_subdomain(name: str) -> bool:
-    """Tell whether something can be the name of an object: labels of DNS with dots between, 253 characters at most."""
+    """Return whether a text can be the name of an object: a DNS subdomain of at most 253 characters."""
     return len(name) <= 253 and _NAME.fullmatch(name) is not None
 
 
 def is_kubernetes(data: bytes) -> bool:
-    """Tell whether a file holds Kubernetes objects, by `apiVersion` or `kind` at its top, and is no workflow."""
+    """Return whether a file holds Kubernetes objects, by a top-level `apiVersion` or `kind`, and not a workflow."""
     text = data.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text.startswith((b"{", b"[")) and len(text) <= LIMITS.size:
         try:
@@ -134,7 +134,7 @@ def is_kubernetes(data: bytes) -> bool:
 
 
 def read_resources(data: bytes, file: str) -> Bundle:
-    """Read every object of a text, or raise `SpecErrors` with all that is wrong with their outer shape."""
+    """Return every object of a text; raise `SpecErrors` with every fault in their outer shape."""
     bundle = draft_resources(data, file)
     if bundle.faults:
         raise SpecErrors(bundle.faults)
@@ -142,7 +142,7 @@ def read_resources(data: bytes, file: str) -> Bundle:
 
 
 def draft_resources(data: bytes, file: str) -> Bundle:
-    """Read the objects of a text whose outer shape is right, with what is wrong with that of the others."""
+    """Return the objects of a text with a valid outer shape, and the faults of the others."""
     faults: list[Fault] = []
     taken: list[Resource] = []
     others: list[Resource] = []
@@ -155,7 +155,7 @@ def draft_resources(data: bytes, file: str) -> Bundle:
 
 
 def resource_of(data: Mapping[str, Any], file: str = "") -> Resource:
-    """Return an object that came as data, from an API or a snapshot; faults in it name the file but no line."""
+    """Return an object given as data, from an API or a snapshot; its faults name the file but no line."""
     faults: list[Fault] = []
     found = _resource(_unwritten(data, file), faults)
     if found is None or faults:
@@ -166,12 +166,12 @@ def resource_of(data: Mapping[str, Any], file: str = "") -> Resource:
 def field_fault(
     type_: FieldError, path: Path, message: str, hint: str = "", field: str = "", code: Reason = Reason.INVALID_SPEC
 ) -> Fault:
-    """Return a fault in the words of an API server; `field` is the path it names where that is not `path`."""
+    """Return a fault in the format of an API server; `field` is the path it names where that is not `path`."""
     return Fault(message, code, hint, path=path, type=type_, field=field)
 
 
 def shaped(model: type[M], resource: Resource, advice: Advice = lambda _model, _word: "") -> M:
-    """Return the object as its model, or raise `SpecErrors`: wrong types, missing fields, unknown fields."""
+    """Return the object as its model; raise `SpecErrors` for wrong types, missing fields and unknown fields."""
     try:
         return valid(model, resource.data, resource.document, advice)
     except SpecErrors as error:
@@ -188,7 +188,7 @@ def _documents(data: bytes, file: str) -> list[Document]:
     try:
         return documents(text, file)
     except SpecErrors:
-        # Some JSON is no YAML, such as text with tabs or escaped surrogates. It has no places, but it is right.
+        # Some JSON is not YAML, such as text with tabs or escaped surrogates. It has no places, but it is valid.
         if not text.lstrip().startswith(("{", "[")):
             raise
         try:
@@ -199,12 +199,12 @@ def _documents(data: bytes, file: str) -> list[Document]:
 
 
 def _json(text: str) -> Any:  # noqa: ANN401 - what it is, is yet to be seen
-    """Read JSON under the same rules as YAML; raise ValueError for a key that stands twice, and for deep nesting."""
+    """Return JSON read under the rules for YAML; raise ValueError for a duplicate key and for deep nesting."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            raise ValueError("a key stands twice")
+            raise ValueError("a key occurs twice")
         return found
 
     data = json.loads(text, object_pairs_hook=unique)
@@ -242,13 +242,13 @@ def _objects(document: Document, faults: list[Fault]) -> Iterator[Document]:
         return
     assumed = {"apiVersion": data.get("apiVersion"), "kind": kind.removesuffix("List")} if kind != "List" else {}
     for index, item in enumerate(items or ()):
-        # The API leaves out of a typed list what its items are.
+        # The API omits the kind of the items in a typed list.
         entry = {**assumed, **item} if isinstance(item, dict) else item
         yield from _objects(Part(entry, document.page, Spot(1, 1, 1), document, ("items", index)), faults)
 
 
 def _resource(document: Document, faults: list[Fault]) -> Resource | None:
-    """Return an object whose outer shape is right; else add what is wrong and return None."""
+    """Return an object with a valid outer shape; otherwise add its faults and return None."""
 
     def wrong(type_: FieldError, path: Path, message: str, hint: str) -> None:
         faults.append(field_fault(type_, path, message, hint).at(document.place(path)))
@@ -283,7 +283,7 @@ def _resource(document: Document, faults: list[Fault]) -> Resource | None:
 
 
 def _kind_problem(version: str, kind: str) -> tuple[Path, str, str] | None:
-    """Return what is wrong with a kind or version that was probably meant to be one of Coterie's."""
+    """Return the fault of a kind or version that was probably meant to be one of Coterie's."""
     allowed = KINDS.get(kind)
     if allowed is not None:
         if version in allowed:

@@ -1,9 +1,9 @@
-"""What a pod spec says of other pods, of ports of the node, and of devices: read here, judged by who knows the others.
+"""The inter-pod affinity, host ports and device claims of a pod spec, not yet compared with other pods.
 
 | field | read as |
 |---|---|
 | required pod affinity and anti-affinity | terms: a selector of pods, and the node label whose domains count |
-| hostPort, and containerPort on the network of the host | ports of the node, which one pod of a node can have |
+| hostPort, and containerPort on the network of the host | host ports, which only one pod of a node can have |
 | resourceClaims | claims, each by its template or by its own name |
 """
 
@@ -26,7 +26,7 @@ UNSUPPORTED_HINT = "The file may be right: `coterie validate` checks it. Coterie
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The terms and ports of a pod spec, each with where it is written."""
+    """The terms and ports of a pod spec, each with its path."""
 
     apart: Mapping[AffinityTerm, Path] = field(default_factory=dict)
     near: Mapping[AffinityTerm, Path] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class DeviceClaim:
-    """A claim for devices: of a `template`, or one that exists under its own name."""
+    """A device claim: of a `template`, or an existing one under its own name."""
 
     name: str
     path: Path
@@ -44,7 +44,7 @@ class DeviceClaim:
 
 
 def unsupported(path: Path, what: str) -> Fault:
-    """Return the refusal of something that is right and that a plan cannot honour."""
+    """Return the refusal of a valid field that a plan cannot honour."""
     message = f"{what} is not supported by a plan"
     return field_fault(FieldError.NOT_SUPPORTED, path, message, UNSUPPORTED_HINT, code=Reason.UNSUPPORTED)
 
@@ -58,7 +58,7 @@ def device_claims(model: PodSpecModel, path: Path) -> tuple[DeviceClaim, ...]:
 
 
 def neighbours(model: PodSpecModel, path: Path, faults: list[Fault]) -> Neighbours:
-    """Return the terms and ports of a pod, and add what is wrong with them."""
+    """Return the terms and ports of a pod, and add their faults."""
     affinity = model.affinity
     return Neighbours(
         dict(_terms(affinity.anti if affinity else None, (*path, "affinity", "podAntiAffinity"), faults)),
@@ -73,7 +73,7 @@ def _ports(model: PodSpecModel, path: Path) -> Iterator[tuple[HostPort, Path]]:
             if at == "initContainers" and container.restart_policy != "Always":
                 continue  # ports of containers that end before the others start are not reserved
             for index, port in enumerate(container.ports or ()):
-                # On the network of the host, every port of a container is one of the node.
+                # On the host network, every port of a container is a host port.
                 taken = port.host_port or (port.container_port if model.host_network else None)
                 if taken:
                     where = (*path, at, number, "ports", index)

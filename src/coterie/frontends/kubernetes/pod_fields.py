@@ -1,8 +1,8 @@
-"""Fields of a pod spec that Kubernetes does not have: mistakes in spelling, mostly, which would change a placement.
+"""Unknown fields of a pod spec, mostly misspelt ones, which would change a placement.
 
-A pod spec is carried through as it is written, so a misspelt `nodeSelector` would be dropped by the API server without
-a word. It is a warning and no fault, because a newer Kubernetes may have more fields than are known here. Known are
-those of Kubernetes 1.35, for the pod, its containers, and what in them decides where the pod can go.
+A pod spec is passed through unchanged, so the API server would silently drop a misspelt `nodeSelector`. It is a warning
+and not a fault, because a newer Kubernetes may have more fields than are known here. Known are those of Kubernetes
+1.35, for the pod, its containers, and the parts of them that decide which nodes are feasible.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ CONTAINER = _names(
 )
 _RESOURCES = _names("claims limits requests")
 _KINDS = _names("requiredDuringSchedulingIgnoredDuringExecution preferredDuringSchedulingIgnoredDuringExecution")
-# Below the pod and its containers: where each mapping stands, what it is called, and its fields. "*" is each of a list.
+# Below the pod and its containers: the path of each mapping, its description, and its fields. "*" is each item of a
+# list.
 BELOW: tuple[tuple[tuple[str, ...], str, frozenset[str]], ...] = (
     (("resources",), "the resources of a pod", _RESOURCES),
     (("containers", "*"), "a container", CONTAINER),
@@ -48,13 +49,13 @@ BELOW: tuple[tuple[tuple[str, ...], str, frozenset[str]], ...] = (
     (("affinity", "podAffinity"), "a pod affinity", _KINDS),
     (("affinity", "podAntiAffinity"), "a pod anti-affinity", _KINDS),
 )
-# How many are named, each in a warning of its own; how many are compared with what is known, which takes time.
+# The number of fields reported, each in its own warning, and the number compared with known ones, which takes time.
 _MOST_NAMED = 10
 _MOST_COMPARED = 100
 
 
 def unknown_fields(pods: Iterable[tuple[Mapping[str, Any], Path]]) -> Iterator[Notice]:
-    """Yield a warning for each field of these pod specs that is not known, at its first use."""
+    """Yield a warning for each unknown field of these pod specs, at its first use."""
     uses: dict[tuple[str, str], tuple[Path, frozenset[str]]] = {}
     for spec, path in pods:
         for what, known, at, fields in _mappings(spec):
@@ -64,7 +65,7 @@ def unknown_fields(pods: Iterable[tuple[Mapping[str, Any], Path]]) -> Iterator[N
         (f"{said(name)} is no known field of {what}.", did_you_mean(name, known), path)
         for (what, name), (path, known) in islice(uses.items(), _MOST_COMPARED)
     ]
-    # What looks like a slip is told first: a name that is like no other may well be a newer one.
+    # Probable misspellings come first: a name unlike any other may be one of a newer version.
     found.sort(key=lambda each: not each[1])
     for message, guess, path in found[:_MOST_NAMED]:
         yield Notice("UnknownField", f"{message} {guess or 'A newer Kubernetes may have it.'}", path=path)
@@ -74,7 +75,7 @@ def unknown_fields(pods: Iterable[tuple[Mapping[str, Any], Path]]) -> Iterator[N
 
 
 def _mappings(spec: Mapping[str, Any]) -> Iterator[tuple[str, frozenset[str], Path, Mapping[Any, Any]]]:
-    """Yield every mapping of a pod spec whose fields are known, with what it is and where it stands."""
+    """Yield every mapping of a pod spec whose fields are known, with its description and path."""
     yield "a pod spec", POD, (), spec
     for steps, what, known in BELOW:
         for path, value in _at(spec, steps):
@@ -83,7 +84,7 @@ def _mappings(spec: Mapping[str, Any]) -> Iterator[tuple[str, frozenset[str], Pa
 
 
 def _at(value: object, steps: tuple[str, ...]) -> Iterator[tuple[Path, object]]:
-    """Yield what stands at some steps; what has another shape than it should is left to others."""
+    """Yield the values at some steps; values of the wrong shape are skipped, since other checks report them."""
     if not steps:
         yield (), value
     elif steps[0] == "*" and isinstance(value, list | tuple):

@@ -1,13 +1,13 @@
-"""What a plan makes of a pod spec: which nodes can take the pod, and what cannot be planned.
+"""The planning view of a pod spec: its feasible nodes, and the fields that cannot be planned.
 
 | field | in a plan |
 |---|---|
 | resources of containers, init containers and the pod; overhead | counted as kube-scheduler counts them |
 | nodeSelector, required node affinity, tolerations | kept |
-| host ports, required pod affinity and anti-affinity, resourceClaims | told as what they are: see `podaffinity` |
+| host ports, required pod affinity and anti-affinity, resourceClaims | read unchanged: see `pod_affinity` |
 | nodeName, matchFields, topologySpreadConstraints that must hold | not supported: they move pods |
 | preferred affinity, spread constraints that may be missed | named in one warning |
-| runtimeClassName, volumes from claims, schedulingGates | named in one warning: a plan cannot see what they ask for |
+| runtimeClassName, volumes from claims, schedulingGates | named in one warning: a plan cannot see what they require |
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _VALUES = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False, "G
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A field that changes nothing in a plan, with the reason in a few words."""
+    """A field that changes nothing in a plan, with a short reason."""
 
     name: str
     why: str
@@ -54,7 +54,7 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True)
 class PodReading:
-    """A pod spec as a plan sees it; with faults, the shape is worth nothing."""
+    """The planning view of a pod spec; with faults, the shape is meaningless."""
 
     shape: Shape
     faults: tuple[Fault, ...] = ()
@@ -64,16 +64,16 @@ class PodReading:
 
 
 def shape_of(pod_spec: Mapping[str, Any], path: Path = ()) -> tuple[Shape, list[Fault], list[Notice]]:
-    """Return what decides which nodes take the pod, all that cannot be planned, and one warning of what is ignored.
+    """Return the shape of a pod, the fields that cannot be planned, and one warning about ignored fields.
 
-    `path` leads to the pod spec in the user's object; faults and notices have paths and no places yet.
+    `path` is the path of the pod spec in the user's object; faults and notices have paths and no places yet.
     """
     found = read_pod(pod_spec, path)
     return found.shape, list(found.faults), ignored_notice(found.ignored)
 
 
 def read_pod(pod_spec: Mapping[str, Any], path: Path = ()) -> PodReading:
-    """Read a pod spec for planning; see `shape_of`."""
+    """Return the planning view of a pod spec; see `shape_of`."""
     try:
         model = PodSpecModel.model_validate(pod_spec)
     except ValidationError as error:
@@ -98,7 +98,7 @@ def _misshapen(error: ValidationError, pod_spec: Mapping[str, Any], path: Path) 
 
 
 def ignored_notice(ignored: Iterable[Ignored]) -> list[Notice]:
-    """Return one warning that names every ignored field once, at the first of them; none when nothing is ignored."""
+    """Return one warning that names every ignored field once, at the first of them; None when nothing is ignored."""
     uses: dict[tuple[str, str], list[Path]] = {}
     for each in ignored:
         uses.setdefault((each.name, each.why), []).append(each.path)

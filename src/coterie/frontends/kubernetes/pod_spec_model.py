@@ -1,4 +1,4 @@
-"""The shape of the pod-spec fields that Coterie looks at; every other field of a pod spec may be anything."""
+"""The schema of the pod-spec fields that Coterie reads; every other field of a pod spec may be anything."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ Quantities = Annotated[dict[str, Any], rule(_quantities), Words("a mapping of re
 
 
 class Loose(Spec):
-    """Base of what is looked at in part: other fields are the user's own."""
+    """The base of partly read models: other fields may be anything."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
 
 class ResourcesModel(Loose):
-    """What a container, or a pod as a whole, asks for."""
+    """The requests and limits of a container, or of a pod as a whole."""
 
     requests: Quantities | None = None
     limits: Quantities | None = None
 
 
 class PortModel(Loose):
-    """A port of a container; one of the node's can be taken only once on a node."""
+    """A port of a container; a host port can be used only once on a node."""
 
     container_port: int | None = Field(None, alias="containerPort")
     host_port: int | None = Field(None, alias="hostPort")
@@ -82,7 +82,7 @@ class NodeSelectorModel(Loose):
 
 
 class NodeAffinityModel(Loose):
-    """Which nodes are wanted."""
+    """The required and preferred nodes."""
 
     required: NodeSelectorModel | None = Field(None, alias=_REQUIRED)
     preferred: Many[Any] | None = Field(None, alias=_PREFERRED)
@@ -107,14 +107,14 @@ class PodTermModel(Loose):
 
 
 class PodAffinityModel(Loose):
-    """Which pods are wanted near, or far."""
+    """The required and preferred pods nearby, or apart."""
 
     required: Many[PodTermModel] | None = Field(None, alias=_REQUIRED)
     preferred: Many[Any] | None = Field(None, alias=_PREFERRED)
 
 
 class AffinityModel(Loose):
-    """All of a pod's wishes for its surroundings."""
+    """All affinities of a pod."""
 
     node: NodeAffinityModel | None = Field(None, alias="nodeAffinity")
     pod: PodAffinityModel | None = Field(None, alias="podAffinity")
@@ -122,7 +122,7 @@ class AffinityModel(Loose):
 
 
 class TolerationModel(Loose):
-    """A taint that the pod puts up with."""
+    """A taint that the pod tolerates."""
 
     key: str | None = None
     operator: str | None = None
@@ -131,7 +131,7 @@ class TolerationModel(Loose):
 
 
 class SpreadModel(Loose):
-    """How evenly pods are spread."""
+    """A topology spread constraint."""
 
     when: str | None = Field(None, alias="whenUnsatisfiable")
 
@@ -144,7 +144,7 @@ class VolumeModel(Loose):
 
 
 class ClaimModel(Loose):
-    """A claim for devices: one of the pod's own, made of a template, or one that exists."""
+    """A device claim: the pod's own, made from a template, or an existing one."""
 
     name: str
     template: str | None = Field(None, alias="resourceClaimTemplateName")
@@ -152,7 +152,7 @@ class ClaimModel(Loose):
 
 
 class PodSpecModel(Loose):
-    """A pod spec, as far as placement depends on it."""
+    """The fields of a pod spec that placement depends on."""
 
     containers: Many[ContainerModel] = Field(description="The containers of the pod.")
     init_containers: Many[ContainerModel] | None = Field(None, alias="initContainers")

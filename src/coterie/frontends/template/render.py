@@ -1,8 +1,8 @@
 """Workflow templates: default values, `--set`, protected tokens, and rendering in a limited process.
 
-The text is split on keys in column one before any YAML is parsed, because a template need not be valid YAML. Only
-`default-values` is taken out; everything else is rendered as one text, with blank lines where the section stood, so
-that line numbers stay what the user sees.
+The text is split at keys in column one before any YAML is parsed, because a template need not be valid YAML. Only
+`default-values` is taken out; everything else is rendered as one text, with blank lines in place of that section, so
+that line numbers stay those of the user's file.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _FLOAT = re.compile(r"[+-]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][+-]?[0-
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A workflow's text without templates: what to parse, under which name, and what the user wrote in its place.
+    """A workflow's rendered text: the text to parse, its name, and the user's text for messages.
 
-    `shown` is None where rendering moved lines, so that places can only speak of the rendered text.
+    `shown` is None where rendering moved lines, so that places can only refer to the rendered text.
     """
 
     text: str
@@ -43,7 +43,7 @@ class Rendered:
 
 
 def render(text: str, file: str, sets: Sequence[str] = (), set_strings: Sequence[str] = ()) -> Rendered:
-    """Render a workflow's text, or raise `SpecErrors`. Tokens such as `{{output}}` stay as they are."""
+    """Return a workflow's text rendered, with tokens such as `{{output}}` unchanged; raise `SpecErrors` for faults."""
     page = Page.of(text, file)
     body, variables = _take_defaults(text, file)
     given = _assign(variables, sets, set_strings)
@@ -99,7 +99,7 @@ def _take_defaults(text: str, file: str) -> tuple[str, dict[str, Any]]:
 
 
 def _assign(variables: dict[str, Any], sets: Sequence[str], set_strings: Sequence[str]) -> dict[str, str]:
-    """Write command-line values into the variables; return the option that gave each top-level name."""
+    """Write command-line values into the variables; return the option that set each top-level name."""
     faults: list[Fault] = []
     given: dict[str, str] = {}
     for option, pairs in (("--set", sets), ("--set-string", set_strings)):
@@ -116,7 +116,7 @@ def _assign(variables: dict[str, Any], sets: Sequence[str], set_strings: Sequenc
             *parents, last = name.split(".")
             target = variables
             for step in parents:
-                # Values from the file are shared with its anchors, so what is changed is copied first.
+                # Values from the file are shared with its anchors, so they are copied before a change.
                 below = target.get(step, {})
                 if not isinstance(below, dict):
                     message = f'{option}: "{step}" is a single value and has nothing below it'
@@ -161,7 +161,7 @@ def _restore(text: str, tokens: Sequence[str]) -> str:
 
 
 def _same_lines(before: str, after: str) -> bool:
-    """Tell whether every line without template syntax stands where it stood."""
+    """Return whether every line without template syntax is still at its position."""
     old, new = before.splitlines(), after.splitlines()
     return len(old) == len(new) and all(was == now or _SYNTAX.search(was) for was, now in zip(old, new, strict=True))
 

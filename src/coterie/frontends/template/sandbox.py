@@ -1,4 +1,4 @@
-"""Starts the template worker, holds it to its limits, and reads its answer."""
+"""The parent side of the template worker: start, limits, and its answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 SECONDS = 2.0
 MEMORY = 200 << 20
 
-# The worker limits itself once it is up; this bounds a machine so busy that it does not come up at all.
+# The worker limits itself once it is up; this bounds the start on a very busy machine.
 _PATIENCE = 30.0
 _WORKER = Path(__file__).with_name("worker.py")
 
@@ -29,7 +29,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One thing that kept a template from rendering; `kind` is the worker's word for it."""
+    """One reason why a template did not render; `kind` is the worker's name for it."""
 
     kind: str
     line: int | None = None
@@ -45,14 +45,14 @@ class Troubles(Exception):  # noqa: N818 - never shown: it becomes faults with p
 
 
 def run(template: str, variables: Mapping[str, Any], output: int) -> Answer:
-    """Render a template in a process of its own, or raise `Troubles`."""
+    """Return a template rendered in a separate process; raise `Troubles` if it does not render."""
     request = {"template": template, "variables": variables, "seconds": SECONDS, "memory": MEMORY, "output": output}
     try:
         done = subprocess.run(  # noqa: S603 - our own file, by our own interpreter
             [sys.executable, "-I", str(_WORKER)],
             input=json.dumps(request).encode(),
             capture_output=True,
-            env={},  # what this process was given is none of a template's business
+            env={},  # a template must not see the environment of this process
             timeout=_PATIENCE,
             check=False,
         )

@@ -1,4 +1,4 @@
-"""Renders one template in a process of its own, under limits, and says what happened. Run by file, not imported.
+"""The worker that renders one template in its own process under limits; it is run as a file, not imported.
 
 Reads one JSON object from standard input: `template`, `variables`, `seconds`, `memory` (bytes beyond what the
 interpreter holds once Jinja2 is loaded) and `output` (characters). Writes one JSON object to standard output: either
@@ -49,7 +49,7 @@ def main() -> None:
 def _limit(seconds: float, memory: int) -> None:
     signal.signal(signal.SIGALRM, _overtime)
     signal.setitimer(signal.ITIMER_REAL, seconds)
-    # The alarm waits for the end of one long operation, such as a huge power; the kernel does not.
+    # The alarm waits for the end of one long operation, such as a huge power; the kernel limit does not.
     used = resource.getrusage(resource.RUSAGE_SELF)
     whole = int(used.ru_utime + used.ru_stime + seconds) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (whole, whole))
@@ -108,7 +108,7 @@ def _error(kind: str, line: int | None, detail: str) -> dict[str, Any]:
 
 
 def _missing(tree: nodes.Template, variables: dict[str, Any]) -> list[tuple[str, int]]:
-    """Return each variable that has no value, where it is first used; names a template asks about are not missing."""
+    """Return each variable without a value, at its first use; names with a default or a test are not missing."""
     asked = {
         name.name
         for kind, test in ((nodes.Test, {"defined", "undefined"}), (nodes.Filter, {"default", "d"}))

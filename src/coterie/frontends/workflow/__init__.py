@@ -1,1 +1,1 @@
-"""OSMO's workflow files: read, checked, and lowered to gangs."""
+"""OSMO's workflow files: reading, validation, and compilation to gangs."""

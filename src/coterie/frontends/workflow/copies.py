@@ -9,7 +9,7 @@ from coterie.frontends.workflow.model import TaskSpec
 from coterie.frontends.workflow.rules import Team
 
 _REFERENCE = re.compile(r"\{\{\s*host:\s*([\w.-]+)\s*\}\}")
-# Where a command says how many tasks there are; a range, as elastic launchers take one, is no fixed number.
+# Parts of a command that state the number of tasks; a range, as elastic launchers accept, is not a fixed number.
 _FIXED_SIZE = re.compile(
     r"(?i)(?:nnodes|world[-_]?size|num[-_]?(?:nodes|workers|machines|hosts|processes|tasks))['\"=:\s]*\d+(?!\d*:\d)"
 )
@@ -18,8 +18,8 @@ _FIXED_SIZE = re.compile(
 def spare_tasks(teams: Sequence[Team]) -> frozenset[str]:
     """Return the tasks that their group could do without.
 
-    Such a task is the same as one listed before it in all but its name, is not the lead, is named by no other task as
-    a host or an input, and no task of the group says how many there are.
+    Such a task equals one listed before it in all but its name, is not the lead, is named by no other task as a host or
+    an input, and no task of the group states the number of tasks.
     """
     named = {name for team in teams for member in team.members for name in _references(member.spec)}
     found = set[str]()
@@ -50,7 +50,7 @@ def _texts(spec: TaskSpec) -> Iterator[str]:
 
 
 def _kind(spec: TaskSpec) -> object:
-    """Return all of a task that decides what it does."""
+    """Return the properties of a task that decide what it does."""
     files = tuple((file.path, file.contents, file.localpath) for file in spec.files)
     inputs = tuple((each.task, each.url) for each in spec.inputs)
     environment = tuple(sorted(spec.environment.items()))

@@ -1,4 +1,4 @@
-"""From a checked workflow and a pool to gangs: one per group, with what each waits for."""
+"""The gangs of a valid workflow in a pool: one per group, with its dependencies."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from coterie.gang.tree import Gang, Shape
 from coterie.gang.tree import Path as TreePath
 from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE
 
-# Fields of a task that do not say what it is called or where it goes.
+# The fields of a task that concern neither its name nor its placement.
 _APART = named_fields(TaskSpec).keys() - {"name", "resource"}
 
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A workflow as gangs, in file order, which is also an order in which they can run.
+    """A workflow as gangs, in file order, which is also a runnable order.
 
     `needs` has, for each group, the groups it waits for directly. Timeouts are in seconds and never above the pool's.
     """
@@ -44,7 +44,7 @@ class Lowered:
 
 
 def lower(workflow: Workflow, pool: Pool) -> Lowered:
-    """Lower a workflow for a pool, or raise `SpecErrors` with every fault."""
+    """Return the gangs of a workflow in a pool; raise `SpecErrors` with every fault."""
     found = _Judged(workflow, pool)
     if found.faults:
         raise SpecErrors(located(found.faults, workflow.document))
@@ -72,13 +72,13 @@ def lower(workflow: Workflow, pool: Pool) -> Lowered:
 
 
 def pool_faults(workflow: Workflow, pool: Pool, gone: Collection[Path] = ()) -> list[Fault]:
-    """Return what forbids a workflow in a pool; what was mended at `gone`, in a file with faults, is left out of it."""
+    """Return the faults of a workflow in a pool; in a faulty file, those at the repaired paths `gone` are left out."""
     faults = _Judged(workflow, pool, gone).faults
     return located((fault for fault in faults if not meets(fault.path, gone)), workflow.document)
 
 
 class _Judged:
-    """What a pool says of a workflow: faults, notices, and what each task asks for, group by group."""
+    """The verdict of a pool on a workflow: faults, notices, and the requirements of each task, group by group."""
 
     def __init__(self, workflow: Workflow, pool: Pool, gone: Collection[Path] = ()) -> None:
         faults: dict[Fault, None] = {}
@@ -97,7 +97,7 @@ class _Judged:
             [replace(_asked(member, workflow, shapes), spare=member.name in spare) for member in team.members]
             for team in workflow.teams
         ]
-        # What was mended says nothing of whether it agrees with other tasks.
+        # A repaired value does not show whether it agrees with other tasks.
         known = [
             [
                 task
@@ -106,14 +106,14 @@ class _Judged:
             ]
             for team, tasks in zip(workflow.teams, self.asked, strict=True)
         ]
-        # A resource spec that no task uses is judged as well: whoever wrote it meant something by it.
+        # A resource spec that no task uses is judged as well, since it is part of the file.
         lists = map(_listed, workflow.resources.values())
         faults.update(dict.fromkeys(requirement_faults(known, pool.topology, lists)))
         self.faults = list(faults)
 
 
 def _changed(task: Path, gone: Iterable[Path]) -> bool:
-    """Tell whether mending may have changed a task's name or resource; a field that nobody knows may be either."""
+    """Return whether a repair may have changed a task's name or resource; an unknown field may be either."""
     depth = len(task)
     return any(path[:depth] == task and (*path, "")[depth] not in _APART for path in gone)
 
@@ -149,7 +149,7 @@ def _asked(member: Member, workflow: Workflow, shapes: Mapping[str, Shape]) -> A
 
 
 def _listed(resource: Resource) -> Asked:
-    """Return the requirements of a resource spec, with their place, for no task in particular."""
+    """Return the requirements of a resource spec, with their place, without a task."""
     requirements = tuple(
         Requirement(entry.key, entry.group, entry.requirement_type == "required") for entry in resource.spec.topology
     )
@@ -169,7 +169,7 @@ def _clamp(
 def _spanning(
     teams: Sequence[Team], asked: Sequence[Sequence[Asked]], gangs: Sequence[Gang], workflow: Workflow
 ) -> Iterator[Notice]:
-    """Warn of topology groups that several workflow groups use: each of these is placed on its own."""
+    """Yield warnings of topology groups that several workflow groups use: each of these is placed on its own."""
     users: dict[TreePath, list[int]] = {}
     for index, gang in enumerate(gangs):
         for node in gang.walk():

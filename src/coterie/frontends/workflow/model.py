@@ -1,4 +1,4 @@
-"""What a workflow file may hold, version 2 of OSMO's grammar. The descriptions are what `coterie explain` shows."""
+"""The schema of a workflow file, version 2 of OSMO's grammar; `coterie explain` shows its descriptions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TopologyRequirement(Spec):
 
 
 class ResourceSpec(Spec):
-    """What each task that names it asks for."""
+    """The resources of each task that names it."""
 
     cpu: Cpus = Field(0, description="Processors that one task needs.")
     gpu: Count = Field(0, description="GPUs that one task needs.")
@@ -42,7 +42,7 @@ class ResourceSpec(Spec):
 
 
 class TaskInput(Spec):
-    """Something a task reads."""
+    """An input of a task."""
 
     task: str | None = Field(None, description="A task of an earlier group whose output is read; its group runs first.")
     url: str | None = Field(None, description="An object-storage address to read from; Coterie does not download it.")
@@ -50,7 +50,7 @@ class TaskInput(Spec):
 
 
 class TaskOutput(Spec):
-    """Something a task writes."""
+    """An output of a task."""
 
     url: str = Field(description="An object-storage address to write to; Coterie does not upload to it.")
     regex: str | None = Field(None, description="Which files to take, as a regular expression.")
@@ -66,7 +66,7 @@ class TaskFile(Spec):
 
 
 class ExitActions(Spec):
-    """What an exit code means."""
+    """The meanings of exit codes."""
 
     complete: ExitCodes | None = Field(None, alias="COMPLETE", description="Exit codes that count as success.")
     fail: ExitCodes | None = Field(None, alias="FAIL", description="Exit codes that fail the task.")
@@ -141,7 +141,7 @@ class GroupSpec(Spec):
 
 
 class Timeout(Spec):
-    """How long each group may take."""
+    """The time limits of each group."""
 
     exec_timeout: Duration | None = Field(None, description="How long a group may run.")
     queue_timeout: Duration | None = Field(None, description="How long a group may wait to be placed.")

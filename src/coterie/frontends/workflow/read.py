@@ -1,4 +1,4 @@
-"""From the bytes of a workflow file to a checked `Workflow`, or every fault in it."""
+"""The reading of a workflow file to a valid `Workflow`, or to every fault in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from coterie.frontends.workflow.rules import Resource, Team, elsewhere, resource
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """A workflow that keeps every rule that can be checked without a pool."""
+    """A workflow that obeys every rule that can be checked without a pool."""
 
     spec: WorkflowSpec
     teams: tuple[Team, ...]
@@ -33,19 +33,20 @@ class Workflow:
 
     @property
     def pool(self) -> str | None:
-        """The pool that the file names, if it names one."""
+        """The pool that the file names, if any."""
         return self.spec.pool
 
     def place(self, path: Path, *, key: bool = False) -> Place:
-        """Return where something stands in the user's file."""
+        """Return the place of a path in the user's file."""
         return self.document.place(path, key=key)
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A workflow file with the faults that it has by itself, and what can be made out beside them.
+    """A workflow file with its faults, and the part of it that can be read.
 
-    `workflow` is None where that is too little. What stands in it at the paths `gone` is not what the user wrote.
+    `workflow` is None where too little can be read. Its values at the paths `gone` are placeholders, not what the user
+    wrote.
     """
 
     faults: tuple[Fault, ...]
@@ -54,7 +55,7 @@ class Draft:
 
 
 def read_workflow(data: bytes, file: str, *, sets: Sequence[str] = (), set_strings: Sequence[str] = ()) -> Workflow:
-    """Read a workflow file with its template variables, or raise `SpecErrors` with every fault."""
+    """Return the workflow in a file with its template variables; raise `SpecErrors` with every fault."""
     draft = draft_workflow(data, file, sets=sets, set_strings=set_strings)
     if draft.faults or draft.workflow is None:
         raise SpecErrors(draft.faults)
@@ -62,7 +63,7 @@ def read_workflow(data: bytes, file: str, *, sets: Sequence[str] = (), set_strin
 
 
 def draft_workflow(data: bytes, file: str, *, sets: Sequence[str] = (), set_strings: Sequence[str] = ()) -> Draft:
-    """Read a workflow file as far as it can be; raise `SpecErrors` where its template or its YAML is wrong."""
+    """Return a workflow file read as far as possible; raise `SpecErrors` where its template or its YAML is invalid."""
     expect(FileKind.WORKFLOW, data, file)
     rendered = render(decode(data, file), file, sets, set_strings)
     document = load(rendered.text, rendered.file, shown=rendered.shown)
@@ -89,7 +90,7 @@ def located(faults: Iterable[Fault], document: Document) -> list[Fault]:
 
 
 def _advice(model: type[Spec] | None, word: str) -> str:
-    """Say where a field belongs that stands in the wrong place."""
+    """Return where a misplaced field belongs."""
     if word == "default-values":
         return "default-values belongs at the top level, beside workflow, in column one."
     if model is TaskSpec and word == "resources":
@@ -105,8 +106,8 @@ def _advice(model: type[Spec] | None, word: str) -> str:
     return ""
 
 
-# Everything here leaves where tasks go untouched, so a plan stays true without it; that is why it is a warning and not
-# an error. A back end that runs tasks sees the same fields in the specs and can be stricter.
+# None of these fields affects placement, so a plan is correct without them; that is why this is a warning and not an
+# error. A backend that runs tasks sees the same fields in the specs and can be stricter.
 _NOT_DONE = {
     "credentials": "Coterie hands out no secrets",
     "outputs": "Coterie does not upload to object storage",
@@ -127,7 +128,7 @@ _ATTRIBUTES = [
 
 
 def _ignored(flow: WorkflowSpec, teams: Sequence[Team], document: Document) -> Iterator[Notice]:
-    """Report each field that has no effect once, at its first use, with the number of tasks that have it."""
+    """Yield one notice for each field without effect, at its first use, with the number of tasks that set it."""
     uses: dict[tuple[str, str], list[Path]] = {}
     if flow.backend is not None:
         uses["backend", _NOT_DONE["backend"]] = [("workflow", "backend")]

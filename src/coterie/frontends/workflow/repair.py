@@ -1,4 +1,4 @@
-"""Which faults of a workflow are only consequences of fields that had to be mended before rules could be asked."""
+"""Faults of a workflow that are only consequences of repaired fields."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coterie.document.located import Path
 from coterie.document.repair import meets
 from coterie.errors import Fault
 
-# What rules say of the field on the right is not known where one on the left is faulty.
+# Faults of the field on the right are unreliable where a field on the left is faulty.
 _TIED = {
     "name": ("task",),
     "tasks": ("task", "name"),
@@ -19,13 +19,13 @@ _TIED = {
 
 
 def follows_from(fault: Fault, gone: Iterable[Path]) -> bool:
-    """Tell whether a rule looked at something that was mended."""
+    """Return whether a fault concerns a repaired value."""
     said = fault.path
     return meets(said, gone) or any(said[-1] in _TIED.get(_kind(path), ()) for path in gone)
 
 
 def _kind(path: Path) -> str:
-    # Nobody refers to the workflow's own name, and a resource spec has one of the user's choice.
+    # Nothing refers to the workflow's own name, and the name of a resource spec is a key chosen by the user.
     if path == ("workflow", "name"):
         return ""
     if "resources" in path[-2:]:

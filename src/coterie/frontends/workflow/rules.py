@@ -1,4 +1,4 @@
-"""Rules that no single field of a workflow can break alone: names, leads, resources, inputs."""
+"""The rules between fields of a workflow: names, leads, resources, inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coterie.frontends.workflow.values import fold, suggestion
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A task, and where it stands in the file."""
+    """A task, and its path in the file."""
 
     spec: TaskSpec
     path: Path
@@ -49,7 +49,7 @@ class Team:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource spec, and where it stands in the file."""
+    """A resource spec, and its path in the file."""
 
     spec: ResourceSpec
     path: Path
@@ -81,14 +81,14 @@ def teams_of(file: WorkflowFile) -> tuple[Team, ...]:
 
 
 def resources_of(file: WorkflowFile) -> Mapping[str, Resource]:
-    """Return every resource spec by name, from under `workflow` and from the top level."""
+    """Return every resource spec by name, from `workflow` and from the top level."""
     inner = {name: Resource(spec, ("workflow", "resources", name)) for name, spec in file.workflow.resources.items()}
     outer = {name: Resource(spec, ("resources", name)) for name, spec in file.resources.items()}
     return MappingProxyType({**outer, **inner})
 
 
 def workflow_faults(file: WorkflowFile) -> list[Fault]:
-    """Return every breach, up to a number that nobody reads to the end; faults have paths, and no places yet."""
+    """Return every breach, up to a limit; faults have paths, and no places yet."""
     teams = teams_of(file)
     found = chain(_shape(file), _names(teams), _leads(teams), _resources(file, teams), _inputs(teams))
     faults = list(islice(found, MOST_FAULTS))
@@ -126,7 +126,7 @@ def _shape(file: WorkflowFile) -> Iterator[Fault]:
 
 
 def _names(teams: Sequence[Team]) -> Iterator[Fault]:
-    # A plain task's group has no place of its own, and cannot clash unless the tasks do.
+    # The group of a plain task has no path of its own, and cannot clash unless the tasks do.
     groups = [(team.name, team.path) for team in teams if not team.plain]
     tasks = [(member.name, member.path) for team in teams for member in team.members]
     for kind, found in (("groups", groups), ("tasks", tasks)):
@@ -191,7 +191,7 @@ def _inputs(teams: Sequence[Team]) -> Iterator[Fault]:
 
 
 def _input(task: str, source: str, order: Mapping[str, int], waits: Mapping[int, set[int]]) -> tuple[str, str]:
-    """Return what is wrong with one task as the input of another, and what to do; nothing when it is right."""
+    """Return the fault and the hint for one task as the input of another; empty when it is valid."""
     if source == task:
         return "itself as input", "Name a task of an earlier group."
     if source not in order:
@@ -210,7 +210,7 @@ def _input(task: str, source: str, order: Mapping[str, int], waits: Mapping[int,
 
 
 def elsewhere(entry: TaskInput) -> bool:
-    """Tell whether an input names a task of another workflow, as `workflow_id:task`."""
+    """Return whether an input names a task of another workflow, as `workflow_id:task`."""
     return entry.task is not None and ":" in entry.task
 
 

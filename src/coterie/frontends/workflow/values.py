@@ -1,4 +1,4 @@
-"""Rules for single values in a workflow file; each yields all that is wrong, and says what is allowed."""
+"""The rules for single values in a workflow file; each yields every fault, with the allowed values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fold(text: str) -> str:
 
 
 def version(value: object) -> int:
-    """Read the version of the grammar, which is the number 2 and nothing that merely looks like it."""
+    """Return the version of the grammar, which must be the number 2."""
     if type(value) in (int, WrittenInt) and value == 2:
         return 2
     hint = "Remove the quotes: version: 2" if value == "2" else "Write version: 2, or leave the line out."
@@ -97,7 +97,7 @@ def mounts(found: Sequence[str]) -> Iterator[Wrong]:
 
 
 def file(found: TaskFile) -> Iterator[Wrong]:
-    """Check one file: where it goes and where it comes from."""
+    """Check one file: its path and its source."""
     path = _container_path(found.path)
     if not found.path.startswith("/") or found.path.endswith("/") or path == "/":
         yield Wrong(f"path {said(found.path)} is not an absolute path of a file", "Example: /tmp/run.sh", ("path",))
@@ -198,8 +198,8 @@ def by_action(found: ExitActions) -> Mapping[str, str]:
 
 
 def suggestion(word: str, known: Sequence[str]) -> str:
-    """Return the sentences that list what there is, as far as a line allows, and guess what was meant."""
-    # Comparing with very many names takes longer than a guess is worth.
+    """Return sentences that list the known names, as far as a line allows, and suggest the one that was meant."""
+    # A comparison with very many names takes too long.
     guess = nearest(word, known) if len(known) <= 1000 else None
     listed = ", ".join(known[:12]) + (f" and {len(known) - 12} more" if len(known) > 12 else "")
     return f"There are: {listed or 'none'}." + (f' Did you mean "{guess}"?' if guess else "")

@@ -1,7 +1,7 @@
-"""What a graph deployment must keep to be admitted, and what a user should know about it.
+"""The admission rules of a graph deployment, and its warnings.
 
-`topologies` are those known by name; None means that nobody can say which there are, and then what needs them is not
-checked and a warning says so. Faults name fields as v1beta1 does and point at the user's own text.
+`topologies` are those known by name; None means that they are not known: then the rules that need them are skipped, and
+a warning says so. Faults name fields as v1beta1 does and point at the user's own text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _VERSIONED = re.compile(
 
 
 def create_faults(graph: GraphDeployment, topologies: Topologies, settings: Settings = DEFAULTS) -> list[Fault]:
-    """Return everything that forbids to create a graph deployment."""
+    """Return every fault that forbids the creation of a graph deployment."""
     found = [*_general(graph, settings), *live_faults(graph, topologies, settings)]
     if settings.strict:
         found += (_runtime_fault(graph, component) for component in _unversioned(graph))
@@ -41,9 +41,9 @@ def create_faults(graph: GraphDeployment, topologies: Topologies, settings: Sett
 def update_faults(
     old: GraphDeployment, new: GraphDeployment, topologies: Topologies, settings: Settings = DEFAULTS
 ) -> list[Fault]:
-    """Return everything that forbids to replace a graph deployment by a new form of it.
+    """Return every fault that forbids the update of a graph deployment to a new form.
 
-    Topologies are looked at again only while the spec was never changed since its creation, as Dynamo does.
+    Topologies are checked again only while the spec has never changed since its creation, as in Dynamo.
     """
     found = [*_general(new, settings), *change_faults(old, new)]
     if new.generation is not None and new.generation <= 1 and old.resource.get("spec") == new.resource.get("spec"):
@@ -56,7 +56,7 @@ def update_faults(
 
 
 def planning_faults(graph: GraphDeployment, settings: Settings = DEFAULTS) -> list[Fault]:
-    """Return what is allowed, but would make a placement of the graph wrong."""
+    """Return the faults of an allowed graph that would make its placement wrong."""
     found = [
         Fault(
             f"{each.name} is not supported by a plan: {each.blocks}",
@@ -82,7 +82,7 @@ def planning_faults(graph: GraphDeployment, settings: Settings = DEFAULTS) -> li
 
 
 def warnings(graph: GraphDeployment, topologies: Topologies, settings: Settings = DEFAULTS) -> list[Notice]:
-    """Return what the user should know about a graph deployment that stops nothing."""
+    """Return the warnings about a graph deployment."""
     return list(_warnings(graph, topologies, settings))
 
 
@@ -167,7 +167,7 @@ def _image(component: Component) -> str:
 
 
 def _unversioned(graph: GraphDeployment) -> Iterator[Component]:
-    """Yield the components whose runtime version nobody can tell."""
+    """Yield the components whose runtime version cannot be determined."""
     for component in graph.components:
         tag = _image(component).partition("@")[0].rpartition("/")[2].partition(":")[2]
         if _image(component) and not component.runtime_version and not _VERSIONED.fullmatch(tag):
@@ -179,7 +179,7 @@ def _runtime_fault(graph: GraphDeployment, component: Component) -> Fault:
     message = f'the image of "{component.name}" does not say which version of Dynamo it holds: {_image(component)}'
     fault = graph.fault(FieldError.REQUIRED, path, message, "Set runtimeVersionOverride, such as 1.4.0.")
     if graph.version == ALPHA:
-        # The one rule that names a field as the user's version does.
+        # The only rule that names a field as the user's version does.
         field = f"spec.services[{component.name}].runtimeVersionOverride"
         return Fault(fault.message, hint=fault.hint, place=fault.place, path=fault.path, type=fault.type, field=field)
     return fault

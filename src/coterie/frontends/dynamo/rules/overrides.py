@@ -1,6 +1,6 @@
-"""Rules of `providerOverride`: pieces of Grove's API that may say one thing, where to pack.
+"""The rules of `providerOverride`: fragments of Grove's API that may only set a pack constraint.
 
-It is the only way to a preferred level, since Dynamo's own fields know none. It does not mix with them.
+It is the only way to a preferred level, since Dynamo's own fields have none. It cannot be combined with them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def constraint_of(override: Override | None, *, of_set: bool = False) -> tuple[M
 
 
 def override_faults(graph: GraphDeployment, settings: Settings) -> Iterator[Fault]:
-    """Yield everything that is wrong with the overrides of a graph."""
+    """Yield every fault of the overrides of a graph."""
     grove = graph.on_grove(settings)
     if graph.override is not None:
         yield from _faults(graph, graph.override, SET, _IN_SET, grove=grove)
@@ -59,7 +59,7 @@ def _role_faults(graph: GraphDeployment, component: Component, role: Override, *
 def _faults(
     graph: GraphDeployment, override: Override, target: str, allowed: tuple[str, ...], *, grove: bool
 ) -> Iterator[Fault]:
-    """Yield what is wrong with one override; the first of these hides the rest, as it decides what they mean."""
+    """Yield the faults of one override; the first of these checks hides the rest, since it decides their meaning."""
     path = override.path
     if not grove:
         yield graph.fault(FieldError.FORBIDDEN, path, "providerOverride needs Grove", "Remove it.")
@@ -76,7 +76,7 @@ def _faults(
 
 
 def _value(graph: GraphDeployment, value: object, path: Path, allowed: tuple[str, ...]) -> Iterator[Fault]:
-    """Yield what stands beside the one way that an override may go, and where that way ends too soon."""
+    """Yield fields beside the only allowed path of an override, and overrides that end before it does."""
     if not isinstance(value, Mapping):
         yield graph.fault(FieldError.INVALID, path, f"{path[-1]} must be a mapping, not {said(value)}")
         return

@@ -1,4 +1,4 @@
-"""Topology rules of graph deployments: what needs what, and what must agree with the ClusterTopology that is named.
+"""The topology rules of graph deployments: dependencies between fields, and agreement with the ClusterTopology.
 
 The topology is named once, for the whole graph. A component's level is that of the graph or a narrower one.
 """
@@ -20,12 +20,12 @@ _NAME: Path = (*CONSTRAINT, "clusterTopologyName")
 
 
 def needs_topologies(graph: GraphDeployment) -> bool:
-    """Tell whether anything in the graph names a topology."""
+    """Return whether anything in the graph names a topology."""
     return graph.constraint is not None or (graph.policy is not None and graph.policy.topology is not None)
 
 
 def shape_faults(graph: GraphDeployment, settings: Settings) -> Iterator[Fault]:
-    """Yield what is wrong whatever topologies there are."""
+    """Yield the faults that do not depend on the existing topologies."""
     packed = [component for component in graph.components if component.pack_domain is not None]
     if graph.constraint is None and packed:
         first = packed[0]
@@ -65,7 +65,7 @@ def _policy_shape(graph: GraphDeployment, settings: Settings) -> Iterator[Fault]
 def live_faults(
     graph: GraphDeployment, topologies: Mapping[str, Topology] | None, settings: Settings
 ) -> Iterator[Fault]:
-    """Yield what does not agree with the topologies there are."""
+    """Yield the faults that depend on the existing topologies."""
     if topologies is None or not graph.on_grove(settings):
         return
     if graph.constraint is not None:

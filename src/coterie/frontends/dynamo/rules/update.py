@@ -1,4 +1,4 @@
-"""What may not change once a graph deployment exists. Fields are numbered as in the new form."""
+"""The immutable fields of a graph deployment; fields are numbered as in the new form."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""PodCliqueSet front end: the object as users write it, its rules on create and on update, and what a plan needs."""
+"""The PodCliqueSet front end: the object as users write it, its rules on create and update, and its gangs."""

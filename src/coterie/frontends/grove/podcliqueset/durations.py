@@ -1,4 +1,4 @@
-"""Time spans as Kubernetes objects write them: `4h`, `1h30m`, `1.5h`, `300ms`."""
+"""Durations as Kubernetes objects write them: `4h`, `1h30m`, `1.5h`, `300ms`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST_NS = (1 << 63) - 1
 
 
 def nanoseconds(value: object) -> int:
-    """Read a time span; it may be zero or negative, which is for a rule to judge. Raises what pydantic understands."""
+    """Return a duration, which may be zero or negative: rules judge that. Raises an error that pydantic understands."""
     if value == "0":
         return 0
     found = _WHOLE.fullmatch(value) if isinstance(value, str) and len(value) <= 200 else None

@@ -1,11 +1,12 @@
-"""From a PodCliqueSet to gangs: per replica of the set a base gang, and a gang that follows it for each further group.
+"""The gangs of a PodCliqueSet: a base gang per replica of the set, and a follower for each further group replica.
 
 The base gang holds the standalone cliques and the replicas of every scaling group up to its minAvailable; each replica
-above that is a gang of its own, which starts only beside the base gang. Pods of a clique up to its minAvailable are
-needed, the others wanted. Every constraint binds one instance: of the set, of a scaling group's replica, of a clique.
+above that is a gang of its own, which starts only together with or after the base gang. Pods of a clique up to its
+minAvailable are needed, the others optional. Every constraint applies to one instance: of the set, of a scaling group's
+replica, of a clique.
 
-The set's own constraint is around the following gangs as well. It is the same group there, by its path, so a follower
-goes where its base gang is.
+The set's own constraint encloses the following gangs as well. It is the same group there, by its path, so a follower
+shares the domain of its base gang.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from coterie.frontends.kubernetes.objects import field_fault
 from coterie.gang.tree import Gang, Group, Path, Shape, Task
 from coterie.topology.levels import Topology
 
-# More pods than this in one document are a slip of the keyboard, or a question for another tool.
+# More pods than this in one document are a typing error, or need another tool.
 MOST_PODS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Which pod of the set a task is. `group` and `group_replica` are None for a standalone clique."""
+    """The pod of the set that a task is; `group` and `group_replica` are None for a standalone clique."""
 
     replica: int
     clique: Clique
@@ -36,7 +37,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """The gangs of a set, each base gang before those that follow it, with what every task is."""
+    """The gangs of a set, each base gang before its followers, with the pod of every task."""
 
     gangs: tuple[Gang, ...]
     seats: Mapping[str, Seat]
@@ -45,7 +46,7 @@ class Lowered:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What an instance asks for: levels by index, -1 for none."""
+    """The constraint of an instance: levels by index, -1 for none."""
 
     required: int = -1
     preferred: int = -1
@@ -53,7 +54,7 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Instance:
-    """A set, a replica of a scaling group or a clique, with all that is inside it."""
+    """A set, a replica of a scaling group or a clique, with everything inside it."""
 
     name: str
     asked: _Asked
@@ -62,7 +63,7 @@ class _Instance:
 
 
 def lower(pcs: PodCliqueSet, shapes: Mapping[str, Shape], topology: Topology) -> Lowered:
-    """Lower a set whose rules hold, with the shape of each clique's pods; raise `SpecErrors` for too many pods."""
+    """Return the gangs of a valid set, given the shape of each clique's pods; raise `SpecErrors` for too many pods."""
     if (pods := count_pods(pcs)) > MOST_PODS:
         hint = f"At most {MOST_PODS:,} can be planned at once; check the replicas of the set, its groups and cliques."
         fault = field_fault(FieldError.INVALID, ("spec", "replicas"), f"the set has {pods:,} pods", hint)
@@ -99,7 +100,7 @@ class _Lowering:
     _read_coarser: dict[str, str] = field(default_factory=dict)
 
     def gangs(self, replica: int) -> Iterator[Gang]:
-        """Yield the base gang of one replica of the set, then the gangs that follow it."""
+        """Yield the base gang of one replica of the set, then its followers."""
         pcs = self.pcs
         base = f"{pcs.name}-{replica}"
         alone = (self._clique(clique, base, Seat(replica, clique, 0)) for clique in pcs.standalone)
@@ -114,7 +115,7 @@ class _Lowering:
                 yield replace(self._gang(name, base, (inside,)), follows=base)
 
     def notices(self) -> Iterator[Notice]:
-        """Yield what was read otherwise than written."""
+        """Yield a notice for each constraint that is applied differently from how it is written."""
         for owner, words in self._read_coarser.items():
             yield Notice("PreferenceRead", f"{owner} prefers {words}")
         if not self.pcs.replicas:
@@ -140,7 +141,7 @@ class _Lowering:
         if f"{name}-0" in self.seats:
             self.clashes.setdefault(name, clique)
         for index in range(clique.replicas):
-            # What a clique needs is its minimum: a smaller run would be less than that.
+            # A clique needs its minimum, so a smaller run would be incomplete.
             needed = index < clique.min_available
             tasks.append(Task(f"{name}-{index}", shape, needed=needed, clique=name, spare=False))
             self.seats[tasks[-1].name] = replace(seat, index=index)
@@ -151,14 +152,13 @@ class _Lowering:
             return _Asked()
         levels = (effective.required, effective.preferred)
         required, preferred = (self.topology.index(level) if level else -1 for level in levels)
-        # What is required at a level is together at every coarser one.
+        # Tasks that must share a domain share every coarser one as well.
         return _Asked(required, preferred if preferred > required else -1)
 
     def _settled(self, whole: _Instance) -> _Instance:
-        """Move a preference that is finer than what something inside requires to where it can be kept.
+        """Move a preference that is finer than a requirement inside it to where it can be satisfied.
 
-        Cliques that each need one zone cannot be asked to share a host as a set; they can share a zone as a set, and a
-        host each.
+        Cliques that each need one zone cannot all share a host; they can share a zone together, and a host each.
         """
         finest = whole.asked.preferred
         coarsest = min((level for level in _required(whole.inside) if level < finest), default=-1)
@@ -202,7 +202,7 @@ def _required(instances: Iterable[_Instance]) -> Iterator[int]:
 
 
 def _preferring(instance: _Instance, level: int) -> _Instance:
-    """Return an instance that prefers a level too, unless it prefers one already or requires one as fine."""
+    """Return an instance that also prefers a level, unless it already prefers one or requires one as fine."""
     asked = instance.asked
     if asked.preferred >= 0 or asked.required >= level:
         return instance

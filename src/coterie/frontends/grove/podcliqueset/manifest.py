@@ -1,6 +1,6 @@
-"""The shape of a PodCliqueSet as users write it: names, types and what must be there. Rules live elsewhere.
+"""The schema of a PodCliqueSet: names, types and required fields; rules are elsewhere.
 
-Everything optional may also be written as null, which means the same as leaving it out.
+Every optional field may also be null, which means the same as leaving it out.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ Texts = dict[str, str]
 
 
 class PackModel(Spec):
-    """Where the pods of one instance go together."""
+    """The pack constraint of one instance."""
 
     required: Domain | None = Field(None, description="The domain that all pods of one instance must share.")
     preferred: Domain | None = Field(None, description="The domain that they share if there is room.")
 
 
 class ConstraintModel(Spec):
-    """Where the pods of each instance of a resource go together, in today's form and in the older one."""
+    """The pack constraint of each instance of a resource, in today's form and in the older one."""
 
     topology_name: str | None = Field(None, alias="topologyName", description="The ClusterTopology that is meant.")
     pack: PackModel | None = Field(None, description="What is required and what is preferred.")
@@ -71,13 +71,13 @@ class SharingModel(Spec):
 
 
 class GroupFilterModel(Spec):
-    """Which members of a scaling group share a claim."""
+    """The members of a scaling group that share a claim."""
 
     child_clique_names: Many[str] | None = Field(None, alias="childCliqueNames", description="Cliques that share it.")
 
 
 class SetFilterModel(GroupFilterModel):
-    """Which parts of a set share a claim."""
+    """The parts of a set that share a claim."""
 
     child_group_names: Many[str] | None = Field(
         None, alias="childScalingGroupNames", description="Scaling groups that share it."
@@ -97,14 +97,14 @@ class SetSharingModel(SharingModel):
 
 
 class ClaimTemplateModel(Spec):
-    """A template of device claims, kept as it is written."""
+    """A template of device claims, kept unchanged."""
 
     name: str = Field(description="The name by which resourceSharing means it.")
     template_spec: dict[str, Any] = Field(alias="templateSpec", description="The claim itself.")
 
 
 class CliqueSpecModel(Spec):
-    """How many pods of which kind."""
+    """The number and the template of a clique's pods."""
 
     role_name: str = Field(alias="roleName", description="What the pods do; unique in the set.")
     pod_spec: PodSpecModel = Field(alias="podSpec", description="The pods, as Kubernetes writes them.")
@@ -159,7 +159,7 @@ class HeadlessModel(Spec):
 
 
 class TemplateModel(Spec):
-    """What every replica of the set is made of."""
+    """The template of every replica of the set."""
 
     cliques: Many[CliqueModel] = Field(description="The cliques of the set.")
     startup: str | None = Field(None, alias="cliqueStartupType", description="In which order cliques start.")
@@ -183,7 +183,7 @@ class TemplateModel(Spec):
 
 
 class UpdateModel(Spec):
-    """How changes reach running pods."""
+    """The rollout of changes to running pods."""
 
     type: str | None = Field(None, description="RollingRecreate or OnDelete.")
 
@@ -197,7 +197,7 @@ class SetSpecModel(Spec):
 
 
 class MetadataModel(Spec):
-    """The metadata that Coterie looks at; everything else there is left to the API server."""
+    """The metadata that Coterie reads; everything else is left to the API server."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 

@@ -1,6 +1,6 @@
-"""A PodCliqueSet with all defaults filled in, and which topology each of its constraints means.
+"""A PodCliqueSet with all defaults filled in, and the topology that each of its constraints refers to.
 
-Every part knows its `path` in the object, so that a rule can point at what the user wrote.
+Every part knows its `path` in the object, so that a rule can point at the user's text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DEFAULT_TERMINATION_DELAY_NS = 4 * 3600 * 10**9
 
 
 class Startup(StrEnum):
-    """In which order the cliques of a gang start."""
+    """The order in which the cliques of a gang start."""
 
     ANY_ORDER = "CliqueStartupTypeAnyOrder"
     IN_ORDER = "CliqueStartupTypeInOrder"
@@ -30,14 +30,14 @@ class Startup(StrEnum):
 
 
 class UpdateStrategy(StrEnum):
-    """How a changed template reaches running pods."""
+    """The rollout of a changed template to running pods."""
 
     ROLLING_RECREATE = "RollingRecreate"
     ON_DELETE = "OnDelete"
 
 
 class SharingScope(StrEnum):
-    """Among whom a device claim is shared."""
+    """The scope in which a device claim is shared."""
 
     ALL_REPLICAS = "AllReplicas"
     PER_REPLICA = "PerReplica"
@@ -45,7 +45,7 @@ class SharingScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A topologyConstraint as written: `legacy` is packDomain, `pack` whether a pack block stands there at all."""
+    """A topologyConstraint as written: `legacy` is packDomain, `pack` is whether there is a pack block at all."""
 
     path: Path = field(compare=False)
     topology: str = ""
@@ -56,28 +56,28 @@ class Constraint:
 
     @property
     def domain(self) -> str:
-        """The required domain in whichever form it is written; empty where nothing is required."""
+        """The required domain in either form; empty where nothing is required."""
         return self.required or self.legacy
 
     @property
     def domain_path(self) -> Path:
-        """Where the required domain is written."""
+        """The path of the required domain."""
         return (*self.path, "pack", "required") if self.required else (*self.path, "packDomain")
 
     @property
     def preferred_path(self) -> Path:
-        """Where the preferred domain is written."""
+        """The path of the preferred domain."""
         return (*self.path, "pack", "preferred")
 
     @property
     def name_path(self) -> Path:
-        """Where the topology is named, or would be."""
+        """The path of the topology's name, whether or not it is set."""
         return (*self.path, "topologyName")
 
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """What a resource's constraint comes to: the topology's name may be inherited, its domains never are."""
+    """The effective constraint of a resource: the topology's name may be inherited, its domains never are."""
 
     topology: str
     required: str = ""
@@ -116,7 +116,7 @@ class ClaimTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Clique:
-    """Pods of one kind. `pod_spec` is the user's own mapping, untouched; `min_written` tells a default apart."""
+    """Pods of one kind; `pod_spec` is the user's unchanged mapping, `min_written` is false for a default."""
 
     path: Path = field(compare=False)
     name: str
@@ -134,12 +134,12 @@ class Clique:
 
     @property
     def spec_path(self) -> Path:
-        """Where the clique's own spec is written."""
+        """The path of the clique's own spec."""
         return (*self.path, "spec")
 
     @property
     def pod_path(self) -> Path:
-        """Where the pod spec is written."""
+        """The path of the pod spec."""
         return (*self.path, "spec", "podSpec")
 
     @property
@@ -150,7 +150,7 @@ class Clique:
 
 @dataclass(frozen=True, slots=True)
 class ScalingGroup:
-    """Cliques that are scaled together; replicas of its members count per replica of the group."""
+    """Cliques that are scaled together; the replicas of its members count per replica of the group."""
 
     path: Path = field(compare=False)
     name: str
@@ -166,7 +166,7 @@ class ScalingGroup:
 
 @dataclass(frozen=True)
 class PodCliqueSet:
-    """A whole set; `resource` is what it was read from."""
+    """A whole set; `resource` is its source."""
 
     name: str
     namespace: str
@@ -208,14 +208,14 @@ class PodCliqueSet:
         return tuple(self.by_name[name] for name in group.clique_names if name in self.by_name)
 
     def constraints(self) -> Iterator[Constraint]:
-        """Yield every constraint that is written: the set's, the cliques', the scaling groups'."""
+        """Yield every constraint that is set: the set's, the cliques', the scaling groups'."""
         cliques, groups = (each.constraint for each in self.cliques), (each.constraint for each in self.groups)
         yield from (each for each in (self.constraint, *cliques, *groups) if each is not None)
 
     def effective(self, owner: Clique | ScalingGroup | None = None) -> Effective | None:
-        """Return what constrains the set (without an owner), a clique or a scaling group itself; None for nothing.
+        """Return the constraint of the set (without an owner), a clique or a scaling group itself; None for none.
 
-        A clique takes the name of its scaling group's topology if that has one, else of the set's.
+        A clique inherits the name of its scaling group's topology if that has one, else of the set's.
         """
         constraint = self.constraint if owner is None else owner.constraint
         if constraint is None or not (constraint.domain or constraint.preferred):

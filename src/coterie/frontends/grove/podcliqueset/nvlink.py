@@ -1,4 +1,4 @@
-"""Which cliques share a multi-node NVLink domain: the annotation, its rules, and the ComputeDomains it asks for."""
+"""Multi-node NVLink groups of cliques: the annotation, its rules, and the ComputeDomains it requires."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coterie.topology.cluster import GPU
 
 
 def annotated(pcs: PodCliqueSet) -> Iterator[tuple[tuple[str, str], Path, str | None]]:
-    """Yield, for the set and all its parts, who it is, where its annotation stands, and its value if it has one."""
+    """Yield, for the set and all its parts, its description, the path of its annotation, and the value if set."""
     yield ("set", ""), ("metadata", "annotations", MNNVL_GROUP), pcs.annotations.get(MNNVL_GROUP)
     for kind, owners in (("clique", pcs.cliques), ("scaling group", pcs.groups)):
         for each in owners:
@@ -24,7 +24,7 @@ def annotated(pcs: PodCliqueSet) -> Iterator[tuple[tuple[str, str], Path, str | 
 
 
 def group_faults(pcs: PodCliqueSet, settings: Settings) -> Iterator[Fault]:
-    """Yield what is wrong with the annotation on a new set."""
+    """Yield the faults of the annotation on a new set."""
     for _, path, value in annotated(pcs):
         if value is None or value == MNNVL_NONE:
             continue
@@ -37,7 +37,7 @@ def group_faults(pcs: PodCliqueSet, settings: Settings) -> Iterator[Fault]:
 
 
 def group_changes(old: PodCliqueSet, new: PodCliqueSet) -> Iterator[Fault]:
-    """Yield what an update changes in the annotation, which cannot be changed; parts are matched by name."""
+    """Yield the changes of the annotation in an update, which is immutable; parts are matched by name."""
     before = {owner: value for owner, _, value in annotated(old)}
     for owner, path, value in annotated(new):
         if owner not in before or before[owner] == value:
@@ -53,7 +53,7 @@ def group_changes(old: PodCliqueSet, new: PodCliqueSet) -> Iterator[Fault]:
 
 
 def enrolled(pcs: PodCliqueSet) -> Mapping[str, str]:
-    """Return the NVLink group of every clique that has one and asks for GPUs; the most specific annotation wins."""
+    """Return the NVLink group of every clique that has one and requests GPUs; the most specific annotation wins."""
     found = {}
     for clique in pcs.cliques:
         group = pcs.group_of.get(clique.name)
@@ -65,13 +65,13 @@ def enrolled(pcs: PodCliqueSet) -> Mapping[str, str]:
 
 
 def compute_domains(pcs: PodCliqueSet) -> tuple[str, ...]:
-    """Return the names of the ComputeDomains the set needs: one per replica and group that is used."""
+    """Return the names of the ComputeDomains the set needs: one per replica and used group."""
     groups = dict.fromkeys(enrolled(pcs).values())
     return tuple(f"{pcs.name}-{replica}-{group}" for replica in range(pcs.replicas) for group in groups)
 
 
 def asks_for_gpus(clique: Clique) -> bool:
-    """Tell whether a container of the clique's pods asks for GPUs by their resource name."""
+    """Return whether a container of the clique's pods requests GPUs by their resource name."""
     containers = [*(clique.pod_spec.get("containers") or ()), *(clique.pod_spec.get("initContainers") or ())]
     return any(_gpus(each) for each in containers)
 

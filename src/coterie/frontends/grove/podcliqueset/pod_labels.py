@@ -1,7 +1,7 @@
-"""The traits of a set's pods: labels as Grove gives them, and who they can run beside.
+"""The traits of a set's pods: labels as Grove sets them, and inter-pod affinity.
 
-Two labels differ from pod to pod or are not known before the pods are there; a term that asks for them, or for a label
-of Grove, Dynamo or KAI that is not known here, has no answer.
+Two labels differ from pod to pod or are unknown before the pods exist; a term that selects on them, or on a label of
+Grove, Dynamo or KAI that is not known here, cannot be evaluated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OPERATORS = ("grove.io/", "nvidia.com/", "kai.scheduler/")
 
 @dataclass(frozen=True, slots=True)
 class SetTraits:
-    """The traits of pods by task, with the refusal of each term for whoever finds that it cannot be honoured."""
+    """The traits of pods by task, with the fault of each term for a caller that cannot honour it."""
 
     pods: Mapping[str, PodTraits] = field(default_factory=dict)
     refusals: Mapping[AffinityTerm, Fault] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class SetTraits:
 def set_traits(
     pcs: PodCliqueSet, lowered: Lowered, neighbours: Mapping[str, Neighbours], namespace: str
 ) -> tuple[SetTraits, list[Fault]]:
-    """Return the traits of all pods of a set, and the terms that nobody can answer as faults."""
+    """Return the traits of all pods of a set, and the terms that cannot be evaluated as faults."""
     pods: dict[str, PodTraits] = {}
     written: dict[AffinityTerm, Path] = {}
     of_clique: dict[str, PodTraits] = {}
@@ -56,7 +56,7 @@ def set_traits(
 
 
 def _labels(pcs: PodCliqueSet, gang: Gang, task: Task, seat: Seat) -> dict[str, str]:
-    """Return the labels of a clique's pods, but for those that are known only when they are there."""
+    """Return the labels of a clique's pods, except those that are known only once the pods exist."""
     base = f"{pcs.name}-{seat.replica}"
     grouped = {}
     if seat.group is not None:

@@ -1,7 +1,7 @@
-"""What a plan can make of a PodCliqueSet: the shape of each clique's pods, and what it cannot honour.
+"""The planning view of a PodCliqueSet: the shape of each clique's pods, and the fields that a plan cannot honour.
 
-These are no rules of the API: `create_faults` accepts all of it. A plan refuses by name what would make it wrong, and
-names everything else that it does not act on in one warning, if it is the user who wrote it.
+These are not rules of the API: `create_faults` accepts all of it. A plan refuses each field that would make it wrong,
+and names every other field that it ignores in one warning, if the user wrote it.
 
 | field | changes where pods go | in a plan |
 |---|---|---|
@@ -41,7 +41,7 @@ from coterie.topology.devices import NO_TEMPLATES, ClaimTemplates, Device
 
 @dataclass(frozen=True, slots=True)
 class Placeable:
-    """The shapes of pods and what they say of other pods, by clique, why there can be no plan, and warnings."""
+    """The shapes and inter-pod constraints of pods by clique, the faults that prevent a plan, and warnings."""
 
     shapes: Mapping[str, Shape]
     faults: tuple[Fault, ...] = ()
@@ -50,7 +50,7 @@ class Placeable:
 
 
 def placeable(pcs: PodCliqueSet, templates: ClaimTemplates = NO_TEMPLATES) -> Placeable:
-    """Read a set for planning; `templates` are what claims of known templates are for."""
+    """Return the planning view of a set; `templates` are the devices of known claim templates."""
     readings = {clique.name: read_pod(clique.pod_spec, clique.pod_path) for clique in pcs.cliques}
     space = pcs.resource.namespace if pcs.resource else ""
     claims = [
@@ -76,7 +76,7 @@ def placeable(pcs: PodCliqueSet, templates: ClaimTemplates = NO_TEMPLATES) -> Pl
 
 
 def _shape(reading: PodReading, *, channel: bool) -> Shape:
-    """Return the shape of a pod, with the channel of its node if it has a claim to one."""
+    """Return the shape of a pod, with its node's channel if it has a claim to one."""
     requests = {**dict(reading.shape.requests), **({CHANNEL: 1} if channel else {})}
     return replace(reading.shape, requests=tuple(sorted(requests.items())))
 
@@ -90,7 +90,7 @@ def _claim_faults(claims: Iterable[tuple[str, DeviceClaim, Device]]) -> Iterator
 
 
 def _claim_notices(claims: Iterable[tuple[str, DeviceClaim, Device]]) -> Iterator[Notice]:
-    """Yield one warning about all claims for devices of which a plan does not know which nodes have them."""
+    """Yield one warning about all device claims for which the plan does not know the nodes."""
     unknown: dict[str, DeviceClaim] = {}
     for _, claim, device in claims:
         if device in (Device.OTHER, Device.UNKNOWN) and not claim.existing:

@@ -1,4 +1,4 @@
-"""Which scheduler and which of its queues a PodCliqueSet goes to."""
+"""The scheduler and the queue of a PodCliqueSet."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def scheduler_of(pcs: PodCliqueSet, settings: Settings) -> str:
 
 
 def resolve_queue(pcs: PodCliqueSet) -> str:
-    """Return KAI's queue: of the set, else the only one of its cliques; empty where none is named or several are."""
+    """Return KAI's queue: of the set, else the only one of its cliques; empty where none or several are named."""
     found = dict.fromkeys(name for _, name in _named(pcs))
     return next(iter(found)) if len(found) == 1 else ""
 
 
 def scheduler_faults(pcs: PodCliqueSet, settings: Settings) -> Iterator[Fault]:
-    """Yield why the scheduler would not take the set; its API names the whole spec."""
+    """Yield the reasons why the scheduler would reject the set; its API names the whole spec."""
     scheduler = scheduler_of(pcs, settings)
     if scheduler in WITHOUT_TOPOLOGY and (first := next(pcs.constraints(), None)) is not None:
         message = f"the scheduler {said(scheduler)} takes no topology constraints"
@@ -43,12 +43,12 @@ def scheduler_faults(pcs: PodCliqueSet, settings: Settings) -> Iterator[Fault]:
 
 
 def no_queue() -> tuple[str, str]:
-    """Return what is wrong with a set that names no queue, and what to do."""
+    """Return the fault and the hint for a set that names no queue."""
     return "KAI places pods of a queue, and the set names none", f"Give it the label {QUEUE}."
 
 
 def _named(pcs: PodCliqueSet) -> Iterator[tuple[Path, str]]:
-    """Yield every queue that is named, and where: on the set first, then on its cliques; a label wins."""
+    """Yield every named queue with its path: on the set first, then on its cliques; a label wins."""
     yield from _on(pcs.labels, pcs.annotations, ("metadata",))
     for clique in pcs.cliques:
         yield from _on(clique.labels, clique.annotations, clique.path)

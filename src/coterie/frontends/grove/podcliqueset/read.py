@@ -1,4 +1,4 @@
-"""From a Kubernetes object to a `PodCliqueSet`, with the defaults that an API server fills in."""
+"""The reading of a Kubernetes object to a `PodCliqueSet`, with the defaults that an API server fills in."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from coterie.frontends.kubernetes.objects import DEFAULT_NAMESPACE, Resource, sh
 
 
 def read_podcliqueset(resource: Resource) -> PodCliqueSet:
-    """Read an object of the kind PodCliqueSet, or raise `SpecErrors` with every wrong type, missing or unknown field.
+    """Return a PodCliqueSet; raise `SpecErrors` with every wrong type, missing or unknown field.
 
-    An object that was read this way may still break rules: see `create_faults`.
+    The set may still break rules: see `create_faults`.
     """
     model = shaped(manifest.Manifest, resource, _advice)
     metadata, spec = model.metadata, model.spec
@@ -69,7 +69,7 @@ def _clique(model: manifest.CliqueModel, path: Path, resource: Resource) -> Cliq
         name=model.name,
         role=spec.role_name,
         replicas=replicas,
-        # A 0 becomes 1 pod, but the API server takes minAvailable from the 0 as it is written, and then refuses it.
+        # A 0 becomes 1 pod, but the API server derives minAvailable from the 0 as written, and then refuses it.
         min_available=_or(spec.min_available, written),
         pod_spec=resource.get(*path, "spec", "podSpec"),
         labels=model.labels or {},
@@ -138,7 +138,7 @@ def _or(written: int | None, default: int) -> int:
 
 
 def _advice(model: type[Spec] | None, word: str) -> str:
-    """Say where a field belongs that stands in the wrong place."""
+    """Return where a misplaced field belongs."""
     homes: tuple[tuple[type[Spec], str], ...] = (
         (manifest.TemplateModel, "spec.template"),
         (manifest.CliqueSpecModel, "the spec of a clique: spec.template.cliques[].spec"),

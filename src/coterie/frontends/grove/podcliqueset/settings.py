@@ -1,4 +1,4 @@
-"""What the rules of PodCliqueSets depend on besides the objects themselves."""
+"""The settings that the rules of PodCliqueSets depend on."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from enum import StrEnum
 DEFAULT_SCHEDULER = "default-scheduler"
 KAI = "kai-scheduler"
 SCHEDULERS = frozenset({DEFAULT_SCHEDULER, KAI, "volcano", "lpx-scheduler"})
-# These take no topology constraint at all.
+# Schedulers that accept no topology constraint at all.
 WITHOUT_TOPOLOGY = frozenset({"volcano", "lpx-scheduler"})
 
 
 class Form(StrEnum):
-    """Which API a set is judged by.
+    """The API by which a set is judged.
 
-    EITHER takes the multiple-topology proposal's form (`topologyName` on the set, `packDomain` anywhere) as well as
-    today's (`pack.required`, `pack.preferred`, names at every level), and warns where a cluster of today would refuse.
-    GROVE_HEAD is today's API to the letter.
+    EITHER accepts the multiple-topology proposal's form (`topologyName` on the set, `packDomain` anywhere) as well as
+    today's (`pack.required`, `pack.preferred`, names at every level), and warns where today's clusters would refuse.
+    GROVE_HEAD is exactly today's API.
     """
 
     EITHER = "either"
@@ -26,7 +26,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the cluster is configured, as far as rules depend on it."""
+    """The cluster's configuration, as far as rules depend on it."""
 
     form: Form = Form.EITHER
     topology_aware_scheduling: bool = True

@@ -1,7 +1,7 @@
-"""The rules of PodCliqueSets, as pure functions: what is wrong with a new one, with a change, and what to warn of.
+"""The rules of PodCliqueSets as pure functions: faults of a new set, faults of a change, and warnings.
 
-The order is that in which an API server would find things. Every fault has the API's type and field, and the place of
-what the user wrote. Pass `topologies` as None where it is not known which there are: then nothing is judged by them.
+The order is that in which an API server would report the faults. Every fault has the API's type and field, and the
+place in the user's text. `topologies` is None where they are not known: then nothing is judged by them.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def update_faults(
 ) -> list[Fault]:
     """Return every breach of the rules for changing one PodCliqueSet into another.
 
-    What may not change is judged only where the new set is right by itself. Whether topologies and domains exist is
-    not asked again, except where a constraint from before topologies had names gets one.
+    Immutable fields are judged only where the new set is valid by itself. The existence of topologies and domains is
+    not checked again, except where a constraint from before topologies had names gets one.
     """
     if faults := list(update.identity_changes(old, new)):
         return located(new, faults)
@@ -69,7 +69,7 @@ def update_faults(
 def warnings(
     pcs: PodCliqueSet, topologies: Topologies | None, settings: Settings = DEFAULTS, old: PodCliqueSet | None = None
 ) -> list[Notice]:
-    """Return what the writer of a set should know though no rule is broken; with `old`, of an update."""
+    """Return the warnings about a valid set; with `old`, about an update."""
     found = chain(
         _old_form(pcs, settings, create=old is None),
         _topology(pcs, topologies, settings) if old is None else (),
@@ -84,7 +84,7 @@ def warnings(
 
 
 def located(pcs: PodCliqueSet, faults: Iterable[Fault]) -> list[Fault]:
-    """Return faults with their places, in the order given and no more of them than anybody reads."""
+    """Return faults with their places, in the given order and limited in number."""
     resource, source = pcs.resource, iter(faults)
     found = list(islice(source, MOST_FAULTS))
     if next(source, None) is not None:

@@ -1,8 +1,8 @@
-"""Rules of topology constraints when a PodCliqueSet is created.
+"""The rules of topology constraints when a PodCliqueSet is created.
 
-They are of several kinds: the shape of each constraint; whether constraints are allowed at all; which topology each
-means; whether it exists; whether it has the domains; whether no child is broader than its parent. All are asked, and a
-constraint that breaks one is left out of the later ones, which would only repeat it.
+They check the shape of each constraint, whether constraints are allowed at all, the topology that each refers to, its
+existence, its domains, and that no child is broader than its parent. All are checked, and a constraint that breaks one
+rule is left out of the later ones, which would only repeat the fault.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SET_NAME = field_path((*TEMPLATE, "topologyConstraint", "topologyName"))
 
 
 def constraint_faults(pcs: PodCliqueSet, topologies: Topologies | None, settings: Settings) -> list[Fault]:
-    """Return every breach. Without `topologies`, what depends on them is not judged."""
+    """Return every breach; without `topologies`, the rules that depend on them are skipped."""
     shapes = list(shape_faults(pcs, settings, create=True))
     bad = {each.path for each in pcs.constraints() if any(_within(fault, each) for fault in shapes)}
     if not settings.topology_aware_scheduling:
@@ -45,7 +45,7 @@ def _below(fault: Fault, paths: Collection[Path]) -> bool:
 
 
 def shape_faults(pcs: PodCliqueSet, settings: Settings, *, create: bool) -> Iterator[Fault]:
-    """Yield what is wrong with single constraints, whatever the topologies are."""
+    """Yield the faults of single constraints that do not depend on topologies."""
     if create and settings.strict:
         yield from _old_form(pcs)
     for each in pcs.constraints():
@@ -61,13 +61,13 @@ def shape_faults(pcs: PodCliqueSet, settings: Settings, *, create: bool) -> Iter
 
 
 def names_for_children(pcs: PodCliqueSet, constraint: Constraint) -> bool:
-    """Tell whether a constraint only names the topology, and only for others: the proposal's form allows it."""
+    """Return whether a constraint only names the topology for its children, which the proposal's form allows."""
     named = constraint is pcs.constraint and bool(constraint.topology)
     return named and any(each.domain or each.preferred for each in pcs.constraints() if each is not constraint)
 
 
 def _old_form(pcs: PodCliqueSet) -> Iterator[Fault]:
-    """Yield a fault per list, as the API does, which points at the first packDomain in it."""
+    """Yield one fault per list, as the API does, at the first packDomain in it."""
     hint = "Write pack: {required: DOMAIN} instead."
     message = "packDomain cannot be used on a new PodCliqueSet"
     cliques, groups = [each.constraint for each in pcs.cliques], [each.constraint for each in pcs.groups]
@@ -81,10 +81,10 @@ def _old_form(pcs: PodCliqueSet) -> Iterator[Fault]:
 
 
 def meaning_faults(pcs: PodCliqueSet, topologies: Topologies | None) -> list[Fault]:
-    """Return what is wrong with what constraints mean: names, domains, hierarchy."""
+    """Return the faults in the meaning of constraints: names, domains, hierarchy."""
     names = _Names(pcs)
     if len(names.found) != 1 or topologies is None:
-        return names.faults  # of two topologies, nobody can say whose domains are meant
+        return names.faults  # with two topologies, it is unknown whose domains are meant
     ((name, written),) = names.found.items()
     try:
         topology = topologies.get(name)
@@ -95,12 +95,12 @@ def meaning_faults(pcs: PodCliqueSet, topologies: Topologies | None) -> list[Fau
         message = f"there is no ClusterTopology {said(name)}"
         hint = known_names(name, topologies)
         return [*names.faults, field_fault(FieldError.INVALID, written, message, hint, _SET_NAME)]
-    # While a domain is unknown, Grove does not ask which is the broader one.
+    # While a domain is unknown, Grove does not check which one is broader.
     return [*names.faults, *(list(_unknown_domains(pcs, topology, name)) or _hierarchy(pcs, topology))]
 
 
 class _Names:
-    """The topologies that constraints mean, each with where it is named first, and what is wrong with naming them."""
+    """The topologies that constraints refer to, each with its first occurrence, and the faults of these names."""
 
     def __init__(self, pcs: PodCliqueSet) -> None:
         self.faults: list[Fault] = []
@@ -114,7 +114,7 @@ class _Names:
             self._disagree(pcs)
 
     def _resolve(self, constraint: Constraint | None, inherited: str) -> str:
-        """Return the name of a constraint's topology, or nothing where it has none or the wrong one."""
+        """Return the name of a constraint's topology, or an empty string where it has none or a wrong one."""
         if constraint is None:
             return ""
         name = constraint.topology or inherited
@@ -153,7 +153,7 @@ def _unknown_domains(pcs: PodCliqueSet, topology: Topology, name: str) -> Iterat
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A constraint, what it belongs to in words, and one below it."""
+    """A constraint, the description of its owner, and a constraint below it."""
 
     parent: Constraint
     whose: str

@@ -1,4 +1,4 @@
-"""Rules of a PodCliqueSet that have nothing to do with topology; they hold on create and on update."""
+"""The rules of a PodCliqueSet that do not concern topology, on create and on update."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _starts_after(pcs: PodCliqueSet, clique: Clique) -> Iterator[Fault]:
 
 
 def _circles(pcs: PodCliqueSet) -> Iterator[Fault]:
-    """Yield one fault when cliques wait for one another in a circle; what can start is taken away, the rest is left."""
+    """Yield one fault when cliques wait for each other in a cycle; those that can start are removed first."""
     waits = {
         clique.name: {name for name in clique.starts_after if name in pcs.by_name and name != clique.name}
         for clique in pcs.cliques
@@ -160,7 +160,7 @@ def _circles(pcs: PodCliqueSet) -> Iterator[Fault]:
 
 
 def _circle(start: str, waits: Mapping[str, set[str]]) -> list[str]:
-    """Follow what each waits for until one comes again; every one here waits for another."""
+    """Follow the dependencies until one repeats; every clique here waits for another."""
     steps: dict[str, None] = {}
     while start not in steps:
         steps[start] = None
@@ -210,8 +210,8 @@ def _groups(pcs: PodCliqueSet) -> Iterator[Fault]:
 
 
 def known_names(word: str, known: Mapping[str, object]) -> str:
-    """Return which name was probably meant, or which there are."""
-    # Looking for a near name among very many takes longer than it helps.
+    """Return the name that was probably meant, or a list of the existing ones."""
+    # A search for similar names among very many takes too long.
     if len(known) <= 200 and (guess := nearest(word, known)):
         return f'Did you mean "{guess}"?'
     names = [name[:63] for name in known]

@@ -1,4 +1,4 @@
-"""Rules for the names, labels and annotations of a PodCliqueSet and its parts."""
+"""The rules for the names, labels and annotations of a PodCliqueSet and its parts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
 from coterie.frontends.kubernetes.objects import field_fault, is_subdomain
 from coterie.topology.levels import is_label_value, label_fault
 
-# Names of pods are made of these names; what remains of 63 characters is for indices and a random ending.
+# Names of pods are composed of these names; the rest of 63 characters is for indices and a random suffix.
 NAME_BUDGET = 45
 
 
 def name_faults(name: str, path: Path, what: str) -> Iterator[Fault]:
-    """Yield what is wrong with the name of a clique or scaling group, which is a DNS subdomain."""
+    """Yield the faults of the name of a clique or scaling group, which is a DNS subdomain."""
     if not name:
         yield field_fault(FieldError.REQUIRED, path, f"the {what} has no name", "Give it a short name, such as worker.")
     elif not is_subdomain(name):
@@ -25,7 +25,7 @@ def name_faults(name: str, path: Path, what: str) -> Iterator[Fault]:
 
 
 def repeated(names: Mapping[Path, str], what: str) -> Iterator[Fault]:
-    """Yield a fault for every name that was there before; `names` is in the order of the file, by path."""
+    """Yield a fault for every repeated name; `names` is in the order of the file, by path."""
     seen: set[str] = set()
     for path, name in names.items():
         if name in seen:
@@ -35,7 +35,7 @@ def repeated(names: Mapping[Path, str], what: str) -> Iterator[Fault]:
 
 
 def label_faults(labels: Mapping[str, str], path: Path) -> Iterator[Fault]:
-    """Yield what is wrong with labels by Kubernetes' syntax; its API names the whole mapping."""
+    """Yield the faults of labels by Kubernetes' syntax; its API names the whole mapping."""
     for key, value in labels.items():
         if problem := label_fault(key):
             yield _metadata_fault(path, key, f"{said(key)} is not a label: {problem}", "Example: team: research")
@@ -45,7 +45,7 @@ def label_faults(labels: Mapping[str, str], path: Path) -> Iterator[Fault]:
 
 
 def annotation_faults(annotations: Mapping[str, str], path: Path) -> Iterator[Fault]:
-    """Yield what is wrong with the keys of annotations."""
+    """Yield the faults of annotation keys."""
     for key in annotations:
         if problem := label_fault(key.lower()):
             hint = "Example: example.com/owner: research"

@@ -1,4 +1,4 @@
-"""Rules of device claims that the parts of a PodCliqueSet share."""
+"""The rules of device claims that the parts of a PodCliqueSet share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REQUESTS = ("spec", "devices", "requests")
 
 
 def template_faults(pcs: PodCliqueSet) -> Iterator[Fault]:
-    """Yield what is wrong with the templates of claims."""
+    """Yield the faults of the claim templates."""
     for template in pcs.claim_templates:
         if not template.name:
             path = (*template.path, "name")
@@ -29,7 +29,7 @@ def template_faults(pcs: PodCliqueSet) -> Iterator[Fault]:
 
 
 def set_faults(pcs: PodCliqueSet) -> Iterator[Fault]:
-    """Yield what is wrong with the claims of the set."""
+    """Yield the faults of the claims of the set."""
     yield from sharing_faults(pcs, pcs.sharing)
     groups = {group.name for group in pcs.groups}
     for each in pcs.sharing:
@@ -42,7 +42,7 @@ def set_faults(pcs: PodCliqueSet) -> Iterator[Fault]:
 
 
 def group_faults(pcs: PodCliqueSet, group: ScalingGroup) -> Iterator[Fault]:
-    """Yield what is wrong with the claims of a scaling group."""
+    """Yield the faults of the claims of a scaling group."""
     yield from sharing_faults(pcs, group.sharing)
     for each in group.sharing:
         if each.cliques is None:
@@ -53,7 +53,7 @@ def group_faults(pcs: PodCliqueSet, group: ScalingGroup) -> Iterator[Fault]:
 
 
 def sharing_faults(pcs: PodCliqueSet, shared: Sequence[Sharing]) -> Iterator[Fault]:
-    """Yield what is wrong with claims, wherever they stand."""
+    """Yield the faults of claims at any level."""
     own = {template.name for template in pcs.claim_templates}
     for each in shared:
         if not each.name:

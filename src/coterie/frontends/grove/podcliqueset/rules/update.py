@@ -1,4 +1,4 @@
-"""What an update may not change in a PodCliqueSet. Cliques and scaling groups are matched by name."""
+"""The immutable fields of a PodCliqueSet; cliques and scaling groups are matched by name."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _ANEW = "Delete the PodCliqueSet and create it anew."
 
 
 def completed(old: PodCliqueSet, new: PodCliqueSet) -> PodCliqueSet:
-    """Return the new set with each minAvailable that it does not write as the old set has it.
+    """Return the new set with each unset minAvailable taken from the old set.
 
-    That is what `kubectl apply` does: a default that was once filled in stays, though replicas may change.
+    That is the effect of `kubectl apply`: a default that was once filled in stays, though replicas may change.
     """
     cliques = {each.name: each.min_available for each in old.cliques}
     groups = {each.name: each.min_available for each in old.groups}
@@ -44,14 +44,14 @@ def completed(old: PodCliqueSet, new: PodCliqueSet) -> PodCliqueSet:
 
 
 def identity_changes(old: PodCliqueSet, new: PodCliqueSet) -> Iterator[Fault]:
-    """Yield whether this is another object altogether."""
+    """Yield a fault where the update is for another object."""
     for field, before, after in (("name", old.name, new.name), ("namespace", old.namespace, new.namespace)):
         if before != after:
             yield _fixed(("metadata", field), f"{field} of the PodCliqueSet", before, after)
 
 
 def fixed_changes(old: PodCliqueSet, new: PodCliqueSet) -> Iterator[Fault]:
-    """Yield every change of a field that cannot be changed, apart from topology and NVLink groups."""
+    """Yield every change of an immutable field, apart from topology and NVLink groups."""
     yield from _cliques(old, new)
     if old.startup != new.startup:
         yield _fixed((*TEMPLATE, "cliqueStartupType"), "cliqueStartupType", old.startup, new.startup)
@@ -131,8 +131,8 @@ def constraint_changes(
 ) -> list[Fault]:
     """Return every change of a topology constraint that is not allowed.
 
-    Allowed are two: `packDomain: x` becomes `pack: {required: x}`; and a constraint from before topologies had names
-    gets one, after which the whole set must pass the rules for new ones. They cannot be had in one update.
+    Two changes are allowed: `packDomain: x` becomes `pack: {required: x}`; and a constraint from before topologies had
+    names gets one, after which the whole set must pass the rules for new ones. They cannot be combined in one update.
     """
     owners: tuple[Clique | ScalingGroup | None, ...] = (None, *old.cliques, *old.groups)
     repair = any(_nameless(old, owner) for owner in owners)
@@ -147,7 +147,7 @@ def constraint_changes(
 
 
 def _nameless(pcs: PodCliqueSet, owner: Clique | ScalingGroup | None) -> bool:
-    """Tell whether a constraint is from before topologies had names."""
+    """Return whether a constraint is from before topologies had names."""
     constraint = pcs.constraint if owner is None else owner.constraint
     found = pcs.effective(owner)
     return constraint is not None and bool(constraint.legacy) and found is not None and not found.topology
@@ -184,7 +184,7 @@ def _part_changes(
 
 
 def _same(old: Constraint | None, new: Constraint | None) -> bool:
-    """Tell whether two constraints are the same, or the new one is the old one in today's form."""
+    """Return whether two constraints are equal, or the new one is the old one in today's form."""
     if old == new or old is None or new is None:
         return old == new
     return bool(old.legacy) and replace(old, required=old.legacy, legacy="", pack=True) == new
