@@ -33,7 +33,7 @@ _PATIENCE_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Milliseconds of one way to apply a gang, medians: until all is applied, and until all pods are bound."""
+    """The median milliseconds of one way to apply a gang: until all is applied, and until all pods are bound."""
 
     applied_ms: float
     bound_ms: float
@@ -41,7 +41,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Applying:
-    """Both ways, taken by turns on one cluster, and how long such a cluster took to start."""
+    """Both ways, alternating on one cluster, and how long such a cluster took to start."""
 
     nodes: int
     pods: int
@@ -53,7 +53,7 @@ class Applying:
 
 
 def measure(runs: int, starts: int, count: int = NODES) -> Applying | None:
-    """Start clusters, and apply a gang on the last one by turns; None, said loudly, where no cluster can be had."""
+    """Start clusters, and apply a gang on the last one alternately; None, with a message, without a cluster."""
     times: list[float] = []
     try:
         for number in range(starts - 1):
@@ -74,7 +74,7 @@ def measure(runs: int, starts: int, count: int = NODES) -> Applying | None:
 
 
 def compare(lab: Lab, runs: int, count: int, starts_s: Sequence[float]) -> Applying:
-    """Apply the gang to an empty cluster by turns, after one turn each that does not count."""
+    """Apply the gang to an empty cluster alternately, after one uncounted run of each way."""
     cluster = snapshot(count)
     nodes.add(lab, cluster)
     manifests = gang(cluster)
@@ -87,7 +87,7 @@ def compare(lab: Lab, runs: int, count: int, starts_s: Sequence[float]) -> Apply
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for turn in range(-1, runs):
         say(f"{count:,} nodes: a gang is applied by both, {turn + 1} of {runs}")
-        # Whoever goes second finds a cluster that was just busy, so they change places.
+        # The second way finds a cluster that was just busy, so the order alternates.
         for name in sorted(ways, reverse=turn % 2 == 1):
             found = _timed(lab, ways[name])
             if turn >= 0:
@@ -163,7 +163,7 @@ def _until_bound(lab: Lab) -> None:
 
 
 def _remove(lab: Lab, manifests: Manifests) -> None:
-    """Delete everything that was applied, and return when no trace is left that KAI could see."""
+    """Delete all applied objects, and return when none is left that KAI could see."""
     api = lab.api
     for manifest in reversed(manifests):
         meta = manifest["metadata"]

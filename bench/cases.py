@@ -1,4 +1,4 @@
-"""The clusters and requests that are measured, as plain data: what is written here is what both sides read."""
+"""The measured clusters and requests as plain data, which both sides read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Request:
 
 
 def pod_of(gpus: int) -> Amounts:
-    """Return what one pod with this many GPUs asks for."""
+    """Return the requests of one pod with this many GPUs."""
     return {CPU: 4_000 * gpus, MEMORY: (32 * gpus) << 30, GPU: gpus}
 
 
@@ -55,7 +55,7 @@ REQUESTS = (
 
 
 def rows(nodes: int) -> Iterator[tuple[str, tuple[str, str], Amounts]]:
-    """Yield name, block and rack, and what is used, of every node. A random half of them is partly used."""
+    """Yield name, block, rack and usage of every node; a random half of them is partly used."""
     chance = random.Random(nodes)  # noqa: S311 - the same cluster on every machine, nothing secret
     busy = set(chance.sample(range(nodes), nodes // 2))
     for number in range(nodes):
@@ -65,7 +65,7 @@ def rows(nodes: int) -> Iterator[tuple[str, tuple[str, str], Amounts]]:
 
 
 def write_case(file: Path, nodes: int, *, seconds: float, cold_runs: int) -> None:
-    """Write one cluster, all requests, and how long to measure each of them."""
+    """Write one cluster, all requests, and the time to measure each of them."""
     case = {
         "levels": [label for _, label in LEVELS],
         "allocatable": ALLOCATABLE,
@@ -78,7 +78,7 @@ def write_case(file: Path, nodes: int, *, seconds: float, cold_runs: int) -> Non
 
 
 def read_case(file: Path) -> tuple[Cluster, list[Request]]:
-    """Read what `write_case` wrote, as Coterie sees it."""
+    """Return the case that `write_case` wrote, in Coterie's types."""
     case = json.loads(file.read_text())
     levels = case["levels"]
     nodes = []

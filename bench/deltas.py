@@ -1,4 +1,4 @@
-"""A thousand placements in a row, with releases between them: what one costs when nothing is rebuilt."""
+"""The cost of one of a thousand placements, with releases between them, when nothing is rebuilt."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _MIX = (
     (64, 8, "block", True),
     (128, 4, "block", False),
 )
-# A gang is released for every one placed once this many run: the cluster is busy, but never full.
+# Once this many gangs run, one is released for every one placed: the cluster is busy, but never full.
 _RUNNING = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Deltas:
-    """Microseconds per placement: the search, what a placement and a release cost to note, and one rebuild."""
+    """The microseconds per placement: the search, the update for a placement and a release, and one rebuild."""
 
     placements: int
     refused: int
@@ -44,11 +44,11 @@ class Deltas:
     take_median_us: float
     release_median_us: float
     rebuild_us: float
-    exact: bool  # the capacity kept by deltas equals one made anew
+    exact: bool  # the incrementally updated capacity equals a rebuilt one
 
 
 def measure(domains: Domains, placements: int, runs: int) -> Deltas:
-    """Place and release gangs of mixed sizes on a cluster, several times, and keep each step's best time."""
+    """Place and release gangs of mixed sizes on a cluster, several times, and return each step's best time."""
     rows = [_Row.run(domains, placements) for _ in range(runs)]
     placing, taking, releasing = (
         np.min([getattr(row, what) for row in rows], axis=0) for what in ("placing", "taking", "releasing")
@@ -67,7 +67,7 @@ def measure(domains: Domains, placements: int, runs: int) -> Deltas:
 
 @dataclass(slots=True)
 class _Row:
-    """The times of one thousand placements; every run of it does the same."""
+    """The times of one thousand placements; every run repeats the same ones."""
 
     placing: list[float] = field(default_factory=list)
     taking: list[float] = field(default_factory=list)
@@ -107,7 +107,7 @@ def _gang(number: int, chance: random.Random) -> tuple[Gang, Shape]:
 
 
 def _rebuilt(domains: Domains) -> Capacity:
-    """Make a capacity anew, with the index of every shape in use."""
+    """Return a rebuilt capacity, with the index of every shape in use."""
     capacity = Capacity.now(domains)
     for shape in _SHAPES.values():
         capacity.fit(shape)
@@ -115,7 +115,7 @@ def _rebuilt(domains: Domains) -> Capacity:
 
 
 def _same(kept: Capacity, domains: Domains, running: list[tuple[Shape, Counter[int]]]) -> bool:
-    """Tell whether a thousand deltas lead where one calculation from scratch does."""
+    """Return whether a thousand deltas lead to the same capacity as one calculation from scratch."""
     scratch = Capacity.now(domains)
     for shape, where in running:
         for name, amount in (("pods", 1), *shape.requests):

@@ -1,4 +1,4 @@
-"""Kueue's side: a small Go program that drives Kueue's own placement code, built once and kept."""
+"""A small Go program that drives Kueue's own placement code, built once and cached."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SOURCE = Path(__file__).parent / "kueue"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What Kueue said to one request, and how long it took."""
+    """Kueue's answer to one request, and its time."""
 
     warm_us: float
     cold_us: float
@@ -30,7 +30,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class KueueReport:
-    """What Kueue said about one case."""
+    """Kueue's answers to one case."""
 
     version: str
     snapshot_us: float
@@ -39,7 +39,7 @@ class KueueReport:
 
 
 def binary() -> Path | None:
-    """Return the built program, building it when its sources are new; None, said loudly, when that is impossible."""
+    """Return the program, built when its sources are new; None, with a message, when that is impossible."""
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum", "main.go"):
         digest.update((SOURCE / name).read_bytes())
@@ -66,7 +66,7 @@ def binary() -> Path | None:
 
 
 def ask(program: Path, case: Path) -> KueueReport:
-    """Let Kueue answer a case."""
+    """Return Kueue's answers to a case."""
     done = subprocess.run(  # noqa: S603 - our own program
         [program, case], check=True, stdout=subprocess.PIPE
     )

@@ -1,4 +1,4 @@
-"""What a large cluster takes in memory, measured in a process of its own."""
+"""The memory of a large cluster, measured in a separate process."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from coterie.topology.domains import Domains
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes that a cluster takes.
+    """The memory of a cluster in bytes.
 
     `kept` is what Python and numpy hold for the cluster, its domains, its capacity and the indexes of all requests;
-    `resident` is what the process grew by, and `peak` how far it grew while the cluster was being built.
+    `resident` is the growth of the process, and `peak` its growth while the cluster was being built.
     """
 
     nodes: int
@@ -34,7 +34,7 @@ class Memory:
 
 
 def measure(nodes: int) -> Memory:
-    """Build a cluster in two fresh processes: one that traces what is allocated, one that is left alone."""
+    """Return the memory of a cluster built in two fresh processes: one with allocation tracing, one without."""
     traced, plain = (_elsewhere(nodes, how) for how in ("traced", "plain"))
     return Memory(nodes, kept=traced["kept"], resident=plain["resident"], peak=plain["peak"])
 
@@ -74,7 +74,7 @@ def _resident() -> int:
 
 
 def _main(nodes: int, *, traced: bool) -> dict[str, int]:
-    _build(640)  # whatever is loaded on first use is not the cluster's
+    _build(640)  # modules loaded on first use do not count for the cluster
     gc.collect()
     if traced:
         tracemalloc.start()

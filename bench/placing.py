@@ -1,4 +1,4 @@
-"""Placing the requests of a case: warm, with a gang never seen before, and cold; and the limit numpy sets."""
+"""The time to place the requests of a case: warm, with a new gang, and cold; and numpy's lower bound."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
 from coterie.topology.domains import Domains
 
-# As many as Kueue's side gets.
+# The same number as for Kueue.
 _WARM_RUNS = 50
 
 
@@ -24,8 +24,7 @@ _WARM_RUNS = 50
 class Timed:
     """One request on one cluster.
 
-    Warm: the same gang again. New: a gang never seen before, of a shape seen before. Cold: the first question to a
-    capacity just made.
+    Warm: the same gang again. New: a new gang of a known shape. Cold: the first request to a new capacity.
     """
 
     warm_us: float
@@ -36,7 +35,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """All requests on one cluster. `rebuild_us` makes a capacity anew; `numpy_us` is one pass over all nodes."""
+    """All requests on one cluster; `rebuild_us` rebuilds a capacity, `numpy_us` is one pass over all nodes."""
 
     requests: list[Request]
     capacity: Capacity
@@ -81,7 +80,7 @@ def pods_per_node(answer: Found | Absent) -> Mapping[str, int] | None:
 
 
 def numpy_pass(request: Request, capacity: Capacity, seconds: float) -> float:
-    """Return what it costs numpy to count once, on all nodes, how many pods fit, and to add that up per rack."""
+    """Return numpy's time to count once, on all nodes, how many pods fit, and to sum that up per rack."""
     fit = capacity.fit(gang_of(request).all_tasks()[0].shape)
     free = np.ascontiguousarray(capacity.free[fit.rows])
     start = capacity.domains.tiers[TOPOLOGY.index("rack")].start

@@ -1,4 +1,4 @@
-"""Drawing the times of warm placements against the size of the cluster."""
+"""The plot of warm placement times against the size of the cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.timing import say
 
 
 def draw(results: Results, file: Path) -> None:
-    """Draw both sides and numpy's limit, or say that matplotlib is missing."""
+    """Draw both sides and numpy's lower bound, or print that matplotlib is missing."""
     try:
         pyplot: Any = importlib.import_module("matplotlib.pyplot")
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""Judging answers: required held, nothing overfull, and how many domains were used."""
+"""The check of answers: required constraints held, no node overfull, and the number of domains used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coterie.topology.levels import Level
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How good an answer is. `faults` says in words what is wrong with it, which should be nothing."""
+    """The quality of an answer; `faults` describes its errors and should be empty."""
 
     placed: bool
     blocks: int = 0
@@ -25,7 +25,7 @@ class Quality:
 
 
 def judge(request: Request, nodes: Mapping[str, int] | None, capacity: Capacity) -> Quality:
-    """Judge pods per node, or None for a refusal, against the capacity that was asked."""
+    """Return the quality of pods per node, or of None for a refusal, on the capacity that was asked."""
     if nodes is None:
         return Quality(placed=False, faults=_wrongly_refused(request, capacity))
     domains = capacity.domains
@@ -45,14 +45,14 @@ def judge(request: Request, nodes: Mapping[str, int] | None, capacity: Capacity)
 
 
 def no_worse(ours: Quality, theirs: Quality) -> bool:
-    """Tell whether an answer is at least as good: sound, placed if the other is, on no more racks and no more nodes."""
+    """Return whether an answer is at least as good: valid, placed if the other is, on no more racks and nodes."""
     if ours.faults or ours.placed < theirs.placed:
         return False
     return not theirs.placed or (ours.racks <= theirs.racks and ours.nodes <= theirs.nodes)
 
 
 def _wrongly_refused(request: Request, capacity: Capacity) -> tuple[str, ...]:
-    """Equal pods in one required domain fit exactly when some domain's nodes hold that many: a second opinion."""
+    """Return whether a refusal is wrong: equal pods fit one required domain if some domain's nodes hold them."""
     cluster = capacity.domains.cluster
     rows = [(cluster.resource(name), amount) for name, amount in (("pods", 1), *request.each.items())]
     fits = np.min([capacity.free[row] // amount for row, amount in rows], axis=0)

@@ -1,4 +1,4 @@
-"""Reading kubectl's JSON, against `json.loads` of the same bytes."""
+"""The time to read kubectl's JSON, against `json.loads` of the same bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coterie.sources.kubectl import read_kubectl
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Milliseconds, the best of several, and the size of what was read."""
+    """The best of several times in milliseconds, and the size of the input."""
 
     nodes: int
     pods: int
@@ -23,7 +23,7 @@ class Reading:
 
 
 def measure(nodes: int, pods: int, runs: int) -> Reading:
-    """Read the same snapshot both ways, by turns."""
+    """Read the same snapshot both ways, alternately."""
     data = kubectl_json(nodes, pods)
     ours, plain = float("inf"), float("inf")
     for _ in range(runs):

@@ -1,4 +1,4 @@
-"""The results as data, and as tables that can be read."""
+"""The results as data and as readable tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.quality import Quality, judge, no_worse
 from bench.reading import Reading
 from bench.startup import Startup
 
-# How many times faster than Kueue a warm placement is meant to be, from this many nodes on.
+# The intended speed-up of a warm placement over Kueue, from this many nodes on.
 _GOALS = ((102_400, 100.0), (10_240, 10.0), (2_560, 1.0), (0, 0.5))
 MEMORY_GOAL = 150e6
 STARTUP_GOAL = 1.5
@@ -53,7 +53,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Everything that was measured in one run."""
+    """All measurements of one run."""
 
     python: str
     numpy: str
@@ -66,7 +66,7 @@ class Results:
 
 
 def compare(nodes: int, ours: Placing, theirs: KueueReport | None) -> Comparison:
-    """Put both sides beside each other, and judge both answers by the same rules."""
+    """Compare both sides, and check both answers by the same rules."""
     lines = []
     for request in ours.requests:
         timed = ours.timed[request.name]
@@ -97,7 +97,7 @@ def compare(nodes: int, ours: Placing, theirs: KueueReport | None) -> Comparison
 
 
 def goal(nodes: int) -> float:
-    """Return how many times faster than Kueue a cluster of this size asks us to be."""
+    """Return the intended speed-up over Kueue for a cluster of this size."""
     return next(times for least, times in _GOALS if nodes >= least)
 
 
@@ -219,7 +219,7 @@ def _others(results: Results) -> Iterator[Sequence[object]]:
 
 
 def applying_rows(found: Applying) -> Iterator[Sequence[object]]:
-    """Yield what was measured on a real cluster, as rows of the last table."""
+    """Yield the measurements on a real cluster as rows of the last table."""
     ours, theirs = found.coterie, found.kubectl
     for what, own, other, goal_ in (
         ("all applied", ours.applied_ms, theirs.applied_ms, None),

@@ -22,7 +22,7 @@ _EPILOG = "`python -m bench service` measures the service instead; it has option
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print a table, and write what was asked for. Missed goals are told, not punished: exit code 0."""
+    """Measure, print a table, and write the requested files; a missed goal is reported, with exit code 0."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given[:1] == ["service"]:
         return service.main(given[1:])
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(options: argparse.Namespace) -> Results:
-    """Take all measurements, one after the other."""
+    """Take all measurements in sequence."""
     program = None if options.no_kueue else kueue_side.binary()
     comparisons: list[Comparison] = []
     changes: dict[int, deltas.Deltas] = {}

@@ -1,4 +1,4 @@
-"""A real `coterie serve` with a simulated pool, as the measurements of the service need it."""
+"""A real `coterie serve` with a simulated pool for the measurements of the service."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _KEYS = "[{key: block, label: example.com/block}, {key: rack, label: example.com
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A service that runs, and its process."""
+    """A running service and its process."""
 
     url: str
     process: subprocess.Popen[str]
 
     def client(self) -> httpx2.Client:
-        """Return a client with connections of its own; an answer that is no success raises."""
+        """Return a client with its own connections; an unsuccessful answer raises."""
         return httpx2.Client(base_url=f"{self.url}/api/v1", timeout=600, event_hooks={"response": [_check]})
 
     def resident(self) -> int:
-        """Return the bytes of memory that the process has now."""
+        """Return the resident memory of the process in bytes."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * resource.getpagesize()
 
     def cpu_s(self) -> tuple[float, float]:
-        """Return the processor time of the service so far, and that of all that it has started."""
+        """Return the processor time of the service so far, and that of all processes it has started."""
         own, ended = _cpu_s(self.process.pid)
         lists = Path(f"/proc/{self.process.pid}/task").glob("*/children")
         below = [int(pid) for listed in lists for pid in listed.read_text().split()]
@@ -51,7 +51,7 @@ class Served:
 
 
 def _cpu_s(pid: int) -> tuple[float, float]:
-    """Return the processor time of a process, and that of its children which have ended."""
+    """Return the processor time of a process, and that of its ended children."""
     words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     user, system, user_below, system_below = (int(word) / os.sysconf("SC_CLK_TCK") for word in words[11:15])
     return user + system, user_below + system_below
@@ -59,7 +59,7 @@ def _cpu_s(pid: int) -> tuple[float, float]:
 
 @contextmanager
 def served(folder: Path, nodes: int) -> Iterator[Served]:
-    """Start a service that keeps everything in a new folder; end it, but leave the folder."""
+    """Start a service that keeps everything in a new folder; stop it at the end, but keep the folder."""
     folder.mkdir()
     (folder / "cluster.yaml").write_text(_cluster(nodes), encoding="utf-8")
     (folder / "coterie.yaml").write_text(_config(), encoding="utf-8")
@@ -87,16 +87,16 @@ def served(folder: Path, nodes: int) -> Iterator[Served]:
 
 
 def until(holds: Callable[[], bool], timeout_s: float) -> None:
-    """Wait until something is true."""
+    """Wait until a condition holds; raise TimeoutError after `timeout_s`."""
     end = time.monotonic() + timeout_s
     while not holds():
         if time.monotonic() > end:
-            raise TimeoutError(f"nothing came of it within {timeout_s:.0f} s")
+            raise TimeoutError(f"the condition did not hold within {timeout_s:.0f} s")
         time.sleep(_TICK_S)
 
 
 def submission(tasks: int, pool: str = OPEN) -> dict[str, str]:
-    """Return the body of a submit: a gang of tasks that end at once, each with a node's GPUs, all in one rack."""
+    """Return the body of a submission: a gang of tasks that end at once, each with a node's GPUs, all in one rack."""
     listed = [
         {"name": f"t{number}", "image": "any", "lead": number == 0, "command": ["/bin/true"]} for number in range(tasks)
     ]

@@ -1,4 +1,4 @@
-"""How fast the service is: workflows through its queue, requests by many clients at once, memory after many tasks."""
+"""The speed of the service: workflows through its queue, concurrent requests, and memory after many tasks."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from bench.report import table
 from bench.served import SHUT, Served, served, submission, until
 from bench.timing import say
 
-# The memory is told for this many tasks, measured or extrapolated.
+# The memory is reported for this many tasks, measured or extrapolated.
 TASKS_GOAL = 100_000
 _SUBMITTERS = 4
 _LONGEST_S = 6 * 3600.0
-# What any watcher in Python takes at least: it starts a process and waits for it.
+# The minimum of any supervisor in Python: it starts a process and waits for it.
 _WATCHER = "import os; os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)"
 
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Workflows from the first submit until nothing is left to do, and the same processes by hand; seconds."""
+    """The seconds of workflows from the first submission until nothing is left, and of the same processes alone."""
 
     nodes: int
     workflows: int
@@ -42,7 +42,7 @@ class Throughput:
     own_cpu_s: float
     below_cpu_s: float  # of the processes that the service started
     by_hand_task_s: float
-    watched_task_s: float  # by hand, each started by a Python that waits for it
+    watched_task_s: float  # without the service, each started by a Python that waits for it
 
     @property
     def task_s(self) -> float:
@@ -52,7 +52,7 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long answers took, in milliseconds, when so many clients asked all the time."""
+    """The response times in milliseconds under a number of clients with continuous requests."""
 
     what: str
     clients: int
@@ -65,7 +65,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Bytes of the service's process after so many tasks had finished, each time with nothing left to do."""
+    """The bytes of the service's process after numbers of finished tasks, each time while idle."""
 
     samples: list[tuple[int, int]]
 
@@ -83,7 +83,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Everything that was measured in one run."""
+    """All measurements of one run."""
 
     python: str
     cores: int
@@ -93,7 +93,7 @@ class Results:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print tables, and write what was asked for."""
+    """Measure, print tables, and write the requested files."""
     options = _options(arguments)
     results = measure(options)
     sys.stdout.write(markdown(results))
@@ -105,8 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(options: argparse.Namespace) -> Results:
-    """Take all measurements, each on a service of its own."""
-    # What was measured counts, even if some file cannot be removed.
+    """Take all measurements, each on its own service."""
+    # The measurements count, even if some file cannot be removed.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         say(f"requests by {options.clients} clients")
         with served(Path(folder) / "requests", options.nodes) as service:
@@ -120,7 +120,7 @@ def measure(options: argparse.Namespace) -> Results:
 
 
 def run_through(service: Served, options: argparse.Namespace) -> tuple[Throughput, Growth]:
-    """Run workflows until so many tasks have finished; one batch of them is timed, after a smaller one."""
+    """Run workflows until a number of tasks has finished; one batch of them is timed, after a smaller one."""
     count, tasks = options.workflows, options.tasks
     samples = [(0, service.resident())]
     _batch(service, max(1, count // 4), tasks)
@@ -130,7 +130,7 @@ def run_through(service: Served, options: argparse.Namespace) -> tuple[Throughpu
     submitted_s, finished_s = _batch(service, count, tasks)
     say(f"{count / finished_s:.2f} workflows per second; now by hand")
     own, below = (now - then for now, then in zip(service.cpu_s(), before, strict=True))
-    # Half before and half after, so that a busy moment hits both sides.
+    # Half before and half after, so that a busy moment affects both sides.
     hand = (hand + by_hand(["/bin/true"], count // 2 or 1, tasks)) / 2
     watched = by_hand([sys.executable, "-I", "-S", "-c", _WATCHER], max(1, count // 10), tasks)
     samples.append((samples[-1][0] + count * tasks, service.resident()))
@@ -144,7 +144,7 @@ def run_through(service: Served, options: argparse.Namespace) -> tuple[Throughpu
 
 
 def by_hand(command: Sequence[str], gangs: int, tasks: int) -> float:
-    """Start the processes of one gang after another, as the service does; return the seconds for each process."""
+    """Start the processes of one gang after another without the service; return the seconds for each process."""
     with tempfile.TemporaryFile() as log:
         begun = time.perf_counter()
         for _ in range(gangs):
@@ -160,7 +160,7 @@ def by_hand(command: Sequence[str], gangs: int, tasks: int) -> float:
 
 
 def ask(service: Served, clients: int, requests: int, tasks: int) -> Iterator[Latency]:
-    """Submit and list, first alone and then with many clients. What is submitted waits, and starts no process."""
+    """Submit and list, first with one client and then with many; submitted workflows wait and start no process."""
     body = submission(tasks, SHUT)
     kinds: tuple[tuple[str, Callable[[httpx2.Client], object]], ...] = (
         ("POST /workflows", lambda client: client.post("/workflows", json=body)),
@@ -177,7 +177,7 @@ def _timed(what: str, service: Served, run: Callable[[httpx2.Client], object], c
     def one() -> list[tuple[float, float]]:
         found = []
         with service.client() as client:
-            client.get("/whoami")  # the connection is there before the clock runs
+            client.get("/whoami")  # the connection is open before the clock starts
             ready.wait()
             for _ in range(max(1, requests // clients)):
                 begun = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What kubectl prints for a large cluster: nodes and pods with all the fields that placement does not need."""
+"""The output of kubectl for a large cluster: nodes and pods with all the fields that placement does not need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long `coterie --help` takes, against a command line that does nothing."""
+"""The start-up time of `coterie --help`, against an empty command line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ app()
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """Milliseconds from starting Python to its end, the best of several."""
+    """The best of several times in milliseconds from the start of Python to its end."""
 
     coterie_ms: float
     empty_ms: float
@@ -37,7 +37,7 @@ class Startup:
 
 
 def measure(runs: int) -> Startup:
-    """Start each by turns, so that a busy moment hits all of them."""
+    """Start each alternately, so that a busy moment affects all of them."""
     with tempfile.TemporaryDirectory() as folder:
         empty, bare = Path(folder) / "empty.py", Path(folder) / "bare.py"
         empty.write_text(_EMPTY.replace("OPTIONS", ""))

@@ -1,4 +1,4 @@
-"""Taking times: the best of many runs, since other work on a machine only ever adds."""
+"""Timing by the best of many runs, since other work on a machine only ever adds time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Result = TypeVar("_Result")
 
 
 def say(text: str) -> None:
-    """Tell how far the run has come; results go elsewhere."""
+    """Print the progress of the run to standard error, apart from the results."""
     sys.stderr.write(f"bench: {text}\n")
     sys.stderr.flush()
 
@@ -25,7 +25,7 @@ def once(run: Callable[[], _Result]) -> tuple[float, _Result]:
 
 
 def best(run: Callable[[], object], seconds: float, *, least: int = 5) -> float:
-    """Return the microseconds of the fastest run among all that start within the time given."""
+    """Return the microseconds of the fastest run among all that start within the given time."""
     gc.collect()
     fastest = float("inf")
     runs = 0

@@ -1,1 +1,1 @@
-"""Drawing: values in, text or SVG out. Nothing here asks what a terminal can do; callers say so."""
+"""Drawing: values in, text or SVG out; callers pass the capabilities of the terminal."""

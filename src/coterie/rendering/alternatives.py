@@ -1,4 +1,4 @@
-"""Which domains groups had to choose from, as a table, and what is wrong with the others, counted in a line."""
+"""The candidate domains of groups as a table, and the obstacles of the others, counted in one line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NUMBERS = frozenset({"FITS", "FREE GPUS", "LEFT", "NODES", "EXTRA"})
 def choice_lines(
     name: str, choice: Json, short: Abbreviations, style: Style, *, indent: str = "  ", wide: bool = False
 ) -> Iterator[str]:
-    """Yield what groups of a gang had to choose from: a line of words, and a row for each domain; cut unless `wide`."""
+    """Yield the candidate domains of a gang's groups: one sentence, and one row per domain; cut unless `wide`."""
     level, wanted = choice["level"], count(choice["wanted"], "task")
     nodes = choice["counted"]["nodes"]
     if level is None:
@@ -36,7 +36,7 @@ def choice_lines(
 
 
 def counted(found: Json, word: str, good: str) -> str:
-    """Return how many there are and what is wrong with how many of them: `12 racks: 7 full, 2 cordoned, 3 fit`."""
+    """Return a total and its breakdown by obstacle: `12 racks: 7 full, 2 cordoned, 3 fit`."""
     parts = [f"{one['count']:,} {visible(one['why'])}" for one in found["excluded"]]
     parts += [f"{found['good']:,} {good}"] if found["good"] or not parts else []
     return f"{count(found['total'], word)}: {', '.join(parts)}"

@@ -1,4 +1,4 @@
-"""Rectangles of SVG that are put beside and below each other. Each is drawn from its own upper left corner."""
+"""Rectangles of SVG, arranged beside and below each other; each is drawn from its own upper left corner."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ FAINT = "#5b6770"
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some SVG and the room it takes, in pixels."""
+    """An SVG fragment and its size in pixels."""
 
     width: int
     height: int
     lines: tuple[str, ...]
 
     def at(self, x: int, y: int) -> Iterator[str]:
-        """Yield the block, put somewhere."""
+        """Yield the block at a position."""
         yield f'<g transform="translate({x},{y})">'
         yield from self.lines
         yield "</g>"
 
 
 def xml(text: str) -> str:
-    """Return a name as XML text: no control characters, which XML forbids, and no markup."""
+    """Return a name as XML text, without control characters, which XML forbids, and without markup."""
     return escape(visible(text))
 
 
 def text(words: str, x: int, y: int, size: int, *, colour: str = INK, bold: bool = False, end: bool = False) -> str:
-    """Return a line of text whose base line is at `y`."""
+    """Return a line of text with its baseline at `y`."""
     weight = ' font-weight="600"' if bold else ""
     anchor = ' text-anchor="end"' if end else ""
     return f'<text x="{x}" y="{y}" font-size="{size}" fill="{colour}"{weight}{anchor}>{xml(words)}</text>'
 
 
 def length(words: str, size: int) -> int:
-    """Estimate how wide a line of text is, rather too wide than too narrow, since fonts differ."""
+    """Return an upper estimate of the width of a line of text, since fonts differ."""
     return int(columns(visible(words)) * size * 0.62) + 1
 
 
 def shortened(words: str, size: int, room: int) -> str:
-    """Return a text that fits some pixels."""
+    """Return a text shortened to a width in pixels."""
     return cut(visible(words), max(1, int(room / (size * 0.62))))
 
 
 def flow(blocks: Sequence[Block], width: int, gap: int) -> Block:
-    """Put blocks beside each other, and in a new row where the width is used up."""
+    """Return blocks side by side, wrapped to new rows at the width."""
     lines: list[str] = []
     x = y = row = reach = 0
     for block in blocks:
@@ -64,7 +64,7 @@ def flow(blocks: Sequence[Block], width: int, gap: int) -> Block:
 
 
 def stack(blocks: Iterable[Block], gap: int) -> Block:
-    """Put blocks below each other."""
+    """Return blocks below each other."""
     lines: list[str] = []
     y = width = 0
     for block in blocks:

@@ -1,4 +1,4 @@
-"""A domain as a card: its nodes below each other, as in a rack, a square per GPU; or one bar, where they are many."""
+"""A domain as a card: its nodes below each other, as in a rack, with a square per GPU; or one bar for many nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CELL = 11
 _PITCH = 14
 _PAD = 10
 _HEAD = 34
-_COLUMN = 18  # nodes below each other: what a rack of NVLink nodes has
+_COLUMN = 18  # nodes below each other: the number in a rack of NVLink nodes
 _MARK = 12
 _BAR = 150
 _LABEL = 9
@@ -23,19 +23,19 @@ _LONG_LABEL = 8
 
 
 def head_width(area: Area, title: str) -> int:
-    """Return how wide a card must be for its title to be read in full."""
+    """Return the minimum width of a card that shows its whole title."""
     return length(title, 12) + length(_numbers(area.total), 11) + 12 + 2 * _PAD
 
 
 def card(area: Area, title: str, paints: Mapping[str, Paint], room: int, least: int) -> Block:
-    """Draw a domain with all of its nodes, from `least` to about `room` pixels wide."""
+    """Return a domain with all of its nodes, from `least` to about `room` pixels wide."""
     spots = list(area.all_spots())
     labels = _labels([spot.name for spot in spots])
     label = max((length(each, _LABEL) for each in labels), default=0) + 4
     strip = max((min(spot.gpus, MOST_CELLS) for spot in spots), default=0) * _CELL
     wide = label + max(strip, _CELL) + _MARK
     rows = max(_COLUMN, -(-len(spots) // max(1, (room - 2 * _PAD) // (wide + 8))))
-    # Columns of equal height look better than a last one that is almost empty.
+    # Columns of equal height look better than an almost empty last one.
     columns = max(1, -(-len(spots) // rows))
     rows = max(1, -(-len(spots) // columns))
     width = max(least, columns * (wide + 8) - 8 + 2 * _PAD)
@@ -49,19 +49,19 @@ def card(area: Area, title: str, paints: Mapping[str, Paint], room: int, least: 
 
 
 def bar_card(area: Area, title: str, paints: Mapping[str, Paint], least: int) -> Block:
-    """Draw a domain as one bar, at least `least` pixels wide."""
+    """Return a domain as one bar, at least `least` pixels wide."""
     width, height = max(_BAR + 2 * _PAD, least), _HEAD + _CELL + _PAD
     bar = width - 2 * _PAD
     total = area.total
     lines = [*_frame(area, title, width, height), f'<g transform="translate({_PAD},{_HEAD - 2})">']
-    # With fewer GPUs than pixels, a GPU is several pixels wide: the length of a bar says nothing, its parts do.
+    # With fewer GPUs than pixels, a GPU is several pixels wide: only the proportions of a bar matter, not its length.
     cells = min(bar, max(1, total.gpus))
     lines += _strip(total.holders, total.free, total.gpus - total.usable, cells, bar, paints)
     return Block(width, height, (*lines, "</g>"))
 
 
 def describe(total: Total) -> str:
-    """Return what is used and who holds it, for a tooltip."""
+    """Return the usage and its holders, for a tooltip."""
     parts = [f"{total.used} of {total.gpus} GPUs used"] if total.gpus else ["no GPUs"]
     parts += [f"{visible(owner)}: {gpus}" for owner, gpus in total.holders[:8]]
     parts += [f"and {len(total.holders) - 8} more holders"] if len(total.holders) > 8 else []
@@ -105,7 +105,7 @@ def _node(spot: Spot, label: str, paints: Mapping[str, Paint]) -> Iterator[str]:
 def _strip(
     holders: Sequence[tuple[str, int]], free: int, out: int, cells: int, width: int, paints: Mapping[str, Paint]
 ) -> Iterator[str]:
-    """Draw who holds how much, what is free and what is out of service, as parts of one length."""
+    """Return the shares of holders, free GPUs and GPUs out of service as parts of one bar."""
     painted = [(paints[owner].name, gpus) for owner, gpus in holders if owner in paints]
     others = sum(gpus for owner, gpus in holders if owner not in paints)
     parts = [*painted, ("others", others), ("free", free), ("out", out)]
@@ -132,7 +132,7 @@ def _lined(words: str) -> str:
 
 
 def _labels(names: Sequence[str]) -> list[str]:
-    """Return what tells the nodes of one domain apart: what they share, up to a separator, is not repeated for each."""
+    """Return the distinct parts of node names in one domain; the common prefix, up to a separator, is not repeated."""
     if len(names) < 2:
         return list(names)
     start = shared_start(names)

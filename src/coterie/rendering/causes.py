@@ -1,4 +1,4 @@
-"""Counted causes in words: what nodes offer against what a task asks, the most frequent first."""
+"""Counted causes as text: what nodes offer against what a task requests, the most frequent first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STATES = {
 
 
 def counted(tally: Tally, pool: Collection[tuple[str, str]] = ()) -> str:
-    """Return the causes in one line; `pool` is the node selector of the pool, to call its labels what they are."""
+    """Return the causes in one line; `pool` is the node selector of the pool, so that its labels are named as such."""
     labels = {f"{key}={value}" for key, value in pool}
     parts = [_cause(cause, labels) for cause in tally.causes]
     if tally.good:
@@ -39,7 +39,7 @@ def counted(tally: Tally, pool: Collection[tuple[str, str]] = ()) -> str:
 
 
 def causes_json(tally: Tally | None) -> list[dict[str, Any]]:
-    """Return the causes as data, without a tally none."""
+    """Return the causes as data, an empty list without a tally."""
     return [_json(cause) for cause in tally.causes] if tally else []
 
 
@@ -94,11 +94,11 @@ def _neighbours(about: str, has: str, runs: str) -> str:
 
 
 def _offer(cause: Cause) -> str:
-    """Return what nodes have of a resource against what is asked: `4 GPUs, 8 asked`."""
+    """Return the amount that nodes have of a resource against the request: `4 GPUs, 8 asked`."""
     name, (least, most) = cause.about, cause.offered
     when = {Obstacle.FULL: " free", Obstacle.IN_USE: " free", Obstacle.DAEMON_SETS: " beside DaemonSets"}
     digits = 3
-    # Never "has 32, 32 asked": as many digits as it takes to tell them apart.
+    # Never "has 32, 32 asked": as many digits as are needed to distinguish the two.
     while digits < 12 and _amount(name, most, digits) == _amount(name, cause.asked, digits):
         digits += 1
     asked = _amount(name, cause.asked, digits)

@@ -1,4 +1,4 @@
-"""How a node, or a whole domain, looks in characters: a cell per GPU, a sign per node, or a bar."""
+"""Nodes and domains as characters: a cell per GPU, a sign per node, or a bar."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BAR = 10
 
 
 class Density(StrEnum):
-    """How much of a node is shown."""
+    """The amount of detail shown of a node."""
 
     GPUS = "gpus"
     NODES = "nodes"
@@ -22,7 +22,7 @@ class Density(StrEnum):
 
 
 class Legend:
-    """Remembers what was drawn, so that only signs that occur are explained."""
+    """The signs drawn so far, so that only signs that occur are explained."""
 
     _ORDER = ("used", "part", "mine", "other", "free", "cordoned", "not_ready", "none")
 
@@ -30,11 +30,11 @@ class Legend:
         self._seen: dict[str, str] = {}
 
     def note(self, sign: str, meaning: str) -> None:
-        """Remember that a sign was drawn, and what it stands for."""
+        """Record that a sign was drawn, and its meaning."""
         self._seen.setdefault(sign, meaning)
 
     def inks(self, style: Style) -> Iterator[tuple[Ink, str]]:
-        """Yield each sign that was drawn with its meaning, in a fixed order."""
+        """Yield each drawn sign with its meaning, in a fixed order."""
         symbols = style.symbols
         drawn = {
             "used": Ink(symbols.used),
@@ -73,7 +73,7 @@ def node_inks(spot: Spot, density: Density, highlight: str | None, style: Style,
 
 
 def bar(area: Area, highlight: str | None, style: Style, legend: Legend) -> list[Ink]:
-    """Return a domain as a bar of fixed length, by what is used and free."""
+    """Return a domain as a bar of fixed length, divided into used and free."""
     total = area.total
     mine = held(total, highlight)
     if not total.usable:
@@ -135,7 +135,7 @@ def _runs(
 
 
 def shares(amounts: list[int], cells: int) -> list[int]:
-    """Divide cells by amounts, as exactly as whole cells allow; what is there at all gets one where they suffice."""
+    """Return cells divided in proportion to amounts; every positive amount gets one where they suffice."""
     total = sum(amounts)
     if total <= cells:
         return amounts
@@ -143,7 +143,7 @@ def shares(amounts: list[int], cells: int) -> list[int]:
     if sum(least) > cells:
         least = [0] * len(amounts)
     shared = [max(low, amount * cells // total) for low, amount in zip(least, amounts, strict=True)]
-    # Rounding leaves a few cells too many or too few; the largest part is where that shows least.
+    # Rounding leaves a few cells too many or too few; they are least visible in the largest part.
     largest = max(range(len(amounts)), key=lambda at: (amounts[at], -at))
     shared[largest] += cells - sum(shared)
     return shared

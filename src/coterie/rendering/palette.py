@@ -1,4 +1,4 @@
-"""Colours and hatchings for holders. No two that are drawn share both, and the first few share neither."""
+"""Colours and hatchings for holders: no two drawn holders share both, and the first few share neither."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FREE = "#dde4eb"
 
 @dataclass(frozen=True, slots=True)
 class Paint:
-    """How one holder looks; `name` is what the picture calls it inside."""
+    """The appearance of one holder; `name` is its identifier inside the picture."""
 
     name: str
     colour: str
@@ -38,7 +38,7 @@ class Paint:
             )
 
     def fill(self) -> str:
-        """Return what fills an area with this paint."""
+        """Return the fill of an area with this paint."""
         return f"url(#{self.name})" if self.hatch else self.colour
 
     def _lines(self) -> str:
@@ -48,7 +48,7 @@ class Paint:
 
 
 def paints_for(holders: Sequence[tuple[str, int]], highlight: str | None) -> Mapping[str, Paint]:
-    """Give the largest holders a paint each, or only the one that is to stand out; the rest are all alike."""
+    """Return a paint for each of the largest holders, or only for the highlighted one; all others share one paint."""
     chosen = [name for name, _ in holders[:MOST]] if highlight is None else [highlight]
     return {
         name: Paint(f"h{index}", _COLOURS[index % len(_COLOURS)], _HATCHES[index % len(_HATCHES)])

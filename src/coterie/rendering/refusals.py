@@ -1,4 +1,4 @@
-"""Refusals and ways out in words. The same data always gives the same sentence."""
+"""Refusals and remedies as text; the same data always gives the same sentence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OBSTACLES = {
     "too little pods": "no room for another pod",
     f"too little {CHANNEL}": "NVLink channel taken",
 }
-# What is said of a whole domain, where the same words would mean something else than of a node.
+# Words for a whole domain, where the words for a node would mean something else.
 _OF_DOMAINS = {"too little nvidia.com/gpu": "too few GPUs on one node"}
 _APART_TOLD = {Reason.NO_CAPACITY, Reason.NEVER_FITS, Reason.NO_DOMAIN_FITS}
 
@@ -38,7 +38,7 @@ def count(number: int, word: str) -> str:
 
 
 def shape(one: Shape) -> str:
-    """Return what one task asks for, in the fewest words that tell it apart."""
+    """Return the request of one task, in the fewest words that identify it."""
     requests = dict(one.requests)
     if gpus := requests.get(GPU):
         return f"{gpus} GPU"
@@ -61,13 +61,13 @@ def sizes(gang: Gang) -> str:
 def message(
     refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster, pool: Collection[tuple[str, str]] = ()
 ) -> str:
-    """Return why a gang is not placed, with what keeps it off the nodes; `pool` is the pool's node selector."""
+    """Return why a gang is not placed, with the obstacles on the nodes; `pool` is the pool's node selector."""
     said = sentence(refusal, gang, topology, cluster)
     return f"{said} ({counted(refusal.tally, pool)})" if refusal.tally else said
 
 
 def sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) -> str:
-    """Return one sentence that says why a gang is not placed."""
+    """Return one sentence with the reason why a gang is not placed."""
     said = _sentence(refusal, gang, topology, cluster)
     if refusal.leader and refusal.reason is not Reason.GANG_INCOMPLETE:
         own = sum(task.needed for task in gang.all_tasks())
@@ -92,13 +92,13 @@ def _apart(gang: Gang) -> str:
 
 
 def obstacle(what: str, *, of_domain: bool = False) -> str:
-    """Return in words what keeps a task off a node, or off most nodes of a domain."""
+    """Return the obstacle of a task on a node, or on most nodes of a domain, as text."""
     said = (_OF_DOMAINS.get(what) if of_domain else None) or _OBSTACLES.get(what)
     return said or _neighbours(what.removeprefix("too little ")) or what
 
 
 def _neighbours(resource: str) -> str:
-    """Return what is lacking where a resource stands for who can run beside a pod; empty for any other."""
+    """Return the obstacle where a resource stands for inter-pod affinity; empty for any other resource."""
     if resource.startswith(HOST_PORT):
         return f"host port {resource.removeprefix(HOST_PORT).removesuffix('/taken')} taken"
     if resource.startswith(APART):
@@ -179,7 +179,7 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
 
 
 def way_out(way: WayOut) -> str:
-    """Return a way out as the end of the sentence `it …`."""
+    """Return a remedy as the end of the sentence `it …`."""
     when = "places now" if way.now else "would fit the empty cluster"
     match way.change:
         case Prefer(level):
@@ -202,7 +202,7 @@ def way_out(way: WayOut) -> str:
 
 
 def option(change: Change) -> list[str]:
-    """Return the option of `coterie plan` that asks about a change."""
+    """Return the option of `coterie plan` that applies a change."""
     match change:
         case Prefer(level):
             return ["--prefer", level]
@@ -221,7 +221,7 @@ def option(change: Change) -> list[str]:
 
 
 def _lacking(level: str, topology: Topology, cluster: Cluster) -> str:
-    """Return the coarsest level, down to this one, whose label no node has; this one if every label is somewhere."""
+    """Return the coarsest level, down to this one, whose label no node has; this one if every label occurs."""
     down_to = topology.names[: topology.index(level) + 1]
     return next((name for name in down_to if not cluster.column(topology.label(name)).values), level)
 

@@ -1,4 +1,4 @@
-"""Rows of a map on a screen: label, nodes, numbers and notes beside each other, or, where that is too narrow, below."""
+"""The rows of a map on a screen: label, nodes, numbers and notes side by side, or stacked on narrow screens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOTES = 20
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One domain as it is drawn; `above` is empty where the row before has the same."""
+    """One domain as it is drawn; `above` is empty where it is the same as in the row before."""
 
     above: str
     name: str
@@ -27,7 +27,7 @@ class Row:
 
 
 def draw(rows: Iterable[Row], density: Density, highlight: str | None, style: Style, legend: Legend) -> Iterator[str]:
-    """Yield the lines of some rows, whose columns line up."""
+    """Yield the lines of some rows, with aligned columns."""
     found = list(rows)
     if not found:
         return
@@ -59,7 +59,7 @@ def draw(rows: Iterable[Row], density: Density, highlight: str | None, style: St
 
 
 def _stacked(rows: Sequence[Row], folded: Sequence[Sequence[list[Ink]]], style: Style) -> Iterator[str]:
-    """For narrow screens: the label above, the nodes below it."""
+    """Yield rows for narrow screens: the label above, the nodes below it."""
     more = style.symbols.more
     for row, lines in zip(rows, folded, strict=True):
         if row.above:
@@ -91,7 +91,7 @@ def span(inks: Sequence[Ink]) -> int:
 
 
 def broken(pieces: Sequence[list[Ink]], room: int) -> list[list[Ink]]:
-    """Put pieces on as few lines of `room` columns as their order allows; a blank at the end of a line is left out."""
+    """Return pieces on as few lines of `room` columns as their order allows; a trailing blank is dropped."""
     lines: list[list[Ink]] = [[]]
     used = 0
     for piece in pieces:
@@ -108,7 +108,7 @@ def broken(pieces: Sequence[list[Ink]], room: int) -> list[list[Ink]]:
 
 
 def _even(rows: Sequence[Sequence[list[Ink]]], room: int, least: int) -> int:
-    """Return the smallest room in which no row takes more lines than it takes in `room`: full lines look ragged."""
+    """Return the smallest room in which no row takes more lines than in `room`, since full lines look ragged."""
     most = max(len(broken(row, room)) for row in rows)
     return bisect_left(
         range(room + 1), 1, lo=least, key=lambda width: max(len(broken(row, width)) for row in rows) <= most

@@ -1,4 +1,4 @@
-"""What there is to draw: nodes with their GPUs and who holds them, in domains within domains."""
+"""The content of a drawing: nodes with their GPUs and holders, in nested domains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coterie.topology.abbreviations import Abbreviations
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """One node. `gpus` is what it has, or what is held where that is more; `holders` come largest first."""
+    """One node; `gpus` is what it has, or what is held where that is more; `holders` come largest first."""
 
     name: str
     gpus: int
@@ -27,7 +27,7 @@ class Spot:
 
     @property
     def idle(self) -> int:
-        """GPUs that nobody holds, in service or not."""
+        """GPUs that no pod holds, in service or not."""
         return self.gpus - self.used
 
     @property
@@ -37,13 +37,13 @@ class Spot:
 
     @property
     def free(self) -> int:
-        """GPUs that new work could have."""
+        """GPUs that are available to new work."""
         return self.idle if self.in_service else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Sums over nodes. GPUs that are idle on nodes out of service are neither used nor free."""
+    """Sums over nodes; idle GPUs on nodes out of service are neither used nor free."""
 
     nodes: int = 0
     gpus: int = 0
@@ -61,7 +61,7 @@ class Total:
 
     @staticmethod
     def over(spots: Iterable[Spot], parts: Iterable[Total] = ()) -> Total:
-        """Add up nodes and what was added up already."""
+        """Return the sums over nodes and partial sums."""
         sums: Counter[str] = Counter()
         held: Counter[str] = Counter()
         for spot in spots:
@@ -110,15 +110,15 @@ class Area:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A cluster seen through levels, coarsest first."""
+    """A cluster divided into levels, coarsest first."""
 
     levels: tuple[str, ...]
     root: Area
     pool: str = ""
-    highlight: str | None = None  # the one holder that is to stand out
+    highlight: str | None = None  # the highlighted holder
 
     def named(self, area: Area, short: Abbreviations) -> str:
-        """Return what to call a domain: its level and value, or the value alone where that says the level already."""
+        """Return the name of a domain: its level and value, or the value alone where it already shows the level."""
         if not area.path:
             return "all nodes"
         level, value = self.levels[len(area.path) - 1], short.name(area.path[-1])
@@ -135,13 +135,13 @@ class Scene:
         )
 
     def largest_free(self, depth: int) -> Area | None:
-        """Return the domain of a level that has most GPUs free; None where nothing is free."""
+        """Return the domain of a level with the most free GPUs; None where no GPU is free."""
         best = max(self.at(depth), key=lambda area: area.total.free, default=None)
         return best if best is not None and best.total.free else None
 
 
 def abbreviations(scenes: Iterable[Scene]) -> Abbreviations:
-    """Return the short forms of what some scenes show together: domains by their level, and nodes."""
+    """Return the short forms of the names in some scenes together: domains by their level, and nodes."""
     kinds: dict[str, set[str]] = {}
     nodes: set[str] = set()
     for scene in scenes:
@@ -153,5 +153,5 @@ def abbreviations(scenes: Iterable[Scene]) -> Abbreviations:
 
 
 def ranked(held: Counter[str]) -> tuple[tuple[str, int], ...]:
-    """Return holders with what they hold, largest first, equal ones by name."""
+    """Return holders with their amounts, largest first, equal ones by name."""
     return tuple(sorted(((name, gpus) for name, gpus in held.items() if gpus), key=lambda pair: (-pair[1], pair[0])))

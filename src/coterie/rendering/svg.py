@@ -1,4 +1,4 @@
-"""The map as one picture that needs nothing but itself: no script, no font, no style sheet from elsewhere."""
+"""The map as one self-contained SVG: no script, font or style sheet from elsewhere."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _WIDTH = 1240
 _MARGIN = 32
 _DOT = "  ·  "
 _PAD = 14
-# Beyond these the picture would be slow to open and nothing in it could be read.
+# A larger picture would be slow to open and too small to read.
 _MOST_NODES = 2000
 _MOST_CARDS = 3000
 
 
 @dataclass(frozen=True, slots=True)
 class _Draw:
-    """A scene with how it is drawn: down to which level, with which names and paints, with or without its nodes."""
+    """A scene with its drawing options: the finest level, names, paints, and whether nodes are shown."""
 
     scene: Scene
     depth: int
@@ -33,7 +33,7 @@ class _Draw:
 
 
 def map_svg(scene: Scene, *, free: bool = False) -> Iterator[str]:
-    """Yield the lines of an SVG document, in ASCII. `free` leaves out domains in which nothing is free."""
+    """Yield the lines of an SVG document, in ASCII; `free` leaves out domains without free GPUs."""
     for line in _document(scene, free=free):
         yield line.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
@@ -127,7 +127,7 @@ def _title(scene: Scene, about: Sequence[str], said: Sequence[str]) -> Block:
 
 
 def _lines(parts: Sequence[str]) -> list[str]:
-    """Put parts on as few lines as their order allows."""
+    """Return parts on as few lines as their order allows."""
     lines: list[str] = []
     for part in parts:
         longer = f"{lines[-1]}{_DOT}{part}" if lines else part
@@ -139,7 +139,7 @@ def _lines(parts: Sequence[str]) -> list[str]:
 
 
 def _legend(scene: Scene, paints: Mapping[str, Paint]) -> Block:
-    """Explain the paints and signs that occur, and no others."""
+    """Return the explanation of the paints and signs that occur."""
     total = scene.root.total
     held = dict(total.holders)
     entries = [(paint.name, f"{name}  {held.get(name, 0):,}") for name, paint in paints.items()]
@@ -165,7 +165,7 @@ def _legend(scene: Scene, paints: Mapping[str, Paint]) -> Block:
 
 
 def _panels(draw: _Draw, areas: Sequence[Area]) -> Iterator[Block]:
-    """Draw the domains of each coarser one together; each panel is as wide as its cards need."""
+    """Return the domains of each coarser one in a panel, which is as wide as its cards need."""
     scene, depth, short = draw.scene, draw.depth, draw.short
     outer = _panel_depth(areas, depth)
     groups: dict[tuple[str, ...], list[Area]] = {}
@@ -185,7 +185,7 @@ def _panels(draw: _Draw, areas: Sequence[Area]) -> Iterator[Block]:
 
 
 def _panel_depth(areas: Sequence[Area], depth: int) -> int:
-    """Return the finest level whose domains hold at least two others on average: a panel for each card is no help."""
+    """Return the finest level whose domains hold at least two others on average; a panel per card would not help."""
     outer = max(0, depth - 1)
     while outer > 1 and len({area.path[:outer] for area in areas}) * 2 > len(areas):
         outer -= 1
@@ -204,7 +204,7 @@ def _outside(draw: _Draw, areas: Sequence[Area]) -> Block:
 
 
 def _cards(draw: _Draw, areas: Sequence[Area], titles: Sequence[str], room: int) -> Block:
-    """Draw domains beside each other, no narrower than the widest title: all are read in full, and form columns."""
+    """Return domains side by side, no narrower than the widest title, so that titles are complete and form columns."""
     pairs = list(zip(areas, titles, strict=True))
     least = max((head_width(area, title) for area, title in pairs), default=0)
     if not draw.nodes:

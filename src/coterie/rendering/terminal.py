@@ -1,4 +1,4 @@
-"""The map in the terminal: a row per domain, its nodes beside it, who holds most behind it."""
+"""The map in the terminal: a row per domain, with its nodes and its largest holders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coterie.rendering.scene import Area, Scene, Total, abbreviations
 from coterie.rendering.text import Ink, Style, columns, count, pad, paint, visible, wrapped
 from coterie.topology.abbreviations import Abbreviations
 
-# Beyond so many lines a map is folded: no eye takes in more at once.
+# A map of more lines than this is folded, since it could not be read at once.
 _GPU_LINES = 60
 _NODE_LINES = 120
 _COUNT_LINES = 60
@@ -19,7 +19,7 @@ _COUNT_LINES = 60
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A choice of level and density, and what was left out by it."""
+    """A choice of level and density, and what it leaves out."""
 
     depth: int
     density: Density
@@ -30,10 +30,10 @@ class _View:
 def map_lines(
     scene: Scene, style: Style, *, free: bool = False, fold: bool = True, every: bool = False
 ) -> Iterator[str]:
-    """Yield the map of a scene, its legend and its sum.
+    """Yield the map of a scene, its legend and its totals.
 
-    `free` shows what is free instead of what is used, and only where something is. `fold` lets a map of too many
-    domains show coarser ones. `every` shows each node on a line of its own instead, and names in full.
+    `free` shows free instead of used GPUs, and only domains that have some. `fold` lets a map of too many domains show
+    coarser ones. `every` shows each node on its own line instead, and names in full.
     """
     if not scene.root.total.nodes:
         yield "There are no nodes."
@@ -58,7 +58,7 @@ def map_lines(
 
 
 def _choose(scene: Scene, style: Style, *, free: bool, fold: bool) -> _View:
-    """Return the finest level and density that stay within bounds; the coarsest, cut off, where none does."""
+    """Return the finest level and density within the limits; the coarsest, cut off, where none is."""
     finest = len(scene.levels)
     for depth in range(finest, 0 if finest else -1, -1):
         areas, said = _shown(scene, depth, free=free)
@@ -93,7 +93,7 @@ def _folded(scene: Scene, depth: int) -> str:
 
 
 def _folded_nodes(areas: Sequence[Area]) -> bool:
-    """Whether a domain holds finer ones, whose nodes would look like one row of equals cell by cell."""
+    """Return whether a domain holds finer ones, whose nodes would look like one uniform row cell by cell."""
     return any(area.areas for area in areas)
 
 
@@ -103,7 +103,7 @@ def _to_scale(areas: Sequence[Area], density: Density) -> Iterator[str]:
 
 
 def _lines(areas: Sequence[Area], density: Density, style: Style) -> int:
-    """Estimate the lines of a map: the cells of each domain over what a line holds beside labels and notes."""
+    """Return an estimate of the lines of a map: the cells of each domain over the width beside labels and notes."""
     room = max(LEAST_CELLS, style.width - 40)
     gap = density is Density.GPUS
     return sum(1 + sum(size(spot, density) + gap for spot in area.all_spots()) // room for area in areas)
@@ -177,7 +177,7 @@ def _notes(area: Area, scene: Scene, *, free: bool) -> str:
 
 
 def _every(scene: Scene, style: Style, legend: Legend, *, free: bool) -> Iterator[str]:
-    """Yield a line for each node, below the domain it is in."""
+    """Yield a line for each node, below its domain."""
     finest = len(scene.levels)
     for area in (*scene.at(finest), *scene.outside(finest)):
         spots = [spot for spot in area.spots if spot.free] if free else area.spots

@@ -1,4 +1,4 @@
-"""Text for terminals: names that cannot drive them, columns that line up, lines that fit."""
+"""Text for terminals: names without control characters, aligned columns, and lines that fit."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _COLOURS = {"green": "32", "yellow": "33", "red": "31", "cyan": "1;36", "dim": "
 
 @dataclass(frozen=True, slots=True)
 class Symbols:
-    """The characters of a map; all different, so that no colour is needed to tell them apart."""
+    """The characters of a map, all distinct, so that it is readable without colour."""
 
     used: str
     other: str
     free: str
-    more: str  # stands where something was cut off
+    more: str  # marks a cut
     cordoned: str = "!"
     not_ready: str = "*"
     none: str = "-"
@@ -29,7 +29,7 @@ ASCII = Symbols("#", "+", ".", "~")
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What the screen can do: how wide it is, which characters it has, whether it shows colours."""
+    """The capabilities of the screen: its width, its characters, and whether it shows colours."""
 
     width: int = 100
     symbols: Symbols = BLOCKS
@@ -38,7 +38,7 @@ class Style:
 
 @dataclass(frozen=True, slots=True)
 class Ink:
-    """A piece of a line, and its colour where there are colours."""
+    """A piece of a line, and its colour where colours are shown."""
 
     text: str
     colour: str = ""
@@ -54,7 +54,7 @@ def paint(inks: Iterable[Ink], style: Style) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def visible(text: str) -> str:
-    """Return a name on one line with control characters spelled out, so that it cannot drive the terminal."""
+    """Return a name on one line with control characters spelled out, so that it cannot control the terminal."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
@@ -68,7 +68,7 @@ def columns(text: str) -> int:
 
 
 def cut(text: str, limit: int, more: str = "…") -> str:
-    """Return a text that takes at most `limit` columns; what is cut off at the end is marked."""
+    """Return a text of at most `limit` columns, with a mark where its end is cut."""
     if columns(text) <= limit:
         return text
     room = limit - columns(more)
@@ -82,7 +82,7 @@ def cut(text: str, limit: int, more: str = "…") -> str:
 
 
 def cut_start(text: str, limit: int, more: str = "…") -> str:
-    """Return a text that takes at most `limit` columns; what is cut off at the start is marked.
+    """Return a text of at most `limit` columns, with a mark where its start is cut.
 
     For names and paths, which differ at their ends.
     """
@@ -90,13 +90,13 @@ def cut_start(text: str, limit: int, more: str = "…") -> str:
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
-    """Fill a text with blanks up to a number of columns."""
+    """Return a text padded with blanks to a number of columns."""
     blanks = " " * max(0, width - columns(text))
     return blanks + text if right else text + blanks
 
 
 def table(rows: Sequence[Sequence[str]], *, numbers: frozenset[int] = frozenset(), gap: int = 2) -> Iterator[str]:
-    """Yield rows with their cells in columns; those in `numbers` stand to the right."""
+    """Yield rows with aligned cells; the columns in `numbers` are right-aligned."""
     if not rows:
         return
     widths = [max(columns(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -106,7 +106,7 @@ def table(rows: Sequence[Sequence[str]], *, numbers: frozenset[int] = frozenset(
 
 
 def wrapped(text: str, width: int, indent: str = "", first: str = "") -> Iterator[str]:
-    """Yield a text broken at blanks into lines of at most `width` columns, `first` before it and `indent` thereafter.
+    """Yield a text wrapped at blanks to `width` columns, with `first` before the first line and `indent` before others.
 
     A word that is longer than a line is left whole, so that it can be copied.
     """
@@ -140,5 +140,5 @@ def _columns(char: str) -> int:
 
 
 def legend(marks: Iterable[tuple[str, str]]) -> str:
-    """Return what marks mean, each once, in the order in which they are given."""
+    """Return the meanings of marks, each once, in the given order."""
     return "   ".join(dict.fromkeys(f"{mark} {meaning}" for mark, meaning in marks))

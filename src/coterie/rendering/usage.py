@@ -1,4 +1,4 @@
-"""What is in use and what is free, per pool and per domain; nodes that pools share count once in the sum."""
+"""Used and free capacity, per pool and per domain; nodes that pools share count once in the total."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """How many nodes do what: in service and partly or wholly in use, in service and idle, out of service."""
+    """The number of nodes in use (partly or wholly), idle in service, and out of service."""
 
     allocated: int = 0
     idle: int = 0
@@ -24,33 +24,33 @@ class Nodes:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of all nodes."""
         return self.allocated + self.idle + self.other
 
     @staticmethod
     def over(spots: Iterable[Spot]) -> Nodes:
-        """Count nodes."""
+        """Return the counts of some nodes."""
         kinds = Counter("other" if not spot.in_service else "allocated" if spot.used else "idle" for spot in spots)
         return Nodes(kinds["allocated"], kinds["idle"], kinds["other"])
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What is in use in one place."""
+    """The usage of one pool or domain."""
 
     gpus: Total
     nodes: Nodes
 
     @staticmethod
     def over(spots: Iterable[Spot]) -> Use:
-        """Add up nodes."""
+        """Return the usage of some nodes."""
         found = tuple(spots)
         return Use(Total.over(found), Nodes.over(found))
 
 
 @dataclass(frozen=True, slots=True)
 class PoolUse:
-    """A pool with its nodes in their domains. `about` is what its service says of it; `shared_with` are other pools."""
+    """A pool with its nodes in their domains; `about` is the service's record of it, `shared_with` are other pools."""
 
     scene: Scene
     about: Mapping[str, Any]
@@ -59,7 +59,7 @@ class PoolUse:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the pool."""
         return self.scene.pool
 
 
@@ -75,13 +75,13 @@ class Place:
 
     @property
     def name(self) -> str:
-        """What tells it apart from all others."""
+        """The name that identifies the row."""
         return "/".join((self.pool, *self.path, *([f"(no {self.level})"] if self.outside else [])))
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """All pools that were asked for, each node of them once in `total`, and who holds how many GPUs in which pools."""
+    """The requested pools, their distinct nodes in `total`, and the holders with their GPUs and pools."""
 
     pools: tuple[PoolUse, ...]
     total: Use
@@ -89,7 +89,7 @@ class Usage:
 
 
 def usage_of(scenes: Sequence[tuple[Scene, Mapping[str, Any]]]) -> Usage:
-    """Put the pools of one moment together; nodes are the same where their names and the pools' backends are."""
+    """Return the usage of pools at one moment; nodes are equal where their names and the pools' backends are."""
     spots = [{(str(about.get("backend", "")), spot.name): spot for spot in _spots(scene)} for scene, about in scenes]
     pools = []
     for number, (scene, about) in enumerate(scenes):
@@ -114,13 +114,13 @@ def usage_of(scenes: Sequence[tuple[Scene, Mapping[str, Any]]]) -> Usage:
 
 
 def places(pool: PoolUse, depth: int) -> Iterator[Place]:
-    """Yield a pool and its domains down to a depth, each followed by what is inside it."""
+    """Yield a pool and its domains down to a depth, each followed by those inside it."""
     yield Place(pool.name, (), "", Use.over(_spots(pool.scene)))
     yield from _inside(pool.scene.root, pool.scene, min(depth, len(pool.scene.levels)))
 
 
 def flat(pool: PoolUse, depth: int) -> Iterator[Place]:
-    """Yield a pool and its domains of the level at one depth alone."""
+    """Yield a pool and only its domains of the level at one depth."""
     yield Place(pool.name, (), "", Use.over(_spots(pool.scene)))
     level = pool.scene.levels[depth - 1]
     for area in pool.scene.at(depth):
@@ -130,7 +130,7 @@ def flat(pool: PoolUse, depth: int) -> Iterator[Place]:
 
 
 def usage_json(usage: Usage, level: str | None) -> Json:
-    """Return what is in use as data; with a level, its domains alone."""
+    """Return the usage as data; with a level, only its domains."""
     return {
         "version": VERSION,
         "pools": [

@@ -1,4 +1,4 @@
-"""What is in use as a table: a row per pool and per domain, a sum, and who uses most."""
+"""The usage as a table: a row per pool and per domain, a total, and the largest users."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from coterie.rendering.text import Ink, Style, columns, count, cut, pad, paint, 
 from coterie.rendering.usage import Place, PoolUse, Usage, Use, rows_of
 from coterie.topology.abbreviations import Abbreviations
 
-# Beyond so many rows, finer levels are folded: no eye takes in more at once.
+# In a table of more rows than this, finer levels are folded, since it could not be read at once.
 _ROWS = 60
-# What the sum is called among the marks of rows: no row has an empty name.
+# The key of the total among the marks of rows: no row has an empty name.
 TOTAL = ""
 _USERS = 5
 _HEADS = ("USED/TOTAL", "USE", "FREE", "NODES A/I/O/T")
@@ -28,10 +28,10 @@ def usage_lines(
     marks: Mapping[str, str] | None = None,
     most: int = _ROWS,
 ) -> Iterator[str]:
-    """Yield the table of what is in use, its sum, and who uses most.
+    """Yield the table of usage, its total, and the largest users.
 
-    `level` shows the domains of that level alone; without it, finer levels go where there would be more than `most`
-    rows. With `marks`, by the names of rows, there is a column for them before all others.
+    `level` shows only the domains of that level; without it, finer levels are dropped where there would be more than
+    `most` rows. With `marks`, by the names of rows, the table has a first column for them.
     """
     if not usage.pools:
         yield "There are no pools; an admin makes one with `coterie pool apply`."
@@ -56,7 +56,7 @@ def usage_lines(
 
 
 def _depth(usage: Usage, most: int) -> int:
-    """Return how many levels are shown: as many as keep the table within bounds, and one at least."""
+    """Return the number of shown levels: as many as keep the table within the limit, and at least one."""
     depth = max(len(pool.scene.levels) for pool in usage.pools)
     while depth > 1 and sum(1 for pool in usage.pools for _ in rows_of(pool, None, depth)) > most:
         depth -= 1
@@ -124,7 +124,7 @@ def _drawn(table: Sequence[Sequence[str]], colours: Sequence[str], signs: Sequen
 
 
 def _indented(name: str, room: int, more: str) -> str:
-    """Return a name in some columns; where they are few, it is first indented less, and then cut off."""
+    """Return a name that fits some columns; in few columns it is first indented less, and then cut."""
     bare = name.lstrip(" ")
     return name if columns(name) <= room else pad(cut(bare, room, more), room, right=True)
 
@@ -138,7 +138,7 @@ def _said(
     *,
     level: str | None,
 ) -> Iterator[str]:
-    """Yield what the signs of the table mean, and what it leaves out."""
+    """Yield the meanings of the table's signs, and what it leaves out."""
     said = ["A/I/O/T: nodes in use, idle, out of service, in all."]
     domains = [row.use.gpus for row, _ in rows if row.level and not row.outside]
     if any(total.cordoned for total in domains):
@@ -156,7 +156,7 @@ def _said(
 
 
 def _users(usage: Usage, style: Style, *, wide: bool) -> Iterator[str]:
-    """Yield who uses most."""
+    """Yield the largest users."""
     if not usage.holders:
         return
     shown = usage.holders if wide else usage.holders[:_USERS]
