@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from coterie.errors import Reason
@@ -14,7 +16,7 @@ from coterie.topology.cluster import CPU, Cluster, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
 from tests.placement.twin import best
-from tests.planning.builders import drawn, gangs
+from tests.planning.builders import drawn, gangs, running
 
 RACK = Topology.of(("rack", "rack"))
 # Tasks that fill six nodes of 60 to the last, in one way that is hard to find.
@@ -41,15 +43,12 @@ def two_hard_groups(*, later: bool) -> tuple[Gang, Domains]:
     return Gang("g", groups), Domains.of(Cluster.of(nodes, pods), RACK)
 
 
-def refused(gang: Gang, domains: Domains) -> tuple[Verdict, Refusal, str]:
-    """Return the verdict, the refusal and its words."""
-    decision = decide(gang, Capacity.now(domains), Capacity.empty(domains))
+def refused(gang: Gang, domains: Domains, anchors: Mapping[str, str] | None = None) -> tuple[Verdict, Refusal, str]:
+    """Return the verdict, the refusal and its words, without what is counted behind them."""
+    decision = decide(gang, Capacity.now(domains), Capacity.empty(domains), anchors=anchors)
     assert decision.refusal
-    return (
-        decision.verdict,
-        decision.refusal,
-        refusals.message(decision.refusal, gang, domains.topology, domains.cluster),
-    )
+    said = refusals.message(decision.refusal, gang, domains.topology, domains.cluster)
+    return decision.verdict, decision.refusal, said.partition(" (")[0]
 
 
 def test_groups_conflict_where_each_was_placed_alone_and_all_together_are_proved_to_fail() -> None:
@@ -92,3 +91,52 @@ def test_a_group_that_fits_alone_is_not_said_to_fit_nowhere_beside_tasks_of_the_
     assert best(gang, drawing.domains(), {}) is None
     assert (verdict, refusal.reason) == (Verdict.WAITING, Reason.GROUPS_CONFLICT)
     assert said == 'rack group "m" and the other tasks of the zone fit alone, but not together'
+
+
+def test_groups_that_conflict_inside_a_preferred_group_are_named_and_not_the_preferred_group() -> None:
+    drawing = drawn(
+        "cluster zone > rack of 8\n  zone a: rack r1 [8 8]  rack r2 [8]  rack r3 [8 .]\n  zone b: rack r4 [. .]"
+    )
+    (gang,) = gangs("g:\n  p: preferred=zone\n    a: 2 x 8gpu required=rack\n    b: 2 x 8gpu required=rack", drawing)
+    verdict, refusal, said = refused(gang, drawing.domains())
+
+    assert (verdict, refusal.reason, refusal.alone) == (Verdict.WAITING, Reason.GROUPS_CONFLICT, True)
+    assert said == 'rack groups "a" and "b" fit alone, but not together'
+
+
+# Where the task of zone group z runs, no rack has two free nodes; elsewhere one has.
+TWO_ZONES = "cluster zone > rack of 8\n  zone a: rack r1 [8 8 .]  rack r2 [8]\n  zone b: rack r1 [8 8]"
+
+
+def test_a_group_is_looked_for_only_where_the_group_around_it_already_runs() -> None:
+    drawing = drawn(TWO_ZONES)
+    (gang,) = gangs("g:\n  z: 1 x 8gpu required=zone\n    m: 2 x 8gpu required=rack", drawing)
+    anchors = {"z-0": "a-r1-1"}
+    running(drawing, gang, anchors)
+    verdict, refusal, said = refused(gang, drawing.domains(), anchors)
+
+    assert (verdict, refusal.reason) == (Verdict.WAITING, Reason.NO_DOMAIN_FITS)
+    assert (refusal.path[-1], refusal.around) == (("rack", "m"), ("a",))
+    assert {near.domain[0] for near in refusal.best} == {"a"}
+    assert said == (
+        'no rack of a, where the group around it already runs, can hold all 2 tasks of rack group "m" now: '
+        "the best, a/r1, fits 1"
+    )
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_groups_of_different_levels_that_conflict_may_already_run(*, later: bool) -> None:
+    """The larger group, of zones, runs in zone a; the first by name is of racks."""
+    rows = f"zone a: rack r1 [8 8 8]\n  zone b: {'rack r1 [.]  ' if later else ''}rack - [8]"
+    drawing = drawn(f"cluster zone > rack of 8\n  {rows}")
+    (gang,) = gangs("g:\n  a: 1 x 8gpu required=rack\n  z: 3 x 8gpu required=zone", drawing)
+    anchors = {"z-0": "a-r1-1"}
+    running(drawing, gang, anchors)
+    verdict, refusal, said = refused(gang, drawing.domains(), anchors)
+
+    if later:
+        assert (verdict, refusal.reason) == (Verdict.WAITING, Reason.GROUPS_CONFLICT)
+        assert said == 'rack group "a" and zone group "z" fit alone, but not together'
+    else:
+        assert (verdict, refusal.reason) == (Verdict.IMPOSSIBLE, Reason.NEVER_FITS)
+        assert said == 'rack group "a" and zone group "z" fit alone, but not together, not even on the empty cluster'

@@ -81,6 +81,7 @@ class Refusal:
     alone: bool = True  # each of those is known to fit alone
     beside: bool = False  # tasks directly in the group at `path`, or without a group, are among those
     home: tuple[str, ...] = ()  # the domain where the binding group already runs
+    around: tuple[str, ...] = ()  # the domain that it cannot leave, because a group around it already runs there
     excluded: tuple[str, ...] = ()  # nodes the user excluded
     unlabelled: int = 0  # eligible nodes without the level's label
     tally: Tally | None = None  # what keeps the tasks off how many nodes

@@ -131,14 +131,15 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
         case Reason.NO_CAPACITY:
             return f"only {fits} of {refusal.wanted} tasks fit now, wherever they are put"
         case Reason.NO_DOMAIN_FITS:
-            return f"no {level} can hold {all_tasks} of {_of(refusal, gang)} now{_best(best)}"
+            return f"no {level}{_inside(refusal)} can hold {all_tasks} of {_of(refusal, gang)} now{_best(best)}"
         case Reason.NEVER_FITS if refusal.together:
             if refusal.alone:
                 return f"{_groups(refusal)} fit alone, but not together, not even on the empty cluster"
             return f"{_groups(refusal)} do not fit together, not even on the empty cluster; {_NOT_SETTLED}"
         case Reason.NEVER_FITS if level:
             size = "the task" if lone else f"the {refusal.wanted} tasks"
-            return f"no {level} is large enough for {size} of {_of(refusal, gang)}, not even when empty{_best(best)}"
+            large = f"no {level}{_inside(refusal)} is large enough for {size} of {_of(refusal, gang)}"
+            return f"{large}, not even when empty{_best(best)}"
         case Reason.NEVER_FITS if lone:
             return "its task fits on no node, not even on an empty one"
         case Reason.NEVER_FITS if not fits:
@@ -228,6 +229,10 @@ def _lacking(level: str, topology: Topology, cluster: Cluster) -> str:
 
 def _of(refusal: Refusal, gang: Gang) -> str:
     return group_name(refusal.path) if refusal.path and refusal.path[-1][1] != "default" else gang.name
+
+
+def _inside(refusal: Refusal) -> str:
+    return f" of {domain(refusal.around)}, where the group around it already runs," if refusal.around else ""
 
 
 def _best(best: Nearest | None) -> str:

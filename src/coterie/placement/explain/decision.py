@@ -6,7 +6,7 @@ asking about the changed gang or the changed cluster.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -95,13 +95,14 @@ class _Binding:
         return self.parent.path if self.parent else ()
 
     @property
-    def level(self) -> str | None:
-        return self.groups[0].level if self.groups else None
+    def largest(self) -> Group | None:
+        """The one to find room for, of groups that compete."""
+        return max(self.groups, key=lambda group: len(tuple(group.all_tasks())), default=None)
 
 
 def _taking(binding: _Binding, best: Sequence[Nearest]) -> tuple[str, ...]:
     """Return the domain in which one group comes nearest; none where no task fits, or several groups compete."""
-    if binding.level is None or binding.rivals or not best or not best[0].fits:
+    if not binding.groups or binding.rivals or not best or not best[0].fits:
         return ()
     return best[0].domain
 
@@ -141,15 +142,14 @@ class _Case:
     def _told(
         self, reason: Reason, binding: _Binding, *, excluded: tuple[str, ...] = (), unlabelled: int = 0
     ) -> Refusal:
-        domains, level = self.capacity.domains, binding.level
-        # Of groups that compete, the largest is the one to find room for.
-        group = max(binding.groups, key=lambda group: len(tuple(group.all_tasks())), default=None)
-        tasks = group.all_tasks() if group else self.gang.all_tasks()
+        domains, group = self.capacity.domains, binding.largest
+        level, tasks = (group.level, group.all_tasks()) if group else (None, self.gang.all_tasks())
         missing = tuple(task for task in sorted(tasks, key=lambda task: task.rank) if task.name not in self.anchors)
-        home = self._home(group) if group else None
+        home = self._home(group) if group else ()
+        around = home or (self._around(group) if group else ())
         best: tuple[Nearest, ...] = ()
         if missing and reason is not Reason.LEVEL_LOST:
-            best = nearest(missing, level, self.capacity, short=binding.rivals, only=home)
+            best = nearest(missing, level, self.capacity, short=binding.rivals, within=around)
         blocked = reason is Reason.COMPUTE_DOMAIN_BLOCKED
         lacking = CHANNEL if blocked else GPU
         waits = self.capacity is self.now
@@ -166,21 +166,22 @@ class _Case:
             ways_out=search.find(binding.path, level, [near.domain for near in best], held),
             together=tuple(one.path for one in binding.groups) if binding.rivals else (),
             beside=binding.beside,
-            tally=self._tally(reason, missing, binding, home or _taking(binding, best)),
-            home=home or (),
+            tally=self._tally(reason, missing, level, home or _taking(binding, best) or around),
+            home=() if binding.rivals else home,
+            around=() if binding.rivals or home else around,
             excluded=excluded,
             unlabelled=unlabelled,
         )
 
     def _tally(
-        self, reason: Reason, missing: Sequence[Task], binding: _Binding, where: tuple[str, ...]
+        self, reason: Reason, missing: Sequence[Task], level: str | None, where: tuple[str, ...]
     ) -> Tally | None:
         """Count what keeps the tasks off the nodes of a domain, or of the cluster for none."""
         if not missing or reason is Reason.LEVEL_LOST:
             return None
         if reason is Reason.COMPUTE_DOMAIN_BLOCKED:
             missing = [task for task in missing if task.shape.amount(CHANNEL)]
-        return tally(missing, binding.level, where, self.capacity)
+        return tally(missing, level, where, self.capacity)
 
     def _only_channels_lack(self) -> bool:
         """Tell whether the gang would fit if nodes had channels for all its tasks."""
@@ -188,26 +189,36 @@ class _Case:
             return False
         return self._fits(edits.mapped(self.gang, without_channel))
 
-    def _home(self, group: Group) -> tuple[str, ...] | None:
+    def _home(self, group: Group) -> tuple[str, ...]:
         """Return the domain in which a required group already runs, if it does, in one."""
         tier = self.now.domains.tiers[self.now.domains.topology.index(group.level)]
-        positions = self.now.domains.position
-        where = {
-            int(tier.of[positions[self.anchors[task.name]]]) for task in group.all_tasks() if task.name in self.anchors
-        }
+        where = self._domains_of(group)
         if not group.required or len(where) != 1 or -1 in where:
-            return None
+            return ()
         return tier.values[where.pop()]
+
+    def _around(self, group: Group) -> tuple[str, ...]:
+        """Return the domain that a group cannot leave because a group around it already runs there, if there is one."""
+        return next((home for one in reversed(self._above(group)) if (home := self._home(one))), ())
+
+    def _above(self, group: Group) -> list[Group]:
+        """Return the groups around one, outermost first."""
+        return [
+            one
+            for one in self.gang.walk()
+            if len(one.path) < len(group.path) and group.path[: len(one.path)] == one.path
+        ]
+
+    def _domains_of(self, group: Group) -> set[int]:
+        """Return the domains of its level in which tasks of a group run, -1 for none."""
+        domains = self.now.domains
+        tier = domains.tiers[domains.topology.index(group.level)]
+        return {int(tier.of[domains.position[self.anchors[task.name]]]) for task in self._running(group.all_tasks())}
 
     def _lost(self) -> Group | None:
         """Return a required group whose running tasks are no longer in one domain, if there is one."""
         for group in self.gang.walk():
-            tier = self.now.domains.tiers[self.now.domains.topology.index(group.level)]
-            where = {
-                int(tier.of[self.now.domains.position[self.anchors[task.name]]])
-                for task in group.all_tasks()
-                if task.name in self.anchors
-            }
+            where = self._domains_of(group)
             if group.required and (len(where) > 1 or -1 in where):
                 return group
         return None
@@ -217,9 +228,10 @@ class _Case:
         if self._fails(edits.unconstrained(self.gang)):
             return _Binding()
         for group in sorted(self.gang.walk(), key=lambda group: -len(group.path)):
-            if not group.required or not self._fails(edits.only(self.gang, [group])):
+            # A preferred group is in the way of nothing, but groups inside it may be in each other's.
+            if not (group.required or group.groups) or not self._fails(self._alone(group)):
                 continue
-            if not group.groups or self._fails(edits.only(self.gang, [edits.flat(group)])):
+            if group.required and (not group.groups or self._fails(self._alone(edits.flat(group)))):
                 return _Binding((group,))
             return self._rivals(group)
         return self._rivals(None)
@@ -252,9 +264,19 @@ class _Case:
         """Return a gang of some groups below a parent and some of its own tasks."""
         if parent is None:
             return edits.only(self.gang, groups, tasks)
-        return edits.only(self.gang, [replace(parent, groups=groups, tasks=tasks)])
+        left = (task for group in parent.groups if group not in groups for task in group.all_tasks())
+        return self._alone(replace(parent, groups=groups, tasks=(*tasks, *self._running(left))))
 
-    def _running(self, tasks: Sequence[Task]) -> tuple[Task, ...]:
+    def _alone(self, group: Group) -> Gang:
+        """Return a gang of one group inside those around it, of which only the tasks that already run are left."""
+        inside = {task.name for task in group.all_tasks()}
+        for around in reversed(self._above(group)):
+            own = (task for task in self._running(around.all_tasks()) if task.name not in inside)
+            inside.update(task.name for task in around.all_tasks())
+            group = replace(around, groups=(group,), tasks=tuple(own))
+        return edits.only(self.gang, [group])
+
+    def _running(self, tasks: Iterable[Task]) -> tuple[Task, ...]:
         """Return the tasks that already run: those cannot be left out."""
         return tuple(task for task in tasks if task.name in self.anchors)
 

@@ -79,23 +79,23 @@ def nearest(
     capacity: Capacity,
     *,
     short: bool = False,
-    only: tuple[str, ...] | None = None,
+    within: tuple[str, ...] = (),
 ) -> tuple[Nearest, ...]:
     """Return the domains of a level that hold most of these tasks, best first; without a level, the cluster.
 
     With `short`, only domains that lack something are looked at: where several groups compete, those are the ones in
-    which a little more room would help. With `only`, that one domain is all there is to look at.
+    which a little more room would help. Only what is `within` a domain counts, the one that the tasks cannot leave.
     """
     if level is None:
         return (Nearest((), _most(tasks, EVERYWHERE, capacity), len(tasks)),)
     index = capacity.domains.topology.index(level)
     estimate = _estimate(tasks, index, capacity)
+    values = capacity.domains.tiers[index].values
     if short:
         estimate = np.where(estimate < len(tasks), estimate, -1)
+    if within:
+        estimate = np.where([value[: len(within)] == within for value in values], estimate, -1)
     order = [one for one in np.argsort(-estimate, kind="stable")[:SHOWN_DOMAINS].tolist() if estimate[one] >= 0]
-    values = capacity.domains.tiers[index].values
-    if only is not None:
-        order = [values.index(only)]
     found = [Nearest(values[one], _most(tasks, Region(index, (one,)), capacity), len(tasks)) for one in order]
     return tuple(sorted(found, key=lambda near: -near.fits))
 
@@ -134,7 +134,7 @@ def holders(
 
 
 def tally(tasks: Sequence[Task], level: str | None, where: tuple[str, ...], capacity: Capacity) -> Tally:
-    """Count the nodes of a domain of a level, or all of them without one, by what keeps tasks off them.
+    """Count the nodes of a domain, or all of them without one, by what keeps tasks off them.
 
     Tasks of one shape are asked about: those that fit nowhere, else those of which most are left over, else the
     largest.
@@ -149,8 +149,8 @@ def tally(tasks: Sequence[Task], level: str | None, where: tuple[str, ...], capa
     shape = max(shapes, key=shortage)
     task = next(task for task in tasks if task.shape == shape)
     start, end = 0, len(domains)
-    if level and where:
-        tier = domains.tiers[domains.topology.index(level)]
+    if where:
+        tier = domains.tiers[len(where) - 1]
         number = tier.values.index(where)
         start, end = int(tier.start[number]), int(tier.end[number])
     why = causes(shape, capacity, level)
