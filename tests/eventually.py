@@ -1,4 +1,4 @@
-"""The one way in which tests wait for a condition that nothing announces."""
+"""The only way in which tests wait for a condition that no event announces."""
 
 from __future__ import annotations
 

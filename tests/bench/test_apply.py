@@ -1,4 +1,4 @@
-"""Applying a gang to a real cluster is measured both ways, on few nodes."""
+"""The measurement of applying a gang to a real cluster works both ways, on few nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measurements run, on sizes too small to measure anything, and their checks of answers catch bad ones."""
+"""The measurements run on tiny sizes, and their checks of answers detect wrong ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service is measured as a real process, on sizes too small to measure anything."""
+"""The measurement of the service works with a real process, on tiny sizes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Calling `coterie` as its users do: in a process of its own, with pipes or on a terminal.
+"""Ways to call `coterie` as its users do: in a separate process, with pipes or on a terminal.
 
-A process costs a second, most of it spent on imports. `call` runs the same command in this one, for tables of cases
-that are about what the command says; `spawn` and `on_terminal` are for how it says it.
+A process costs a second, most of it spent on imports. `call` runs the same command in this process, for tables of cases
+about its content; `spawn` and `on_terminal` are for tests of its streams and terminal output.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tests of the command line share."""
+"""Fixtures of the command line's tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of objects to validate, and short ways to ask for what is said of them."""
+"""A folder of objects to validate, and helpers that return the findings about them."""
 
 from __future__ import annotations
 

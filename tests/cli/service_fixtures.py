@@ -1,4 +1,4 @@
-"""A service of its own for the tests of its clients, and workflows for it to run."""
+"""A separate service for the tests of its clients, and workflows for it to run."""
 
 from __future__ import annotations
 

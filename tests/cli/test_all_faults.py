@@ -1,4 +1,4 @@
-"""All faults of what a call names are told at once: of fields, between fields, and those that only a pool shows."""
+"""All faults of a call's files are reported at once: of fields, between fields, and those of a pool."""
 
 from __future__ import annotations
 

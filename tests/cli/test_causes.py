@@ -1,4 +1,4 @@
-"""Causes of refusals, and totals, on a fleet as people have it: every command says the same of the same nodes."""
+"""Causes of refusals, and totals, on a realistic fleet: every command reports the same of the same nodes."""
 
 from __future__ import annotations
 

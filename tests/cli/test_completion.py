@@ -1,4 +1,4 @@
-"""Completion: live names within the time of a key press, and silence where there are none."""
+"""Shell completion: live names without noticeable delay, and no output where there are none."""
 
 from __future__ import annotations
 

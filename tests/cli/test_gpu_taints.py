@@ -1,4 +1,4 @@
-"""Commands on a GPU cluster as it is: taints named after resources, other taints, and levels that nobody named."""
+"""Commands on a realistic GPU cluster: taints named after resources, other taints, and guessed levels."""
 
 from __future__ import annotations
 

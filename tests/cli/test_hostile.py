@@ -1,4 +1,4 @@
-"""Files that nobody meant, or that somebody meant: refused in time, in words, and never with a traceback."""
+"""Hostile and accidental files are refused in time, in plain words, and never with a traceback."""
 
 from __future__ import annotations
 

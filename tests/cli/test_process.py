@@ -1,4 +1,4 @@
-"""`coterie` as a process: exit codes, streams, terminals, pipes that close, disks that are full, interrupts."""
+"""`coterie` as a process: exit codes, streams, terminals, closed pipes, full disks, interrupts."""
 
 from __future__ import annotations
 

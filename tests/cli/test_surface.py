@@ -1,4 +1,4 @@
-"""What holds for the command line as a whole: flags, exit codes, and what help and documentation say of them."""
+"""The command line as a whole: flags, exit codes, and their help and documentation."""
 
 from __future__ import annotations
 

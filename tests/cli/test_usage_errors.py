@@ -1,4 +1,4 @@
-"""Wrong calls: every one is an error and a hint in the same style, in the format that the call asks for."""
+"""Wrong calls are reported as an error and a hint in one style, in the format that the call requests."""
 
 from __future__ import annotations
 

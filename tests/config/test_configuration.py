@@ -1,3 +1,5 @@
+"""Configuration files: what is read, which faults are reported, and how a pool is chosen."""
+
 from __future__ import annotations
 
 import pytest

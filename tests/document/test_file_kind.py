@@ -1,4 +1,4 @@
-"""Files that are handed over in the wrong place: they are named as what they are, in one fault."""
+"""Files of the wrong kind are named as the kind they are, in one fault."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Located YAML: the core schema, positions of values and keys, and refused documents."""
+
 from __future__ import annotations
 
 import json

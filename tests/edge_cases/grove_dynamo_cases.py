@@ -1,6 +1,6 @@
-"""Documents for the numbered cases of Grove's and Dynamo's topology APIs, and what can be shown of them besides faults.
+"""Documents for the numbered cases of Grove's and Dynamo's topology APIs, and their results besides faults.
 
-Gangs are made as `coterie plan` makes them. Conditions and drift are decided by the functions that a controller asks.
+Gangs are made as `coterie plan` makes them. Conditions and drift are decided by the functions that a controller calls.
 """
 
 from __future__ import annotations

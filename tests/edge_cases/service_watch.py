@@ -1,4 +1,4 @@
-"""A service for edge cases: nodes that change one by one, a clock that can be moved, and waiting on conditions."""
+"""A service for edge cases: nodes that change one by one, a clock that can be moved, and conditions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The 69 cases of Grove's and Dynamo's topology APIs, each by its number: what is written, and what is said of it.
+"""The 69 cases of Grove's and Dynamo's topology APIs, each by its number: the input and its findings.
 
-Every case that a file can show goes through `coterie validate`. What needs a controller or an API server says so; where
-a pure function holds the decision that the controller will take, the case is shown by that.
+Every case that a file can show goes through `coterie validate`. A case that needs a controller or an API server says
+so; where a pure function makes the controller's decision, the case tests that function.
 """
 
 from __future__ import annotations

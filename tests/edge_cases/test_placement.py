@@ -1,4 +1,4 @@
-"""Edge cases of placement that broke real systems, from a workflow's text to the plan: one row or more for each."""
+"""Edge cases of placement that broke real systems, from a workflow's text to the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edge cases of explanations, T200 to T204, as a service gives them: why, show, list, metrics, and views of pools."""
+"""Edge cases of explanations, T200 to T204, on a service: why, show, list, metrics, and views of pools."""
 
 from __future__ import annotations
 

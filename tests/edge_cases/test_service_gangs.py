@@ -1,4 +1,4 @@
-"""Edge cases of gangs, capacity and quotas, T100 to T114, on a service that runs them."""
+"""Edge cases of gangs, capacity and quotas, T100 to T114, on a running service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a service comes to its limits: tasks, processes, open files, and times in which nobody looked after tasks."""
+"""The limits of a service: tasks, processes, open files, and periods without a leader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edge cases of workflow files, T050 to T085, as a service meets them: what is submitted, and what is only planned."""
+"""Edge cases of workflow files, T050 to T085, on a service: submitted and only planned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edge cases of labels, levels and pools, T001 to T036: what broke other systems, and what happens here instead."""
+"""Edge cases of labels, levels and pools, T001 to T036, that broke other systems."""
 
 from __future__ import annotations
 

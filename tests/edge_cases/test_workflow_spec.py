@@ -1,4 +1,4 @@
-"""Edge cases of workflow files that broke real systems, T050 to T085: one row or more for each."""
+"""Edge cases of workflow files that broke real systems, T050 to T085."""
 
 from __future__ import annotations
 

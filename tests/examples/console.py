@@ -1,4 +1,4 @@
-"""Console blocks of Markdown files: the commands in them are run, and their output replaces what stood there.
+"""Console blocks of Markdown files: their commands are run, and the output replaces the recorded one.
 
 A block holds commands that begin with `$ coterie`, each followed by what it prints; a backslash at the end of a line
 continues the command. Blocks whose first line is another command are left alone.

@@ -1,4 +1,4 @@
-"""Documents cannot drift: commands in them are run, fields and options are compared with the code, links resolve."""
+"""Documents stay true: their commands are run, fields and options are compared with the code, links resolve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every example gives the answer that its first lines promise."""
+"""Every example gives the answer stated in its first lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures in the documents are what the program draws."""
+"""Pictures in the documents equal the program's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shell lines of the documents that call coterie run as they stand; what `kubectl` answers is read from a file."""
+"""Shell lines of the documents that call coterie run unchanged; the output of `kubectl` is read from a file."""
 
 from __future__ import annotations
 

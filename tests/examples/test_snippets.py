@@ -1,4 +1,4 @@
-"""YAML in the documents is YAML, and what looks like a whole file is accepted by its reader."""
+"""YAML in the documents is valid, and whole files in them are accepted by their readers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Blocks that talk to a service are run against one, from top to bottom, and print what the document shows.
+"""Blocks that talk to a service are run against one, in order, and print what the document shows.
 
-The first block of a document finds a service that nobody has used before. Times differ from run to run, and only they.
+The first block of a document finds an unused service. Only times may differ from run to run.
 """
 
 from __future__ import annotations

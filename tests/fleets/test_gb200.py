@@ -1,4 +1,4 @@
-"""The GB200 fleet has what an ordinary GPU cluster has, and the example shows that fleet."""
+"""The GB200 fleet has the features of an ordinary GPU cluster, and the example shows that fleet."""
 
 from __future__ import annotations
 

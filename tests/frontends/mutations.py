@@ -1,4 +1,4 @@
-"""Documents with a few things wrong: values replaced or removed, fields renamed, items repeated."""
+"""Mutations of documents: values replaced or removed, fields renamed, items repeated."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The core rules once more, slow and plain, on bare data: what an accepted document may never break.
+"""A slow and plain second implementation of the core rules, which an accepted document may never break.
 
-Written without looking at how the program does it, one sentence per rule. Fields that are null are not there.
+Written independently of the program, one sentence per rule. Null fields count as absent.
 """
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+"""The field reference: every field has a description and is found by its path or path ending."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""The audit says of every constraint what became of it, from the objects alone."""
+"""The audit reports the outcome of every constraint, from the objects alone."""
 
 from __future__ import annotations
 

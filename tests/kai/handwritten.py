@@ -1,4 +1,4 @@
-"""Objects for KAI as somebody writes them by hand, the same wishes as workflows, and what became of either."""
+"""Objects for KAI as users write them by hand, the same requests as workflows, and the outcomes of both."""
 
 from __future__ import annotations
 

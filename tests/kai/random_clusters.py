@@ -1,4 +1,4 @@
-"""Small random clusters, each with one gang, that can all stand in one real cluster without meeting.
+"""Small random clusters, each with one gang, that share one real cluster without interference.
 
 Every case has nodes, labels and a topology of its own, and its pods may only use its own nodes. KAI builds a tree for
 each topology from the nodes that have its labels, so no case sees another's domains.

@@ -1,4 +1,4 @@
-"""Files of workloads on a real cluster: rendered, applied with kubectl, and followed until KAI has settled."""
+"""Workload files on a real cluster: rendered, applied with kubectl, and followed until KAI has settled."""
 
 from __future__ import annotations
 

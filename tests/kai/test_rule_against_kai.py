@@ -1,4 +1,4 @@
-"""The rule says of random clusters what the real KAI does with them, pod by pod."""
+"""The rule predicts for random clusters what the real KAI does with them, pod by pod."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where KAI does not do what its user would expect: what it makes of objects written by hand, and of Coterie's.
+"""Unexpected behaviour of KAI: the outcomes of objects written by hand, and of Coterie's.
 
-The letters are those of docs/kai.md. Each test first shows the trap on the real scheduler, and then what becomes of the
-same wish as a workflow: Coterie writes it so that it is placed, says beforehand that it will wait, or refuses it.
+The letters are those of docs/kai.md. Each test first shows the trap on the real scheduler, and then the outcome of the
+same request as a workflow: Coterie writes it so that it is placed, predicts that it will wait, or refuses it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tests of the Kubernetes client share."""
+"""Fixtures of the Kubernetes client's tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster that is played: answers by hand, through the seam that the client has for it."""
+"""A simulated cluster with hand-written answers, behind the client's transport."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""An API server in a few lines: lists in pages, watches with versions, compaction, and every way to fail.
+"""A minimal API server: lists in pages, watches with versions, compaction, and every kind of failure.
 
-It has no time of its own. A script says what happens; each request, and each look into an open watch, takes the next
-steps of it. When the script is over the server is calm: watches are told everything, and then `calm` is called.
+It has no clock. A script defines what happens; each request, and each read of an open watch, performs the next steps of
+it. After the end of the script watches deliver everything that is left, and then `calm` is called.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writing and removing: once is enough, others' fields stay theirs, and only what was meant goes."""
+"""Apply and delete: idempotent, without touching others' fields or objects."""
 
 from __future__ import annotations
 

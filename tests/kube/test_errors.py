@@ -1,4 +1,4 @@
-"""Whatever a server answers, or does not, is told in one line with a hint, as an error of the right kind."""
+"""Every answer of a server, and every missing one, is one line with a hint, as an error of the right kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users see when a real cluster cannot be read: one line that says why, and one that says what to do."""
+"""Failures to read a real cluster are shown as one line with the reason, and one with the remedy."""
 
 from __future__ import annotations
 

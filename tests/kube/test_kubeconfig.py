@@ -1,4 +1,4 @@
-"""Which cluster a context means: several files, relative paths, plugins, pods; and every way to get it wrong."""
+"""The cluster of a context: several files, relative paths, plugins, pods; and every kind of mistake."""
 
 from __future__ import annotations
 

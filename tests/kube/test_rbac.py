@@ -1,4 +1,4 @@
-"""The permissions in deploy/ on a real API server: what Coterie needs works, and everything else is refused."""
+"""The permissions in deploy/ on a real API server: all that Coterie needs, and nothing else."""
 
 from __future__ import annotations
 

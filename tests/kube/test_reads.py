@@ -1,4 +1,4 @@
-"""Reading: pages make one list, and one version of the cluster."""
+"""Reads: pages form one list at one version of the cluster."""
 
 from __future__ import annotations
 

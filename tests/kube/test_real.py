@@ -1,4 +1,4 @@
-"""The same against a real API server: what it really answers, and what a restart of it really does."""
+"""The client against a real API server: its real answers, and the effects of its restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trying again: only where it may help, for as long as the server asks, and not for ever."""
+"""Retries: only where they may help, after the delay the server requests, and within limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A watch goes on where it was, begins anew where it must, and waits where it should."""
+"""A watch resumes at its version, relists where it must, and backs off where it should."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a server does in between, a follower arrives at what a list would say, and tells only what was."""
+"""For any behaviour of a server, a follower arrives at the result of a list and reports only real changes."""
 
 from __future__ import annotations
 

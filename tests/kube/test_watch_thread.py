@@ -1,4 +1,4 @@
-"""A watch in a thread: over a real connection, stopped at once, and never silent about what ended it."""
+"""A watch in a thread: over a real connection, stopped at once, and with its final error reported."""
 
 from __future__ import annotations
 

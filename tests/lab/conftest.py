@@ -1,4 +1,4 @@
-"""What the tests of the lab itself share."""
+"""Fixtures of the lab's own tests."""
 
 from __future__ import annotations
 

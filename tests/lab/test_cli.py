@@ -1,4 +1,4 @@
-"""`python -m lab`, as a person uses it."""
+"""`python -m lab` as its users call it."""
 
 from __future__ import annotations
 

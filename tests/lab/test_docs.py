@@ -1,4 +1,4 @@
-"""docs/lab.md shows what really happens."""
+"""docs/lab.md shows the lab's real output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A test run that is killed takes its labs with it, also those that a command has left running."""
+"""A killed test run also ends its labs, including those that a command has left running."""
 
 from __future__ import annotations
 

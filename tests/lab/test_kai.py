@@ -1,4 +1,4 @@
-"""What real KAI does with gangs in the lab."""
+"""The treatment of gangs by the real KAI in the lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How pods of the lab run and end."""
+"""The start and end of pods in the lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public surface is a list, and works as the documentation says."""
+"""The public API is a fixed list, and works as documented."""
 
 from __future__ import annotations
 

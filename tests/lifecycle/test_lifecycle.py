@@ -1,4 +1,4 @@
-"""What the stories do not show: times, history, deadlines, storage, and the way from a workflow file."""
+"""Life-cycle rules beyond the stories: times, history, deadlines, storage, and specs of workflow files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every story ends as it is written down."""
+"""Every story file is replayed with the recorded actions and states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever happens, and whenever the service crashes, a workflow ends, and nothing is left of it or lost."""
+"""Under any observations and crashes, a workflow ends, and none of its objects is left or lost."""
 
 from __future__ import annotations
 

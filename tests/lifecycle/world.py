@@ -1,7 +1,8 @@
-"""A queue, a back end, users and a clock, all of them as unkind as they can be, around one workflow.
+"""An adversarial queue, backend, user and clock around one workflow.
 
 Observations come late, twice, out of order or never; the service crashes between any two actions and in the middle of
-one, reads its state back from JSON, and does what is outstanding. What must never happen is asserted where it would.
+one, reads its state back from JSON, and performs the outstanding actions. Violations of invariants are asserted where
+they would occur.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What fails alike is asked once: followers are alike only if they are so in all that matters."""
+"""Equivalent failures are searched once: followers are equivalent only if they agree in all that matters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups that compete are placed together: neither names nor the order in which they are listed matter."""
+"""Competing groups are placed together, independent of their names and order."""
 
 from __future__ import annotations
 

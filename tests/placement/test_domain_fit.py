@@ -1,4 +1,4 @@
-"""Counting is exact: a gang of the size it says places, one task more does not."""
+"""Counts are exact: a gang of the reported size is placed, and one task more is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is in the way of a gang: those who hold what it could use, and nobody else."""
+"""The holders that block a gang: those of capacity it could use, and no others."""
 
 from __future__ import annotations
 

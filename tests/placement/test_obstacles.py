@@ -1,4 +1,4 @@
-"""What keeps a task off the nodes is counted, each node once, for the most fundamental thing in its way."""
+"""The obstacles on nodes are counted, each node once, for its most fundamental obstacle."""
 
 from __future__ import annotations
 

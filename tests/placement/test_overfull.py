@@ -1,4 +1,4 @@
-"""Nodes on which more is in use than they have: a snapshot may show them, and they have nothing free."""
+"""Overcommitted nodes, which a snapshot may show, have no free capacity."""
 
 from __future__ import annotations
 

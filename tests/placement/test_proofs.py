@@ -1,4 +1,4 @@
-"""A reason is given only where all of it is proved."""
+"""A reason is reported only where it is proved entirely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Beside tasks that already run, a plan and its explanation speak of the rest of the gang, not of all of it."""
+"""With tasks already running, a plan and its explanation cover the rest of the gang, not all of it."""
 
 from __future__ import annotations
 

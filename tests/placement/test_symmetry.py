@@ -1,4 +1,4 @@
-"""The invariants on which the search rests: which domains are interchangeable, and which failures may be reused."""
+"""The invariants of the search: interchangeable domains, and reusable failures."""
 
 from __future__ import annotations
 

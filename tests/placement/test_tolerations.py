@@ -1,4 +1,4 @@
-"""Which taints tasks tolerate by what they ask for, and which ones a way out of a refusal tolerates."""
+"""Tolerations implied by requests, and tolerations that a remedy of a refusal adds."""
 
 from __future__ import annotations
 

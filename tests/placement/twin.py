@@ -1,7 +1,7 @@
-"""A second reading of the placement rules, slow and plain, that the engine is judged by.
+"""A slow and plain second implementation of the placement rules, by which the engine is judged.
 
-Nothing here knows the engine. Labels, taints and pods are read afresh from the cluster, one node at a time, and
-placements are enumerated. Good for six nodes and six tasks; `verify` is good for any size.
+It shares no code with the engine. Labels, taints and pods are read directly from the cluster, one node at a time, and
+placements are enumerated. Suitable for six nodes and six tasks; `verify` works at any size.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Ways out, carried out for real: the gang written anew, the cluster built anew, and the engine asked again.
+"""Remedies applied for real: the gang and the cluster are rebuilt, and the engine is asked again.
 
-Nothing here uses the code by which the engine tried a change before it offered it.
+This shares no code with the engine's own check of a remedy.
 """
 
 from __future__ import annotations

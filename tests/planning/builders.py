@@ -1,4 +1,4 @@
-"""Planner inputs from drawings: a cluster, a pool that sees it, workloads of one gang per paragraph."""
+"""Planner inputs from drawings: a cluster, its pool, and workloads of one gang per paragraph."""
 
 from __future__ import annotations
 

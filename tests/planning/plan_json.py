@@ -1,4 +1,4 @@
-"""Reading the JSON of a plan strictly: which keys there are, of what type, and text that has no holes in it."""
+"""Strict reading of a plan's JSON: its keys, their types, and complete sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups that can run at the same time hold, at their worst, what the worst set of them holds."""
+"""The peak demand of groups that can run at the same time is that of the worst set of them."""
 
 from __future__ import annotations
 

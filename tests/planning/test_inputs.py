@@ -1,4 +1,4 @@
-"""Files in the wrong place are recognised, and levels that merge domains are told."""
+"""Files of the wrong kind are recognised, and levels that merge domains are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups that start at one moment make room for each other where one after the other they do not all fit."""
+"""Groups that start together are placed jointly where in sequence they do not all fit."""
 
 from __future__ import annotations
 

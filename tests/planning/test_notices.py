@@ -1,4 +1,4 @@
-"""What a plan notices beyond the question: hidden nodes, odd labels, sizes that waste racks."""
+"""The notices of a plan: hidden nodes, label findings, sizes that waste racks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each gang of a call sees: what earlier workloads took, what runs beside it, what has finished before it."""
+"""The capacity that each gang of a call sees: after earlier workloads, beside concurrent and after finished groups."""
 
 from __future__ import annotations
 

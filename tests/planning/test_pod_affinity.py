@@ -1,4 +1,4 @@
-"""Pods that are kept apart or near: every plan keeps to it, and a refusal is right, by trying every placement."""
+"""Inter-pod affinity: every plan obeys it, and every refusal is right, checked by enumeration."""
 
 from __future__ import annotations
 

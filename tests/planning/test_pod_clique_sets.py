@@ -1,4 +1,4 @@
-"""PodCliqueSets and graph deployments in a plan: what means the same is said of them with the same code."""
+"""PodCliqueSets and graph deployments in a plan: the same findings have the same codes."""
 
 from __future__ import annotations
 

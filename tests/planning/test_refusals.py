@@ -1,4 +1,4 @@
-"""Whatever the world: a refusal is said in whole sentences, the same every time, and every way out is one."""
+"""In any world, a refusal is complete sentences, reproducible, and every remedy works."""
 
 from __future__ import annotations
 

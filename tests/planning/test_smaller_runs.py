@@ -1,4 +1,4 @@
-"""A way out never suggests a run of half of something that needs the other half."""
+"""A remedy never suggests a part of a workload that needs its other part."""
 
 from __future__ import annotations
 

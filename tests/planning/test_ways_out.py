@@ -1,4 +1,4 @@
-"""Ways out as their reader carries them out: every one is an option of `coterie plan`, and the plan it gives is one."""
+"""Remedies as users apply them: each is an option of `coterie plan`, and results in a placement."""
 
 from __future__ import annotations
 

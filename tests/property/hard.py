@@ -1,4 +1,4 @@
-"""Families of worlds made to be hard: each sets one trap for greedy choices, weak bounds or sloppy objectives."""
+"""Families of hard worlds: each has one trap for greedy choices, weak bounds or sloppy objectives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Put one world to the engine and to the solver, and say where they differ; then put it again in other words."""
+"""The comparison of engine and solver on one world, also with other names and in another order."""
 
 from __future__ import annotations
 

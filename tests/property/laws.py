@@ -1,4 +1,4 @@
-"""Worlds with other names and another order: the same question, so the same verdict at the same cost."""
+"""Worlds with other names and another order, which must get the same verdict at the same cost."""
 
 from __future__ import annotations
 

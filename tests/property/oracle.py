@@ -1,4 +1,4 @@
-"""The placement question as an exact integer model: for sizes that enumeration cannot reach.
+"""The placement problem as an exact integer model, for sizes that enumeration cannot reach.
 
 Tasks alike in shape and path are one class with a count, so the model has one integer per class and node. A required
 group chooses one domain; a preferred group pays for each domain it uses and for each task outside all of them. Levels

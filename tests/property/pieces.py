@@ -1,6 +1,7 @@
-"""What random worlds are made of: levels, nodes, shapes, and the sketch of a gang before its tasks have names.
+"""The parts of random worlds: levels, nodes, shapes, and the sketch of a gang before its tasks have names.
 
-Everything takes a `random.Random`, so that a seed makes a world, and hypothesis, which can play a Random, can too.
+Every function takes a `random.Random`, so that worlds are reproducible from a seed, and hypothesis can supply one as
+well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Worlds that start from a placement: plant it, fill up what it leaves free, then perhaps spoil it."""
+"""Worlds built around a placement: the rest of the capacity is filled, then perhaps spoilt."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Worlds with running tasks on equal domains: all that tells two racks apart is whose tasks run in them.
+"""Worlds with running tasks on equal domains: racks differ only by the tasks that run in them.
 
-What is free is drawn once for a rack and holds for all racks, save for the few that are then spoilt; nodes are as large
-as that and their running tasks together. So an engine that takes one rack for another is wrong here sooner than
+The free capacity is drawn once for a rack and holds for all racks, except the few that are then spoilt; nodes are as
+large as that and their running tasks together. An engine that confuses one rack with another fails here sooner than
 elsewhere.
 """
 

@@ -1,4 +1,4 @@
-"""The engine against an exact solver: hundreds of worlds in every run; `tests.property.compare` takes any number."""
+"""The engine against an exact solver on hundreds of worlds; `tests.property.compare` takes any number."""
 
 from __future__ import annotations
 

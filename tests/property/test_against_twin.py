@@ -1,4 +1,4 @@
-"""Laws that the engine must keep on every world small enough to enumerate."""
+"""Laws that the engine must obey on every world small enough to enumerate."""
 
 from __future__ import annotations
 

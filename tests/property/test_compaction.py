@@ -1,4 +1,4 @@
-"""Keeping to few domains where nothing is asked is a tie-break: it costs no placement and no preference."""
+"""The preference for few domains is a tie-break: it costs no placement and no preferred level."""
 
 from __future__ import annotations
 

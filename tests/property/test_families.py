@@ -1,4 +1,4 @@
-"""Gangs with wanted tasks and followers, against the rule taken literally: add one after the other, by enumeration."""
+"""Gangs with optional tasks and followers, against the literal rule: one after the other, by enumeration."""
 
 from __future__ import annotations
 

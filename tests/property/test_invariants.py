@@ -1,4 +1,4 @@
-"""What keeps the search small leaves nothing out: without it, and with more of it, the answer is the same."""
+"""The pruning of the search loses nothing: without it, and with more of it, the answer is the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups that start together, against the rule taken literally: each is kept if all kept so far have places with it."""
+"""Groups that start together, against the literal rule: each is kept if all kept so far fit with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two judges of the engine, one that enumerates and one that solves, must be of one mind before they judge it."""
+"""The two judges of the engine, one that enumerates and one that solves, agree with each other."""
 
 from __future__ import annotations
 

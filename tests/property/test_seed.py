@@ -1,4 +1,4 @@
-"""A test run asks new questions, says from which seed, and can be repeated by it."""
+"""A test run uses a new seed, prints it, and can be repeated with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random worlds: a cluster, a gang and a question, each made again from its seed alone.
+"""Random worlds: a cluster, a gang and a question, reproducible from a seed.
 
 *Planted* worlds start from a placement, fill up what it leaves free, and are then spoilt or not, so that about half
 of them are feasible and few are decided by counting. *Scattered* and *ruled* ones are drawn without looking. The

@@ -1,4 +1,4 @@
-"""Small scenes to draw."""
+"""Small scenes for drawing tests."""
 
 from __future__ import annotations
 

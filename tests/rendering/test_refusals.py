@@ -1,4 +1,4 @@
-"""Sentences are right for none, for one, for many, and for an exact fit."""
+"""Sentences are right for zero, one and many, and for an exact fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The map in the terminal: what it shows, what it folds, and that it fits."""
+"""The map in the terminal: its content, its folding, and its width."""
 
 from __future__ import annotations
 

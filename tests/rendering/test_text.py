@@ -1,4 +1,4 @@
-"""Text fits, lines up, and drives no terminal."""
+"""Terminal text fits, is aligned, and contains no control characters."""
 
 from __future__ import annotations
 

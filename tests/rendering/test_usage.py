@@ -1,4 +1,4 @@
-"""What is in use: sums per pool and domain, nodes that pools share, rows that fold, and who uses most."""
+"""The usage: sums per pool and domain, shared nodes, folded rows, and the largest users."""
 
 from __future__ import annotations
 

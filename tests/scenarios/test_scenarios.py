@@ -1,7 +1,7 @@
 """Every scenario is answered as its file shows.
 
-`pytest tests/scenarios --rewrite` writes the present answers into the files. Placements are checked against the rules
-and ways out are carried out in any case; whether an answer is the one we want is for the reader of the difference.
+`pytest tests/scenarios --rewrite` writes the current answers into the files. Placements are checked against the rules
+and remedies are applied in any case; whether an answer is the wanted one is for the reader of the difference.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tests of the service share."""
+"""Fixtures of the service's tests."""
 
 from __future__ import annotations
 

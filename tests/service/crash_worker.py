@@ -1,6 +1,6 @@
-"""Kills a service at random moments of a run: `python -m tests.service.crash_worker FOLDER KILLS SEED`.
+"""A service killed at random moments of a run: `python -m tests.service.crash_worker FOLDER KILLS SEED`.
 
-The service runs in forks of a process that has imported everything, so that most of the moments are of its work.
+The service runs in forks of a process that has imported everything, so that most kills hit its work and not its start.
 """
 
 from __future__ import annotations

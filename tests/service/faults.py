@@ -1,7 +1,7 @@
-"""A real `coterie serve` for tests of faults: what it runs, how it is asked, and what must be so after every fault.
+"""A real `coterie serve` for fault tests: its workload, its client, and the invariants after every fault.
 
-Tasks leave a line in a ledger, so that a second run of one shows, and wait for gates, which are files that a test makes
-when it wants tasks to end. Neither lies on the disk or in the database that the test breaks.
+Tasks append a line to a ledger, so that a second run of one is visible, and wait for gates, which are files that a test
+creates when tasks should end. Neither is on the disk or in the database that the test breaks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Services for tests: a small cluster, quick settings, and workflows of short shell commands."""
+"""Services for tests: a small cluster, short intervals, and workflows of short shell commands."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Tokens and roles: identification, expiry, permissions and secrecy."""
+
 from __future__ import annotations
 
 import io

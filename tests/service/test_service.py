@@ -1,3 +1,5 @@
+"""The service end to end: workflows are placed, run, repeated, canceled, retried and cleaned up."""
+
 from __future__ import annotations
 
 import os

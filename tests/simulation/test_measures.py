@@ -1,3 +1,5 @@
+"""Figures of a simulation: time averages, waits, series and fragmentation."""
+
 from __future__ import annotations
 
 import pytest

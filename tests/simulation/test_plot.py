@@ -1,3 +1,5 @@
+"""The plot of a simulation: valid XML, readable without colour, and reproducible."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""The policies of simulations: where each places jobs and groups."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Real traces are too large for the repository: they are replayed where $COTERIE_TRACES names a folder with them."""
+"""Real traces, too large for the repository, are replayed from the folder in $COTERIE_TRACES."""
 
 from __future__ import annotations
 

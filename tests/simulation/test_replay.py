@@ -1,3 +1,5 @@
+"""The replay of a trace: queue window, starts, ends, and jobs that never fit."""
+
 from __future__ import annotations
 
 from collections import Counter

@@ -1,3 +1,5 @@
+"""The rule that gives jobs their topology constraints: groups, levels and sizes."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Traces: their kinds, paces and speeds, and the faults of bad rows."""
+
 from __future__ import annotations
 
 import pytest

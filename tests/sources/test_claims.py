@@ -1,4 +1,4 @@
-"""Which pods hold the NVLink channel of their node, and which nodes have one, as a snapshot tells it."""
+"""The pods that hold the NVLink channel of their node, and the nodes that offer one, in a snapshot."""
 
 from __future__ import annotations
 

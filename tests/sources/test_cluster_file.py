@@ -1,4 +1,4 @@
-"""Coterie's own cluster file: what it means, and how its mistakes are told."""
+"""Coterie's own cluster file: its meaning, and the faults it reports."""
 
 from __future__ import annotations
 

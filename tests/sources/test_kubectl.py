@@ -1,4 +1,4 @@
-"""What kubectl prints becomes a cluster: the same one, whatever the order and whatever else is in it."""
+"""The output of kubectl becomes a cluster, independent of order and of other objects in it."""
 
 from __future__ import annotations
 

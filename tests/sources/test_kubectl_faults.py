@@ -1,4 +1,4 @@
-"""What is wrong with a snapshot is said in one sentence, with a place and a way on; never with a traceback."""
+"""The fault of a snapshot is one sentence with a place and a hint, never a traceback."""
 
 from __future__ import annotations
 

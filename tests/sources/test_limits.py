@@ -1,4 +1,4 @@
-"""An input is read whole or refused, and never read beyond its limit."""
+"""An input is read completely or refused, and never read beyond its limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A live cluster is read as its snapshot would be."""
+"""A live cluster is read like its snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store's tests run on both databases."""
+"""Fixtures of the store's tests, which run on both databases."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A real Postgres for tests: Debian's, in a temporary folder, gone with the tests however they end.
+"""A real Postgres for tests: Debian's, in a temporary folder, removed with the tests however they end.
 
-Import `postgres` and `postgres_url` into a conftest.py. One server serves all tests of a run; each test gets a database
-of its own. Nobody else can connect: it listens only on a socket in a folder that is closed to others.
+Import `postgres` and `postgres_url` into a conftest.py. One server serves all tests of a run; each test gets its own
+database. No other user can connect: it listens only on a socket in a private folder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Addresses that lead nowhere, and errors of drivers: what a person is told."""
+"""Database addresses that cannot be used, and driver errors: the messages for users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads, processes and replicas at once: nothing twice, nothing missing, one leader."""
+"""Concurrent threads, processes and replicas: no duplicates, no losses, one leader."""
 
 from __future__ import annotations
 

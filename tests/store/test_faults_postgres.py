@@ -1,4 +1,4 @@
-"""A server that is gone, frozen, full or closed: said in words, survived, nothing lost."""
+"""A Postgres server that is gone, frozen, full or closed is reported and survived without loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that is locked, full, closed, damaged or gone: said in words, survived, nothing lost."""
+"""A SQLite file that is locked, full, closed, damaged or gone is reported and survived without loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The leader's save: all or nothing, by the newest leader only."""
+"""The leader's save is atomic and restricted to the current leader."""
 
 from __future__ import annotations
 

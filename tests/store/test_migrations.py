@@ -1,4 +1,4 @@
-"""The steps lead to the tables, forth and back, once."""
+"""The migrations lead to the declared tables, forward and back, once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any sequence of calls leaves the store as a plain dictionary says."""
+"""Any sequence of calls leaves the store equal to a plain dictionary model."""
 
 from __future__ import annotations
 

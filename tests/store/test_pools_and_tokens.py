@@ -1,4 +1,4 @@
-"""Pools and tokens."""
+"""Stored pools and tokens: versions, conflicts, uniqueness and deletion."""
 
 from __future__ import annotations
 

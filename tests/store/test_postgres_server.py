@@ -1,4 +1,4 @@
-"""The server that tests run on ends with them."""
+"""The Postgres server of the tests ends with them."""
 
 from __future__ import annotations
 

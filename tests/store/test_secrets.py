@@ -1,4 +1,4 @@
-"""What users hand in never stands in the words of an error, which may end up in a log."""
+"""Users' data never appears in error messages, which may end up in a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long one save takes: shown, not judged, because machines differ."""
+"""The duration of one save, reported but not judged, because machines differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workflows: stored once, found in many ways, deleted when they have ended."""
+"""Stored workflows: insertion, queries, and deletion after their end."""
 
 from __future__ import annotations
 

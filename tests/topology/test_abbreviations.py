@@ -1,4 +1,4 @@
-"""Short forms tell names apart, and lead back to them."""
+"""Short forms distinguish names, and can be expanded again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node with GPUs has one NVLink channel, unless the source of the cluster knows better."""
+"""A GPU node has one NVLink channel, unless the source of the cluster states otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The label check finds what is odd, says nothing about what is not, and does not depend on order."""
+"""The label check reports real findings only, independent of order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster is the same whatever order its nodes and pods came in."""
+"""A cluster is the same in whatever order its nodes and pods are given."""
 
 from __future__ import annotations
 

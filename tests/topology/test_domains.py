@@ -1,4 +1,4 @@
-"""Domains are tuples of label values; a slow dictionary finds the same ones."""
+"""Domains are tuples of label values; a slow dictionary implementation finds the same ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantities are exact, rounded to the safe side, and never leave an int64."""
+"""Quantities are exact, rounded to the safe side, and never exceed an int64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedulers are asked about through the registry, which loads none that nobody asked about."""
+"""The registry of schedulers, which loads a backend only when it is used."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is generated for Grove keeps the schema of Grove's own custom resources, unknown fields included.
+"""Manifests for Grove satisfy the schema of Grove's custom resources, unknown fields included.
 
-The schema comes from Grove's Go module, which names its version in lab/modules/grove. Where Go or its proxy cannot be
-had, these tests are skipped and say so.
+The schema comes from Grove's Go module, whose version is in lab/modules/grove. Without Go or its proxy, these tests are
+skipped with that reason.
 """
 
 from __future__ import annotations

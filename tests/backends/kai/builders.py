@@ -1,4 +1,4 @@
-"""Rendering for tests: workflows from text, and the manifests that come out."""
+"""Builders of workflows from text, and of their rendered manifests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rendering PodCliqueSets for tests: small sets, the manifests that come out, and clusters in which their pods run."""
+"""Builders of small PodCliqueSets, their manifests, and clusters in which their pods run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gang that fits and that KAI would leave pending is told beforehand, with changes that help."""
+"""A gang that fits but that KAI would leave pending is reported beforehand, with verified remedies."""
 
 from __future__ import annotations
 

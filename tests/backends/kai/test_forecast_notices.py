@@ -1,4 +1,4 @@
-"""A plan for KAI says what KAI would leave pending, as far as it was looked at."""
+"""Plans for KAI report the gangs that KAI would leave pending, as far as that was checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KAI's rule, step by step: each case is a habit of the scheduler that its users meet."""
+"""KAI's allocation rule, step by step; each case is a behaviour that users of KAI meet."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Every example, and one workflow with everything in it, renders to the manifests that are written here.
+"""Every example, and one workflow with every feature, renders to the golden manifests in this folder.
 
-`pytest --rewrite` writes them anew; commit that only if you understand the difference.
+`pytest --rewrite` regenerates them; commit that only if you understand the difference.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tasks of different sizes are written so that KAI compares sums, and takes the large ones first."""
+"""Tasks of different sizes are written so that KAI compares sums and takes the large ones first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folded tree means what the tree meant, in the words that KAI has."""
+"""A constraint tree folded to a PodGroup keeps its meaning in KAI's terms."""
 
 from __future__ import annotations
 

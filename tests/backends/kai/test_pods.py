@@ -1,4 +1,4 @@
-"""What the tasks of a workflow become on KAI: one rule a test."""
+"""The pods of a workflow's tasks on KAI, one rule per test."""
 
 from __future__ import annotations
 

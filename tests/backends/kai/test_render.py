@@ -1,4 +1,4 @@
-"""What a workflow becomes on KAI: one rule a test."""
+"""The KAI objects of a workflow, one rule per test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PodCliqueSets for KAI: the objects around the pods, and the pods, which keep all that the user wrote."""
+"""PodCliqueSets for KAI: the objects around the pods, and pods that keep all of the user's fields."""
 
 from __future__ import annotations
 

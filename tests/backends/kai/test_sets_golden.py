@@ -1,6 +1,6 @@
-"""The serving examples render to the manifests that are written here, and these are sound.
+"""The serving examples render to the golden manifests in this folder, and these are valid.
 
-`pytest --rewrite` writes them anew; commit that only if you understand the difference.
+`pytest --rewrite` regenerates them; commit that only if you understand the difference.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is rendered for KAI keeps the schemas of KAI's own custom resources and of the ComputeDomain driver's.
+"""Manifests for KAI satisfy the schemas of KAI's custom resources and of the ComputeDomain driver's.
 
-The schemas come from the Go modules that lab/modules names. Where Go or its proxy cannot be had, these tests are
-skipped and say so.
+The schemas come from the Go modules that lab/modules names. Without Go or its proxy, these tests are skipped with that
+reason.
 """
 
 from __future__ import annotations

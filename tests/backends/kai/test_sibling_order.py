@@ -1,4 +1,4 @@
-"""The order of siblings for KAI: what must share one domain, and is the largest, comes first."""
+"""The order of sibling subgroups for KAI: the largest that must share one domain comes first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders for tests, and waiting for what becomes of them."""
+"""Work orders for tests, and conditions on their outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Full disks and missing rights, told in words. A limit on the size of files stands for a disk that is full."""
+"""Full disks and missing permissions are reported in plain words; a file-size limit simulates a full disk."""
 
 from __future__ import annotations
 

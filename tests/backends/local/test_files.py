@@ -1,3 +1,5 @@
+"""Files of local tasks: container paths in commands, file inputs, and outputs read by other tasks."""
+
 # ruff: noqa: S108 - these are paths of containers, and nothing is made there
 from __future__ import annotations
 

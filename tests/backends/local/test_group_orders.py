@@ -1,3 +1,5 @@
+"""Work orders of a group: environment, hosts, ranks and token replacement of its tasks."""
+
 from __future__ import annotations
 
 import uuid

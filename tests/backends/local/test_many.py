@@ -1,3 +1,5 @@
+"""Many short local tasks end, and queries about them stay cheap."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-"""Few open files: tasks wait for handles in words, start together or not at all, and have the limit that there was."""
+"""Few open files: tasks wait for file handles, start together or not at all, and keep their own limit."""
 
 from __future__ import annotations
 

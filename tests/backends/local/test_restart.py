@@ -1,4 +1,4 @@
-"""Whoever is killed, and whenever: nothing runs twice, nothing is lost without a word, nothing is left running."""
+"""Kills of any process at any time: no task runs twice, is lost silently, or is left running."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""The start order of local tasks under the limit on running tasks."""
+
 from __future__ import annotations
 
 from pathlib import Path

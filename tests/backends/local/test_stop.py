@@ -1,3 +1,5 @@
+"""Stopping local tasks: grace periods, kills, time limits, and cleanup of child processes."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""The supervisor of local tasks: exit codes, environment, start failures and reported state."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-"""What is written is read back as it was, by every reader of YAML at hand, and always looks the same."""
+"""Written manifests are read back unchanged by every available YAML reader, and are reproducible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of objects are valid, short enough, and different for whatever is different."""
+"""Names of objects are valid, short enough, and distinct for distinct objects."""
 
 from __future__ import annotations
 

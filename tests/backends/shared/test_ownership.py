@@ -1,4 +1,4 @@
-"""Which pods are a workload's own: by Coterie's labels or Grove's, by all of its names, in its namespace."""
+"""The pods that belong to a workload: by Coterie's labels or Grove's, by all of its names, in its namespace."""
 
 from __future__ import annotations
 

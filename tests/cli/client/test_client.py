@@ -1,4 +1,4 @@
-"""Commands against a service that runs: submit, look, ask why, wait, stop, and pools."""
+"""Commands against a running service: submit, show, why, wait, cancel, and pools."""
 
 from __future__ import annotations
 

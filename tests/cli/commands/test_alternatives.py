@@ -1,4 +1,4 @@
-"""`coterie plan --alternatives`: which domains groups had to choose from, and what the others lack."""
+"""`coterie plan --alternatives`: the candidate domains of groups, and the obstacles of the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`coterie audit`: what it prints, and how it exits."""
+"""`coterie audit`: its output and its exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`coterie explain`: a page for every reason, a description for every field, a guess for everything else."""
+"""`coterie explain`: a page for every reason, a description for every field, a suggestion otherwise."""
 
 from __future__ import annotations
 

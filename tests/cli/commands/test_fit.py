@@ -1,4 +1,4 @@
-"""`coterie fit`: how large a gang fits where, and what stands in the way."""
+"""`coterie fit`: the largest gang per domain, and the obstacles to larger ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`coterie map`: what it shows of a cluster, in every format, on every kind of output."""
+"""`coterie map`: its content, in every format and on every kind of output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`coterie plan` as a program: what goes in, what comes out, and the exit code."""
+"""`coterie plan` as a program: its inputs, its output, and its exit code."""
 
 from __future__ import annotations
 

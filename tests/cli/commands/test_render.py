@@ -1,4 +1,4 @@
-"""`coterie render`: what it reads, what it prints where, and how it ends."""
+"""`coterie render`: its inputs, its output streams, and its exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`coterie render` for PodCliqueSets and graph deployments: what it reads, what it prints where, and how it ends."""
+"""`coterie render` for PodCliqueSets and graph deployments: inputs, output streams, and exit codes."""
 
 from __future__ import annotations
 

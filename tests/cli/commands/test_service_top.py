@@ -1,4 +1,4 @@
-"""`coterie top` of a service: what its pools use now, and as it changes."""
+"""`coterie top` of a service: the current usage of its pools, and its changes."""
 
 from __future__ import annotations
 

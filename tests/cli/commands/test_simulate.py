@@ -1,3 +1,5 @@
+"""`coterie simulate`: its table, its data formats, its options and its faults."""
+
 from __future__ import annotations
 
 import json

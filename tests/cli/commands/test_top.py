@@ -1,4 +1,4 @@
-"""`coterie top --cluster`: what is in use on the nodes of a file, without a service."""
+"""`coterie top --cluster`: the usage of the nodes in a file, without a service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`coterie validate`: what is judged, against what, and how it is said."""
+"""`coterie validate`: the judged objects, the topologies they are judged by, and the output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`coterie validate` on changes of objects, and for clusters that are set up in other ways."""
+"""`coterie validate` on changes of objects, and for differently configured clusters."""
 
 from __future__ import annotations
 

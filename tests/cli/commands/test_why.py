@@ -1,4 +1,4 @@
-"""`coterie why`: what is counted, the evidence on request, and calls that run as they are printed."""
+"""`coterie why`: its counts, the evidence on request, and printed commands that run as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of `coterie run` when it is not let finish: nothing, whatever happens to it."""
+"""An interrupted `coterie run` leaves nothing behind, however it is interrupted."""
 
 from __future__ import annotations
 

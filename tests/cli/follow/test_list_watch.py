@@ -1,4 +1,4 @@
-"""Following a service: lists and logs that go on, also when the service goes away and comes back."""
+"""Following a service: lists and logs continue when the service stops and returns."""
 
 from __future__ import annotations
 

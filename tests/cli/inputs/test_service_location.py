@@ -1,4 +1,4 @@
-"""Where commands look for a service: the one of their folder, and no other in its place."""
+"""The service that commands use: the one of their folder, and never another in its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a gang stands in the queue, and by when it is placed, as far as that is known."""
+"""The position of a gang in the queue, and its expected start as far as it is known."""
 
 from __future__ import annotations
 

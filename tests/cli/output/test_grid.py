@@ -1,4 +1,4 @@
-"""Lists on screens of any width: what one came for stays readable."""
+"""Lists on screens of any width keep their most important columns readable."""
 
 from __future__ import annotations
 

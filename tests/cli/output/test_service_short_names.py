@@ -1,4 +1,4 @@
-"""What a service answers is shown with short forms of long names; `wide` has them in full."""
+"""Answers of a service are shown with short forms of long names, and in full with `wide`."""
 
 from __future__ import annotations
 

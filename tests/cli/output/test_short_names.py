@@ -1,4 +1,4 @@
-"""Names of UUIDs, as NVL72 cliques have them, are shown by what differs; data has them in full."""
+"""Names that are UUIDs, as of NVL72 cliques, are shown by their distinct parts; data has them in full."""
 
 from __future__ import annotations
 

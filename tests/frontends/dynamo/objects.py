@@ -1,4 +1,4 @@
-"""Graph deployments for tests: small valid ones in both versions, and short ways to read, change and judge them."""
+"""Graph deployments for tests: small valid ones in both versions, and helpers to read, change and judge them."""
 
 from __future__ import annotations
 

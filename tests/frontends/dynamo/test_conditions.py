@@ -1,4 +1,4 @@
-"""What a graph deployment says of its topology; G67 to G69 are numbers of the facts' cases."""
+"""The topology condition of a graph deployment; G67 to G69 are numbers of the facts' cases."""
 
 from __future__ import annotations
 

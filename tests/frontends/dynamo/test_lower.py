@@ -1,4 +1,4 @@
-"""The PodCliqueSet of a graph deployment: its parts, its names, and the way back to the user's file."""
+"""The PodCliqueSet of a graph deployment: its parts, its names, and source paths in the user's file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is done to a graph deployment, what comes out is a PodCliqueSet or faults with places."""
+"""Any mutation of a graph deployment results in a PodCliqueSet or in faults with places."""
 
 from __future__ import annotations
 

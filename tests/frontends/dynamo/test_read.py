@@ -1,4 +1,4 @@
-"""Both versions of a graph deployment become one model, and what a pod is made of is carried through."""
+"""Both versions of a graph deployment become one model, and pod fields are passed through."""
 
 from __future__ import annotations
 

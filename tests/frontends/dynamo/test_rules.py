@@ -1,4 +1,4 @@
-"""The rules of graph deployments, each as an input and exactly what is said about it.
+"""The rules of graph deployments, each as an input and its exact findings.
 
 The ids G58 to G66 are numbers of cases in the facts about Grove and Dynamo that the rules were written from.
 """

@@ -1,4 +1,4 @@
-"""The numbered cases of Grove's admission: each input with the exact list of (type, field) that comes out."""
+"""The numbered cases of Grove's admission: each input with the exact list of (type, field) reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of Kubernetes objects: what they hold, and what is wrong around the objects themselves."""
+"""Files of Kubernetes objects: their content, and the faults around the objects themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KAI's own Topologies: as levels of a call, as what a ClusterTopology refers to, and as what `render` writes."""
+"""KAI's own Topologies: as levels of a call, as references of a ClusterTopology, and as rendered objects."""
 
 from __future__ import annotations
 

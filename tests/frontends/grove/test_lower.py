@@ -1,4 +1,4 @@
-"""Which gangs a PodCliqueSet becomes: names, trees, what is needed, what follows what."""
+"""The gangs of a PodCliqueSet: names, trees, needed tasks, and followers."""
 
 from __future__ import annotations
 

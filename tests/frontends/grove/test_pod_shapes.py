@@ -1,4 +1,4 @@
-"""What a plan makes of a PodCliqueSet that keeps all rules."""
+"""The planning view of a valid PodCliqueSet."""
 
 from __future__ import annotations
 

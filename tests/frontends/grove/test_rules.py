@@ -1,4 +1,4 @@
-"""Rules of PodCliqueSets beyond topology, what an update may not change, and what is warned of."""
+"""Rules of PodCliqueSets beyond topology, immutable fields, and warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects with a faulty field are judged beside it, and nothing is said that only follows from it."""
+"""Objects with a faulty field are judged without it, and consequences of the fault are not reported."""
 
 from __future__ import annotations
 

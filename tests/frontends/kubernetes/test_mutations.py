@@ -1,4 +1,4 @@
-"""Whatever is done to a valid file of objects: no crash, a place for every fault, nothing accepted against a rule."""
+"""Any mutation of a valid file of objects: no crash, a place for every fault, no breach accepted."""
 
 from __future__ import annotations
 

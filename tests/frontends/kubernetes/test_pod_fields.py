@@ -1,4 +1,4 @@
-"""Fields of pod specs that Kubernetes does not have are warned of, with what was probably meant, and never refused."""
+"""Unknown fields of pod specs are warned of, with the probable spelling, and never refused."""
 
 from __future__ import annotations
 

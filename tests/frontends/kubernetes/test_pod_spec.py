@@ -1,4 +1,4 @@
-"""Which nodes a pod spec allows, what it asks for, and what of it cannot be planned."""
+"""The feasible nodes and requests of a pod spec, and the fields that cannot be planned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process in which templates are rendered gets nothing but the template."""
+"""The process that renders templates receives nothing but the template."""
 
 from __future__ import annotations
 

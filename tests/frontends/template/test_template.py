@@ -1,3 +1,5 @@
+"""Workflow templates: `--set`, default values, rendering, line positions and faults."""
+
 from __future__ import annotations
 
 import time

@@ -1,4 +1,4 @@
-"""Workflow texts for tests: the smallest valid task, and ways to say what surrounds it."""
+"""Workflow texts for tests: the smallest valid task, and helpers for its surroundings."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Workflows compiled to gangs: shapes, pools and platforms, constraint trees, and timeouts."""
+
 from __future__ import annotations
 
 from dataclasses import replace

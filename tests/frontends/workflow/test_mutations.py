@@ -1,4 +1,4 @@
-"""Whatever is done to a workflow file, what comes out is a workflow or faults with places."""
+"""Any mutation of a workflow file results in a workflow or in faults with places."""
 
 from __future__ import annotations
 

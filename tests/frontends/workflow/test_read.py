@@ -1,3 +1,5 @@
+"""Workflow files: the whole grammar, and every mistake with its place and a hint."""
+
 from __future__ import annotations
 
 import time

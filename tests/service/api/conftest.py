@@ -1,3 +1,5 @@
+"""Fixtures of the API's tests: a running service and its client."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

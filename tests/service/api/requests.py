@@ -1,4 +1,4 @@
-"""Short ways to ask the API in tests."""
+"""Helpers for API requests in tests."""
 
 from __future__ import annotations
 

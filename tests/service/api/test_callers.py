@@ -1,4 +1,4 @@
-"""Who is not known is not heard, and who is no longer known is told nothing more."""
+"""Unknown callers are refused, and streams of revoked callers end."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""The change feed: many followers share one thread, survive store outages, and are limited in number."""
+
 from __future__ import annotations
 
 import asyncio

@@ -1,3 +1,5 @@
+"""The guard before all routes: served host names, same-origin writes, and body sizes."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,3 +1,5 @@
+"""The OSMO-compatible routes: submission, dry runs, lists, logs and unknown parameters."""
+
 from __future__ import annotations
 
 import re

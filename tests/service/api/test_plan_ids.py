@@ -1,4 +1,4 @@
-"""A submission may be held to a plan that was made before."""
+"""A submission can be bound to an earlier plan."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""The routes of pools: creation, changes, conflicts, dry runs, deletion and faults."""
+
 from __future__ import annotations
 
 import pytest

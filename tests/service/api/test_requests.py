@@ -1,4 +1,4 @@
-"""What a request may say, and what it is told when it says something else."""
+"""The accepted fields of a request, and the faults of all others."""
 
 from __future__ import annotations
 

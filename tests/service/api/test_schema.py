@@ -1,4 +1,4 @@
-"""The published schema: complete, true of what the service answers, and no input makes the service fail."""
+"""The published schema: complete, true of the service's answers, and no input makes the service fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real server on a free port: a client follows, loses the connection, goes on; a signal ends it in good order."""
+"""A real server on a free port: a client reconnects and resumes, and a signal shuts it down cleanly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that many ask for at once is done once, and never for somebody who asked after it was begun."""
+"""Concurrent requests for the same work share it, but never one that began before the request."""
 
 from __future__ import annotations
 

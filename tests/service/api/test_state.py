@@ -1,3 +1,5 @@
+"""Health, readiness and metrics of the service."""
+
 from __future__ import annotations
 
 import re

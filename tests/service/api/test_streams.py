@@ -1,3 +1,5 @@
+"""Event lists and event streams: resumption after the last seen event, and their end."""
+
 from __future__ import annotations
 
 import json

@@ -1,4 +1,4 @@
-"""Asking why: all the evidence on request, and what would become of a group if something were different."""
+"""Why requests: all the evidence, and the outcome of a group under hypothetical changes."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""The routes of workflows: submission, lists, details, cancellation, retries and faults."""
+
 from __future__ import annotations
 
 import base64

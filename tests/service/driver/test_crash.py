@@ -1,3 +1,5 @@
+"""Kills at random moments leave every workflow with the result it would have had."""
+
 from __future__ import annotations
 
 import json

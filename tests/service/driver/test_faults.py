@@ -1,4 +1,4 @@
-"""Disk full, database locked, database gone for ten seconds: said, survived, nothing lost. All of it is real."""
+"""Real faults (disk full, database locked or away for ten seconds) are reported and survived without loss."""
 
 from __future__ import annotations
 

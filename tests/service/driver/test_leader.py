@@ -1,3 +1,5 @@
+"""The leader: recovery of running tasks after a restart, and takeover by another replica."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""Node health: which conditions count, grace periods, and recovery."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is wrong with one workflow, one pool or one store does no harm to the others."""
+"""A fault of one workflow, one pool or one store does not affect the others."""
 
 from __future__ import annotations
 

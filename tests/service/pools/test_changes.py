@@ -1,3 +1,5 @@
+"""Changes of stored pools: creation, dry runs, refused rules, warnings and deletion."""
+
 from __future__ import annotations
 
 import json

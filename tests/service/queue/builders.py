@@ -1,4 +1,4 @@
-"""Gangs that wait, and the nodes that they wait for, in a few words."""
+"""Short builders of waiting gangs and their nodes."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Holdings of the queue: capacity and devices are given once and returned once."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Groups of one workflow in the queue: those that came together make room for each other."""
+"""Groups of one workflow in the queue: those submitted together are placed jointly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A question that was left open is not a no: it is asked with the whole budget, a part of it in each cycle."""
+"""An undecided search is not a refusal: it continues in later cycles until its whole budget is spent."""
 
 from __future__ import annotations
 

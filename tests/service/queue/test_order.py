@@ -1,4 +1,4 @@
-"""Whose turn it is: by priority and age in one pool, by guarantee and weight between pools that share nodes."""
+"""The queue order: by priority and age in one pool, by guarantee and weight between pools that share nodes."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""The queue: priority before age, backfilling, all-or-nothing placement, quotas and reasons."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Why a gang that is over its pool's limit waits: who uses it up, and ways out that were tried."""
+"""Why a gang over its pool's quota waits: the workflows that use the quota, and verified remedies."""
 
 from __future__ import annotations
 
