@@ -1,4 +1,4 @@
-"""A budget of steps: the same input gives the same answer on every machine, however fast it is."""
+"""A budget of steps, so that the same input gives the same answer on machines of any speed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 DEFAULT_BUDGET = 400_000
 
-# Choosing a domain costs about as much time as this many patterns of the packing search.
+# Choosing a domain takes about as much time as this many patterns of the packing search.
 CHOICE = 10
 
 
@@ -16,7 +16,7 @@ class Exhausted(Exception):  # noqa: N818 - it says what happened to the budget;
 
 
 class Budget:
-    """Counts the steps of one question."""
+    """The step counter of one search."""
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
@@ -24,7 +24,7 @@ class Budget:
 
     @property
     def left(self) -> int:
-        """How many steps there are still."""
+        """The number of steps left."""
         return max(0, self.steps - self.spent)
 
     def spend(self, steps: int = 1) -> None:
@@ -35,7 +35,7 @@ class Budget:
 
     @contextmanager
     def at_most(self, steps: int) -> Iterator[None]:
-        """Lend only so many steps to what is asked inside."""
+        """Limit the enclosed search to a number of steps."""
         whole = self.steps
         self.steps = min(whole, self.spent + steps)
         try:
@@ -45,7 +45,7 @@ class Budget:
 
     @contextmanager
     def apart(self, steps: int) -> Iterator[None]:
-        """Give so many steps to what is asked inside, on top of all others: they are not counted."""
+        """Grant the enclosed search a number of extra steps, which are not counted."""
         whole, spent = self.steps, self.spent
         self.steps = spent + steps
         try:

@@ -1,7 +1,7 @@
-"""What is free on every node, and per shape how many pods of it fit where, kept up to date by deltas.
+"""The free capacity of every node, and per shape how many pods fit on each, kept up to date by deltas.
 
-Arrays are indexed by position (see `coterie.topology.domains`). A `Fit` is made the first time a shape is asked for;
-afterwards a change on a few nodes touches those nodes and the domains above them, nothing else.
+Arrays are indexed by position (see `coterie.topology.domains`). A `Fit` is made the first time a shape is requested;
+afterwards a change on a few nodes updates only those nodes and the domains above them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from coterie.placement.problem import Problem, compile_gang
 from coterie.topology.cluster import PODS, Bools, Ints
 from coterie.topology.domains import Domains
 
-# How many compiled gangs are kept: enough for a queue that is tried again and again.
+# How many compiled gangs are kept: enough for a queue that is retried in every cycle.
 _COMPILED = 1024
 
 Positions = npt.NDArray[np.int64]
@@ -26,18 +26,18 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(eq=False, slots=True)
 class Fit:
-    """How many pods of one shape fit on each node, each domain of each level, and in all."""
+    """The number of pods of one shape that fit on each node, in each domain of each level, and in total."""
 
-    rows: npt.NDArray[np.int64]  # the resources the shape asks for
-    need: Ints  # how much of each, as a column
-    mask: Bools  # nodes that may take the shape at all
+    rows: npt.NDArray[np.int64]  # the resources the shape requests
+    need: Ints  # the amount of each, as a column
+    mask: Bools  # nodes that are eligible for the shape
     fits: Ints
     sums: tuple[Ints, ...]  # per level, per domain
     total: int
 
 
 class Capacity:
-    """Free capacity of a cluster seen through a topology. Mutable; `copy` before asking what-if."""
+    """The free capacity of a cluster under a topology; mutable, so `copy` it before hypothetical changes."""
 
     def __init__(self, domains: Domains, free: Ints, usable: Bools, *, lift_transient: bool = False) -> None:
         self.domains = domains
@@ -50,14 +50,14 @@ class Capacity:
 
     @staticmethod
     def now(domains: Domains) -> Capacity:
-        """Return what is free now: allocatable less what pods hold, on nodes that are ready and not cordoned."""
+        """Return the current free capacity: allocatable less requests, on nodes that are ready and schedulable."""
         cluster = domains.cluster
         free = cluster.allocatable - cluster.held(range(len(cluster.pods)))
         return Capacity(domains, free[:, domains.order], (cluster.ready & ~cluster.cordoned)[domains.order])
 
     @staticmethod
     def empty(domains: Domains) -> Capacity:
-        """Return what an empty cluster would offer: allocatable less what DaemonSets hold, every node in service."""
+        """Return the capacity of an empty cluster: allocatable less DaemonSets, with every node in service."""
         cluster = domains.cluster
         free = cluster.allocatable - cluster.daemons
         usable = np.ones(len(domains), dtype=bool)
@@ -70,11 +70,11 @@ class Capacity:
         return twin
 
     def hide(self, hidden: Bools) -> None:
-        """Take nodes out of sight for good, before anything is asked: unlike a cordon, nothing brings them back."""
+        """Hide nodes permanently, before the first request; unlike a cordon, nothing brings them back."""
         self.visible = self.visible & ~hidden
 
     def compiled(self, gang: Gang) -> Problem:
-        """Return a gang without anchors compiled for this topology; asking again for the same object is free."""
+        """Return a gang without anchors compiled for this topology, cached by the identity of the object."""
         known = self._compiled.get(id(gang))
         if known is None or known[0] is not gang:
             if len(self._compiled) >= _COMPILED:
@@ -90,7 +90,7 @@ class Capacity:
         return found
 
     def take(self, shape: Shape, positions: Iterable[int], counts: Iterable[int]) -> None:
-        """Charge `counts[i]` pods of a shape to the node at `positions[i]`; negative counts give capacity back."""
+        """Charge `counts[i]` pods of a shape to the node at `positions[i]`; negative counts return capacity."""
         where = np.fromiter(positions, dtype=np.int64)
         amount = np.fromiter(counts, dtype=np.int64)
         cluster = self.domains.cluster
@@ -101,12 +101,12 @@ class Capacity:
         self._refresh(np.unique(where))
 
     def give(self, amounts: Ints) -> None:
-        """Add capacity given as [resource, position]; negative amounts take it."""
+        """Add capacity given as [resource, position]; negative amounts remove it."""
         self.free += amounts
         self._refresh(np.flatnonzero(amounts.any(axis=0)))
 
     def open(self, positions: Iterable[int]) -> None:
-        """Put nodes back into service, as if they were uncordoned."""
+        """Return nodes to service, as if they were uncordoned."""
         where = np.fromiter(positions, dtype=np.int64)
         self.usable[where] = True
         self._refresh(where)
@@ -142,7 +142,7 @@ def _count(free: Ints, need: Ints, mask: Bools) -> Ints:
 
 
 def sum_up(values: Ints, start: npt.NDArray[np.int32], end: npt.NDArray[np.int32]) -> Ints:
-    """Add per-node values up to domains."""
+    """Return per-node values summed up by domain."""
     running = np.concatenate(([0], np.cumsum(values)))
     sums: Ints = running[end] - running[start]
     return sums

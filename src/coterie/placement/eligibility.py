@@ -1,4 +1,4 @@
-"""Which nodes may take a shape at all, whatever is free on them."""
+"""The nodes that are eligible for a shape, independent of their free capacity."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from coterie.topology.cluster import Bools, Cluster, Taint
 
 
 def eligible(shape: Shape, cluster: Cluster, *, lift_transient: bool) -> Bools:
-    """Tell for every node whether selectors, affinity, taints and exclusions let the shape run there.
+    """Return, for every node, whether selectors, affinity, taints and exclusions let the shape run there.
 
-    With `lift_transient`, taints that Kubernetes sets for passing conditions do not count.
+    With `lift_transient`, taints that Kubernetes sets for temporary conditions do not count.
     """
     mask = _tolerated(shape.tolerations, cluster, lift_transient=lift_transient)[cluster.taint_set]
     for key, value in shape.selector:
@@ -44,7 +44,7 @@ def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> t
 
 
 def _tolerated(tolerations: tuple[Toleration, ...], cluster: Cluster, *, lift_transient: bool) -> Bools:
-    """Tell for every distinct set of taints whether a pod with these tolerations may be scheduled there."""
+    """Return, for every distinct set of taints, whether a pod with these tolerations may be scheduled there."""
     return np.array(
         [
             all(lift_transient and taint.transient for taint in untolerated(tolerations, taints))
@@ -66,7 +66,7 @@ def _holds(expression: Expression, cluster: Cluster) -> Bools:
     column = cluster.column(expression.key)
     answers = [_answers(expression, value) for value in column.values]
     missing = expression.operator in {"NotIn", "DoesNotExist"}
-    # The last cell answers for nodes without the label, whose code is -1.
+    # The last cell is for nodes without the label, whose code is -1.
     return np.array([*answers, missing], dtype=bool)[column.codes]
 
 

@@ -15,7 +15,7 @@ ROOT = 0
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """Tasks of one shape at one place in the tree: only their number matters."""
+    """Tasks of one shape at one position of the tree: only their number matters."""
 
     branch: int
     shape: int
@@ -23,7 +23,7 @@ class Class:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of tasks."""
         return len(self.names)
 
 
@@ -31,9 +31,9 @@ class Class:
 class Branch:
     """A node of the constraint tree; branch 0 is the root, which constrains nothing.
 
-    `anchored` holds the domain of every task below that already runs, -1 for one outside every domain; `homes` are the
-    domains among them. An implied branch stands for levels that nobody mentioned, coarsest first: what is below it is
-    better off in few domains of them, but nothing depends on it. `near` are the nodes of tasks below it that run.
+    `anchored` holds the domain of every running task below, -1 for one outside every domain; `homes` are the domains
+    among them. An implied branch stands for levels without a constraint, coarsest first: the tasks below it are better
+    placed in few domains of them, but this is only a tie-break. `near` are the nodes of running tasks below it.
     """
 
     level: int
@@ -48,20 +48,20 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is to be placed. Branches come parents first; anchored tasks (task -> position) are in no class."""
+    """The tasks to be placed; branches come parents first, and anchored tasks (task -> position) are in no class."""
 
     shapes: tuple[Shape, ...]
     classes: tuple[Class, ...]
     branches: tuple[Branch, ...]
     anchors: Mapping[str, int]
     names: tuple[str, ...]  # of all tasks, in the order the user listed them
-    unmentioned: tuple[int, ...] = ()  # levels that tell groups of nodes apart and that no group is about
+    unmentioned: tuple[int, ...] = ()  # levels that separate groups of nodes and that no group constrains
     outlines: dict[tuple[frozenset[int], bool], Any] = field(
         default_factory=dict, compare=False
-    )  # kept for whoever asks about it again
+    )  # cached for repeated requests
 
     def preferred_levels(self) -> list[int]:
-        """Levels on which something is preferred, finest first: the order of the objective."""
+        """The levels of preferred groups, finest first: the order of the objective."""
         return sorted(
             {branch.level for branch in self.branches[1:] if not branch.required and not branch.implied}, reverse=True
         )
@@ -73,9 +73,9 @@ class Problem:
 
 
 def compile_gang(gang: Gang, domains: Domains, anchors: Mapping[str, int]) -> Problem:
-    """Compile a gang; `anchors` gives the position of the node of each task that already runs.
+    """Compile a gang; `anchors` gives the position of the node of each running task.
 
-    Shapes and groups are put in an order of their own, so that the order in which a user lists them changes nothing.
+    Shapes and groups are sorted, so that the order in which a user lists them changes nothing.
     """
     distinct = {id(task.shape): task.shape for task in gang.all_tasks() if task.name not in anchors}
     shapes = sorted(set(distinct.values()), key=_shape_key)
@@ -96,11 +96,11 @@ def compile_gang(gang: Gang, domains: Domains, anchors: Mapping[str, int]) -> Pr
         classes.extend(Class(branch, shape, tuple(by_shape[shape])) for shape in sorted(by_shape))
 
     def descend(groups: Sequence[Group], tasks: Sequence[Task], parent: int, free: Sequence[int]) -> None:
-        """Hang groups and tasks below a branch, the finer ones below an implied branch for the levels in between."""
+        """Add groups and tasks below a branch, the finer ones below an implied branch for the levels in between."""
         by_level = [(domains.topology.index(group.level), group) for group in sorted(groups, key=_group_key)]
         coarsest = min((level for level, _ in by_level), default=len(domains.tiers))
         between = tuple(level for level in free if level < coarsest)
-        # A single group, or tasks of one shape, take few domains without one.
+        # A single group, or tasks of one shape, use few domains without an implied branch.
         if between and len(groups) + len({numbers[id(task.shape)] for task in tasks if task.name not in anchors}) > 1:
             near = _near(groups, tasks, anchors)
             branches.append(Branch(between[-1], required=False, parent=parent, implied=between, near=near))

@@ -1,4 +1,4 @@
-"""A refusal as data: one reason, what binds, the best that could be done, who is in the way, and checked ways out."""
+"""A refusal as data: one reason, the binding group, the nearest domains, the holders, and verified remedies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coterie.placement.whatif import Change
 
 
 class Verdict(StrEnum):
-    """What the engine says of a gang; the order is from best to worst."""
+    """The engine's verdict on a gang, ordered from best to worst."""
 
     PLACED = "placed"
     WAITING = "waiting"
@@ -23,7 +23,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """How many of the wanted tasks one domain holds."""
+    """The number of the requested tasks that one domain holds."""
 
     domain: tuple[str, ...]
     fits: int
@@ -32,7 +32,7 @@ class Nearest:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds GPUs in a domain that would otherwise do."""
+    """A holder of GPUs in a domain that would otherwise be feasible."""
 
     owner: str
     gpus: int
@@ -41,10 +41,10 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The nodes of a domain, or of the cluster for none, counted by what keeps a task off them.
+    """The nodes of a domain, or of the cluster for none, counted by the obstacle of a task.
 
-    `alike` of the tasks that are to be placed have the shape of `task`, `others` have not. `good` nodes take some of
-    those alike, `room` of them in all.
+    Of the tasks to be placed, `alike` have the shape of `task`, and `others` have not. `good` nodes take some of those
+    alike, `room` of them in total.
     """
 
     task: str
@@ -67,13 +67,13 @@ class WayOut:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a gang is not placed."""
+    """The reason why a gang is not placed."""
 
     reason: Reason
     path: Path = ()
     level: str | None = None
     wanted: int = 0
-    domains: int = 0  # how many domains of that level there are
+    domains: int = 0  # the number of domains of that level
     best: tuple[Nearest, ...] = ()
     holders: tuple[Holder, ...] = ()
     ways_out: tuple[WayOut, ...] = ()
@@ -81,14 +81,14 @@ class Refusal:
     alone: bool = True  # each of those is known to fit alone
     beside: bool = False  # tasks directly in the group at `path`, or without a group, are among those
     home: tuple[str, ...] = ()  # the domain where the binding group already runs
-    around: tuple[str, ...] = ()  # the domain that it cannot leave, because a group around it already runs there
+    around: tuple[str, ...] = ()  # the domain that it cannot leave, because an enclosing group already runs there
     excluded: tuple[str, ...] = ()  # nodes the user excluded
     unlabelled: int = 0  # eligible nodes without the level's label
-    tally: Tally | None = None  # what keeps the tasks off how many nodes
+    tally: Tally | None = None  # the obstacles of the tasks, by number of nodes
     quota: tuple[int, int] = (0, 0)  # GPUs in use beside this gang, and the pool's limit
-    running: tuple[int, int] = (0, 0)  # tasks that run on this machine, and how many may, where that is the matter
+    running: tuple[int, int] = (0, 0)  # tasks that run on this machine, and their limit, where that is the reason
     leader: str = ""  # the gang that this one follows, whose tasks are counted as well
-    reserved: bool = False  # it would fit, but its room is kept for somebody who has waited longer
+    reserved: bool = False  # it would fit, but the capacity is reserved for a gang that has waited longer
     channels: bool = False  # it would fit if a node had more than one NVLink channel
 
 

@@ -1,7 +1,7 @@
-"""Changes to a gang or to the cluster that one can ask the engine about: the vocabulary of ways out.
+"""Hypothetical changes to a gang or to the cluster that the engine can evaluate: the vocabulary of remedies.
 
-A change is a value. The same one is tried by the explanation and offered as an option of `coterie plan`, so every way
-out can be checked by whoever reads it.
+A change is a value. The same one is tried by the explanation and offered as an option of `coterie plan`, so every
+remedy can be verified by its reader.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from coterie.topology.levels import Topology
 
 @dataclass(frozen=True, slots=True)
 class Prefer:
-    """Ask for a level as a wish instead of a promise."""
+    """Make a required level preferred."""
 
     level: str
 
 
 @dataclass(frozen=True, slots=True)
 class Coarsen:
-    """Ask for the next coarser level, `to`, instead."""
+    """Require the next coarser level, `to`, instead."""
 
     level: str
     to: str
@@ -69,7 +69,7 @@ Change = Prefer | Coarsen | Keep | AllowExcluded | Release | Uncordon | Tolerate
 
 
 def relaxations(gang: Gang, topology: Topology) -> Iterator[Prefer | Coarsen]:
-    """Yield what asks less of one required level, the coarsest first: what is asked of finer ones is worth more."""
+    """Yield relaxations of one required level, the coarsest first, since finer constraints are worth more."""
     required = {group.level for group in gang.walk() if group.required}
     coarser = None
     for level in topology.names:
@@ -81,7 +81,7 @@ def relaxations(gang: Gang, topology: Topology) -> Iterator[Prefer | Coarsen]:
 
 
 def changed_gang(change: Change, gang: Gang, topology: Topology) -> Gang | None:
-    """Return the gang after a change, or None when the change has no meaning for it."""
+    """Return the gang after a change, or None when the change does not apply to it."""
     match change:
         case Prefer(level):
             return edits.prefer(gang, level)
@@ -98,7 +98,7 @@ def changed_gang(change: Change, gang: Gang, topology: Topology) -> Gang | None:
 
 
 def changed_capacity(change: Change, capacity: Capacity) -> Capacity:
-    """Return what is free after a change; the capacity itself is left alone."""
+    """Return the capacity after a change; the given capacity is left unchanged."""
     match change:
         case Release(owner):
             cluster = capacity.domains.cluster

@@ -1,1 +1,1 @@
-"""Explanations: the reason for a refusal, its evidence, and ways out that the engine has checked."""
+"""Explanations: the reason of a refusal, its evidence, and remedies that the engine has verified."""

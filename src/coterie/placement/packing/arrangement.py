@@ -1,7 +1,7 @@
 """The nodes that pods get inside the regions they are bound to.
 
-A region says what was asked for. Inside it pods stay together all the same: in few domains of the levels below, the
-coarsest first, then on few nodes, the fullest first; of equal nodes those of the fullest domains.
+A region expresses the constraints. Inside it pods still stay together: in few domains of the levels below, the coarsest
+first, then on few nodes, the fullest first; of equal nodes those of the fullest domains.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def arrange(packer: Packer, items: tuple[Item, ...], near: Sequence[int] = ()) -
 
 
 def _alone(packer: Packer, item: Item, near: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Return the nodes for pods that share theirs with nothing else."""
+    """Return the nodes for an item that shares its nodes with no other."""
     fit = packer.fits[item.shape]
     return _nodes(packer.capacity.domains, item, fit.fits, fit.sums.__getitem__, near)
 
 
 def _one_by_one(packer: Packer, items: tuple[Item, ...], near: Sequence[int]) -> Packing | None:
-    """Place one item after the other, those with the fewest nodes to go to first; None when one does not fit."""
+    """Place the items in sequence, those with the fewest candidate nodes first; None when one does not fit."""
     domains = packer.capacity.domains
     bench = packer.bench(items)
     free = bench.free.copy()
@@ -100,7 +100,7 @@ def _around(domains: Domains, level: int, where: Ints, room: Room) -> Ints:
 
 
 def _span(domains: Domains, region: Region) -> slice | Ints:
-    """Return what picks a region's nodes out of an array: a slice, if it can."""
+    """Return the index of a region's nodes in an array: a slice where possible."""
     if region.lacking < 0 and region.level < 0:
         return slice(None)
     if region.lacking < 0 and len(region.domains) == 1:

@@ -1,7 +1,7 @@
 """Exact packing of several shapes: a depth-first search over kinds of equal nodes.
 
-It fills one node after the other with patterns to which nothing more can be added: if any packing exists, one made of
-such patterns does, because a pod that still fits on an earlier node can always be moved there.
+It fills one node after the other with maximal patterns, to which no pod can be added: if any packing exists, one made
+of such patterns does, because a pod that still fits on an earlier node can always be moved there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Vector = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Nodes that are equal for the question: same free capacity, same items allowed."""
+    """Nodes that are equal for this packing: same free capacity, same items allowed."""
 
     nodes: tuple[int, ...]
     free: Vector
@@ -27,7 +27,7 @@ class _Kind:
 
 
 class Exact:
-    """Depth-first search over kinds of nodes, remembering what failed."""
+    """A depth-first search over kinds of nodes, with a memory of failed states."""
 
     def __init__(self, bench: Bench, budget: Budget) -> None:
         self._bench = bench
@@ -94,7 +94,7 @@ class Exact:
         )
 
     def _patterns(self, free: Vector, useful: Sequence[int], left: Vector) -> Iterator[Vector]:
-        """Yield every way to fill a node with pods of these items to which no further pod can be added."""
+        """Yield every maximal pattern of a node for these items, to which no further pod can be added."""
         stack: list[tuple[Vector, Vector]] = [(free, ())]
         while stack:
             room, pattern = stack.pop()
@@ -118,7 +118,7 @@ class Exact:
             items = tuple(int(i) for i in np.flatnonzero(bench.may[:, column]))
             kinds.setdefault((free, items), []).append(node)
         made = [_Kind(tuple(nodes), free, items) for (free, items), nodes in kinds.items()]
-        # Nodes with the fewest uses first: what only fits there must go there.
+        # Nodes with the fewest possible items first, since those items must go there.
         return sorted(made, key=lambda kind: (len(kind.items), kind.free, kind.nodes))
 
     def _most(self, kind: _Kind, item: int) -> int:
@@ -128,7 +128,7 @@ class Exact:
         return max(0, min(have // want for have, want in zip(kind.free, need, strict=True) if want))
 
     def _suffixes(self) -> list[tuple[Vector, Vector]]:
-        """Per kind on: how many pods of each item, and how much of each resource, all later nodes have."""
+        """Return, for each kind, the pods of each item and the amount of each resource that all later nodes hold."""
         counts = [0] * len(self._bench.items)
         amounts = [0] * len(self._bench.free)
         table = [(tuple(counts), tuple(amounts))]

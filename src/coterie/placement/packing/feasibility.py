@@ -1,6 +1,6 @@
-"""Tells whether pods, each bound to a region, fit on the nodes together, and on which.
+"""The feasibility test: whether pods, each bound to a region, fit on the nodes together, and on which.
 
-A largest-first packing is tried; where that fails, one shape is settled by flow and several by an exact search.
+A largest-first packing is tried; where that fails, one shape is decided by flow and several by an exact search.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from coterie.topology.cluster import Ints
 
 
 class Packer:
-    """Packs items on the nodes of one capacity, which must not change meanwhile."""
+    """The packing of items on the nodes of one capacity, which must not change meanwhile."""
 
     def __init__(self, capacity: Capacity, shapes: Sequence[Shape], budget: Budget) -> None:
         self.capacity = capacity
@@ -39,13 +39,13 @@ class Packer:
             self.needs[number, np.searchsorted(self.rows, fit.rows)] = fit.need[:, 0]
 
     def weights(self, shape: int) -> dict[int, int]:
-        """Return what one pod of a shape weighs by each measure beyond the shapes: the resources, if shapes differ."""
+        """Return the weight of one pod of a shape by each further measure: the resources, if shapes differ."""
         if len(self.fits) == 1:
             return {}
         return {len(self.fits) + row: int(need) for row, need in enumerate(self.needs[shape]) if need}
 
     def measured(self, measure: int) -> tuple[int, tuple[Ints, ...]]:
-        """Return all there is by a measure, in the cluster and per level and domain."""
+        """Return the total by a measure, in the cluster and per level and domain."""
         if measure < len(self.fits):
             return self.fits[measure].total, self.fits[measure].sums
         if measure not in self._measured:
@@ -61,7 +61,7 @@ class Packer:
         return np.where(usable, np.maximum(self.capacity.free[row], 0), 0)
 
     def room(self, measure: int, region: Region) -> int:
-        """Return how much a region holds by a measure when nothing else is placed."""
+        """Return the capacity of a region by a measure when nothing else is placed."""
         if region.lacking < 0:
             total, sums = self.measured(measure)
             return total if region.level < 0 else int(sums[region.level][list(region.domains)].sum())
@@ -76,7 +76,7 @@ class Packer:
         return self._rooms[key]
 
     def heaviest(self, measure: int) -> int:
-        """Return the most that one pod weighs by a measure."""
+        """Return the greatest weight of one pod by a measure."""
         return 1 if measure < len(self.fits) else int(self.needs[:, measure - len(self.fits)].max())
 
     def pack(self, items: tuple[Item, ...]) -> Packing | None:
@@ -113,13 +113,13 @@ class Packer:
         ties = np.zeros(len(nodes), dtype=np.int64)
         level = domains.neighbourhood
         if level >= 0:
-            # Among equal nodes, those of the fullest neighbourhood go first: whole racks stay whole.
+            # Among equal nodes, those of the fullest neighbourhood go first, so that empty racks stay empty.
             inside = domains.tiers[level].of[nodes]
             ties = np.where(inside >= 0, self.fits[items[0].shape].sums[level][inside], 0)
         return Bench(
             items=items,
             nodes=nodes,
-            # An overcommitted node has nothing to give, but must not count against the others in a sum.
+            # An overcommitted node has no free capacity, but must not lower the sum over the others.
             free=np.maximum(self.capacity.free[np.ix_(self.rows, nodes)], 0),
             needs=self.needs[[item.shape for item in items]],
             may=may,

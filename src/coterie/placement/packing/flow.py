@@ -1,4 +1,4 @@
-"""Packing pods of one shape that are bound to overlapping regions: a matter of flow, not of search."""
+"""Packing of pods of one shape that are bound to overlapping regions, by maximum flow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coterie.placement.search.choice import tightest
 def flow(bench: Bench) -> Packing | None:
     """Return a packing of items that share one shape, or None when there is none.
 
-    Nodes that the same items may use are one sink; pods are pushed along augmenting paths until all are placed.
+    Nodes that the same items may use form one sink; pods are pushed along augmenting paths until all are placed.
     """
     need = bench.needs[0]
     fits = (bench.free[need > 0] // need[need > 0, None]).min(axis=0)
@@ -37,7 +37,7 @@ def flow(bench: Bench) -> Packing | None:
 def _path(
     start: int, reach: list[list[int]], placed: list[list[int]], spare: list[int]
 ) -> list[tuple[int, int]] | None:
-    """Return (item, sink) steps from an item to a sink with room, moving other items' pods out of the way."""
+    """Return (item, sink) steps from an item to a sink with capacity, moving other items' pods aside."""
     came: dict[int, tuple[int, int] | None] = {start: None}
     queue = [start]
     for item in queue:

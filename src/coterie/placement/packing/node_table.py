@@ -1,4 +1,4 @@
-"""The table on which items are packed: the nodes that matter to them, with their free capacity."""
+"""The table on which items are packed: their candidate nodes, with their free capacity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coterie.topology.domains import Domains
 
 
 class Region(NamedTuple):
-    """Where pods may go: some domains of a level, or only their nodes that lack the label of level `lacking`.
+    """The nodes open to some pods: domains of a level, or only their nodes without the label of level `lacking`.
 
     Level -1 has one domain, 0: the whole cluster.
     """
@@ -53,31 +53,31 @@ Packing = tuple[tuple[tuple[int, int], ...], ...]  # per item: (position, pods) 
 
 @dataclass(eq=False, slots=True)
 class Bench:
-    """Items and the nodes any of them may use; columns are nodes."""
+    """The items and the nodes any of them may use; columns are nodes."""
 
     items: tuple[Item, ...]
     nodes: npt.NDArray[np.int64]
     free: Ints
     needs: Ints  # [item, row]
     may: Bools  # [item, node]
-    ties: Ints  # among equal nodes the smaller goes first
+    ties: Ints  # among equal nodes the smaller value goes first
 
     def by_reach(self) -> list[int]:
-        """Return the items in order of the nodes they may use, the fewest first."""
+        """Return the items in ascending order of their number of candidate nodes."""
         reach, sizes = self.reach(), self.sizes()
         return sorted(range(len(self.items)), key=lambda item: (reach[item], -sizes[item], item))
 
     def by_size(self) -> list[int]:
-        """Return the items in order of the size of their pods, the largest first."""
+        """Return the items in descending order of the size of their pods."""
         reach, sizes = self.reach(), self.sizes()
         return sorted(range(len(self.items)), key=lambda item: (-sizes[item], reach[item], item))
 
     def reach(self) -> list[int]:
-        """Return on how many nodes each item may be."""
+        """Return the number of candidate nodes of each item."""
         return [int(row.sum()) for row in self.may]
 
     def sizes(self) -> list[float]:
-        """Return how large one pod of each item is: its greatest share of what the nodes have."""
+        """Return the size of one pod of each item: its greatest share of the nodes' capacity."""
         whole = self.free.sum(axis=1, dtype=np.float64) + 1.0
         return [float((need / whole).max()) for need in self.needs]
 

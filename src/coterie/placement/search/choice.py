@@ -1,7 +1,6 @@
-"""Choosing the fewest places that hold a number of pods, and among those the tightest.
+"""The choice of the fewest places that hold a number of pods, and among those the tightest.
 
-The same question comes up twice: which domains a group is spread over when one is not enough, and which nodes of a
-domain are used.
+It is needed twice: for the domains that a group is spread over when one is not enough, and for the nodes of a domain.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _FEW = 64
 
 
 def fewest(room: Ints, wanted: int) -> int | None:
-    """Return the least number of places whose room adds up to `wanted`; None when all together do not."""
+    """Return the least number of places whose room adds up to `wanted`; None when all together do not suffice."""
     if wanted <= 0:
         return 0
     if len(room) <= _FEW:
@@ -39,7 +38,7 @@ def fewest(room: Ints, wanted: int) -> int | None:
 
 
 class Rival(NamedTuple):
-    """One of several groups that compete for places: its size, what it needs alone, and whether its first is free."""
+    """One of several groups that compete for places: its size, its places alone, and whether its first is free."""
 
     size: int
     alone: int
@@ -49,9 +48,9 @@ class Rival(NamedTuple):
 def fewest_extra(room: Ints, rivals: Sequence[Rival], given: int = 0) -> int:
     """Return a lower bound of the extra places that groups use together.
 
-    They compete: groups that need k places in all pay for k of them, less one for each whose first is free, because
-    every place is used by one of them at least. The largest are counted so, the others alone. `given` is the room in
-    places that cost nothing.
+    They compete: groups that need k places in total pay for k of them, less one for each whose first is free, because
+    every place is used by at least one of them. The largest groups are counted this way, the others alone. `given` is
+    the room in places that cost nothing.
     """
     falling = np.sort(room)[::-1].cumsum()
     best = alone = sum(rival.alone for rival in rivals)
@@ -67,7 +66,7 @@ def fewest_extra(room: Ints, rivals: Sequence[Rival], given: int = 0) -> int:
 
 
 def roomiest(room: Ints, wanted: int) -> list[int]:
-    """Return the fewest places that hold `wanted`, which must fit: the roomiest, and the tightest for what is left."""
+    """Return the fewest places that hold `wanted`, which must fit: the roomiest, and the tightest for the remainder."""
     falling = np.argsort(-room, kind="stable").tolist()
     sizes = room.tolist()
     full = 0
@@ -79,7 +78,7 @@ def roomiest(room: Ints, wanted: int) -> list[int]:
 
 
 def tightest(room: Ints, wanted: int, ties: Sequence[Ints] = ()) -> list[tuple[int, int]]:
-    """Spread `wanted` pods over the fewest places, leaving as little room as possible in the places used.
+    """Distribute `wanted` pods over the fewest places, leaving as little room as possible in the places used.
 
     Returns (index, pods) pairs; `wanted` must fit. Among equal places those with the smaller `ties` values go first,
     the first values first, then those with the smaller index.
@@ -100,7 +99,7 @@ def tightest(room: Ints, wanted: int, ties: Sequence[Ints] = ()) -> list[tuple[i
     chosen = _shrink(sizes, count, slack)
     result = []
     left = wanted
-    # The fullest places are filled to the brim, so that what remains is in one piece.
+    # The fullest places are filled completely, so that the remaining room is in one place.
     for where in sorted(chosen, key=lambda where: sizes[where]):
         pods = min(left, sizes[where])
         result.append((places[where], pods))
@@ -109,10 +108,10 @@ def tightest(room: Ints, wanted: int, ties: Sequence[Ints] = ()) -> list[tuple[i
 
 
 def _shrink(sizes: list[int], count: int, slack: int) -> list[int]:
-    """Pick `count` indices of the rising list `sizes`: its top ones, each lowered as far as the slack allows."""
+    """Return `count` indices of the ascending list `sizes`: the largest, each lowered as the slack allows."""
     taken: list[int] = []
     used: set[int] = set()
-    after: dict[int, int] = {}  # where to go on from a start that was used before
+    after: dict[int, int] = {}  # the position to continue from for a start that was used before
     for top in range(len(sizes) - count, len(sizes)):
         start = bisect_left(sizes, sizes[top] - slack)
         low = after.get(start, start)

@@ -1,7 +1,7 @@
 """The fewest domains that hold some pods, level by level from the coarsest: by counting, and without a proof.
 
-It decides where nothing is asked. If one domain holds everything, the finest such domain is taken, and the tightest of
-its level; below it, and where no domain is large enough, the fewest domains of each level in turn.
+It decides only where no constraint does. If one domain holds everything, the finest such domain is taken, and the
+tightest of its level; below it, and where no domain is large enough, the fewest domains of each level in turn.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from coterie.placement.search.choice import fewest, roomiest, tightest
 from coterie.topology.cluster import Bools, Ints
 from coterie.topology.domains import Tier
 
-# How many domains, or sets of them, are offered at each level where counting alone does not decide.
+# How many domains, or sets of them, are tried at each level where counting alone does not decide.
 _OFFERS = 4
 
 
 class Demand(NamedTuple):
-    """An amount that is wanted by one measure, in pods or of a resource, and the room for it in domains of a level."""
+    """An amount demanded by one measure, in pods or of a resource, and the room for it in domains of a level."""
 
     wanted: int
     room: Callable[[int], Ints]
     pods: bool = True
 
 
-Admits = Callable[[int, Ints], Bools]  # which domains of a level could hold everything, room aside
+Admits = Callable[[int, Ints], Bools]  # domains of a level that could hold everything, ignoring room
 
 
 class Compaction:
-    """Domains of some levels, coarsest first, for pods that may go anywhere in a region.
+    """Domains of some levels, coarsest first, for pods that may use any node of a region.
 
-    `inside` returns the domains of a level in the region. `admits` tells which of them could hold everything for other
-    reasons than room. Domains of the nodes in `near` are in use already and cost nothing. `fits` is the room of every
-    node, where the number of nodes matters.
+    `inside` returns the domains of a level in the region. `admits` tells which of them could hold everything for
+    reasons other than room. Domains of the nodes in `near` are already in use and cost nothing. `fits` is the room of
+    every node, where the number of nodes matters.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Compaction:
         self._fits = fits
 
     def best(self, *, several: bool = False) -> Region | None:
-        """Return the domains to use; None when only nodes outside every domain make room enough.
+        """Return the domains to use; None when nodes outside every domain are needed.
 
         With `several`, no single domain of the finest level holds everything, and none is tried.
         """
@@ -105,14 +105,14 @@ class Compaction:
             domains, total = domains[rest], total[rest]
 
     def parts(self, at: int, domains: Ints, total: Ints) -> Ints:
-        """Return how many domains of the next finer level each of these takes, all 0 when the tightest is the best."""
+        """Return how many domains of the next finer level each of these takes; all 0 when the tightest is the best."""
         (demand,) = self._demands
         room = demand.room(self._levels[at + 1])
         least = -(-demand.wanted // max(1, int(room.max(initial=0))))
         tight = int(total.argmin())
         if self._units(at, domains[tight : tight + 1], demand.wanted) == least:
             return np.zeros(len(domains), dtype=np.int64)
-        # Sort the finer domains by the domain they are in, and there by their room, the largest first.
+        # Sort the finer domains by their parent, and within it by their room in descending order.
         around = self._tiers[self._levels[at]].of[self._tiers[self._levels[at + 1]].start].astype(np.int64)
         most = int(room.max())
         falling = np.sort(around * (most + 1) + (most - np.maximum(room, 0)))
@@ -122,7 +122,7 @@ class Compaction:
         return count
 
     def _descend(self, at: int, chosen: list[int]) -> Region:
-        """Go on to the finer levels inside some domains of a level."""
+        """Continue with the finer levels inside some domains of a level."""
         for finer in range(at + 1, len(self._levels)):
             inner = self._fewest(finer, self._children(finer, np.array(chosen)), 1)
             if inner is None:
@@ -140,7 +140,7 @@ class Compaction:
         return np.concatenate([np.arange(*span) for span in zip(low, high, strict=True)])
 
     def _fewest(self, at: int, domains: Ints, least: int) -> list[int] | None:
-        """Return the fewest domains, and at least so many, that hold everything with those in use; None if none do."""
+        """Return the fewest domains, but at least `least`, that hold everything with those in use; None if none do."""
         level = self._levels[at]
         short = [(demand.wanted, demand.room(level)[domains]) for demand in self._demands]
         ours: list[int] = []
@@ -159,7 +159,7 @@ class Compaction:
         return None if chosen is None else sorted([*ours, *domains[chosen].tolist()])
 
     def _set(self, at: int, domains: Ints, room: Ints, wanted: int) -> list[int]:
-        """Return the tightest of the smallest sets, or the roomiest where that takes fewer of what is next finer."""
+        """Return the tightest of the smallest sets, or the roomiest where it uses fewer finer domains."""
         tight = sorted(place for place, _ in tightest(room, wanted))
         if len(tight) < 2 or (at + 1 >= len(self._levels) and self._fits is None):
             return tight
@@ -170,7 +170,7 @@ class Compaction:
         return roomy if fewer else tight
 
     def _units(self, at: int, domains: Ints, wanted: int) -> int:
-        """Return how many domains of the next finer level, or nodes at the finest, some domains take."""
+        """Return how many domains of the next finer level, or nodes at the finest, some domains use."""
         if at + 1 < len(self._levels):
             room = self._demands[0].room(self._levels[at + 1])[self._children(at + 1, domains)]
         else:
@@ -184,7 +184,7 @@ class Compaction:
 
 
 def fullest(tiers: Sequence[Tier], level: int, domains: Ints, room: Callable[[int], Ints]) -> int:
-    """Return the domain whose coarser domains have the least room, level by level upwards; then the first by name."""
+    """Return the domain whose ancestors have the least room, level by level upwards; then the first by name."""
     above = domains
     while len(domains) > 1 and level:
         above = tiers[level].parent[above].astype(np.int64)
@@ -206,7 +206,7 @@ def fullness(tiers: Sequence[Tier], level: int, domains: Ints, room: Callable[[i
 
 
 def _greedy(short: Sequence[tuple[int, Ints]], least: int) -> list[int] | None:
-    """Return the domains with the most room in all, as many as hold everything by each measure; None if none do."""
+    """Return as many of the roomiest domains as hold everything by each measure; None if all together do not."""
     falling = np.argsort(-sum((room for _, room in short[1:]), short[0][1]), kind="stable")
     count = least
     for wanted, room in short:

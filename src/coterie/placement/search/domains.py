@@ -1,12 +1,12 @@
-"""Choosing domains: a depth-first search over the branches of the constraint tree.
+"""The choice of domains: a depth-first search over the branches of the constraint tree.
 
-A job says to put some pods, all below one branch, somewhere inside a region. A required branch takes one domain. A
-preferred branch takes one if it can, and several as far as the limit of its level allows: each domain after the first
-costs one, and so does each pod on a node outside every domain of that level. Only the set of domains is chosen; which
-pod goes to which of them is left to the packer, which checks every commitment.
+A job is to place some pods, all below one branch, inside a region. A required branch takes one domain. A preferred
+branch takes one if possible, and several as far as the limit of its level allows: each domain after the first costs
+one, and so does each pod on a node outside every domain of that level. Only the set of domains is chosen; the
+assignment of pods to these domains is left to the packer, which checks every commitment.
 
-Choice points are generators: each applies one option, yields the jobs that are left, and takes the option back when
-it is asked for the next. States from which everything failed are remembered up to symmetry.
+Choice points are generators: each applies one option, yields the jobs that are left, and reverts the option when it is
+asked for the next. States from which everything failed are remembered up to symmetry.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from coterie.topology.cluster import Bools, Ints
 
 
 class Search:
-    """Tells whether everything can be placed with at most `limits[level]` extra domains per level."""
+    """The search for a placement of everything with at most `limits[level]` extra domains per level."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Search:
         self._budget = budget
         self._symmetry = Symmetry(problem, capacity, self._outline, self._ledger, packer.rows)
         self._extra = dict(limits)
-        self._started: set[int] = set()  # preferred branches that have a pod somewhere before their job comes up
+        self._started: set[int] = set()  # preferred branches that have a pod somewhere before their job is reached
         self._ranges: dict[tuple[Region, int], Ints] = {}
         self._backtracked = False
         self._sound = self._charge_anchors()
@@ -67,9 +67,9 @@ class Search:
         return self._solve(agenda) if agenda else []
 
     def hold_to_least(self) -> dict[int, int]:
-        """Lower every limit to what is needed at the least, by counting, and return the limits.
+        """Lower every limit to its lower bound, by counting, and return the limits.
 
-        What already runs is charged whatever happens; the bound is for what waits, and comes on top of that.
+        Running tasks are charged in any case; the bound is for the waiting ones, and is added to that charge.
         """
         needed = self._needed(self._agenda()) or {}
         self._extra = {level: needed.get(level, 0) for level in self._extra}
@@ -104,10 +104,10 @@ class Search:
         return None
 
     def _charge_anchors(self) -> bool:
-        """Charge what already runs; False when it breaks a required branch.
+        """Charge the running tasks; return False when they break a required branch.
 
-        A preferred branch with running tasks has started: its first domain is paid for, and none is free any more but
-        those in which it runs.
+        A preferred branch with running tasks has started: its first domain is paid for, and only the domains in which
+        it runs are free.
         """
         for number, branch in enumerate(self._branches):
             if branch.required:
@@ -139,7 +139,7 @@ class Search:
             yield from self._outside(job, rest)
 
     def _put(self, job: Job, domains: tuple[int, ...], rest: Agenda) -> Iterator[Agenda]:
-        """Put a job into some domains of its level and yield what is left to do."""
+        """Place a job in some domains of its level and yield the remaining jobs."""
         branch = self._branches[job.branch]
         price = 0
         if not branch.required:
@@ -152,7 +152,7 @@ class Search:
             self._extra[branch.level] += price
 
     def _enter(self, job: Job, region: Region, rest: Agenda) -> Iterator[Agenda]:
-        """Bind what hangs directly on a job's branch to a region, and leave its branches to do inside."""
+        """Bind the pods directly on a job's branch to a region, and add its child branches as jobs inside it."""
         self._budget.spend(CHOICE)
         children = self._outline.children[job.branch]
         inner = (Job(child, region, self._outline.within(child, job.amounts)) for child in children)
@@ -160,7 +160,7 @@ class Search:
         yield from self._bind(self._outline.own_of(job.branch, job.amounts), region, onward)
 
     def _outside(self, job: Job, rest: Agenda) -> Iterator[Agenda]:
-        """Put some pods of a preferred job on nodes in no domain of its level; each is a domain of its own there."""
+        """Place some pods of a preferred job on nodes outside every domain of its level; each counts as one domain."""
         level = self._branches[job.branch].level
         region = Region(job.region.level, job.region.domains, level)
         most = self._extra[level] + (job.branch not in self._started)
@@ -175,7 +175,7 @@ class Search:
             self._extra, self._started = extra, started
 
     def _bind(self, amounts: Amounts, region: Region, onward: Agenda) -> Iterator[Agenda]:
-        """Bind pods to a region; yield once if they fit beside everything else."""
+        """Bind pods to a region; yield once if they fit with all earlier commitments."""
         mark = len(self._ledger.pieces)
         if all(self._ledger.commit(class_, region, pods) for class_, pods in amounts):
             yield onward
@@ -191,7 +191,7 @@ class Search:
         return self._ranges[region, level]
 
     def _room(self, job: Job) -> tuple[Ints, Ints, Ints]:
-        """Return the domains open to a job, their room for it in all, and how far each is from holding it whole."""
+        """Return the domains open to a job, their total room for it, and how far each is from holding it whole."""
         branch = self._branches[job.branch]
         domains = self._range(job.region, branch.level)
         if branch.required and branch.anchored:
@@ -212,7 +212,7 @@ class Search:
         return domains, total, short
 
     def _candidates(self, job: Job, named: Named) -> Iterator[int]:
-        """Yield the domains that can hold all of a job by counting: those in use, then tightest first, equals once."""
+        """Yield the domains that can hold a whole job by counting: those in use, then tightest first, equals once."""
         level = self._branches[job.branch].level
         domains, total, short = self._room(job)
         good = np.flatnonzero(short <= 0)
@@ -238,7 +238,7 @@ class Search:
                 yield domain
 
     def _finer(self, job: Job) -> Sequence[int]:
-        """Return the levels below a job's that nobody mentioned, where they are all that tells its domains apart."""
+        """Return the unconstrained levels below a job's, where only they distinguish its domains."""
         if not self._unmentioned or self._outline.children[job.branch] or len(self._ledger.demand(job.amounts)) > 1:
             return ()
         return [level for level in self._unmentioned if level > self._branches[job.branch].level]
@@ -249,7 +249,7 @@ class Search:
         return lambda level: np.sum([self._ledger.room(level, shape) for shape in shapes], axis=0)
 
     def _compact(self, job: Job) -> Iterator[Region]:
-        """Yield regions for what is below an implied branch, of few domains of its levels."""
+        """Yield regions of few domains for the tasks below an implied branch."""
         branch = self._branches[job.branch]
         return self._compaction(job, branch.implied, branch.near, self._admits(job)).regions()
 
@@ -267,7 +267,7 @@ class Search:
         )
 
     def _admits(self, job: Job) -> Admits | None:
-        """Return the test whether domains of a level have enough finer domains for the required groups of a job."""
+        """Return a test whether domains of a level have enough finer domains for the required groups of a job."""
         sizes: dict[tuple[int, int], list[int]] = {}
         for child in self._outline.children[job.branch]:
             if self._branches[child].required:
@@ -304,7 +304,7 @@ class Search:
                 return
             if 2 <= count <= most:
                 yield from self._spread(job, domains, total, pods, count)
-        # What the others need at the least is not ours to spend.
+        # The lower bound of the other jobs is reserved for them.
         others = self._needed(rest)
         if others is None:
             return
@@ -317,7 +317,7 @@ class Search:
                 yield tuple(sorted((*homes, *chosen)))
 
     def _spread(self, job: Job, domains: Ints, total: Ints, pods: int, count: int) -> Iterator[tuple[int, ...]]:
-        """Yield the best set of `count` domains: in few of the coarser domains that nobody mentioned, then tightest."""
+        """Yield the best set of `count` domains: in few of the unconstrained coarser domains, then tightest."""
         level = self._branches[job.branch].level
         levels = [other for other in self._unmentioned if job.region.level < other < level]
         region = self._compaction(job, [*levels, level]).best(several=True)
@@ -336,12 +336,12 @@ class Search:
         homes: Sequence[int],
         named: Named,
     ) -> Iterator[tuple[int, ...]]:
-        """Yield the sets of `size` domains whose room adds up to what is needed, up to the exchange of equal domains.
+        """Yield the sets of `size` domains whose room adds up to the demand, up to the exchange of equal domains.
 
         Of sets that such an exchange turns into each other, the first in order is yielded, and few others. A domain is
-        left out if it is equal to one that was left out before: exchanging the two, with what was chosen before fixed,
-        gives an earlier set. What was chosen stays fixed because the domains around it are named: two racks of one zone
-        are not two racks of different zones. The homes are in every set, so they are chosen from the start.
+        left out if it is equal to one that was left out before: exchanging the two, with the earlier choices fixed,
+        gives an earlier set. The earlier choices stay fixed because the domains around them are named: two racks of one
+        zone are not two racks of different zones. The homes are in every set, so they are chosen from the start.
         """
         room = {measure: self._ledger.room(level, measure) for measure in need}
         short = {measure: amount - int(room[measure][list(homes)].sum()) for measure, amount in need.items()}
@@ -384,7 +384,7 @@ class Search:
     # --- bounds --------------------------------------------------------------------------------------------------
 
     def _hardest_first(self, agenda: Agenda) -> Agenda:
-        """Put the job with the fewest domains to choose from in front: if it cannot be done, that shows soonest."""
+        """Put the job with the fewest candidate domains first, since its failure shows soonest."""
         jobs = [job for job in agenda if job.branch != ROOT]
         if len(jobs) < 2:
             return agenda
@@ -392,7 +392,7 @@ class Search:
         return (first, *(job for job in agenda if job is not first))
 
     def _choices(self, job: Job) -> int:
-        """Count the domains that could hold a whole job; what may be spread can wait."""
+        """Return the number of domains that could hold a whole job; jobs that may be spread can wait."""
         if self._branches[job.branch].implied:
             return len(self._domains)
         domains, _, short = self._room(job)
@@ -400,11 +400,10 @@ class Search:
         return int((short <= 0).sum()) + spare * len(domains)
 
     def _hopeless(self, agenda: Agenda) -> bool:
-        """Tell by counting that what waits cannot be done with the room and the limits that are left.
+        """Return whether counting proves that the waiting jobs cannot be placed with the room and limits left.
 
-        Every bound relaxes the question: it may let pods go where they cannot, but forbids them nothing that they may
-        do. So what it rules out is ruled out. All of them start from the room of the ledger, which is never less than
-        what there is.
+        Every bound is a relaxation: it may allow infeasible placements, but forbids no feasible one. So a job that it
+        rules out is infeasible. All of them start from the room of the ledger, which is never less than the real room.
         """
         stuck = any(
             job.branch != ROOT and self._branches[job.branch].required and not self._choices(job) for job in agenda
@@ -412,9 +411,9 @@ class Search:
         return stuck or self._too_dear(agenda) or self._too_many(agenda) or self._crowded(agenda)
 
     def _crowded(self, agenda: Agenda) -> bool:
-        """Tell that what waits does not fit beside what is committed, even if it only had to stay in its regions.
+        """Return whether the waiting jobs do not fit beside the commitments, even anywhere in their regions.
 
-        A bound because every placement of the jobs puts their pods somewhere in their regions.
+        This is a bound because every placement of the jobs puts their pods somewhere in their regions.
         """
         if len(self._packer.fits) == 1:
             return False  # for one shape the ledger has counted
@@ -422,17 +421,17 @@ class Search:
         return self._packer.pack(self._ledger.items([*self._ledger.pieces, *waiting])) is None
 
     def _too_dear(self, agenda: Agenda) -> bool:
-        """Tell that the preferred groups that wait need more extra domains than are left."""
+        """Return whether the waiting preferred groups need more extra domains than are left."""
         needed = self._needed(agenda)
         return needed is None or any(extra > self._extra[level] for level, extra in needed.items())
 
     def _needed(self, agenda: Agenda) -> dict[int, int] | None:
-        """Return how many extra domains, per level, what waits needs at the least; None when it cannot fit at all.
+        """Return the least number of extra domains per level that the waiting jobs need; None when they cannot fit.
 
         Groups are added up that have no pod in common, or that pay for themselves: each extra domain is paid by one
         group, and no group's share is counted twice.
         """
-        # A group inside another of the same level is no rival of it: the room it takes is the other's too.
+        # A group inside another of the same level does not compete with it: the room it takes is the other's too.
         waiting: dict[tuple[int, int, Region], list[tuple[int, int, Mapping[int, int]]]] = {}
         for job in agenda:
             for branch in self._outline.preferred[job.branch]:
@@ -450,10 +449,10 @@ class Search:
         return needed
 
     def _least_together(self, level: int, region: Region, groups: Sequence[tuple[int, int, Mapping[int, int]]]) -> int:
-        """Return how many extra domains groups need at the least that compete for the same ones, by any measure.
+        """Return the least number of extra domains that groups competing for the same ones need, by any measure.
 
-        A domain in which tasks of one of them already run counts as free to all of them, although it is so only to that
-        one: that can only lower the bound. Every other domain that they use is paid by one of them at least.
+        A domain in which tasks of one of them already run counts as free for all of them, although it is free only for
+        that one: this can only lower the bound. Every other domain that they use is paid by at least one of them.
         """
         alone = sum(price for _, price, _ in groups)
         if len(groups) < 2:
@@ -475,19 +474,19 @@ class Search:
         return most
 
     def _places(self, level: int, measure: int, region: Region, wanted: int) -> Ints:
-        """Return the room of every domain of a level in a region, and that of every pod that fits outside all."""
+        """Return the room of every domain of a level in a region, and one entry for every pod that fits outside all."""
         room = np.maximum(self._ledger.room(level, measure)[self._range(region, level)], 0)
         heaviest = self._packer.heaviest(measure)
         outside = self._packer.room(measure, Region(region.level, region.domains, level))
-        # Pods may be light enough for more of them to fit than the heaviest would, but no more than are wanted matter.
+        # Light pods may fit in greater number than the heaviest would, but no more than the demand matters.
         loose = min(outside, wanted) if heaviest == 1 else min(outside, -(-wanted // heaviest))
         return np.concatenate((room, np.full(loose, heaviest, dtype=np.int64)))
 
     def _least(self, branch: int, region: Region, amounts: Amounts) -> int | None:
-        """Return how many extra domains a branch needs at the least; None when it does not fit at all.
+        """Return the least number of extra domains that a branch needs; None when it does not fit at all.
 
         The domains in which its tasks already run are filled first, at no cost. Its first domain is free as long as it
-        has no pod anywhere. The region may be larger than where the branch can really go.
+        has no pod anywhere. The region may be larger than the one really open to the branch.
         """
         level, at_home = self._branches[branch].level, self._branches[branch].homes
         homes = np.flatnonzero(np.isin(self._range(region, level), list(at_home))) if at_home else ()
@@ -505,10 +504,10 @@ class Search:
         return max(0, count - (branch not in self._started))
 
     def _too_many(self, agenda: Agenda) -> bool:
-        """Tell that the required groups that wait in one region cannot all find a domain there.
+        """Return whether the required groups that wait in one region cannot all find a domain there.
 
         A domain with room r takes at most r // s groups of size s or more. That some groups are bound to the domain in
-        which they already run only leaves them less to choose from.
+        which they already run only reduces their choice.
         """
         waiting: dict[tuple[Region, int, int], list[int]] = {}
         for job in agenda:
@@ -544,7 +543,7 @@ class Search:
         )
 
     def _state(self, agenda: Agenda) -> object:
-        """Return a key of all that decides how the search goes on from here."""
+        """Return a key of everything that decides how the search continues from here."""
         pending = {branch for job in agenda for branch in self._outline.preferred[job.branch]}
         started = tuple(sorted(pending & self._started))
         return self._symmetry.state(agenda), tuple(sorted(self._extra.items())), started

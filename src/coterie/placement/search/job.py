@@ -1,4 +1,4 @@
-"""What the search still has to do."""
+"""The remaining work of the search."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coterie.placement.search.outline import Amounts
 
 
 class Job(NamedTuple):
-    """Pods of one branch to put inside a region."""
+    """Pods of one branch to be placed inside a region."""
 
     branch: int
     region: Region

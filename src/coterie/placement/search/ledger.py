@@ -1,4 +1,4 @@
-"""What a search has committed so far: pods per domain and shape, checked against room, undone in one step."""
+"""The commitments of a search: pods per domain and shape, checked against the room, undone in one step."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Piece(NamedTuple):
 
 
 class Ledger:
-    """Commitments and their undoing.
+    """The commitments and their undo log.
 
-    Room is measured in pods of each shape and, where shapes differ, in each resource as well: what is too much by any
-    measure cannot fit. For one shape in single domains that is exact: the regions are nested or disjoint, so pods fit
-    exactly when no domain is asked for more than it has. Where shapes meet or regions overlap, the packer decides.
+    Room is measured in pods of each shape and, where shapes differ, in each resource as well: what exceeds any measure
+    cannot fit. For one shape in single domains that is exact: the regions are nested or disjoint, so pods fit exactly
+    when no domain is charged more than it has. Where shapes differ or regions overlap, the packer decides.
     """
 
     def __init__(self, problem: Problem, capacity: Capacity, packer: Packer) -> None:
@@ -34,7 +34,7 @@ class Ledger:
         self._tiers = capacity.domains.tiers
         self._fits = packer.fits
         self._packer = packer
-        # What one pod of each shape weighs by each measure; measures are the shapes, then the resources.
+        # The weight of one pod of each shape by each measure; measures are the shapes, then the resources.
         self._weights = [{shape: 1, **packer.weights(shape)} for shape in range(len(problem.shapes))]
         self._demands: dict[Amounts, dict[int, int]] = {}
         self._chains: dict[Region, list[tuple[int, int]]] = {}
@@ -58,7 +58,7 @@ class Ledger:
         return links
 
     def demand(self, amounts: Amounts) -> Mapping[int, int]:
-        """Return what pods take by every measure."""
+        """Return the demand of pods by every measure."""
         totals = self._demands.get(amounts)
         if totals is None:
             totals = self._demands[amounts] = {}
@@ -68,7 +68,7 @@ class Ledger:
         return totals
 
     def commit(self, class_: int, region: Region, count: int) -> bool:
-        """Bind pods to a region. False, with nothing changed, when they do not fit beside what is committed."""
+        """Bind pods to a region; return False, with nothing changed, when they do not fit beside the commitments."""
         demand = self.demand(((class_, count),))
         chain = self.chain(region)
         for measure, amount in demand.items():
@@ -85,7 +85,7 @@ class Ledger:
         return False
 
     def undo(self, mark: int) -> None:
-        """Take back every commitment made since there were `mark` pieces."""
+        """Undo every commitment made since there were `mark` pieces."""
         while len(self.pieces) > mark:
             piece = self.pieces.pop()
             self._book(self.chain(piece.region), self.demand(((piece.class_, piece.pods),)), -1)
@@ -100,11 +100,11 @@ class Ledger:
         return room
 
     def overlapped(self, level: int, domain: int) -> bool:
-        """Tell whether pods that are bound to several domains, or to nodes without a label, may come into a domain."""
+        """Return whether pods bound to several domains, or to unlabelled nodes, may be placed in a domain."""
         return any(not simple(piece.region) and self._meets(piece.region, level, domain) for piece in self.pieces)
 
     def items(self, pieces: Sequence[Piece]) -> tuple[Item, ...]:
-        """Add pieces up to items for the packer."""
+        """Return pieces summed up to items for the packer."""
         totals: dict[tuple[int, Region], int] = {}
         for piece in pieces:
             key = (self._problem.classes[piece.class_].shape, piece.region)
@@ -121,7 +121,7 @@ class Ledger:
         return counting or self._packer.pack(items) is not None
 
     def _sharing(self, region: Region) -> list[Piece]:
-        """Return the pieces that may meet those of a region on a node."""
+        """Return the pieces that may share a node with those of a region."""
         tops = [self.chain(piece.region) for piece in self.pieces]
         if any(len(chain) == 1 for chain in tops):
             return self.pieces
@@ -129,7 +129,7 @@ class Ledger:
         return [piece for piece, chain in zip(self.pieces, tops, strict=True) if chain[-2] == own]
 
     def _meets(self, region: Region, level: int, domain: int) -> bool:
-        """Tell whether a region and a domain share nodes, lacking labels aside."""
+        """Return whether a region and a domain share nodes, ignoring missing labels."""
         at, ours, theirs = max(region.level, level), {domain}, set(region.domains)
         while at > min(region.level, level):
             parent = self._tiers[at].parent
@@ -153,5 +153,5 @@ class Ledger:
 
 
 def simple(region: Region) -> bool:
-    """Tell whether a region is one domain: such regions are nested or disjoint."""
+    """Return whether a region is one domain: such regions are nested or disjoint."""
     return len(region.domains) == 1 and region.lacking < 0

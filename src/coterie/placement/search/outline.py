@@ -1,7 +1,7 @@
-"""The part of a problem that one question is about: the branches that bind in it, and what hangs below each.
+"""The part of a problem that one search covers: its binding branches, and the pods below each.
 
-A preferred branch whose level has no limit yet is lifted out: what hangs below it belongs to the branch above. So are
-implied branches, unless they are asked for.
+A preferred branch whose level has no limit yet is removed: the pods below it belong to the branch above. So are implied
+branches, unless they are requested.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Amounts = tuple[tuple[int, int], ...]  # (class, pods) pairs, sorted, no zeros
 
 
 class Outline:
-    """Kept branches with their kept children, own classes and demands; branches without pods are left out."""
+    """The kept branches with their kept children, own classes and demands; branches without pods are left out."""
 
     def __init__(self, problem: Problem, limits: Collection[int], *, implied: bool) -> None:
         self.problem = problem
@@ -45,14 +45,14 @@ class Outline:
         ]
         self.need = [self._need(classes) for classes in self.below]
         for children in self.children:
-            # The largest first: what is hardest to place is placed while there is most room.
+            # The largest first: the hardest to place is placed while there is most room.
             children.sort(key=lambda number: (-sum(self.need[number].values()), number))
         self.signature: list[int] = [0] * count
         self._signatures()
         self.levels = sorted(
             {problem.branches[number].level for number in range(1, count) if self.below[number] and stated[number]}
         )
-        # Per branch, how many of those around it have its level.
+        # Per branch, how many of its ancestors have its level.
         self.depth = [0] * count
         for number in range(1, count):
             above = problem.branches[number].parent
@@ -76,7 +76,7 @@ class Outline:
 
     @staticmethod
     def of(problem: Problem, levels: Iterable[int], *, implied: bool = False) -> Outline:
-        """Return the outline for a problem with limits on some levels, with implied branches or without, made once."""
+        """Return the cached outline of a problem with limits on some levels, with or without implied branches."""
         limits = frozenset(levels)
         key = (limits, implied)
         found = problem.outlines.get(key)
@@ -89,7 +89,7 @@ class Outline:
         return self._everything[branch]
 
     def within(self, branch: int, amounts: Amounts) -> Amounts:
-        """Return those of the amounts that belong below a branch."""
+        """Return the part of the amounts that belongs below a branch."""
         key = (branch, amounts)
         if key not in self._within:
             mine = set(self.below[branch])
@@ -97,7 +97,7 @@ class Outline:
         return self._within[key]
 
     def shapes(self, amounts: Amounts) -> dict[int, int]:
-        """Add amounts up by shape."""
+        """Return amounts summed up by shape."""
         totals: dict[int, int] = {}
         for one, pods in amounts:
             shape = self.problem.classes[one].shape
@@ -105,12 +105,12 @@ class Outline:
         return totals
 
     def own_of(self, branch: int, amounts: Amounts) -> Amounts:
-        """Return those of the amounts that hang directly on a branch."""
+        """Return the part of the amounts that is directly on a branch."""
         mine = set(self.own[branch])
         return tuple(pair for pair in amounts if pair[0] in mine)
 
     def separable(self, branch: int, amounts: Amounts) -> Amounts:
-        """Return those of the amounts that no required branch below this one keeps together."""
+        """Return the part of the amounts that no required branch below this one keeps together."""
         free = list(self.own_of(branch, amounts))
         for child in self.children[branch]:
             if not self.problem.branches[child].required:
@@ -125,7 +125,7 @@ class Outline:
         return totals
 
     def _signatures(self) -> None:
-        """Give branches that ask for the same the same signature, so that they are interchangeable in the search."""
+        """Assign equal signatures to branches with equal demands, so that they are interchangeable in the search."""
         known: dict[object, int] = {}
         for number in range(len(self.problem.branches) - 1, -1, -1):
             branch = self.problem.branches[number]

@@ -1,11 +1,11 @@
-"""Equality of states: equal domains are interchangeable, and so are groups that ask for the same.
+"""Equality of states: equal domains are interchangeable, and so are groups with equal demands.
 
-Everything here rests on one invariant. To exchange two equal domains, with all that is bound in them, turns a solution
-of a state into a solution of the same state at the same cost, provided that nothing tells the two domains apart. Four
+Everything here rests on one invariant. The exchange of two equal domains, with all pods bound in them, turns a solution
+of a state into a solution of the same state at the same cost, provided that nothing distinguishes the two domains. Four
 things can:
 
-- what is already bound in them: each key includes the usage;
-- the domains around them, where those differ: a key goes up, level by level, to what the two have in common;
+- the pods already bound in them: each key includes the usage;
+- the domains around them, where those differ: a key includes their ancestors, up to the first common one;
 - a waiting job that has to stay in one of them, or pods bound to several domains, of which it is one;
 - a waiting branch, at any depth below a waiting job, with tasks that already run in one of them: a required branch can
   go nowhere else, and to a preferred one that domain is free, whereas any other costs one.
@@ -44,7 +44,7 @@ class Symmetry:
         self._failed: set[object] = set()
 
     def remember(self, state: object) -> None:
-        """Remember that nothing can be done from a state.
+        """Remember that no solution exists from a state.
 
         The failure holds for every state with the same key: a sequence of exchanges of equal domains, and of branches
         with equal signatures, turns the one into the other. A branch with running tasks shares its signature with none.
@@ -52,11 +52,11 @@ class Symmetry:
         self._failed.add(state)
 
     def failed(self, state: object) -> bool:
-        """Tell whether a state is known to lead nowhere."""
+        """Return whether a state is known to have no solution."""
         return state in self._failed
 
     def domain(self, level: int, domain: int) -> int:
-        """Return a number that equal domains share: same free nodes, arranged in the same finer domains."""
+        """Return a number that equal domains share: the same free nodes, arranged in the same finer domains."""
         found = self._signatures.get((level, domain))
         if found is None:
             content = self._content(level, domain)
@@ -66,8 +66,8 @@ class Symmetry:
     def twin(self, level: int, domain: int, named: Named) -> object:
         """Return a key that two domains share when it makes no difference which of them is used next.
 
-        They must be equal and equally used, and so must be all above them at levels that matter, up to what they have
-        in common; what is named, or overlapping pieces meet, is like nothing else.
+        They must be equal and equally used, and so must be their ancestors at levels that matter, up to the first
+        common one; a domain that is named, or that overlapping pieces may use, is equal to no other.
         """
         key: list[object] = []
         for at in reversed([-1, *(other for other in self._outline.levels if other <= level)]):
@@ -86,25 +86,25 @@ class Symmetry:
         return domain
 
     def named(self, agenda: Agenda) -> Named:
-        """Return the domains that are not interchangeable for what waits, and all above them.
+        """Return the domains that are not interchangeable for the waiting jobs, and their ancestors.
 
         Those are the regions of the jobs, and the domains in which tasks of any branch at or below a job already run.
         """
         regions = {job.region for job in agenda}
         domains = {(region.level, one) for region in regions for one in region.domains}
-        # Tasks at the root may go anywhere, whatever runs elsewhere.
+        # Tasks at the root are unconstrained, independent of running tasks elsewhere.
         homes = (self._outline.homes[job.branch] for job in agenda if job.branch != ROOT)
         return self._with_above(domains.union(*homes))
 
     def around(self, level: int, domain: int) -> Named:
-        """Return the domains of coarser levels that matter and hold a domain: once it is used, they are named."""
+        """Return the ancestors of a domain at levels that matter: once it is used, they are named."""
         return {(at, self._above(level, domain, at)) for at in self._outline.levels if at < level}
 
     def state(self, agenda: Agenda) -> object:
-        """Return a key for the jobs that wait and all that is committed.
+        """Return a key for the waiting jobs and all commitments.
 
-        Domains that a waiting job or an overlapping piece refers to keep their identity; others are known by what
-        they are like.
+        Domains that a waiting job or an overlapping piece refers to keep their identity; others are represented by
+        their signatures.
         """
         scattered = [piece for piece in self._ledger.pieces if not simple(piece.region)]
         named = self.named(agenda) | self._with_above(
@@ -124,7 +124,7 @@ class Symmetry:
         return {link for level, domain in named for link in self._ledger.chain(Region(level, (domain,)))}
 
     def _usage(self, level: int, domain: int, named: Named) -> Usage:
-        """Describe what is taken in a domain and, at the levels that matter, below it."""
+        """Return a description of the usage of a domain and, at the levels that matter, below it."""
         own = tuple(self._ledger.taken.get((level, shape), {}).get(domain, 0) for shape in range(len(self._fits)))
         below = next((other for other in self._outline.levels if other > level), None)
         if below is None or not any(own):
