@@ -61,7 +61,7 @@ class Problem:
     )  # cached for repeated requests
 
     def preferred_levels(self) -> list[int]:
-        """The levels of preferred groups, finest first: the order of the objective."""
+        """Return the levels of preferred groups, finest first: the order of the objective."""
         return sorted(
             {branch.level for branch in self.branches[1:] if not branch.required and not branch.implied}, reverse=True
         )
