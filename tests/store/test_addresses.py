@@ -8,9 +8,9 @@ import pytest
 
 from coterie.errors import CoterieError, NotFound, Unavailable, UsageError
 from coterie.store import Store
-from coterie.store import postgres as on_postgres
-from coterie.store import sqlite as on_sqlite
-from coterie.store.database import database
+from coterie.store.databases import postgres as on_postgres
+from coterie.store.databases import sqlite as on_sqlite
+from coterie.store.databases.database import database
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from coterie.errors import UsageError
 from coterie.store import Store
-from coterie.store.database import Database, database
+from coterie.store.databases.database import Database, database
 from coterie.store.migration import VERSIONS, changing, configuration, migrate
 from coterie.store.tables import labels, metadata
 from tests.store.builders import submitted

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine, make_url, text
 from sqlalchemy.exc import DBAPIError
 
-from coterie.store import postgres, sqlite
+from coterie.store.databases import postgres, sqlite
 
 
 def _sqlite(folder: Path) -> Engine:

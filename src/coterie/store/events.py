@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection, func, insert, select
 
-from coterie.store.columns import LARGEST
+from coterie.store.databases.columns import LARGEST
 from coterie.store.records import Event, Json, NewEvent
 from coterie.store.tables import events
 

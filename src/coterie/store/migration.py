@@ -13,7 +13,7 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, inspect, text
 
 from coterie.errors import UsageError
-from coterie.store.database import Database
+from coterie.store.databases.database import Database
 from coterie.store.tables import metadata
 
 VERSIONS = "coterie_schema"

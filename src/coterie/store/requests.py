@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from coterie.store import workflows
-from coterie.store.columns import LARGEST
+from coterie.store.databases.columns import LARGEST
 from coterie.store.records import Json, Wish
 from coterie.store.tables import wishes
 

@@ -10,7 +10,7 @@ from sqlalchemy import literal, select
 
 from coterie.errors import CoterieError
 from coterie.store import events, leader_save, leases, pools, requests, tokens, workflows
-from coterie.store.database import Database, database
+from coterie.store.databases.database import Database, database
 from coterie.store.migration import migrate
 from coterie.store.records import (
     EVERYTHING,

@@ -18,7 +18,7 @@ from sqlalchemy import (
     true,
 )
 
-from coterie.store.columns import Number, Words
+from coterie.store.databases.columns import Number, Words
 
 # Constraints have names, so that migrations can refer to them on every database.
 metadata = MetaData(

@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, Select, false, func, insert, select, 
 
 from coterie.errors import Conflict, NotFound
 from coterie.store import events, pools
-from coterie.store.columns import LARGEST, Words
+from coterie.store.databases.columns import LARGEST, Words
 from coterie.store.records import NewEvent, NewWorkflow, Page, Query, Summary, Upload, Workflow
 from coterie.store.tables import counters, files, labels, submissions, workflows
 from coterie.store.tables import events as event_table

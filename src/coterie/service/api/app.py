@@ -11,11 +11,14 @@ import anyio.to_thread
 from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 
-from coterie.service.api import errors, events, logs, osmo, osmo_pools, osmo_tasks, pools, state, workflows
+from coterie.service.api import errors, events, logs, pools, state, workflows
 from coterie.service.api.change_feed import Followers
 from coterie.service.api.guard import Guard
 from coterie.service.api.metrics import Meter, Metrics
 from coterie.service.api.models.base import Error
+from coterie.service.api.osmo import pools as osmo_pools
+from coterie.service.api.osmo import tasks as osmo_tasks
+from coterie.service.api.osmo import workflows as osmo
 from coterie.service.api.queries import known_query
 from coterie.service.api.shared_work import Shared
 from coterie.service.service import Service

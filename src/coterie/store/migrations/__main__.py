@@ -9,7 +9,7 @@ from pathlib import Path
 from alembic import command
 from alembic.script import ScriptDirectory
 
-from coterie.store.database import database
+from coterie.store.databases.database import database
 from coterie.store.migration import changing, configuration, migrate
 
 

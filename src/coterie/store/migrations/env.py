@@ -6,7 +6,7 @@ from typing import Literal
 
 from alembic import context
 
-from coterie.store.columns import Words
+from coterie.store.databases.columns import Words
 from coterie.store.migration import VERSIONS
 from coterie.store.tables import metadata
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import URL, Engine, create_engine, event
 
 from coterie.errors import CoterieError, Unavailable, UsageError
-from coterie.store.columns import dumps, loads
+from coterie.store.databases.columns import dumps, loads
 
 # Every writer holds this lock until its commit, so that numbers (ids, events) are in commit order.
 WRITE_LOCK = int.from_bytes(b"coterie")
@@ -37,7 +37,7 @@ def engine(url: URL, patience_s: float) -> Engine:
     """Return an engine whose connections are tested before use and have time limits."""
     if find_spec("psycopg") is None:
         raise UsageError("the Postgres driver is not installed", "Install it: pip install 'coterie[postgres]'")
-    from coterie.store.postgres_liveness import Connector  # noqa: PLC0415 - the driver is an optional package
+    from coterie.store.databases.postgres_liveness import Connector  # noqa: PLC0415 - the driver is an optional package
 
     wait_ms = math.ceil(patience_s * 1000)
     quiet_s = patience_s * _QUIET

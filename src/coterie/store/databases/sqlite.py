@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from coterie.errors import CoterieError, NotFound, Unavailable, UsageError
-from coterie.store.columns import dumps, loads
+from coterie.store.databases.columns import dumps, loads
 
 # A connection option: the transaction may write, so it takes the write lock when it begins and not in its middle.
 WRITING = "coterie_writing"

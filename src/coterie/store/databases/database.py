@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
 from coterie.errors import CoterieError, Unavailable, UsageError
-from coterie.store import postgres, sqlite
+from coterie.store.databases import postgres, sqlite
 
 _SQLITE = frozenset({"sqlite", "sqlite+pysqlite"})
 _POSTGRES = frozenset({"postgresql", "postgresql+psycopg", "postgres"})
