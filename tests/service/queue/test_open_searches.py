@@ -14,6 +14,7 @@ from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
 from coterie.service.queue import queue as queues
+from coterie.service.queue import reservations
 from coterie.service.queue.holdings import World
 from coterie.service.queue.open_searches import LongQuestion
 from coterie.service.queue.queue import Queue, Seated, Told
@@ -30,8 +31,9 @@ STEPS = 2177
 
 @pytest.fixture(autouse=True)
 def _small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queues, "QUEUE_BUDGET", FIRST)
-    monkeypatch.setattr(queues, "LENT", LENT)
+    for module in (queues, reservations):
+        monkeypatch.setattr(module, "QUEUE_BUDGET", FIRST)
+        monkeypatch.setattr(module, "LENT", LENT)
 
 
 def hard(extra: int = 0) -> Gang:
@@ -129,6 +131,43 @@ def test_two_open_questions_get_their_turns() -> None:
     queue.put(entry("never", hard(extra=1), since=0))
     queue.put(entry("hard", hard(), since=1))
     assert "hard" in [name for _ in range(40) for name in placed(queue)]
+
+
+def passed_by_small_ones(patience: float = 1.0) -> tuple[World, Queue]:
+    """Return a queue in which a gang waits for a guest to leave one of its six nodes, and a small one has passed it."""
+    world = nodes()
+    world.hold(("guest", "g", 1), "main", {"t": "n0"}, {"t": Shape(requests=((CPU, 60),))})
+    queue = Queue(world, patience=patience)
+    queue.put(entry("hard", hard(), since=0))
+    queue.put(entry("small-0", small(), since=1))
+    assert placed(queue, 0.0) == ["small-0"]
+    return world, queue
+
+
+def small() -> Gang:
+    return build("g", [Asked("t", Shape(requests=((CPU, 1),)), ())], LEVELS)
+
+
+def test_nodes_are_kept_for_a_gang_also_if_it_takes_more_than_the_first_budget_to_find_them() -> None:
+    world, queue = passed_by_small_ones()
+    for number in range(1, 3 + STEPS // LENT):
+        queue.put(entry(f"small-{number}", small(), since=1 + number))
+        placed(queue, 10.0)
+    queue.put(entry("too late", small(), since=100))
+    assert placed(queue, 10.0) == []
+    # The nodes are kept from others, and not from the search for itself.
+    for key in [key for key, _, _ in world.placements()]:
+        world.release(key, ["t"])
+    assert [name for _ in range(3 + STEPS // LENT) for name in placed(queue, 10.0)][:1] == ["hard"]
+
+
+def test_a_gang_that_takes_the_place_of_another_is_asked_about_itself() -> None:
+    """The first would need all six nodes; the second, of the same key, fits at once when its turn comes."""
+    _, queue = passed_by_small_ones()
+    for _ in range(3):
+        assert placed(queue, 10.0) == []
+    queue.put(entry("hard", small(), since=0))
+    assert placed(queue, 10.0) == ["hard"]
 
 
 def test_a_question_that_nobody_asks_any_more_ends_its_thread() -> None:

@@ -20,6 +20,8 @@ from coterie.topology.cluster import GPU
 
 # A queue has no time for hard questions: what is not found with this is asked again later.
 QUEUE_BUDGET = DEFAULT_BUDGET // 10
+# How many steps of a question that was left open are taken in one cycle.
+LENT = QUEUE_BUDGET // 2
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,11 @@ from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
 from coterie.placement.explain.decision import decide
 from coterie.placement.refusal import Decision, Refusal, Verdict
-from coterie.service.queue.cycle import QUEUE_BUDGET, Entry, Guest, Seated, Tables
+from coterie.service.queue.cycle import LENT, QUEUE_BUDGET, Entry, Guest, Seated, Tables
 from coterie.service.queue.holdings import Key, World
 from coterie.service.queue.open_searches import LongQuestion
 from coterie.service.queue.order import Turn, in_turn
+from coterie.service.queue.reservations import Reservations
 
 __all__ = ["Entry", "Queue", "Seated", "Told", "only_tasks", "without_nodes"]
 
@@ -33,8 +34,6 @@ __all__ = ["Entry", "Queue", "Seated", "Told", "only_tasks", "without_nodes"]
 FRESH = 30.0
 # How many reasons are found out in one cycle: each costs more than placing a gang does.
 EXPLAINED = 4
-# How many steps of a long question are taken in one cycle.
-LENT = QUEUE_BUDGET // 2
 
 _REMEMBERED = 4096
 
@@ -92,7 +91,7 @@ class Queue:
         self._failed: dict[object, _Failure] = {}  # by kind
         self._open: _Open | None = None
         self._asked: dict[object, int] = {}  # kinds asked about at length, by when: the last has the highest number
-        self._unreserved: dict[Key, frozenset[str]] = {}  # no nodes could be kept for it beside those kept for others
+        self._reservations = Reservations(world)
         self._told: dict[object, tuple[float, Decision]] = {}
         self._said: dict[Key, tuple[str, str]] = {}
         self._passed: dict[Key, float] = {}  # since when others pass it
@@ -131,9 +130,9 @@ class Queue:
             self._sizes,
             self._said,
             self._passed,
-            self._unreserved,
         ):
             known.pop(key, None)
+        self._reservations.forget(key)
         if self._reserved.pop(key, None):
             self._failed.clear()  # what failed for want of the nodes that were kept may fit now
 
@@ -149,6 +148,7 @@ class Queue:
         moved._passed.update(self._passed)
         if world is self.world:
             moved._open, moved._asked = self._open, self._asked
+            moved._reservations = self._reservations
         return moved
 
     def starved(self, now: float) -> bool:
@@ -191,10 +191,11 @@ class Queue:
                 if entry.pool.name not in served and (nodes := self._reservation(entry, now, kept)):
                     kept[entry.key] = nodes
                     closed.enter_context(self.world.closed(nodes))
-            if found := self._ask_at_length(tried, tables, kept):
-                for passed in refused[: refused.index(found)]:
-                    self._passed.setdefault(passed.key, now)
-                refused.remove(found)
+        if found := self._ask_at_length(tried, tables, kept):
+            for passed in refused[: refused.index(found)]:
+                self._passed.setdefault(passed.key, now)
+            refused.remove(found)
+        self._reservations.end_cycle()
         self._reserved, self._crowd = kept, crowd
         yield from tables.seated()
         yield from self._reasons(refused, now)
@@ -246,11 +247,10 @@ class Queue:
         self, tried: Sequence[Entry], tables: Tables, kept: Mapping[Key, frozenset[str]]
     ) -> Entry | None:
         """Go on with one question that was left open, and seat the gang if the answer is a place that is still free."""
-        closed = frozenset[str]().union(*kept.values())
         if self._open and self._kinds.get(self._open.key) != self._open.kind:
             self._open = None
         if self._open is None:
-            self._open = self._next_question(tried, closed)
+            self._open = self._next_question(tried, kept)
         entry = next((one for one in tried if self._open and one.key == self._open.key), None)
         if self._open is None or entry is None:
             return None
@@ -260,23 +260,28 @@ class Queue:
         asked, self._open = self._open, None
         if isinstance(answer, Absent):
             self._fail(asked.kind, _Failure(asked.freed, asked.closed, answer, asked=True))
-        elif self._unhindered(entry) and _still_fits(answer, entry, self.world.capacity(entry.pool)):
+            return None
+        closed = _kept_for_others(entry, kept)
+        with self.world.closed(closed):
+            fits = self._unhindered(entry) and _still_fits(answer, entry, self.world.capacity(entry.pool))
+        if fits:
             tables.seat(Guest(entry, self._present(entry), closed), answer)
             self.drop(entry.key)
-            return entry
-        return None
+        return entry if fits else None
 
-    def _next_question(self, tried: Sequence[Entry], closed: frozenset[str]) -> _Open | None:
+    def _next_question(self, tried: Sequence[Entry], kept: Mapping[Key, frozenset[str]]) -> _Open | None:
         """Open the question that was left open and that was not asked at length for the longest time."""
         for entry in sorted(tried, key=lambda one: self._asked.get(self._kinds[one.key], 0)):
-            kind = self._kinds[entry.key]
+            kind, closed = self._kinds[entry.key], _kept_for_others(entry, kept)
             known = self._failure(kind, closed)
             if known is None or known.answer.proved or known.asked or not self._unhindered(entry):
                 continue
             if len(self._asked) > _REMEMBERED:
                 self._asked.clear()
             self._asked[kind] = 1 + max(self._asked.values(), default=0)
-            question = LongQuestion(entry.gang, self.world.capacity(entry.pool).copy(), self._present(entry))
+            with self.world.closed(closed):
+                capacity = self.world.capacity(entry.pool).copy()
+            question = LongQuestion(entry.gang, capacity, self._present(entry))
             return _Open(entry.key, kind, self.world.freed, closed, question)
         return None
 
@@ -296,15 +301,7 @@ class Queue:
         known = self._reserved.get(entry.key)
         if known and not known & taken:
             return known
-        if self._unreserved.get(entry.key) == taken:
-            return frozenset()
-        vacant = self.world.vacant(entry.pool)
-        vacant.usable[[vacant.domains.position[node] for node in sorted(taken)]] = False
-        found = place(entry.gang, vacant, anchors=self._present(entry), budget=QUEUE_BUDGET)
-        if isinstance(found, Found):
-            return frozenset(found.nodes.values())
-        self._unreserved[entry.key] = taken
-        return frozenset()
+        return self._reservations.find(entry, self._present(entry), taken)
 
     def _impatient(self, entry: Entry, now: float) -> bool:
         since = self._passed.get(entry.key)
@@ -374,6 +371,11 @@ class Queue:
         # It fits, but the room is kept for somebody who has waited longer.
         refusal = Refusal(Reason.NO_CAPACITY, wanted=len(entry.gang.all_tasks()), reserved=True)
         return Decision(Verdict.WAITING, refusal=refusal)
+
+
+def _kept_for_others(entry: Entry, kept: Mapping[Key, frozenset[str]]) -> frozenset[str]:
+    """Return the nodes that are kept for other gangs than this one."""
+    return frozenset[str]().union(*(nodes for key, nodes in kept.items() if key != entry.key))
 
 
 def _still_fits(found: Found, entry: Entry, capacity: Capacity) -> bool:

@@ -1,0 +1,90 @@
+"""Search for nodes to keep for gangs that have been passed for too long.
+
+A question that the first budget leaves open is not a no here either: it is asked with the whole budget, in parts, one
+of them in each cycle and one question at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from coterie.placement.capacity import Capacity
+from coterie.placement.engine import Absent, Found, place
+from coterie.service.queue.cycle import LENT, QUEUE_BUDGET, Entry
+from coterie.service.queue.holdings import Key, World
+from coterie.service.queue.open_searches import LongQuestion
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """No nodes for a gang beside those `taken` for others; `final` if that is proved, or the whole budget was spent."""
+
+    taken: frozenset[str]
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A question that is being asked with the whole budget, and beside which nodes."""
+
+    key: Key
+    taken: frozenset[str]
+    question: LongQuestion
+
+
+class Reservations:
+    """Nodes on which gangs would fit if nothing of Coterie's ran there."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._failed: dict[Key, _Failure] = {}
+        self._open: _Open | None = None
+        self._advanced = False
+
+    def find(self, entry: Entry, anchors: Mapping[str, str], taken: frozenset[str]) -> frozenset[str]:
+        """Return nodes for a gang beside those taken for others; none where there are none, or none are known yet."""
+        known = self._failed.get(entry.key)
+        if known is None or known.taken != taken:
+            vacant = self._vacant(entry, taken)
+            answer: Found | Absent | None = place(entry.gang, vacant, anchors=anchors, budget=QUEUE_BUDGET)
+            final = isinstance(answer, Absent) and answer.proved
+        elif known.final:
+            return frozenset()
+        else:
+            answer, final = self._ask_at_length(entry, anchors, taken), True
+        if isinstance(answer, Found):
+            return frozenset(answer.nodes.values())
+        if answer is not None:
+            self._failed[entry.key] = _Failure(taken, final)
+        return frozenset()
+
+    def forget(self, key: Key) -> None:
+        """Forget a gang that waits no more."""
+        self._failed.pop(key, None)
+        if self._open and self._open.key == key:
+            self._open = None
+
+    def end_cycle(self) -> None:
+        """Give up a question that nobody has asked in this cycle, so that it is not in the way of others."""
+        if not self._advanced:
+            self._open = None
+        self._advanced = False
+
+    def _ask_at_length(self, entry: Entry, anchors: Mapping[str, str], taken: frozenset[str]) -> Found | Absent | None:
+        """Go on with the question about a gang; None while it, or that about another gang, is open."""
+        if self._advanced or (self._open and self._open.key != entry.key):
+            return None
+        if self._open is None or self._open.taken != taken:
+            self._open = _Open(entry.key, taken, LongQuestion(entry.gang, self._vacant(entry, taken), anchors))
+        self._advanced = True
+        answer = self._open.question.go_on(LENT)
+        if answer is not None:
+            self._open = None
+        return answer
+
+    def _vacant(self, entry: Entry, taken: frozenset[str]) -> Capacity:
+        """Return what would be free if Coterie held nothing but the nodes taken for others."""
+        vacant = self._world.vacant(entry.pool)
+        vacant.usable[[vacant.domains.position[node] for node in sorted(taken)]] = False
+        return vacant
