@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from coterie.gang.tree import Gang
 from coterie.placement.budget import CHOICE, DEFAULT_BUDGET, Budget, Exhausted
 from coterie.placement.capacity import Capacity
+from coterie.placement.cost import extra_domains
 from coterie.placement.packing.arrangement import arrange
 from coterie.placement.packing.feasibility import Packer
 from coterie.placement.packing.node_table import Item, Region
 from coterie.placement.problem import Problem, compile_gang
 from coterie.placement.search.domains import Search
 from coterie.placement.search.ledger import Piece
+from coterie.topology.domains import Domains
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,7 @@ def place(
     positions = {**fixed, **solution} if fixed else solution
     where = map(positions.__getitem__, problem.names)
     names = dict(zip(problem.names, map(domains.names.__getitem__, where), strict=True))
-    extra = {domains.topology.names[level]: pods for level, pods in sorted(_costs(problem, capacity, solution).items())}
-    return Found(names, positions, extra, optimal, steps.spent)
+    return Found(names, positions, _costs(problem, domains, solution), optimal, steps.spent)
 
 
 Solution = dict[str, int]
@@ -162,7 +163,8 @@ class _Question:
         return best, sure or high == least
 
     def _cost(self, solution: Solution, level: int) -> int:
-        return _costs(self._problem, self._capacity, solution)[level]
+        domains = self._capacity.domains
+        return _costs(self._problem, domains, solution)[domains.topology.names[level]]
 
     def _try(self, limits: Mapping[int, int]) -> Solution | None:
         """Ask with a part of the budget: that it is not found is no proof, and must leave steps for one."""
@@ -208,14 +210,6 @@ class _Question:
         return solution
 
 
-def _costs(problem: Problem, capacity: Capacity, solution: Solution) -> dict[int, int]:
-    """Return what a solution costs: per level the extra domains of its preferred groups."""
-    positions = {**problem.anchors, **solution}
-    costs = dict.fromkeys(problem.preferred_levels(), 0)
-    for branch in problem.branches[1:]:
-        if branch.required or branch.group is None:
-            continue
-        where = [positions[task.name] for task in branch.group.all_tasks()]
-        found = capacity.domains.tiers[branch.level].of[where].tolist()
-        costs[branch.level] += len({domain for domain in found if domain >= 0}) + found.count(-1) - 1
-    return costs
+def _costs(problem: Problem, domains: Domains, solution: Solution) -> dict[str, int]:
+    groups = (branch.group for branch in problem.branches[1:] if branch.group is not None)
+    return extra_domains(groups, {**problem.anchors, **solution}, domains)

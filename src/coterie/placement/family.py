@@ -20,11 +20,13 @@ from coterie.gang.likeness import kind_of
 from coterie.gang.tree import Gang
 from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.capacity import Capacity
+from coterie.placement.cost import extra_domains
 from coterie.placement.engine import Found, place
 from coterie.placement.explain.decision import SIDE_BUDGET, decide
 from coterie.placement.refusal import Decision, Refusal, Verdict
 from coterie.placement.whatif import Keep
 from coterie.topology.cluster import GPU
+from coterie.topology.domains import Domains
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,19 @@ def decide_family(
     return _Family(gangs, now, empty, anchors or {}, quota, budget).decisions()
 
 
+def share(gang: Gang, found: Found, domains: Domains) -> Found:
+    """Return the part of a placement of several gangs that is one gang's."""
+    names = [task.name for task in gang.all_tasks()]
+    positions = {name: found.positions[name] for name in names if name in found.positions}
+    return replace(
+        found,
+        nodes={name: found.nodes[name] for name in positions},
+        positions=positions,
+        extra=extra_domains(gang.walk(), positions, domains),
+        left_out=tuple(name for name in names if name not in positions),
+    )
+
+
 class _Family:
     def __init__(
         self,
@@ -97,8 +112,9 @@ class _Family:
         if found is None:
             raise AssertionError("what was kept was found to fit")
         inside = {unit.gang for unit in kept if unit.follower}
+        proved = replace(found, optimal=found.optimal and self._sure)
         return [
-            Decision(Verdict.PLACED, found=self._share(gang, found))
+            Decision(Verdict.PLACED, found=share(gang, proved, self._now.domains))
             if number == 0 or number in inside
             else self._left_out(number, kept)
             for number, gang in enumerate(self._gangs)
@@ -159,17 +175,6 @@ class _Family:
         names = _names(units) | self._anchors.keys()
         inside = sorted({0, also, *(unit.gang for unit in units if unit.follower)})
         return edits.joined([edits.chosen(self._gangs[number], names) for number in inside])
-
-    def _share(self, gang: Gang, found: Found) -> Found:
-        names = [task.name for task in gang.all_tasks()]
-        placed = [name for name in names if name in found.nodes]
-        return replace(
-            found,
-            nodes={name: found.nodes[name] for name in placed},
-            positions={name: found.positions[name] for name in placed},
-            optimal=found.optimal and self._sure,
-            left_out=tuple(name for name in names if name not in found.nodes),
-        )
 
     def _left_out(self, number: int, kept: Sequence[_Unit]) -> Decision:
         """Say why a follower does not fit beside what was kept."""

@@ -12,7 +12,7 @@ from coterie.gang import edits
 from coterie.gang.tree import Gang
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
-from coterie.placement.family import Quota, decide_family
+from coterie.placement.family import Quota, decide_family, share
 from coterie.placement.refusal import Decision, Verdict
 from coterie.topology.cluster import GPU
 from coterie.topology.domains import Domains
@@ -81,7 +81,7 @@ def place_together(others: Sequence[Settled], newcomers: Sequence[Gang], room: R
     moved = [_moved(one, found, room.now.domains) for one in others]
     placed = (Decision(Verdict.PLACED, found=found), *after)
     shares = (
-        replace(one, found=_share(gang, one.found, room.now.domains)) if one.found else one
+        replace(one, found=share(gang, one.found, room.now.domains)) if one.found else one
         for gang, one in zip(newcomers, placed, strict=True)
     )
     return Together((*moved, Settled(tuple(newcomers), tuple(shares))), steps)
@@ -113,36 +113,9 @@ def _beside(parts: Sequence[Gang], quota: Quota | None) -> Quota | None:
 def _moved(one: Settled, found: Found, domains: Domains) -> Settled:
     decisions = []
     for gang, before in zip(one.family, one.decisions, strict=True):
-        share = _share(gang, found, domains) if before.found else None
-        if share and before.found:
+        own = share(gang, found, domains) if before.found else None
+        if own and before.found:
             # That no more of its wanted tasks have room was not asked again.
-            share = replace(share, optimal=share.optimal and before.found.optimal)
-        decisions.append(replace(before, found=share))
+            own = replace(own, optimal=own.optimal and before.found.optimal)
+        decisions.append(replace(before, found=own))
     return Settled(one.family, tuple(decisions))
-
-
-def _share(gang: Gang, found: Found, domains: Domains) -> Found:
-    """Return the part of a placement that is one gang's."""
-    names = [task.name for task in gang.all_tasks()]
-    placed = [name for name in names if name in found.nodes]
-    positions = {name: found.positions[name] for name in placed}
-    return replace(
-        found,
-        nodes={name: found.nodes[name] for name in placed},
-        positions=positions,
-        extra=_extra(gang, positions, domains),
-        left_out=tuple(name for name in names if name not in positions),
-    )
-
-
-def _extra(gang: Gang, positions: Mapping[str, int], domains: Domains) -> dict[str, int]:
-    """Return what a gang's own preferences cost, per level with a preferred group."""
-    costs: dict[str, int] = {}
-    for group in gang.walk():
-        if group.required:
-            continue
-        of = domains.tiers[domains.topology.index(group.level)].of
-        where = [int(of[positions[task.name]]) for task in group.all_tasks() if task.name in positions]
-        extra = len({domain for domain in where if domain >= 0}) + where.count(-1) - 1
-        costs[group.level] = costs.get(group.level, 0) + max(0, extra)
-    return {level: costs[level] for level in domains.topology.names if level in costs}
