@@ -24,7 +24,7 @@ def crowded(client: TestClient, service: Service) -> TestClient:
         "both",
         {"g": team(8, "sleep 60")},
         gpu=1,
-        rest="      nodesExcluded: [r1-n1, r1-n2, r1-n3, r2-n1, r2-n2, r2-n3]\n",
+        rest="      nodesExcluded: [r1-n1, r1-n2, r1-n3, r2-n5, r2-n6, r2-n7]\n",
     )
     client.post(AT, json=body(both))
     service.wait("both-1", lambda view: view["status"] == "RUNNING", timeout_s=30)
