@@ -11,7 +11,7 @@ from coterie.backends.base.traits import Traits
 from coterie.config.model import BackendModel, ConfigModel, GpuQuotaModel, PoolModel, TolerationModel
 from coterie.document.file_kind import FileKind, expect
 from coterie.document.located import Document, Path, decode, load
-from coterie.document.repair import meets, sound
+from coterie.document.repair import overlaps, read_repaired
 from coterie.document.schema import Spec, in_order, named_fields, valid
 from coterie.errors import Fault, NotFound, Notice, SpecErrors, UsageError, did_you_mean
 from coterie.gang.tolerations import with_resource_tolerations
@@ -121,10 +121,10 @@ def read_config(data: bytes, file: str) -> Config:
     """Return the configuration in a file; raise `SpecErrors` with every fault."""
     expect(FileKind.CONFIGURATION, data, file)
     document = load(decode(data, file), file)
-    own, mended = sound(document.data, lambda data: valid(ConfigModel, data, document, _advice))
-    if mended is None:
+    own, repaired = read_repaired(document.data, lambda data: valid(ConfigModel, data, document, _advice))
+    if repaired is None:
         raise SpecErrors(own)
-    model = mended.content
+    model = repaired.content
     further = [
         fault.at(document.place(fault.path))
         for found in (
@@ -132,7 +132,7 @@ def read_config(data: bytes, file: str) -> Config:
             *(_pool_faults(name, pool, model.backends) for name, pool in model.pools.items()),
         )
         for fault in found
-        if not _follows_from(fault, mended.gone)
+        if not _follows_from(fault, repaired.gone)
     ]
     if faults := sorted((*own, *further), key=in_order) if own else further:
         raise SpecErrors(faults)
@@ -195,7 +195,7 @@ def _advice(model: type[Spec] | None, word: str) -> str:
 def _follows_from(fault: Fault, gone: Collection[Path]) -> bool:
     """Return whether a fault concerns a repaired value; without its backend, a pool's faults are not reliable."""
     lost = any(path[0] == "backends" for path in gone)
-    return meets(fault.path, gone) or (lost and fault.path[-1] in ("backend", "topology", "topology_keys", "nvlink"))
+    return overlaps(fault.path, gone) or (lost and fault.path[-1] in ("backend", "topology", "topology_keys", "nvlink"))
 
 
 def _backend_faults(name: str, backend: BackendModel) -> Iterator[Fault]:

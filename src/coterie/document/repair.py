@@ -23,26 +23,26 @@ _ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Mended(Generic[T]):
+class Repaired(Generic[T]):
     """The result of reading a document without its faults, and the paths at which faulty values were replaced."""
 
     content: T
     gone: frozenset[Path]
 
 
-def sound(data: Any, read: Callable[[Any], T]) -> tuple[tuple[Fault, ...], Mended[T] | None]:  # noqa: ANN401 - any document
+def read_repaired(data: Any, read: Callable[[Any], T]) -> tuple[tuple[Fault, ...], Repaired[T] | None]:  # noqa: ANN401 - any document
     """Return the faults of data, and the result of reading it without them; None where nothing readable is left.
 
     `read` raises `SpecErrors` whose faults have paths. Entries of lists keep their positions, so that all paths remain
     valid in the user's text.
     """
     try:
-        return (), Mended(read(data), frozenset())
+        return (), Repaired(read(data), frozenset())
     except SpecErrors as error:
-        return error.faults, _mended(data, error.faults, read)
+        return error.faults, _repaired(data, error.faults, read)
 
 
-def _mended(data: Any, faults: Iterable[Fault], read: Callable[[Any], T]) -> Mended[T] | None:  # noqa: ANN401 - see above
+def _repaired(data: Any, faults: Iterable[Fault], read: Callable[[Any], T]) -> Repaired[T] | None:  # noqa: ANN401 - see above
     data, tried, gone = copy.deepcopy(data), Counter[Path](), set[Path]()
     for _ in range(_ROUNDS):
         for path in {fault.path: None for fault in faults}:
@@ -51,13 +51,13 @@ def _mended(data: Any, faults: Iterable[Fault], read: Callable[[Any], T]) -> Men
                 return None
             gone |= {path, spot}
         try:
-            return Mended(read(data), frozenset(gone))
+            return Repaired(read(data), frozenset(gone))
         except SpecErrors as error:
             faults = error.faults
     return None
 
 
-def meets(path: Path, gone: Iterable[Path]) -> bool:
+def overlaps(path: Path, gone: Iterable[Path]) -> bool:
     """Return whether a repaired path equals a path, or lies above or below it."""
     return any(path[: len(spot)] == spot or spot[: len(path)] == path for spot in gone)
 
@@ -86,7 +86,7 @@ def _replace(data: Any, path: Path, tried: Counter[Path]) -> Path:  # noqa: ANN4
 
 def _stand_ins(owner: Any, last: str | int, number: int) -> tuple[Any, ...]:  # noqa: ANN401 - see above
     """Return the placeholders for a value, the likeliest first; texts are distinct, as names have to be."""
-    text = f"mended-{number}"
+    text = f"repaired-{number}"
     if isinstance(owner, dict):
         return _ABSENT, text, 1, {}, [text], [{}]
     if isinstance(owner, list) and isinstance(last, int) and last < len(owner):

@@ -8,7 +8,7 @@ from coterie.lifecycle.groups import finish
 from coterie.lifecycle.spec import GroupRules, Spec
 from coterie.lifecycle.state import GroupState, State
 from coterie.lifecycle.status import Status
-from coterie.lifecycle.turn import Turn
+from coterie.lifecycle.transition import Transition
 
 _WAITS = (Status.PROCESSING, Status.SCHEDULING, Status.RESCHEDULED)
 
@@ -21,21 +21,21 @@ def deadline(spec: Spec, state: State) -> float | None:
     )
 
 
-def tick(turn: Turn) -> None:
+def tick(transition: Transition) -> None:
     """End the groups with a passed time limit."""
-    for index, group in enumerate(turn.groups):
-        passed = [limit for limit in _limits(turn.rules(index), group) if limit[0] <= turn.now]
+    for index, group in enumerate(transition.groups):
+        passed = [limit for limit in _limits(transition.rules(index), group) if limit[0] <= transition.now]
         if passed:
             _, status, message = min(passed)
-            finish(turn, index, status, message)
+            finish(transition, index, status, message)
 
 
-def overdue(turn: Turn, index: int) -> bool:
+def overdue(transition: Transition, index: int) -> bool:
     """End a group whose execution limit passed before the current observation happened; return whether it did."""
-    group, at = turn.groups[index], _execution_limit(turn.rules(index), turn.groups[index])
-    if group.status.final or at is None or turn.at < at:
+    group, at = transition.groups[index], _execution_limit(transition.rules(index), transition.groups[index])
+    if group.status.final or at is None or transition.at < at:
         return False
-    finish(turn, index, Status.FAILED_EXEC_TIMEOUT, _not_done(turn.rules(index)))
+    finish(transition, index, Status.FAILED_EXEC_TIMEOUT, _not_done(transition.rules(index)))
     return True
 
 

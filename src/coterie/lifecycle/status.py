@@ -66,7 +66,7 @@ class Presence(StrEnum):
     RETURNING = "returning"  # no objects are left; the queue may still hold capacity, or the request itself
 
 
-class Fate(NamedTuple):
+class Consequence(NamedTuple):
     """The consequence of a loss: the final status, whether the task is retried, and whether its node is excluded."""
 
     status: Status
@@ -86,18 +86,18 @@ class Cause(StrEnum):
     BACKEND_ERROR = "BackendError"
 
     @property
-    def fate(self) -> Fate:
+    def consequence(self) -> Consequence:
         """The consequence of this cause."""
-        return _FATES[self]
+        return _CONSEQUENCES[self]
 
 
 # Only the user can correct an image or a command that cannot start, and a backend rejects the same object again.
-_FATES = {
-    Cause.NODE_FAILED: Fate(Status.FAILED_BACKEND_ERROR, retried=True, avoids_node=True),
-    Cause.PROCESS_LOST: Fate(Status.FAILED_BACKEND_ERROR, retried=True, avoids_node=False),
-    Cause.EVICTED: Fate(Status.FAILED_EVICTED, retried=True, avoids_node=False),
-    Cause.PREEMPTED: Fate(Status.FAILED_PREEMPTED, retried=True, avoids_node=False),
-    Cause.IMAGE_PULL: Fate(Status.FAILED_IMAGE_PULL, retried=False, avoids_node=False),
-    Cause.START_ERROR: Fate(Status.FAILED_START_ERROR, retried=False, avoids_node=False),
-    Cause.BACKEND_ERROR: Fate(Status.FAILED_BACKEND_ERROR, retried=False, avoids_node=False),
+_CONSEQUENCES = {
+    Cause.NODE_FAILED: Consequence(Status.FAILED_BACKEND_ERROR, retried=True, avoids_node=True),
+    Cause.PROCESS_LOST: Consequence(Status.FAILED_BACKEND_ERROR, retried=True, avoids_node=False),
+    Cause.EVICTED: Consequence(Status.FAILED_EVICTED, retried=True, avoids_node=False),
+    Cause.PREEMPTED: Consequence(Status.FAILED_PREEMPTED, retried=True, avoids_node=False),
+    Cause.IMAGE_PULL: Consequence(Status.FAILED_IMAGE_PULL, retried=False, avoids_node=False),
+    Cause.START_ERROR: Consequence(Status.FAILED_START_ERROR, retried=False, avoids_node=False),
+    Cause.BACKEND_ERROR: Consequence(Status.FAILED_BACKEND_ERROR, retried=False, avoids_node=False),
 }

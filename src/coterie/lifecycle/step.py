@@ -31,7 +31,7 @@ from coterie.lifecycle.outstanding import grace, group_outstanding
 from coterie.lifecycle.spec import Spec
 from coterie.lifecycle.state import GroupState, State
 from coterie.lifecycle.status import Status
-from coterie.lifecycle.turn import Turn
+from coterie.lifecycle.transition import Transition
 from coterie.lifecycle.users import cancel, retry, submit
 
 
@@ -54,11 +54,11 @@ def advance(
     """
     current, records = state, list[Action]()
     for observation in _in_time(observations):
-        turn = Turn(spec, current, now, _at(observation))
-        _observe(turn, observation)
-        settle(turn)
-        current = _state_after(turn)
-        records.extend(turn.records)
+        transition = Transition(spec, current, now, _at(observation))
+        _observe(transition, observation)
+        settle(transition)
+        current = _state_after(transition)
+        records.extend(transition.records)
     return current, (*records, *_new_actions(spec, state, current))
 
 
@@ -69,73 +69,75 @@ def _in_time(observations: Sequence[Observation]) -> Sequence[Observation]:
     return (*before, *dated, *(each for each in after if _at(each) is None)) if dated else observations
 
 
-def _at(told: Observation) -> float | None:
+def _at(observed: Observation) -> float | None:
     """Return when the observed change happened, if its sender knows."""
-    return told.at if isinstance(told, Running | Ended) else None
+    return observed.at if isinstance(observed, Running | Ended) else None
 
 
-def _observe(turn: Turn, told: Observation) -> None:
-    match told:
+def _observe(transition: Transition, observed: Observation) -> None:
+    match observed:
         case Submitted():
-            submit(turn)
+            submit(transition)
         case CancelAsked():
-            cancel(turn, told)
+            cancel(transition, observed)
         case RetryAsked():
-            retry(turn, told)
+            retry(transition, observed)
         case Tick():
-            tick(turn)
+            tick(transition)
         case Recovered():
-            tasks.recovered(turn, told.node)
+            tasks.recovered(transition, observed.node)
         case Placed() | Refused() | Released() | Created() | Gone():
-            if (index := turn.spec.order.get(told.group)) is not None:
-                _observe_group(turn, index, told)
+            if (index := transition.spec.order.get(observed.group)) is not None:
+                _observe_group(transition, index, observed)
         case Scheduled() | Up() | Running() | Ended() | Lost() | Stopped():
-            index, place = turn.spec.places.get(told.task, (-1, -1))
-            if index >= 0 and turn.groups[index].tasks[place].attempt == told.attempt:
-                _observe_task(turn, index, place, told)
+            index, place = transition.spec.places.get(observed.task, (-1, -1))
+            if index >= 0 and transition.groups[index].tasks[place].attempt == observed.attempt:
+                _observe_task(transition, index, place, observed)
 
 
-def _observe_group(turn: Turn, index: int, told: Placed | Refused | Released | Created | Gone) -> None:
-    match told:
+def _observe_group(transition: Transition, index: int, observed: Placed | Refused | Released | Created | Gone) -> None:
+    match observed:
         case Placed():
-            tasks.placed(turn, index, told)
+            tasks.placed(transition, index, observed)
         case Refused():
-            tasks.refused(turn, index, told)
+            tasks.refused(transition, index, observed)
         case Released():
-            tasks.released(turn, index, told.attempt, told.tasks)
+            tasks.released(transition, index, observed.attempt, observed.tasks)
         case Created():
-            tasks.created(turn, index, told.attempt)
+            tasks.created(transition, index, observed.attempt)
         case Gone():
-            tasks.gone(turn, index, told.attempt)
+            tasks.gone(transition, index, observed.attempt)
 
 
-def _observe_task(turn: Turn, index: int, place: int, told: Scheduled | Up | Running | Ended | Lost | Stopped) -> None:
-    match told:
+def _observe_task(
+    transition: Transition, index: int, place: int, observed: Scheduled | Up | Running | Ended | Lost | Stopped
+) -> None:
+    match observed:
         case Ended():
-            tasks.ended(turn, index, place, told)
+            tasks.ended(transition, index, place, observed)
         case Lost():
-            tasks.lost(turn, index, place, told)
+            tasks.lost(transition, index, place, observed)
         case Stopped():
-            tasks.stopped(turn, index, place)
+            tasks.stopped(transition, index, place)
         case _:
-            tasks.seen(turn, index, place, told)
+            tasks.progressed(transition, index, place, observed)
 
 
-def _state_after(turn: Turn) -> State:
-    before, groups = turn.before, tuple(turn.groups)
+def _state_after(transition: Transition) -> State:
+    before, groups = transition.before, tuple(transition.groups)
     # A retry counts its own time, but is not the first start.
-    begun = turn.started is not None or any(_ran_before(group) for group in groups)
-    status, message = _status(groups, begun=begun, cancelled=turn.cancel is not None)
+    begun = transition.started is not None or any(_ran_before(group) for group in groups)
+    status, message = _status(groups, begun=begun, cancelled=transition.cancel is not None)
     ended = (before.ended if before.status.final else _last_end(groups)) if status.final else None
     after = State(
         groups=groups,
         status=status,
         message=message,
-        cancel=turn.cancel,
-        submitted=turn.submitted,
-        started=turn.started,
+        cancel=transition.cancel,
+        submitted=transition.submitted,
+        started=transition.started,
         ended=ended,
-        events=before.events + len(turn.records),
+        events=before.events + len(transition.records),
     )
     return before if after == before else after
 

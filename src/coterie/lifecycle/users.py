@@ -9,37 +9,37 @@ from coterie.lifecycle.observations import CancelAsked, RetryAsked
 from coterie.lifecycle.spec import Spec
 from coterie.lifecycle.state import Cancel, State
 from coterie.lifecycle.status import Status
-from coterie.lifecycle.turn import Turn, archived
+from coterie.lifecycle.transition import Transition, archived
 
 
-def submit(turn: Turn) -> None:
+def submit(transition: Transition) -> None:
     """Start a workflow; every group waits until its dependencies are known to be met.
 
     A workflow that was canceled before, and then retried, is already started.
     """
-    if turn.submitted is not None:
+    if transition.submitted is not None:
         return
-    turn.submitted = turn.now
-    for index, group in enumerate(turn.groups):
+    transition.submitted = transition.now
+    for index, group in enumerate(transition.groups):
         if group.status is Status.SUBMITTING:
             tasks = tuple(replace(task, status=Status.WAITING) for task in group.tasks)
-            turn.group(index, status=Status.WAITING, tasks=tasks)
+            transition.group(index, status=Status.WAITING, tasks=tasks)
 
 
-def cancel(turn: Turn, told: CancelAsked) -> None:
+def cancel(transition: Transition, observed: CancelAsked) -> None:
     """End everything; a repeated request with force removes the grace period of tasks that are being stopped."""
-    known = turn.cancel
-    open_groups = [index for index, group in enumerate(turn.groups) if not group.status.final]
-    if known is None and not open_groups and not (told.force and turn.before.cleaning):
+    known = transition.cancel
+    open_groups = [index for index, group in enumerate(transition.groups) if not group.status.final]
+    if known is None and not open_groups and not (observed.force and transition.before.cleaning):
         return
     if known is None:
-        turn.cancel = Cancel(turn.now, told.message, told.force, told.by)
-    elif told.force and not known.force:
-        turn.cancel = replace(known, force=True)
-    who = f"canceled by {told.by}" if told.by else "canceled"
-    why = f"{who}: {told.message}" if told.message else who
+        transition.cancel = Cancel(transition.now, observed.message, observed.force, observed.by)
+    elif observed.force and not known.force:
+        transition.cancel = replace(known, force=True)
+    who = f"canceled by {observed.by}" if observed.by else "canceled"
+    why = f"{who}: {observed.message}" if observed.message else who
     for index in open_groups:
-        finish(turn, index, Status.FAILED_CANCELED, why)
+        finish(transition, index, Status.FAILED_CANCELED, why)
 
 
 def retry_fault(spec: Spec, state: State, task: str | None = None) -> str:
@@ -58,21 +58,21 @@ def retry_fault(spec: Spec, state: State, task: str | None = None) -> str:
     return ""
 
 
-def retry(turn: Turn, told: RetryAsked) -> None:
+def retry(transition: Transition, observed: RetryAsked) -> None:
     """Run again what did not complete: everything, or a task's group with its dependencies and dependents."""
-    if retry_fault(turn.spec, turn.before, told.task):
+    if retry_fault(transition.spec, transition.before, observed.task):
         return
-    turn.cancel = None
-    turn.started = None
-    for index in sorted(_retried(turn, told.task)):
-        group = turn.groups[index]
+    transition.cancel = None
+    transition.started = None
+    for index in sorted(_retried(transition, observed.task)):
+        group = transition.groups[index]
         if group.status is Status.COMPLETED:
             continue
         tasks = tuple(
-            replace(archived(each, each.status, turn.now), status=Status.WAITING, reschedules=0, losses=0)
+            replace(archived(each, each.status, transition.now), status=Status.WAITING, reschedules=0, losses=0)
             for each in group.tasks
         )
-        group = turn.group(
+        group = transition.group(
             index,
             status=Status.WAITING,
             tasks=tasks,
@@ -82,11 +82,11 @@ def retry(turn: Turn, told: RetryAsked) -> None:
             started=None,
             ended=None,
         )
-        turn.record("Retried", f'group "{group.name}" runs again, as {told.by or "a user"} asked', group)
+        transition.record("Retried", f'group "{group.name}" runs again, as {observed.by or "a user"} asked', group)
 
 
-def _retried(turn: Turn, task: str | None) -> set[int]:
-    spec = turn.spec
+def _retried(transition: Transition, task: str | None) -> set[int]:
+    spec = transition.spec
     if task is None:
         return set(range(len(spec.groups)))
     found = {spec.places[task][0]}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from coterie.backends.shared import compute_domains
 from coterie.config.configuration import Pool, UnknownPool
 from coterie.document.located import Path
-from coterie.document.repair import meets
+from coterie.document.repair import overlaps
 from coterie.document.schema import by_file
 from coterie.errors import CoterieError, Fault, Notice, Place, SpecErrors, UsageError
 from coterie.frontends.dynamo.model import GraphDeployment
@@ -97,13 +97,13 @@ def draft_documents(data: bytes, file: str, *, sets: Sequence[str] = (), set_str
         read: Callable[[Resource], PodCliqueSet | GraphDeployment] = (
             read_podcliqueset if resource.kind == POD_CLIQUE_SET else read_graph
         )
-        own, mended = draft(resource, read)
-        if mended is None:
+        own, repaired = draft(resource, read)
+        if repaired is None:
             faults += own
         else:
-            content = mended.content
+            content = repaired.content
             workloads.append(
-                Written(resource.kind, resource.name, content, faults=own, gone=mended.gone, templates=templates)
+                Written(resource.kind, resource.name, content, faults=own, gone=repaired.gone, templates=templates)
             )
     return Documents(tuple(workloads), topologies, (*bundle.notices, *topologies.notices), tuple(faults))
 
@@ -184,8 +184,8 @@ def workload_for(written: Written, pool: Pool, known: Mapping[str, Topology], *,
 
 
 def faults_in(workflow: Workflow, pool: Pool, gone: frozenset[Path] = frozenset()) -> list[Fault]:
-    """Return every fault that only a pool shows: of topology, platforms and NVLink; not of what was mended."""
-    wishes = (fault for fault in _nvlink_faults(workflow, pool) if not meets(fault.path, gone))
+    """Return every fault that only a pool shows: of topology, platforms and NVLink; not of what was repaired."""
+    wishes = (fault for fault in _nvlink_faults(workflow, pool) if not overlaps(fault.path, gone))
     return by_file((*pool_faults(workflow, pool, gone), *wishes))
 
 
@@ -253,7 +253,7 @@ def joined(faults: list[Fault], written: Sequence[Written]) -> Iterator[None]:
         own = [*faults, *(fault for one in written for fault in one.faults)]
         if not own:
             raise
-        if isinstance(error, UsageError) and any(meets(POOL, one.gone) for one in written):
+        if isinstance(error, UsageError) and any(overlaps(POOL, one.gone) for one in written):
             raise SpecErrors(by_file(own)) from None  # that no pool is named is but a consequence
         raise SpecErrors(by_file((*own, pool_trouble(error, written[0].content if written else None)))) from None
 
@@ -261,7 +261,7 @@ def joined(faults: list[Fault], written: Sequence[Written]) -> Iterator[None]:
 def _lowered(written: Written, scene: Scene) -> Workload | None:
     content = written.content
     if isinstance(content, Workflow):
-        if scene.pool is None and meets(POOL, written.gone):
+        if scene.pool is None and overlaps(POOL, written.gone):
             raise SpecErrors(written.faults)  # which pool was meant, nobody can tell
     elif (name := named_topology(content)) in scene.wrong and name not in scene.known:
         if faults := (*written.faults, *independent(rule_faults(content), written.gone)):

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from coterie.config.configuration import Config
-from coterie.document.repair import meets
+from coterie.document.repair import overlaps
 from coterie.document.schema import by_file
 from coterie.errors import CoterieError, Fault, FieldError, NotFound, Notice, Place, SpecErrors, UsageError, field_path
 from coterie.frontends.admission import Knowledge, Said, Site, judge_graph, judge_set, judge_topology, judged, removed
@@ -242,11 +242,11 @@ class _Judge:
             read(found)
             return found
 
-        own, mended = draft(resource, shaped)
-        if not own or mended is None:
+        own, repaired = draft(resource, shaped)
+        if not own or repaired is None:
             return said
-        further = judged(lambda: self._object(mended.content, None, knowledge))
-        return Said(tuple(by_file((*own, *independent(further.faults, mended.gone)))))
+        further = judged(lambda: self._object(repaired.content, None, knowledge))
+        return Said(tuple(by_file((*own, *independent(further.faults, repaired.gone)))))
 
     def _topologies(self, file: _File) -> Topologies:
         """Return the topologies of a file; of two that differ under one name, the first."""
@@ -315,7 +315,7 @@ class _Judge:
     def _in_pool(self, workflow: Workflow, found: Draft) -> Said:
         """Judge a workflow against its pool; without any levels only what needs no pool is judged."""
         against = self.against
-        if against.unread or (against.pool is None and meets(POOL, found.gone)):
+        if against.unread or (against.pool is None and overlaps(POOL, found.gone)):
             return Said()
         try:
             pool = pool_for(against.config, against.pool, workflow.pool, against.levels, against.snapshot, self.all)

@@ -84,17 +84,17 @@ def read_cluster_topology(resource: Resource, enabled: frozenset[str] | None = S
     `enabled` are the schedulers in use. None skips references to schedulers: an object that is already in a cluster may
     refer to one that was disabled later.
     """
-    own, mended = draft(resource, _shaped)
-    if mended is None:
+    own, repaired = draft(resource, _shaped)
+    if repaired is None:
         raise SpecErrors(own)
-    spec = mended.content
+    spec = repaired.content
     field_name = "schedulerReferences" if resource.kind == KINDS[0] else "schedulerTopologyBindings"
     found = [
         *_count_faults(spec.levels, resource.kind),
         *_level_faults(spec.levels, resource.kind),
         *_reference_faults(spec.references or (), field_name, enabled),
     ]
-    if faults := [*own, *independent(found, mended.gone)]:
+    if faults := [*own, *independent(found, repaired.gone)]:
         raise SpecErrors(resource.located(faults))
     return ClusterTopology(
         name=resource.name,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from coterie.document.located import Path
-from coterie.document.repair import Mended, meets, sound
+from coterie.document.repair import Repaired, overlaps, read_repaired
 from coterie.errors import Fault, FieldError, Reason, nearest
 from coterie.frontends.kubernetes.objects import Resource
 
@@ -30,13 +30,13 @@ _CONTAINERS = ("podTemplate", "extraPodSpec", "podSpec", "mainContainer", "conta
 _FAMILY = {word: family for family in (_NAMES, _NUMBERS, _CONSTRAINTS, _CONTAINERS) for word in family}
 
 
-def draft(resource: Resource, read: Callable[[Resource], T]) -> tuple[tuple[Fault, ...], Mended[T] | None]:
+def draft(resource: Resource, read: Callable[[Resource], T]) -> tuple[tuple[Fault, ...], Repaired[T] | None]:
     """Return the faults in an object's shape, and the object without them; None where nothing readable is left."""
 
     def again(data: Any) -> T:  # noqa: ANN401 - objects hold data of any shape
         return read(replace(resource, data=data, document=replace(resource.document, data=data)))
 
-    return sound(resource.data, again)
+    return read_repaired(resource.data, again)
 
 
 def independent(faults: Iterable[Fault], gone: frozenset[Path]) -> list[Fault]:
@@ -46,7 +46,7 @@ def independent(faults: Iterable[Fault], gone: frozenset[Path]) -> list[Fault]:
     return [
         fault
         for fault in faults
-        if not meets(fault.path, gone)
+        if not overlaps(fault.path, gone)
         and (fault.code is Reason.UNKNOWN_LEVEL or _last(fault.path) not in lost)
         # A missing field may be the unknown one beside it.
         and not (fault.type is FieldError.REQUIRED and fault.path[:-1] in beside)

@@ -15,7 +15,7 @@ from typing import Any
 from coterie.document.located import load
 from coterie.document.page import LIMITS, Page
 from coterie.errors import Fault, Notice, Place, SpecErrors, did_you_mean
-from coterie.frontends.template.sandbox import Trouble, Troubles, run
+from coterie.frontends.template.sandbox import RenderError, RenderFault, run
 
 TOKENS = ("uuid", "workflow_id", "output", "input:N", "host:TASK")
 
@@ -52,8 +52,8 @@ def render(text: str, file: str, sets: Sequence[str] = (), set_strings: Sequence
         return Rendered(body, file, text, _unused(given, frozenset(), variables, file))
     try:
         answer = run(masked, variables, LIMITS.size)
-    except Troubles as troubles:
-        raise SpecErrors([_fault(trouble, page, masked, variables) for trouble in troubles.found]) from None
+    except RenderError as error:
+        raise SpecErrors([_fault(fault, page, masked, variables) for fault in error.found]) from None
     result = _restore(answer.text, tokens)
     notices = _unused(given, answer.names, variables, file)
     if _same_lines(body, result):
@@ -181,27 +181,25 @@ def _unused(
     )
 
 
-def _fault(trouble: Trouble, page: Page, masked: str, variables: Mapping[str, Any]) -> Fault:
+def _fault(fault: RenderFault, page: Page, masked: str, variables: Mapping[str, Any]) -> Fault:
     first = _SYNTAX.search(masked)
-    line = trouble.line or (masked.count("\n", 0, first.start()) + 1 if first else 1)
+    line = fault.line or (masked.count("\n", 0, first.start()) + 1 if first else 1)
     text = page.lines[min(line, len(page.lines)) - 1]
-    if trouble.kind == "undefined":
-        at = re.search(rf"\b{re.escape(trouble.detail)}\b", text)
-        place = page.place(line, at.start() + 1 if at else 1, len(trouble.detail))
+    if fault.kind == "undefined":
+        at = re.search(rf"\b{re.escape(fault.detail)}\b", text)
+        place = page.place(line, at.start() + 1 if at else 1, len(fault.detail))
         return Fault(
-            f'"{trouble.detail}" is not defined', place=place, hint=_undefined_hint(trouble.detail, page, variables)
+            f'"{fault.detail}" is not defined', place=place, hint=_undefined_hint(fault.detail, page, variables)
         )
     at = _SYNTAX.search(text)
     place = page.place(line, at.start() + 1 if at else 1, len(text.rstrip()) - at.start() if at else 1)
-    if trouble.kind == "syntax":
+    if fault.kind == "syntax":
         hint = "Write {% raw %} before and {% endraw %} after text that is not meant as a template."
         if spaced := _SPACED.search(text):
             hint = _token_hint(spaced[1])
-        return Fault(f"this is not a valid template: {trouble.detail}", place=place, hint=hint)
-    message, hint = _LIMIT_WORDS.get(
-        trouble.kind, ("the template fails: {detail}", "Check the expression on this line.")
-    )
-    return Fault(message.format(detail=trouble.detail), place=place, hint=hint)
+        return Fault(f"this is not a valid template: {fault.detail}", place=place, hint=hint)
+    message, hint = _LIMIT_WORDS.get(fault.kind, ("the template fails: {detail}", "Check the expression on this line."))
+    return Fault(message.format(detail=fault.detail), place=place, hint=hint)
 
 
 _LIMIT_WORDS = {

@@ -28,7 +28,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class RenderFault:
     """One reason why a template did not render; `kind` is the worker's name for it."""
 
     kind: str
@@ -36,16 +36,16 @@ class Trouble:
     detail: str = ""
 
 
-class Troubles(Exception):  # noqa: N818 - never shown: it becomes faults with places
+class RenderError(Exception):
     """Raised when a template does not render."""
 
-    def __init__(self, *found: Trouble) -> None:
-        super().__init__(", ".join(trouble.kind for trouble in found))
+    def __init__(self, *found: RenderFault) -> None:
+        super().__init__(", ".join(fault.kind for fault in found))
         self.found = found
 
 
 def run(template: str, variables: Mapping[str, Any], output: int) -> Answer:
-    """Return a template rendered in a separate process; raise `Troubles` if it does not render."""
+    """Return a template rendered in a separate process; raise `RenderError` if it does not render."""
     request = {"template": template, "variables": variables, "seconds": SECONDS, "memory": MEMORY, "output": output}
     try:
         done = subprocess.run(  # noqa: S603 - our own file, by our own interpreter
@@ -57,24 +57,24 @@ def run(template: str, variables: Mapping[str, Any], output: int) -> Answer:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise Troubles(Trouble("time")) from None
+        raise RenderError(RenderFault("time")) from None
     except OSError as error:
-        raise Troubles(Trouble("start", detail=error.strerror or str(error))) from None
+        raise RenderError(RenderFault("start", detail=error.strerror or str(error))) from None
     if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGALRM):
-        raise Troubles(Trouble("time"))
+        raise RenderError(RenderFault("time"))
     try:
         answer = json.loads(done.stdout)
     except ValueError:
-        raise Troubles(_crash(done.returncode, done.stderr.decode(errors="replace"))) from None
+        raise RenderError(_crash(done.returncode, done.stderr.decode(errors="replace"))) from None
     if "error" in answer:
-        raise Troubles(*(Trouble(each["kind"], each["line"], each["detail"]) for each in answer["error"]))
+        raise RenderError(*(RenderFault(each["kind"], each["line"], each["detail"]) for each in answer["error"]))
     return Answer(answer["text"], frozenset(answer["names"]))
 
 
-def _crash(code: int, words: str) -> Trouble:
+def _crash(code: int, words: str) -> RenderFault:
     last = words.strip().rpartition("\n")[2]
     if "MemoryError" in words or code in (-signal.SIGABRT, -signal.SIGSEGV):
-        return Trouble("memory")
+        return RenderFault("memory")
     if "_Overtime" in words:
-        return Trouble("time")
-    return Trouble("start", detail=last or f"exit status {code}")
+        return RenderFault("time")
+    return RenderFault("start", detail=last or f"exit status {code}")

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from coterie.config.configuration import NO_PLATFORM, Platform, Pool
 from coterie.document.durations import span
 from coterie.document.located import Path
-from coterie.document.repair import meets
+from coterie.document.repair import overlaps
 from coterie.document.schema import named_fields
 from coterie.errors import Fault, Notice, Place, SpecErrors
 from coterie.frontends.workflow.copies import spare_tasks
@@ -74,7 +74,7 @@ def lower(workflow: Workflow, pool: Pool) -> Lowered:
 def pool_faults(workflow: Workflow, pool: Pool, gone: Collection[Path] = ()) -> list[Fault]:
     """Return the faults of a workflow in a pool; in a faulty file, those at the repaired paths `gone` are left out."""
     faults = _Judged(workflow, pool, gone).faults
-    return located((fault for fault in faults if not meets(fault.path, gone)), workflow.document)
+    return located((fault for fault in faults if not overlaps(fault.path, gone)), workflow.document)
 
 
 class _Judged:
@@ -102,7 +102,7 @@ class _Judged:
             [
                 task
                 for member, task in zip(team.members, tasks, strict=True)
-                if not (_changed(member.path, gone) or meets(task.where, gone))
+                if not (_changed(member.path, gone) or overlaps(task.where, gone))
             ]
             for team, tasks in zip(workflow.teams, self.asked, strict=True)
         ]

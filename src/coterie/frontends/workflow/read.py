@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from coterie.document.file_kind import FileKind, expect
 from coterie.document.located import Document, Path, decode, load
-from coterie.document.repair import sound
+from coterie.document.repair import read_repaired
 from coterie.document.schema import Spec, in_order, named_fields, valid
 from coterie.errors import Fault, Notice, Place, SpecErrors
 from coterie.frontends.template.render import render
@@ -67,10 +67,10 @@ def draft_workflow(data: bytes, file: str, *, sets: Sequence[str] = (), set_stri
     expect(FileKind.WORKFLOW, data, file)
     rendered = render(decode(data, file), file, sets, set_strings)
     document = load(rendered.text, rendered.file, shown=rendered.shown)
-    own, mended = sound(document.data, lambda data: valid(WorkflowFile, data, document, _advice))
-    if mended is None:
+    own, repaired = read_repaired(document.data, lambda data: valid(WorkflowFile, data, document, _advice))
+    if repaired is None:
         return Draft(own, None)
-    model, gone = mended.content, mended.gone
+    model, gone = repaired.content, repaired.gone
     further = located((fault for fault in workflow_faults(model) if not follows_from(fault, gone)), document)
     teams, resources = teams_of(model), resources_of(model)
     workflow = Workflow(model.workflow, teams, resources, document)

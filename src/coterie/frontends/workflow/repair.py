@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from coterie.document.located import Path
-from coterie.document.repair import meets
+from coterie.document.repair import overlaps
 from coterie.errors import Fault
 
 # Faults of the field on the right are unreliable where a field on the left is faulty.
@@ -21,7 +21,7 @@ _TIED = {
 def follows_from(fault: Fault, gone: Iterable[Path]) -> bool:
     """Return whether a fault concerns a repaired value."""
     said = fault.path
-    return meets(said, gone) or any(said[-1] in _TIED.get(_kind(path), ()) for path in gone)
+    return overlaps(said, gone) or any(said[-1] in _TIED.get(_kind(path), ()) for path in gone)
 
 
 def _kind(path: Path) -> str:

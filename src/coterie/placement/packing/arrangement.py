@@ -39,21 +39,21 @@ def _alone(packer: Packer, item: Item, near: Sequence[int]) -> tuple[tuple[int, 
 def _one_by_one(packer: Packer, items: tuple[Item, ...], near: Sequence[int]) -> Packing | None:
     """Place the items in sequence, those with the fewest candidate nodes first; None when one does not fit."""
     domains = packer.capacity.domains
-    bench = packer.bench(items)
-    free = bench.free.copy()
+    table = packer.table(items)
+    free = table.free.copy()
     placed: list[tuple[tuple[int, int], ...]] = [()] * len(items)
     taken = list(near)
-    for number in bench.by_reach():
-        item, need = items[number], bench.needs[number]
+    for number in table.by_reach():
+        item, need = items[number], table.needs[number]
         asked = need > 0
         fits = np.zeros(len(domains), dtype=np.int64)
         there = (free[asked] // need[asked, None]).min(axis=0)
-        fits[bench.nodes] = np.where(bench.may[number], there, 0)
+        fits[table.nodes] = np.where(table.may[number], there, 0)
         if int(fits.sum()) < item.pods:
             return None
         placed[number] = _nodes(domains, item, fits, _sums(domains, fits), taken)
         for node, pods in placed[number]:
-            free[:, np.searchsorted(bench.nodes, node)] -= need * pods
+            free[:, np.searchsorted(table.nodes, node)] -= need * pods
             taken.append(node)
     return tuple(placed)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coterie.placement.budget import Budget
-from coterie.placement.packing.node_table import Bench, Packing
+from coterie.placement.packing.node_table import NodeTable, Packing
 
 Vector = tuple[int, ...]
 
@@ -29,12 +29,12 @@ class _Kind:
 class Exact:
     """A depth-first search over kinds of nodes, with a memory of failed states."""
 
-    def __init__(self, bench: Bench, budget: Budget) -> None:
-        self._bench = bench
+    def __init__(self, table: NodeTable, budget: Budget) -> None:
+        self._bench = table
         self._budget = budget
-        self._needs = [tuple(int(x) for x in need) for need in bench.needs]
+        self._needs = [tuple(int(x) for x in need) for need in table.needs]
         self._kinds = self._sort_nodes()
-        self._single = [[self._most(kind, i) for i in range(len(bench.items))] for kind in self._kinds]
+        self._single = [[self._most(kind, i) for i in range(len(table.items))] for kind in self._kinds]
         self._after = self._suffixes()
         self._failed: set[tuple[int, int, Vector]] = set()
 
@@ -111,11 +111,11 @@ class Exact:
             )
 
     def _sort_nodes(self) -> list[_Kind]:
-        bench = self._bench
+        table = self._bench
         kinds: dict[tuple[Vector, tuple[int, ...]], list[int]] = {}
-        for column, node in enumerate(bench.nodes.tolist()):
-            free = tuple(int(x) for x in bench.free[:, column])
-            items = tuple(int(i) for i in np.flatnonzero(bench.may[:, column]))
+        for column, node in enumerate(table.nodes.tolist()):
+            free = tuple(int(x) for x in table.free[:, column])
+            items = tuple(int(i) for i in np.flatnonzero(table.may[:, column]))
             kinds.setdefault((free, items), []).append(node)
         made = [_Kind(tuple(nodes), free, items) for (free, items), nodes in kinds.items()]
         # Nodes with the fewest possible items first, since those items must go there.

@@ -14,7 +14,7 @@ from coterie.placement.budget import Budget
 from coterie.placement.capacity import Capacity, sum_up
 from coterie.placement.packing.exact import Exact
 from coterie.placement.packing.flow import flow
-from coterie.placement.packing.node_table import Bench, Item, Packing, Region, positions
+from coterie.placement.packing.node_table import Item, NodeTable, Packing, Region, positions
 from coterie.topology.cluster import Ints
 
 
@@ -88,15 +88,15 @@ class Packer:
     def _pack(self, items: tuple[Item, ...]) -> Packing | None:
         if any(self.room(item.shape, item.region) < item.pods for item in items):
             return None
-        bench = self.bench(items)
-        for order in (bench.by_reach(), bench.by_size()):
-            if (packing := bench.largest_first(order)) is not None:
+        table = self.table(items)
+        for order in (table.by_reach(), table.by_size()):
+            if (packing := table.largest_first(order)) is not None:
                 return packing
         if len({item.shape for item in items}) == 1:
-            return flow(bench)
-        return Exact(bench, self._budget).solve()
+            return flow(table)
+        return Exact(table, self._budget).solve()
 
-    def bench(self, items: tuple[Item, ...]) -> Bench:
+    def table(self, items: tuple[Item, ...]) -> NodeTable:
         """Return the items with the nodes that any of them may use."""
         domains = self.capacity.domains
         if len(items) == 1:
@@ -116,7 +116,7 @@ class Packer:
             # Among equal nodes, those of the fullest neighbourhood go first, so that empty racks stay empty.
             inside = domains.tiers[level].of[nodes]
             ties = np.where(inside >= 0, self.fits[items[0].shape].sums[level][inside], 0)
-        return Bench(
+        return NodeTable(
             items=items,
             nodes=nodes,
             # An overcommitted node has no free capacity, but must not lower the sum over the others.

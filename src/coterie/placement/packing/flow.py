@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from coterie.placement.packing.node_table import Bench, Packing
+from coterie.placement.packing.node_table import NodeTable, Packing
 from coterie.placement.search.choice import tightest
 
 
-def flow(bench: Bench) -> Packing | None:
+def flow(table: NodeTable) -> Packing | None:
     """Return a packing of items that share one shape, or None when there is none.
 
     Nodes that the same items may use form one sink; pods are pushed along augmenting paths until all are placed.
     """
-    need = bench.needs[0]
-    fits = (bench.free[need > 0] // need[need > 0, None]).min(axis=0)
+    need = table.needs[0]
+    fits = (table.free[need > 0] // need[need > 0, None]).min(axis=0)
     sinks: dict[bytes, list[int]] = {}
-    for node in range(len(bench.nodes)):
-        sinks.setdefault(bench.may[:, node].tobytes(), []).append(node)
+    for node in range(len(table.nodes)):
+        sinks.setdefault(table.may[:, node].tobytes(), []).append(node)
     members = list(sinks.values())
     spare = [int(fits[nodes].sum()) for nodes in members]
     reach = [
-        [sink for sink, nodes in enumerate(members) if bench.may[item, nodes[0]]] for item in range(len(bench.items))
+        [sink for sink, nodes in enumerate(members) if table.may[item, nodes[0]]] for item in range(len(table.items))
     ]
-    placed = [[0] * len(members) for _ in bench.items]
-    for item, one in enumerate(bench.items):
+    placed = [[0] * len(members) for _ in table.items]
+    for item, one in enumerate(table.items):
         left = one.pods
         while left:
             path = _path(item, reach, placed, spare)
             if path is None:
                 return None
             left -= _push(path, placed, spare, left)
-    return _nodes(bench, members, placed, fits)
+    return _nodes(table, members, placed, fits)
 
 
 def _path(
@@ -67,13 +67,13 @@ def _push(path: list[tuple[int, int]], placed: list[list[int]], spare: list[int]
     return pods
 
 
-def _nodes(bench: Bench, members: list[list[int]], placed: list[list[int]], fits: np.ndarray) -> Packing:
+def _nodes(table: NodeTable, members: list[list[int]], placed: list[list[int]], fits: np.ndarray) -> Packing:
     left = fits.copy()
-    result: list[list[tuple[int, int]]] = [[] for _ in bench.items]
+    result: list[list[tuple[int, int]]] = [[] for _ in table.items]
     for item, row in enumerate(placed):
         for sink, pods in enumerate(row):
             nodes = np.array(members[sink])
-            for at, count in tightest(left[nodes], pods, (bench.ties[nodes],)) if pods else ():
+            for at, count in tightest(left[nodes], pods, (table.ties[nodes],)) if pods else ():
                 left[nodes[at]] -= count
-                result[item].append((int(bench.nodes[nodes[at]]), count))
+                result[item].append((int(table.nodes[nodes[at]]), count))
     return tuple(tuple(sorted(pairs)) for pairs in result)

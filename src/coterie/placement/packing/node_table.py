@@ -52,7 +52,7 @@ Packing = tuple[tuple[tuple[int, int], ...], ...]  # per item: (position, pods) 
 
 
 @dataclass(eq=False, slots=True)
-class Bench:
+class NodeTable:
     """The items and the nodes any of them may use; columns are nodes."""
 
     items: tuple[Item, ...]

@@ -83,7 +83,7 @@ class Search:
         return tuple(agenda)
 
     def _solve(self, agenda: Agenda) -> list[Piece] | None:
-        if self._crowded(agenda):
+        if self._overfull(agenda):
             return None
         frames = [(agenda, self._options(agenda))]
         while frames:
@@ -97,7 +97,7 @@ class Search:
             if not rest:
                 return list(self._ledger.pieces)
             if self._backtracked:
-                if self._symmetry.failed(self._state(rest)) or self._hopeless(rest):
+                if self._symmetry.failed(self._state(rest)) or self._infeasible(rest):
                     continue
                 rest = self._hardest_first(rest)
             frames.append((rest, self._options(rest)))
@@ -399,7 +399,7 @@ class Search:
         spare = 0 if self._branches[job.branch].required else self._extra[self._branches[job.branch].level]
         return int((short <= 0).sum()) + spare * len(domains)
 
-    def _hopeless(self, agenda: Agenda) -> bool:
+    def _infeasible(self, agenda: Agenda) -> bool:
         """Return whether counting proves that the waiting jobs cannot be placed with the room and limits left.
 
         Every bound is a relaxation: it may allow infeasible placements, but forbids no feasible one. So a job that it
@@ -408,9 +408,9 @@ class Search:
         stuck = any(
             job.branch != ROOT and self._branches[job.branch].required and not self._choices(job) for job in agenda
         )
-        return stuck or self._too_dear(agenda) or self._too_many(agenda) or self._crowded(agenda)
+        return stuck or self._over_limits(agenda) or self._too_many_groups(agenda) or self._overfull(agenda)
 
-    def _crowded(self, agenda: Agenda) -> bool:
+    def _overfull(self, agenda: Agenda) -> bool:
         """Return whether the waiting jobs do not fit beside the commitments, even anywhere in their regions.
 
         This is a bound because every placement of the jobs puts their pods somewhere in their regions.
@@ -420,7 +420,7 @@ class Search:
         waiting = [Piece(class_, job.region, pods) for job in agenda for class_, pods in job.amounts]
         return self._packer.pack(self._ledger.items([*self._ledger.pieces, *waiting])) is None
 
-    def _too_dear(self, agenda: Agenda) -> bool:
+    def _over_limits(self, agenda: Agenda) -> bool:
         """Return whether the waiting preferred groups need more extra domains than are left."""
         needed = self._needed(agenda)
         return needed is None or any(extra > self._extra[level] for level, extra in needed.items())
@@ -503,7 +503,7 @@ class Search:
                 count = max(count, more)
         return max(0, count - (branch not in self._started))
 
-    def _too_many(self, agenda: Agenda) -> bool:
+    def _too_many_groups(self, agenda: Agenda) -> bool:
         """Return whether the required groups that wait in one region cannot all find a domain there.
 
         A domain with room r takes at most r // s groups of size s or more. That some groups are bound to the domain in

@@ -18,7 +18,7 @@ _LEAVING = {
 }
 
 
-class Turn:
+class Transition:
     """A state under change, with the events that describe the change.
 
     `now` is when an observation arrives, `at` when it happened: the same, unless the observation states a time.
