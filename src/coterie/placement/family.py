@@ -20,13 +20,11 @@ from coterie.gang.likeness import kind_of
 from coterie.gang.tree import Gang
 from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.capacity import Capacity
-from coterie.placement.cost import extra_domains
 from coterie.placement.engine import Found, place
 from coterie.placement.explain.decision import SIDE_BUDGET, decide
 from coterie.placement.refusal import Decision, Refusal, Verdict
 from coterie.placement.whatif import Keep
 from coterie.topology.cluster import GPU
-from coterie.topology.domains import Domains
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +62,14 @@ def decide_family(
     return _Family(gangs, now, empty, anchors or {}, quota, budget).decisions()
 
 
-def share(gang: Gang, found: Found, domains: Domains) -> Found:
-    """Return the part of a placement of several gangs that is one gang's."""
+def share(gang: Gang, found: Found) -> Found:
+    """Return the part of a placement of several gangs that is one gang's; the cost is still that of all."""
     names = [task.name for task in gang.all_tasks()]
     positions = {name: found.positions[name] for name in names if name in found.positions}
     return replace(
         found,
         nodes={name: found.nodes[name] for name in positions},
         positions=positions,
-        extra=extra_domains(gang.walk(), positions, domains),
         left_out=tuple(name for name in names if name not in positions),
     )
 
@@ -114,7 +111,7 @@ class _Family:
         inside = {unit.gang for unit in kept if unit.follower}
         proved = replace(found, optimal=found.optimal and self._sure)
         return [
-            Decision(Verdict.PLACED, found=share(gang, proved, self._now.domains))
+            Decision(Verdict.PLACED, found=share(gang, proved))
             if number == 0 or number in inside
             else self._left_out(number, kept)
             for number, gang in enumerate(self._gangs)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from coterie.gang import edits
 from coterie.gang.tree import Gang
 from coterie.placement.capacity import Capacity
+from coterie.placement.cost import extra_domains
 from coterie.placement.engine import Absent, Found, place
 from coterie.placement.family import Quota, decide_family, share
 from coterie.placement.refusal import Decision, Verdict
@@ -81,7 +82,7 @@ def place_together(others: Sequence[Settled], newcomers: Sequence[Gang], room: R
     moved = [_moved(one, found, room.now.domains) for one in others]
     placed = (Decision(Verdict.PLACED, found=found), *after)
     shares = (
-        replace(one, found=share(gang, one.found, room.now.domains)) if one.found else one
+        replace(one, found=_share(gang, one.found, room.now.domains)) if one.found else one
         for gang, one in zip(newcomers, placed, strict=True)
     )
     return Together((*moved, Settled(tuple(newcomers), tuple(shares))), steps)
@@ -113,9 +114,15 @@ def _beside(parts: Sequence[Gang], quota: Quota | None) -> Quota | None:
 def _moved(one: Settled, found: Found, domains: Domains) -> Settled:
     decisions = []
     for gang, before in zip(one.family, one.decisions, strict=True):
-        own = share(gang, found, domains) if before.found else None
+        own = _share(gang, found, domains) if before.found else None
         if own and before.found:
             # That no more of its wanted tasks have room was not asked again.
             own = replace(own, optimal=own.optimal and before.found.optimal)
         decisions.append(replace(before, found=own))
     return Settled(one.family, tuple(decisions))
+
+
+def _share(gang: Gang, found: Found, domains: Domains) -> Found:
+    """Return the part of a placement that is one gang's, with its own cost."""
+    own = share(gang, found)
+    return replace(own, extra=extra_domains(gang.walk(), own.positions, domains))
