@@ -1,5 +1,5 @@
-"""Back ends: a checked workload in, what a scheduler needs out.
+"""Backends: a valid workload in, the inputs of a scheduler out.
 
-`kai` and `grove` write manifests by pure functions: they talk to no cluster, read no file and do not know the time, so
-the same workload always gives the same manifests. `local` runs tasks as processes on this machine.
+`kai` and `grove` write manifests by pure functions: they use no cluster, file or clock, so the same workload always
+gives the same manifests. `local` runs tasks as processes on this machine.
 """

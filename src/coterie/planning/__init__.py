@@ -1,4 +1,4 @@
-"""From workloads, a pool and a cluster to a plan: which gangs meet, what each sees, and how it is reported.
+"""Planning: workloads, a pool and a cluster in, a plan out, with its notices and its report.
 
-Values in, values out; reading files and printing are the command line's.
+Values in, values out; the command line reads files and prints.
 """

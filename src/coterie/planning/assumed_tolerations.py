@@ -1,4 +1,4 @@
-"""Taints that tasks are assumed to tolerate, as Kubernetes assumes it of pods that ask for the resource."""
+"""The tolerations that Kubernetes is assumed to add to pods which request an extended resource."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coterie.topology.cluster import Cluster
 
 
 def assumed_tolerations(shapes: Iterable[Shape], cluster: Cluster) -> Iterator[Notice]:
-    """Yield one notice where tasks may use nodes only because a toleration was assumed."""
+    """Yield one notice where tasks may use nodes only because of an assumed toleration."""
     opened = np.zeros(len(cluster), dtype=bool)
     keys: set[str] = set()
     tainted = {taint.key for taints in cluster.taint_sets for taint in taints}

@@ -1,4 +1,4 @@
-"""Which groups of a workload can run at the same time, and what they hold at most while they do."""
+"""The groups of a workload that can run at the same time, and their peak demand."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 from coterie.topology.cluster import Ints
 
-# With more ways to be at work together than this, everything is assumed to run at once: safe, if pessimistic.
+# With more possible sets than this, all groups are assumed to run at once: safe, if pessimistic.
 MOST_SETS = 256
 
 
 def ancestors(needs: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
-    """Return for every group all the groups that have finished before it starts."""
+    """Return, for every group, all groups that have finished before it starts."""
     found: dict[str, frozenset[str]] = {}
 
     def reach(name: str) -> frozenset[str]:
         if name not in found:
-            found[name] = frozenset()  # a cycle cannot be here, and must not hang us if it is
+            found[name] = frozenset()  # cycles are refused earlier; one must still not cause an endless loop
             direct = needs.get(name, frozenset())
             found[name] = direct.union(*(reach(other) for other in direct))
         return found[name]
@@ -45,13 +45,13 @@ def peak(held: Mapping[str, Ints], before: Mapping[str, frozenset[str]]) -> Ints
 
 
 def _together(names: Sequence[str], before: Mapping[str, frozenset[str]]) -> Iterator[Sequence[str]]:
-    """Yield the largest sets of groups of which none waits for another."""
+    """Yield the maximal sets of groups of which none waits for another."""
     rivals: dict[str, set[str]] = {name: set() for name in names}
     for name in names:
         for other in before.get(name, frozenset()) & rivals.keys():
             rivals[name].add(other)
             rivals[other].add(name)
-    # Who has no rival is in every set. Of the others, those that were tried are in no later set.
+    # A group without rivals is in every set. Of the others, those already tried are in no later set.
     start = [name for name in names if not rivals[name]], [name for name in names if rivals[name]], list[str]()
     stack = [start]
     while stack:
@@ -61,7 +61,7 @@ def _together(names: Sequence[str], before: Mapping[str, frozenset[str]]) -> Ite
         if not candidates:
             continue
         left = dict.fromkeys(candidates)
-        # A set without this one has one of its rivals, else it would not be among the largest.
+        # A set without this group has one of its rivals, else it would not be maximal.
         pivot = min((*candidates, *tried), key=lambda name: len(rivals[name] & left.keys()))
         for name in [name for name in candidates if name == pivot or name in rivals[pivot]]:
             del left[name]

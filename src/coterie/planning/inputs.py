@@ -1,4 +1,4 @@
-"""From bytes to what the planner takes: a snapshot of a cluster, workloads, and the pool they are for."""
+"""The planner's inputs from bytes: a snapshot of a cluster, workloads, and their pool."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What `--topology FILE#NAME` gives: the topologies of a file, and the one that was named."""
+    """The value of `--topology FILE#NAME`: the topologies of a file, and the named one."""
 
     file: str = ""
     name: str | None = None
@@ -44,7 +44,7 @@ NO_TOPOLOGIES = Topologies()
 
 
 def read_snapshot(data: bytes, file: str) -> Snapshot:
-    """Read a cluster: kubectl's JSON, kubectl's YAML, or a cluster file; raise `SpecErrors` for anything else."""
+    """Return the cluster in kubectl's JSON or YAML or in a cluster file; raise `SpecErrors` for anything else."""
     if not data.strip():
         before = "The command before the pipe may have failed." if file == "standard input" else "Check the file name."
         raise SpecErrors([Fault("there is no cluster in it: it is empty", hint=before, place=Place(file))])
@@ -59,7 +59,7 @@ def read_snapshot(data: bytes, file: str) -> Snapshot:
 
 
 def collect(faults: list[Fault], read: Callable[[], T]) -> T | None:
-    """Return what `read` reads; None, with its faults added, when it is wrong."""
+    """Return the result of `read`; None, with its faults added, when it raises them."""
     try:
         return read()
     except SpecErrors as error:
@@ -68,7 +68,7 @@ def collect(faults: list[Fault], read: Callable[[], T]) -> T | None:
 
 
 def with_topologies(snapshot: Snapshot, file: str) -> Snapshot:
-    """Read the topologies among the objects of a snapshot; one that is wrong becomes a notice."""
+    """Return a snapshot with the topologies among its objects; an invalid one becomes a notice."""
     if not snapshot.objects:
         return snapshot
     known = known_topologies(snapshot.objects, file)
@@ -82,7 +82,7 @@ def with_topologies(snapshot: Snapshot, file: str) -> Snapshot:
 
 
 def snapshot_drift(snapshot: Snapshot) -> tuple[Finding, ...]:
-    """Return where KAI's Topologies in a snapshot say something else than its ClusterTopologies."""
+    """Return the differences between the KAI Topologies and the ClusterTopologies of a snapshot."""
     kai, _ = read_kai_topologies(snapshot.objects)
     return tuple(drift_findings(known_topologies(snapshot.objects, "").found, kai))
 
@@ -95,11 +95,11 @@ def pool_for(
     snapshot: Snapshot | None,
     beside: Topologies = NO_TOPOLOGIES,
 ) -> Pool:
-    """Return the pool of a call: from the configuration, or made from levels or from what the cluster itself names.
+    """Return the pool of a call: from the configuration, or made from levels or from the cluster's own topology.
 
-    Where nothing of this says which levels there are, they are guessed from well-known labels of the nodes.
+    Where none of these gives levels, they are guessed from well-known node labels.
 
-    `beside` are topologies that stand in the files of the call, beside workloads.
+    `beside` are topologies in the files of the call, beside workloads.
     """
     if config is None:
         if name is not None:
@@ -121,8 +121,8 @@ def find_topology(
 ) -> Topology:
     """Return the levels of a ClusterTopology: from `--topology`, the files of the call, or the cluster, in this order.
 
-    Where there is none of that name, it is a KAI Topology of the cluster. `asked` says who wants it, in words that
-    follow "which". Raises `SpecErrors` for one that is wrong, and `NotFound`.
+    Where none has that name, it is a KAI Topology of the cluster. `asked` describes who uses it, in words that follow
+    "which". Raises `SpecErrors` for an invalid one, and `NotFound`.
     """
     given = levels.topologies | beside if isinstance(levels, Chart) else beside
     there, wrong = (snapshot.topologies, snapshot.wrong_topologies) if snapshot else ({}, {})
@@ -141,7 +141,7 @@ def find_topology(
 def _named(
     pool: Pool, name: str, asked: str, levels: Topology | Chart | None, snapshot: Snapshot | None, beside: Topologies
 ) -> Pool:
-    """Return the pool with the levels that have a name."""
+    """Return the pool with the levels of a named topology."""
     topology = find_topology(name, asked, levels, snapshot, beside)
     kai_topology = "" if name in all_topologies(levels, snapshot, beside) else name
     return replace(pool, topology=topology, topology_name=name, kai_topology=kai_topology)
@@ -150,7 +150,7 @@ def _named(
 def all_topologies(
     levels: Topology | Chart | None, snapshot: Snapshot | None, beside: Topologies = NO_TOPOLOGIES
 ) -> dict[str, Topology]:
-    """Return every ClusterTopology of a call by name; of one name, that of `--topology`, then of the files, counts."""
+    """Return every ClusterTopology of a call by name; `--topology` comes first, then files, then the cluster."""
     given = levels.topologies | beside if isinstance(levels, Chart) else beside
     found = {name: topology_of(one) for name, one in given.found.items()}
     return {**(snapshot.topologies if snapshot else {}), **found}
@@ -159,7 +159,7 @@ def all_topologies(
 def cluster_topologies(
     levels: Topology | Chart | None, snapshot: Snapshot | None, beside: Topologies = NO_TOPOLOGIES
 ) -> dict[str, ClusterTopology]:
-    """Return the same as `all_topologies`, as the objects that they are; cluster files have none."""
+    """Return the objects behind `all_topologies`; cluster files have none."""
     given = levels.topologies | beside if isinstance(levels, Chart) else beside
     return {**known_topologies(snapshot.objects if snapshot else (), "").found, **given.found}
 
@@ -167,9 +167,9 @@ def cluster_topologies(
 def drift_notices(
     levels: Topology | Chart | None, snapshot: Snapshot | None, beside: Topologies, pool: Pool
 ) -> Iterator[Notice]:
-    """Say where KAI's Topologies in a snapshot differ from the ClusterTopology that a pool takes its levels from.
+    """Return notices of differences between a snapshot's KAI Topologies and the ClusterTopology of a pool's levels.
 
-    A ClusterTopology of a file is not in the cluster yet, and lacks nothing there unless it refers to it.
+    A ClusterTopology of a file is not in the cluster yet, so a missing KAI Topology counts only if it refers to one.
     """
     name = pool.topology_name
     if snapshot is None or not name or pool.kai_topology:
@@ -185,7 +185,7 @@ def drift_notices(
 def topology_notices(
     config: Config | None, levels: Topology | Chart | None, snapshot: Snapshot | None, pool: Pool
 ) -> Iterator[Notice]:
-    """Say what is odd about the topology that `--topology` gave, or which one was taken where nobody named one."""
+    """Return notices about the topology of `--topology`, or about the one taken where none was named."""
     if isinstance(levels, Chart) and (used := levels.topologies.found.get(pool.topology_name or "")) is not None:
         yield from used.notices
     if config is not None or levels is not None or snapshot is None or snapshot.topology is not None:
@@ -227,12 +227,12 @@ def _pool_without_config(
 
 
 def _charted(pool: Pool, chart: Chart, snapshot: Snapshot | None, beside: Topologies) -> Pool:
-    """Return the pool with the levels that `--topology` chooses."""
+    """Return the pool with the levels that `--topology` selects."""
     if chart.file and chart.name is None:
         found = only_topology(chart.topologies, chart.file)
         return replace(pool, topology=topology_of(found), topology_name=found.name, kai_topology="")
     name = chart.name or ""
     if chart.file:
-        # Who names a file does not mean what stands elsewhere.
+        # A call that names a file does not refer to other sources.
         return _named(pool, name, f"--topology looks for in {chart.file}", chart, None, NO_TOPOLOGIES)
     return _named(pool, name, "--topology names", chart, snapshot, beside)

@@ -1,4 +1,4 @@
-"""What a file holds, whichever kind it is: workflows, PodCliqueSets, graph deployments, and topologies beside them."""
+"""The content of a file of any kind: workflows, PodCliqueSets, graph deployments, and topologies beside them."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ Content = Workflow | PodCliqueSet | GraphDeployment
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One workload of a file, read and not yet judged against a pool; `pool` is the one it names, if it names one.
+    """One workload of a file, read and not yet checked against a pool; `pool` is the one it names, if any.
 
-    One that has `faults` by itself is what can be made out beside them; what stands at the paths `gone` is made up.
-    `templates` are what claims of templates are for that are known beside it.
+    A workload with `faults` of its own is repaired; its values at the paths `gone` are placeholders. `templates` are
+    the devices of the claim templates known beside it.
     """
 
     kind: str
@@ -58,7 +58,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """All that a file holds; `faults` are those of no workload."""
+    """The content of a file; `faults` are those of no workload."""
 
     workloads: tuple[Written, ...]
     topologies: Topologies = field(default_factory=Topologies)
@@ -67,7 +67,7 @@ class Documents:
 
 
 def read_documents(data: bytes, file: str, *, sets: Sequence[str] = (), set_strings: Sequence[str] = ()) -> Documents:
-    """Read a file of any kind; raise `SpecErrors` with every fault of all its documents."""
+    """Return the content of a file of any kind; raise `SpecErrors` with every fault of all its documents."""
     found = draft_documents(data, file, sets=sets, set_strings=set_strings)
     if faults := [*found.faults, *(fault for each in found.workloads for fault in each.faults)]:
         raise SpecErrors(by_file(faults))
@@ -75,7 +75,7 @@ def read_documents(data: bytes, file: str, *, sets: Sequence[str] = (), set_stri
 
 
 def draft_documents(data: bytes, file: str, *, sets: Sequence[str] = (), set_strings: Sequence[str] = ()) -> Documents:
-    """Read a file of any kind as far as it can be; raise `SpecErrors` where nothing in it can be read."""
+    """Return the content of a file as far as it can be read; raise `SpecErrors` where nothing in it can be."""
     if not is_kubernetes(data):
         found = draft_workflow(data, file, sets=sets, set_strings=set_strings)
         if (workflow := found.workflow) is None:
@@ -116,9 +116,9 @@ def documents_of(workflow: Workflow) -> Documents:
 def levels_for(
     written: Written, levels: Topology | Chart | None, known: Mapping[str, Topology], kai: Collection[str] = ()
 ) -> Topology | Chart | None:
-    """Return the levels of a call as they concern a workload: one that names a known topology needs none chosen.
+    """Return the levels of a call for a workload; one that names a known topology needs no selection.
 
-    A name that only a KAI Topology has, of those in `kai`, chooses that one where the call chooses none.
+    A name that only a KAI Topology has, of those in `kai`, selects that one where the call selects none.
     """
     content = written.content
     if isinstance(content, Workflow):
@@ -132,7 +132,7 @@ def levels_for(
 
 
 def prepare(written: Written, pool: Pool, known: Mapping[str, Topology], *, configured: bool) -> PreparedSet:
-    """Check and lower a PodCliqueSet or a graph deployment; raise `SpecErrors` with every fault."""
+    """Return a PodCliqueSet or a graph deployment compiled for a pool; raise `SpecErrors` with every fault."""
     if isinstance(written.content, PodCliqueSet):
         return prepare_set(written.content, pool, known, configured=configured, templates=written.templates)
     if isinstance(written.content, GraphDeployment):
@@ -141,7 +141,7 @@ def prepare(written: Written, pool: Pool, known: Mapping[str, Topology], *, conf
 
 
 def workload_of(workflow: Workflow, lowered: Lowered, pool: Pool) -> Workload:
-    """Return a workflow as it was lowered for a pool; raise `SpecErrors` for a wish that the pool does not grant."""
+    """Return a workflow compiled for a pool; raise `SpecErrors` for a request that the pool does not support."""
     if faults := _nvlink_faults(workflow, pool):
         raise SpecErrors(faults)
     return Workload(
@@ -157,7 +157,7 @@ def workload_of(workflow: Workflow, lowered: Lowered, pool: Pool) -> Workload:
 
 
 def workload_for(written: Written, pool: Pool, known: Mapping[str, Topology], *, configured: bool) -> Workload:
-    """Lower a workload of any kind for a pool; raise `SpecErrors` with every fault, its own and those in the pool."""
+    """Return a workload of any kind compiled for a pool; raise `SpecErrors` with its own faults and the pool's."""
     if written.faults:
         raise SpecErrors(by_file((*written.faults, *_further(written, pool, known, configured=configured))))
     if isinstance(written.content, Workflow):
@@ -184,7 +184,7 @@ def workload_for(written: Written, pool: Pool, known: Mapping[str, Topology], *,
 
 
 def faults_in(workflow: Workflow, pool: Pool, gone: frozenset[Path] = frozenset()) -> list[Fault]:
-    """Return every fault that only a pool shows: of topology, platforms and NVLink; not of what was repaired."""
+    """Return the faults that depend on a pool: topology, platforms and NVLink; not those of repaired values."""
     wishes = (fault for fault in _nvlink_faults(workflow, pool) if not overlaps(fault.path, gone))
     return by_file((*pool_faults(workflow, pool, gone), *wishes))
 
@@ -194,7 +194,7 @@ def _nvlink_faults(workflow: Workflow, pool: Pool) -> list[Fault]:
 
 
 def _further(written: Written, pool: Pool, known: Mapping[str, Topology], *, configured: bool) -> list[Fault]:
-    """Return what the rules say of a workload with faults beside these."""
+    """Return the further faults of a workload that already has some."""
     if isinstance(written.content, Workflow):
         return faults_in(written.content, pool, written.gone)
     try:
@@ -206,10 +206,10 @@ def _further(written: Written, pool: Pool, known: Mapping[str, Topology], *, con
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What the workloads of a call are lowered for: the pool of each, and the topologies there are.
+    """The context in which the workloads of a call are compiled: the pool of each, and the known topologies.
 
-    `pool` is what the call names. `wrong` are the names of topologies with faults of their own, which are told anyway.
-    `templates` are what claims are for, as far as the cluster tells.
+    `pool` is the one that the call names. `wrong` are the names of invalid topologies, whose faults are reported
+    anyway. `templates` are the devices of the cluster's claim templates.
     """
 
     choose: Callable[[Written], Pool]
@@ -221,9 +221,9 @@ class Scene:
 
 
 def lowered(faults: list[Fault], written: Iterable[Written], scene: Scene) -> list[Workload]:
-    """Lower workloads, each for its pool, and add the faults of all of them.
+    """Return workloads compiled for their pools, and add the faults of all of them.
 
-    A pool that cannot be had is a fault as well, unless it is all that is wrong: then its error is raised as it is.
+    An unavailable pool is a fault as well, unless it is the only one: then its error is raised unchanged.
     """
     workloads: list[Workload] = []
     troubles: dict[Fault, CoterieError] = {}
@@ -244,7 +244,7 @@ def lowered(faults: list[Fault], written: Iterable[Written], scene: Scene) -> li
 
 @contextmanager
 def joined(faults: list[Fault], written: Sequence[Written]) -> Iterator[None]:
-    """Let an error that comes before workloads can be lowered, for a pool that is not there, tell their faults, too."""
+    """Add the workloads' own faults to an error that occurs before they can be compiled, such as a missing pool."""
     try:
         yield
     except SpecErrors:
@@ -254,7 +254,7 @@ def joined(faults: list[Fault], written: Sequence[Written]) -> Iterator[None]:
         if not own:
             raise
         if isinstance(error, UsageError) and any(overlaps(POOL, one.gone) for one in written):
-            raise SpecErrors(by_file(own)) from None  # that no pool is named is but a consequence
+            raise SpecErrors(by_file(own)) from None  # a missing pool name is only a consequence
         raise SpecErrors(by_file((*own, pool_trouble(error, written[0].content if written else None)))) from None
 
 
@@ -262,7 +262,7 @@ def _lowered(written: Written, scene: Scene) -> Workload | None:
     content = written.content
     if isinstance(content, Workflow):
         if scene.pool is None and overlaps(POOL, written.gone):
-            raise SpecErrors(written.faults)  # which pool was meant, nobody can tell
+            raise SpecErrors(written.faults)  # the intended pool cannot be determined
     elif (name := named_topology(content)) in scene.wrong and name not in scene.known:
         if faults := (*written.faults, *independent(rule_faults(content), written.gone)):
             raise SpecErrors(by_file(faults))

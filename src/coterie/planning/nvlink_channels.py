@@ -1,4 +1,4 @@
-"""Workloads with the NVLink channels that their tasks will take, so that the engine counts them."""
+"""Workloads with the NVLink channels of their tasks as requests, so that the engine counts them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coterie.topology.cluster import GPU, Cluster
 
 
 def with_claims(workload: Workload, cluster: Cluster) -> Workload:
-    """Return the workload with a channel asked for by each task that gets a claim to a ComputeDomain."""
+    """Return the workload with a channel requested by each task that gets a claim to a ComputeDomain."""
     if workload.claiming:
         gangs = tuple(_claiming(gang, workload.claiming) for gang in workload.gangs)
         return replace(workload, gangs=gangs, notices=(*workload.notices, *_shared(workload, cluster)))
@@ -31,7 +31,7 @@ def with_claims(workload: Workload, cluster: Cluster) -> Workload:
 
 
 def _claiming(gang: Gang, cliques: Container[str] | None = None) -> Gang:
-    """Return a gang whose tasks with GPUs, of these cliques or of all, ask for a channel."""
+    """Return a gang whose tasks with GPUs, of these cliques or of all, request a channel."""
 
     def asked(task: Task) -> Task:
         if not task.shape.amount(GPU) or (cliques is not None and task.clique not in cliques):

@@ -1,4 +1,4 @@
-"""Planning workloads on a cluster, one after the other, each seeing what the earlier ones took."""
+"""Plans of workloads on a cluster in sequence, each on the capacity that the earlier ones left."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ORDER = list(Verdict)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one constraint: the domains its tasks use, with None where a task is outside every domain."""
+    """The outcome of one constraint: the domains its tasks use, with None for a task outside every domain."""
 
     path: Path
     level: str
@@ -54,7 +54,7 @@ class GangPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where a workload would go now, or why not."""
+    """The placement that a workload would get now, or why it would get none."""
 
     workload: Workload
     domains: Domains
@@ -69,20 +69,20 @@ class Plan:
 
 @dataclass(eq=False)
 class Planner:
-    """Plans workloads on one cluster. `changes` are what-ifs that hold for every question."""
+    """The planner of workloads on one cluster; the hypothetical `changes` apply to all of them."""
 
     cluster: Cluster
     changes: Sequence[Change] = ()
     fresh: bool = False
     _taken: Ints | None = field(default=None, init=False)
-    _placed: tuple[Placed, ...] = field(default=(), init=False)  # pods placed so far, for those they concern
+    _placed: tuple[Placed, ...] = field(default=(), init=False)  # pods placed so far, for inter-pod affinity
     _pools: Counter[str] = field(default_factory=Counter, init=False)  # GPUs taken so far, by pool
 
     def __post_init__(self) -> None:
         self.cluster = with_channels(self.cluster)
 
     def plan(self, workload: Workload, *, remember: bool = True) -> Plan:
-        """Plan one workload; unless told otherwise, what it takes is gone for those planned after it."""
+        """Return the plan of one workload; by default, its capacity is charged for those planned after it."""
         asked = with_claims(workload, self.cluster)
         separated = with_pod_affinity(asked, self.cluster, self._placed)
         plan, most = self._planned(separated)
@@ -111,13 +111,13 @@ class Planner:
         return Plan(workload, domains, ordered, notices), course.most()
 
     def _spread(self, asked: Workload, weaker: Plan, broken: Sequence[Spread]) -> tuple[Plan, Ints | None]:
-        """Return a plan that keeps tasks in different domains, or raise `SpecErrors` where none as good is found."""
+        """Return a plan that keeps tasks in different domains; raise `SpecErrors` where none as good is found."""
         room = _room(weaker, broken, self._taken)
         separated = with_pod_affinity(asked, self.cluster, self._placed, room=room)
         plan, most = self._planned(separated)
         needed = frozenset(task.name for one in plan.gangs for task in one.gang.all_tasks() if task.needed)
         if len(plan.gangs) == 1 and any(each.crowded(needed) for each in separated.spread):
-            return plan, most  # with one node of each domain there is no place, and with any number there is none
+            return plan, most  # no placement with one node of each domain, and none with any number
         if _left_out(plan) - _left_out(weaker) or _broken(separated, plan):
             raise SpecErrors(list(dict.fromkeys(map(_neither, broken))))
         # Another choice of nodes might have been better.
@@ -125,21 +125,21 @@ class Planner:
 
 
 def _new(plan: Plan) -> Iterator[tuple[str, str]]:
-    """Yield the tasks that were newly placed, with their nodes."""
+    """Yield the newly placed tasks with their nodes."""
     for one in plan.gangs:
         if one.decision.found:
             yield from ((task, node) for task, node in one.decision.found.nodes.items() if task not in one.survivors)
 
 
 def _placed(plan: Plan) -> tuple[Placed, ...]:
-    """Return the pods that were newly placed, if it is known who can run beside them."""
+    """Return the newly placed pods whose affinity is known."""
     workload = plan.workload
     new = _new(plan) if workload.traits else ()
     return tuple(Placed(workload.traits[task], node, workload.name) for task, node in new)
 
 
 def _broken(separated: Separated, plan: Plan) -> list[Spread]:
-    """Return what a plan breaks of the spread of its tasks."""
+    """Return the spread constraints that a plan breaks."""
     if not separated.spread:
         return []
     position = separated.cluster.position
@@ -148,7 +148,7 @@ def _broken(separated: Separated, plan: Plan) -> list[Spread]:
 
 
 def _neither(spread: Spread) -> Fault:
-    """Return the refusal of a spread for which a plan found no placement, and did not rule one out."""
+    """Return the refusal of a spread that the plan neither satisfied nor proved infeasible."""
     message = (
         "whether these pods can be kept in different domains of several nodes is not known: a plan found no placement"
     )
@@ -156,13 +156,13 @@ def _neither(spread: Spread) -> Fault:
 
 
 def _left_out(plan: Plan) -> frozenset[str]:
-    """Return the tasks that have no place."""
+    """Return the tasks without a placement."""
     placed = {task for one in plan.gangs if one.decision.found for task in one.decision.found.nodes}
     return frozenset(task.name for one in plan.gangs for task in one.gang.all_tasks() if task.name not in placed)
 
 
 def _room(plan: Plan, spread: Sequence[Spread], taken: Ints | None) -> Ints:
-    """Return how many of the tasks that are to be spread would fit on each node of the cluster."""
+    """Return how many of the tasks to be spread would fit on each node of the cluster."""
     concerned = frozenset[str]().union(*(each.holders | each.matched for each in spread))
     capacity = Capacity.now(plan.domains)
     if (before := padded(taken, plan.domains.cluster)) is not None:
@@ -193,7 +193,7 @@ def _plans(one: Settled, course: Course, domains: Domains) -> Iterator[GangPlan]
 
 
 def _outcomes(gang: Gang, positions: Mapping[str, int], domains: Domains, leader: Gang) -> tuple[Outcome, ...]:
-    """Return where each group ended up; one that a follower shares with its leader has the tasks of both."""
+    """Return the outcome of each group; one that a follower shares with its leader has the tasks of both."""
     theirs = {group.path: tuple(group.all_tasks()) for group in leader.walk()} if gang is not leader else {}
     outcomes = []
     for group in gang.walk():

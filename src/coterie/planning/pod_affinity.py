@@ -1,20 +1,20 @@
-"""Pods that cannot run beside each other, told as resources of nodes: the engine counts those, and so keeps them apart.
+"""Inter-pod affinity expressed as resources of nodes, which the engine counts and so keeps pods apart.
 
-Each cause is a row of its own, in amounts that say just what it means:
+Each cause is a separate row, with amounts that express its meaning:
 
-| cause | what a node has | what is taken of it |
+| cause | amount on a node | amount taken |
 |---|---|---|
-| a port of the node | 1 | 1 by each task that listens on it |
+| a host port | 1 | 1 by each task that listens on it |
 | anti-affinity among the tasks, by node | one for each task that shares it with its like, or 1 | all by the others |
-| anti-affinity or a port, against a pod that runs | one for each task it concerns | all by that pod, in its domain |
-| affinity to pods that run | one for each task that asks, in their domains only | 1 by each task |
+| anti-affinity or a port, against a running pod | one for each task it concerns | all by that pod, in its domain |
+| affinity to running pods | one for each task with the term, in their domains only | 1 by each task |
 
-Affinity among the tasks themselves is what a required group is, and becomes one. Two kinds of tasks of which several of
-one kind may share a node, but not with the other kind, are refused.
+Affinity among the tasks themselves is equivalent to a required group, and becomes one. Two kinds of tasks of which
+several of one kind may share a node, but not with the other kind, are refused.
 
-For anti-affinity among the tasks over domains of several nodes there is no amount per node. It is asked twice: by node,
-which is a weaker question, so that its no is a no; and, where that answer breaks the rule, with one node of each domain
-to choose from, which is a stronger one, so that its yes is a yes. What neither of them answers is refused.
+For anti-affinity among the tasks over domains of several nodes there is no amount per node. It is solved twice: by
+node, which is a relaxation, so that its refusal is a proof; and, where that answer breaks the rule, with one candidate
+node of each domain, which is a restriction, so that its placement is valid. Cases that neither decides are refused.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from coterie.planning.workload import Workload
 from coterie.topology.cluster import Bools, Cluster, Ints, Pod
 from coterie.topology.pod_affinity import APART, HOST_PORT, HOSTNAME, NEAR, AffinityTerm, HostPort, PodTraits
 
-# More causes than this make a plan slow, and are a question for another tool.
+# More causes than this make a plan slow and need another tool.
 _MOST_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A task that was placed before, with its node: for those that are planned after it, it runs."""
+    """A task that was placed earlier, with its node: for later workloads it counts as running."""
 
     traits: PodTraits
     node: str
@@ -48,7 +48,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class _Neighbour:
-    """A pod that runs, with its place among the pods of the cluster; None for one that is merely planned."""
+    """A running pod, with its index among the pods of the cluster; None for one that is only planned."""
 
     traits: PodTraits
     node: int
@@ -59,7 +59,7 @@ class _Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One cause of separation: what nodes have of it, what tasks take, and what pods that run hold on which nodes."""
+    """One cause of separation: the amount on nodes, the amount of tasks, and the amounts held by running pods."""
 
     name: str
     offered: Ints
@@ -69,7 +69,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Tasks of which those that hold a term share no domain of several nodes with those that it matches."""
+    """Tasks that hold a term, and those it matches, which may share no domain of several nodes."""
 
     refusal: Fault
     holders: frozenset[str]
@@ -77,7 +77,7 @@ class Spread:
     domains: Ints
 
     def broken(self, nodes: Mapping[str, int]) -> bool:
-        """Tell whether a placement, given as the nodes of tasks, has two of them in one domain."""
+        """Return whether a placement, given as the nodes of tasks, has two of them in one domain."""
         inside: dict[int, tuple[set[str], set[str]]] = {}
         for task, node in nodes.items():
             if (domain := int(self.domains[node])) >= 0:
@@ -87,16 +87,16 @@ class Spread:
         return any(holders and matched and len(holders | matched) > 1 for holders, matched in inside.values())
 
     def crowded(self, tasks: frozenset[str]) -> bool:
-        """Tell whether some tasks are more than there are domains for, wherever they are put."""
+        """Return whether some tasks outnumber the domains, in any placement."""
         every = bool((self.domains >= 0).all())
         return every and len(tasks & self.holders & self.matched) > len(np.unique(self.domains))
 
 
 @dataclass(frozen=True, slots=True)
 class Separated:
-    """A workload and a cluster in which what keeps pods apart, or near, is a matter of resources and groups.
+    """A workload and a cluster with inter-pod affinity expressed as resources and groups.
 
-    The `spread` of tasks over domains of several nodes is not in them; whoever plans holds the placement against it.
+    The `spread` of tasks over domains of several nodes is not included; the planner checks the placement against it.
     """
 
     workload: Workload
@@ -107,10 +107,10 @@ class Separated:
 def with_pod_affinity(
     workload: Workload, cluster: Cluster, placed: Sequence[Placed] = (), *, room: Ints | None = None
 ) -> Separated:
-    """Return a workload and a cluster for the engine; raise `SpecErrors` for what cannot be honoured.
+    """Return a workload and a cluster for the engine; raise `SpecErrors` for terms that cannot be honoured.
 
     `placed` are tasks of workloads that were planned before. With `room`, tasks that are spread over domains of several
-    nodes are left one node of each domain, the one with the most room.
+    nodes keep one node of each domain, the one with the most room.
     """
     if not workload.traits:
         return Separated(workload, cluster)
@@ -128,7 +128,7 @@ def with_pod_affinity(
 
 @dataclass(eq=False)
 class _Question:
-    """The pods of one workload beside each other, and beside those that run."""
+    """The pods of one workload in relation to each other, and to the running ones."""
 
     workload: Workload
     cluster: Cluster
@@ -140,20 +140,20 @@ class _Question:
 
     @property
     def concerned(self) -> bool:
-        """Whether anything keeps pods apart, or near."""
+        """Whether any affinity or host port applies."""
         own = any(traits.apart or traits.near or traits.ports for traits in self._kinds)
         theirs = (*(pod.beside for pod in self.cluster.pods if pod.beside), *(each.traits for each in self.placed))
         return own or any(traits.apart for traits in theirs)
 
     def rows(self) -> Iterator[_Row]:
-        """Yield every cause that counts."""
+        """Yield every relevant cause."""
         found = [*self._ports(), *self._terms(), *self._against_running(), *self._near_running()]
         if len(found) > _MOST_ROWS:
             self.faults += list(self.workload.refusals.values())[:1]
         yield from found
 
     def gangs(self) -> tuple[Gang, ...]:
-        """Return the gangs with a required group for each term of affinity among their own tasks."""
+        """Return the gangs with a required group for each affinity term among their own tasks."""
         gangs = self.workload.gangs
         for term in self._held_terms("near"):
             own = self._matched(term)
@@ -161,7 +161,7 @@ class _Question:
                 gangs = self._bound(gangs, term, own)
         return gangs
 
-    # Who there is
+    # The pods
 
     @cached_property
     def _kinds(self) -> list[PodTraits]:
@@ -169,7 +169,7 @@ class _Question:
 
     @cached_property
     def _tasks(self) -> Mapping[int, list[str]]:
-        """The tasks of each kind of pods."""
+        """The tasks of each kind of pod."""
         found: dict[int, list[str]] = {}
         for name, traits in self.workload.traits.items():
             found.setdefault(id(traits), []).append(name)
@@ -200,10 +200,10 @@ class _Question:
     def _full(self, amount: int) -> Ints:
         return np.full(len(self.cluster), amount, dtype=np.int64)
 
-    # Domains of a node label
+    # The domains of a node label
 
     def _domains(self, key: str) -> Ints:
-        """Return the domain of each node, -1 for those that are in none; without its label, a node is its own host."""
+        """Return the domain of each node, -1 for none; a node without the hostname label is its own host."""
         column = self.cluster.columns.get(key)
         if column is not None:
             return column.codes.astype(np.int64)
@@ -216,14 +216,14 @@ class _Question:
         return nodes
 
     def _single(self, key: str) -> bool:
-        """Tell whether every domain of a label is one node."""
+        """Return whether every domain of a label is one node."""
         domains = self._domains(key)
         return bool(len(np.unique(domains[domains >= 0])) == np.count_nonzero(domains >= 0))
 
-    # Tasks beside each other
+    # Tasks in relation to each other
 
     def _ports(self) -> Iterator[_Row]:
-        """Yield a row per port that several tasks want; one of all addresses takes that port of each address."""
+        """Yield a row per host port that several tasks need; one for all addresses takes that port of each address."""
         wanted = dict.fromkeys(port for traits in self._kinds for port in sorted(traits.ports, key=str))
         for port in wanted:
             takers = self._of(each for each in self._kinds if any(_takes(other, port) for other in each.ports))
@@ -248,7 +248,7 @@ class _Question:
                     self.spread.append(Spread(self.workload.refusals[term], holders, matched, domains))
                     if self.room is not None:
                         offered = np.where(_roomiest(domains, self.room), most, 0)
-                offered[domains < 0] = most * len(alone) + len(others)  # a node in no domain separates nobody
+                offered[domains < 0] = most * len(alone) + len(others)  # a node in no domain separates no pods
                 yield _Row(f"{APART}{number}", offered, {**dict.fromkeys(others, 1), **dict.fromkeys(alone, most)})
 
     def _sides(self, holders: frozenset[str], matched: frozenset[str]) -> tuple[frozenset[str], frozenset[str]] | None:
@@ -264,7 +264,7 @@ class _Question:
         return None
 
     def _exclusive(self, tasks: frozenset[str]) -> bool:
-        """Tell whether no two of some tasks share a node anyway."""
+        """Return whether no two of some tasks share a node anyway."""
         if len(tasks) < 2:
             return True
         return any(
@@ -274,7 +274,7 @@ class _Question:
             for term in self._held_terms("apart")
         )
 
-    # Tasks beside what runs
+    # Tasks in relation to running pods
 
     def _against_running(self) -> Iterator[_Row]:
         for number, term in enumerate(self._held_terms("apart")):
@@ -315,7 +315,7 @@ class _Question:
                 offered[self._around(term.key, each.node)] = len(holders)
             yield _Row(f"{NEAR}{number}", offered, dict.fromkeys(holders, 1))
 
-    # Tasks that belong together
+    # Tasks that must be together
 
     def _bound(self, gangs: tuple[Gang, ...], term: AffinityTerm, own: frozenset[str]) -> tuple[Gang, ...]:
         topology = self.workload.pool.topology
@@ -342,7 +342,7 @@ class _Question:
 
 
 def _roomiest(domains: Ints, room: Ints) -> Bools:
-    """Tell which nodes have the most room of their domain, one of each domain."""
+    """Return a mask of the node with the most room in each domain."""
     chosen = np.zeros(len(domains), dtype=bool)
     order = np.lexsort((np.arange(len(domains)), -room))
     _, first = np.unique(domains[order], return_index=True)
@@ -351,7 +351,7 @@ def _roomiest(domains: Ints, room: Ints) -> Bools:
 
 
 def padded(taken: Ints | None, cluster: Cluster) -> Ints | None:
-    """Return amounts as [resource, node] with nothing of the rows that a cluster has beyond them."""
+    """Return amounts as [resource, node], zero in the rows that a cluster has beyond them."""
     if taken is None or len(taken) == len(cluster.resources):
         return taken
     more = np.zeros((len(cluster.resources) - len(taken), len(cluster)), dtype=np.int64)
@@ -359,12 +359,12 @@ def padded(taken: Ints | None, cluster: Cluster) -> Ints | None:
 
 
 def _takes(port: HostPort, other: HostPort) -> bool:
-    """Tell whether a pod that listens on a port takes another one; one of all addresses takes that of each."""
+    """Return whether a pod that listens on a port takes another one; one for all addresses takes that of each."""
     return port == other or (not port.address and port.clashes(other))
 
 
 def _asking(gangs: Sequence[Gang], rows: Sequence[_Row]) -> tuple[Gang, ...]:
-    """Return gangs whose tasks ask for what the rows say; tasks of one shape that ask for the same keep one shape."""
+    """Return gangs whose tasks request the amounts of the rows; equal requests keep one shape."""
     asked: dict[str, list[tuple[str, int]]] = {}
     for row in rows:
         for name, amount in row.asked.items():
@@ -385,7 +385,7 @@ def _asking(gangs: Sequence[Gang], rows: Sequence[_Row]) -> tuple[Gang, ...]:
 
 
 def _offering(cluster: Cluster, rows: Sequence[_Row]) -> Cluster:
-    """Return the cluster with a row of capacity per cause. A pod stands on every node of a domain that it closes."""
+    """Return the cluster with a row of capacity per cause; a pod is on every node of a domain that it blocks."""
     if not rows:
         return cluster
     more: list[tuple[Pod, int, int, int]] = []

@@ -1,4 +1,4 @@
-"""PodCliqueSets and graph deployments, checked and lowered for a pool."""
+"""PodCliqueSets and graph deployments, checked and compiled for a pool."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Known = Mapping[str, Topology]
 
 @dataclass(frozen=True, slots=True)
 class PreparedSet:
-    """A set that keeps every rule, as gangs, with the pool as it is seen through the topology that the set names."""
+    """A valid set as gangs, with the pool under the topology that the set names."""
 
     pcs: PodCliqueSet
     lowered: Lowered
@@ -40,10 +40,10 @@ class PreparedSet:
 def prepare_set(
     pcs: PodCliqueSet, pool: Pool, known: Known, *, configured: bool, templates: ClaimTemplates = NO_TEMPLATES
 ) -> PreparedSet:
-    """Check a set and lower it, or raise `SpecErrors` with every fault.
+    """Return a set compiled to gangs; raise `SpecErrors` with every fault.
 
-    A set says itself which topology it means; where nobody knows that one, the pool's levels stand in for it. Unless
-    the pool was `configured`, it is one of the scheduler that the set's pods name. `templates` are what claims are for.
+    A set names its topology itself; an unknown one is replaced by the pool's levels. Unless the pool was `configured`,
+    its scheduler is the one that the set's pods name. `templates` are the devices of claim templates.
     """
     meant = _meant(named_topology(pcs), known, pool)
     prepared = _prepared(pcs, pool, meant, templates, configured=configured)
@@ -53,14 +53,14 @@ def prepare_set(
 def prepare_graph(
     graph: GraphDeployment, pool: Pool, known: Known, *, configured: bool, templates: ClaimTemplates = NO_TEMPLATES
 ) -> PreparedSet:
-    """Check a graph deployment and lower it through its PodCliqueSet; faults point into the user's own file."""
+    """Return a graph deployment compiled through its PodCliqueSet; faults point into the user's own file."""
     meant = _meant(named_topology(graph), known, pool)
     if faults := meant.faults(lambda topologies: graph_rules.create_faults(graph, topologies)):
         raise SpecErrors(faults)
     lowered = lower_graph(graph)
     try:
         pcs = read_podcliqueset(lowered.resource)
-        # Pieces of Grove's API in the graph may name a topology where the graph itself names none.
+        # Fragments of Grove's API in the graph may name a topology where the graph itself names none.
         meant = meant if meant.stands_in else _meant(named_topology(pcs), known, pool)
         prepared = _prepared(pcs, pool, meant, templates, configured=configured)
     except SpecErrors as error:
@@ -75,7 +75,7 @@ def prepare_graph(
 
 
 def rule_faults(content: PodCliqueSet | GraphDeployment) -> list[Fault]:
-    """Return what the rules refuse in a workload of which nobody can say what its topology is like."""
+    """Return the faults of a workload whose topology is not known."""
     if isinstance(content, GraphDeployment):
         return graph_rules.create_faults(content, None)
     return [*set_rules.create_faults(content, None), *placeable(content).faults]
@@ -83,7 +83,7 @@ def rule_faults(content: PodCliqueSet | GraphDeployment) -> list[Fault]:
 
 @dataclass(frozen=True, slots=True)
 class _Meant:
-    """The topology that a workload names, and those that are known; one that `stands_in` has the levels of the call."""
+    """The topology that a workload names, and the known ones; with `stands_in`, it has the levels of the call."""
 
     name: str
     known: Known
@@ -98,7 +98,7 @@ class _Meant:
         return (Notice("TopologyAssumed", message),)
 
     def faults(self, judge: Callable[[Known | None], list[Fault]]) -> list[Fault]:
-        """Return what a judge finds. What it would not find without levels also tells whose levels they are."""
+        """Return the findings of a judge; one that depends on the levels also names their origin."""
         found = judge(self.known)
         if not found or not self.stands_in:
             return found
@@ -145,7 +145,7 @@ def _prepared(
 
 
 def named_topology(content: PodCliqueSet | GraphDeployment) -> str:
-    """Return the topology that a workload names, empty for none; the rules see to it that there is just one."""
+    """Return the topology that a workload names, empty for none; the rules ensure that there is only one."""
     if isinstance(content, GraphDeployment):
         return content.constraint.topology if content.constraint else ""
     owners = (None, *content.groups, *content.cliques)

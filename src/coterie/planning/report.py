@@ -1,4 +1,4 @@
-"""A plan as the JSON that scripts read; version 1 only ever grows."""
+"""A plan as JSON for scripts; version 1 only ever gains fields."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def plan_json(
     elapsed_ms: float,
     alternatives: Mapping[str, Sequence[Json]] | None = None,
 ) -> Json:
-    """Return the JSON object of one plan; `command` is the call that made it, to which ways out add an option.
+    """Return the JSON object of one plan; `command` is the call that made it, to which remedies add an option.
 
-    `alternatives` is what each gang had to choose from, by name, where that is asked for.
+    `alternatives` are the candidates of each gang, by name, where they are requested.
     """
     groups = [_group(one, plan, command) for one in plan.gangs]
     if alternatives is not None:
@@ -51,7 +51,7 @@ def plan_json(
 
 
 def errors_json(faults: Sequence[Fault], others: Sequence[Json] = ()) -> Json:
-    """Return the JSON object that stands in place of an answer: faults of the input, and `others` of the same shape."""
+    """Return the JSON object in place of an answer: faults of the input, and `others` of the same shape."""
     return {"version": VERSION, "errors": [*(_fault(fault) for fault in faults), *others]}
 
 
@@ -133,7 +133,7 @@ def _notice(notice: Notice) -> Json:
 
 
 def told(fault: Fault) -> Json:
-    """Return what a fault says and where it stands."""
+    """Return the message and the place of a fault."""
     place = fault.place
     return {
         "message": fault.message,

@@ -1,7 +1,7 @@
-"""The gangs of one workload in turn, each beside those that run at the same time; if that fails, together with them.
+"""The gangs of one workload in sequence, each beside concurrent ones; if that fails, jointly with them.
 
-Gangs that wait for the same others start at one moment, and may choose their places together. One that starts later
-finds them running: nothing moves for it, and in a plan neither.
+Gangs that wait for the same others start at the same moment, and may be placed jointly. A gang that starts later finds
+them running: nothing moves for it, in a plan as on the cluster.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from coterie.planning.workload import Workload
 from coterie.topology.cluster import GPU, PODS, Bools, Ints
 from coterie.topology.domains import Domains
 
-# What else places cannot change: a limit counts, wherever they are, and a follower waits for its leader.
+# Further reasons that a different placement cannot change: a limit counts anywhere, and a follower waits for its
+# leader.
 _ELSEWHERE = frozenset({Reason.OVER_QUOTA, Reason.GANG_INCOMPLETE})
 
 
 @dataclass(eq=False)
 class Course:
-    """Decides about the gangs of one workload. `taken` and `used` are the capacity and the GPUs that others have."""
+    """The decisions about the gangs of one workload; `taken` and `used` are the capacity and the GPUs of others."""
 
     workload: Workload
     domains: Domains
@@ -47,8 +48,8 @@ class Course:
     _settled: dict[str, Settled] = field(default_factory=dict, init=False)  # by the leader's name
     _held: dict[str, Ints] = field(default_factory=dict, init=False)  # by gang
     _jointly: list[tuple[str, ...]] = field(default_factory=list, init=False)  # gangs that moved for the last of them
-    _steps: int = field(default=2 * SIDE_BUDGET, init=False)  # left for placing together, in the whole plan
-    _hopeless: dict[object, bool] = field(default_factory=dict, init=False)  # by kind: is that proved?
+    _steps: int = field(default=2 * SIDE_BUDGET, init=False)  # steps left for joint placement, in the whole plan
+    _hopeless: dict[object, bool] = field(default_factory=dict, init=False)  # by kind: whether the failure is proved
 
     def run(self) -> list[Settled]:
         """Decide about every gang."""
@@ -62,7 +63,7 @@ class Course:
         return peak(self._held, self._before)
 
     def foretold(self) -> tuple[Notice, ...]:
-        """Return what the pool's scheduler will not do as planned."""
+        """Return notices of what the pool's scheduler will not do as planned."""
         if (open_forecast := self.workload.pool.traits.forecast) is None:
             return ()
         forecast, before = open_forecast(), dict[str, Ints]()
@@ -96,10 +97,10 @@ class Course:
             if decision.found:
                 self._held[gang.name] = self._amounts(gang, decision.found)
 
-    # Several families together
+    # Several families jointly
 
     def _together(self, one: Settled) -> Settled:
-        """Place a family together with those that start when it does, if that gives a place to more of its gangs."""
+        """Place a family jointly with those that start at the same moment, if that places more of its gangs."""
         done = self._done(one.family[0].name)
         peers = [other for name, other in self._settled.items() if other.placed and self._done(name) == done]
         if not peers:
@@ -129,7 +130,7 @@ class Course:
         hidden = frozenset(names[at] for at in np.flatnonzero(self._unlabelled)) if self._hiding else frozenset[str]()
         room = Room(now, empty, self._running(gangs), quota, hidden)
         answer = place_together(peers, one.family, room, min(self._steps, SIDE_BUDGET))
-        # To put the question takes time as well, with every task that is in it.
+        # Building the joint problem takes time as well, in proportion to its tasks.
         self._steps = max(0, self._steps - answer.steps - sum(len(gang.all_tasks()) for gang in gangs))
         return answer
 
@@ -146,9 +147,9 @@ class Course:
             self._jointly.append((*names, *(gang.name for gang in last.family if gang.name in last.placed)))
         for one in moved:
             self._settle(one)
-        self._hopeless.clear()  # with others elsewhere, those that start later may find room
+        self._hopeless.clear()  # with others elsewhere, families that start later may fit
 
-    # What they find
+    # The capacity that they find
 
     @cached_property
     def _before(self) -> Mapping[str, frozenset[str]]:
@@ -163,7 +164,7 @@ class Course:
         return self.workload.pool.traits.hides_unlabelled
 
     def _hides(self, family: Sequence[Gang]) -> bool:
-        """Tell whether the scheduler overlooks nodes that lack any level's label, which only constraints make it do."""
+        """Return whether the scheduler hides nodes that lack any level's label, as it does only under constraints."""
         return self._hiding and any(gang.groups for gang in family)
 
     @cached_property
@@ -175,7 +176,7 @@ class Course:
 
     @cached_property
     def _bare(self) -> tuple[Capacity, Capacity]:
-        """What is free before anything of the workload is placed, now and on the empty cluster."""
+        """The free capacity before any gang of the workload is placed, now and on the empty cluster."""
         now, empty = Capacity.now(self.domains), Capacity.empty(self.domains)
         if self.taken is not None:
             now.give(-self.taken[:, self.domains.order])
@@ -206,7 +207,7 @@ class Course:
         return gang
 
     def _amounts(self, gang: Gang, found: Found) -> Ints:
-        """Return what a placement newly takes, as [resource, node]."""
+        """Return the amounts that a placement newly takes, as [resource, node]."""
         cluster = self.domains.cluster
         amounts = np.zeros_like(cluster.allocatable)
         for task in gang.all_tasks():
@@ -219,7 +220,7 @@ class Course:
 
 
 def families(gangs: Sequence[Gang]) -> list[list[Gang]]:
-    """Return gangs with those that follow them: they are decided about together."""
+    """Return gangs with their followers: they are decided together."""
     names = {gang.name for gang in gangs}
     found: dict[str, list[Gang]] = {}
     for gang in gangs:
@@ -229,13 +230,13 @@ def families(gangs: Sequence[Gang]) -> list[list[Gang]]:
 
 
 def _misplaced(decision: Decision) -> bool:
-    """Tell whether a gang has no place now, and might have one if others were elsewhere."""
+    """Return whether a gang has no placement now, but might have one if others were elsewhere."""
     refusal = decision.refusal
     return decision.verdict is not Verdict.IMPOSSIBLE and refusal is not None and refusal.reason not in _ELSEWHERE
 
 
 def _undecided(one: Settled) -> Settled:
-    """Return a family with those undecided who may have a place, for all that is proved; what helps, helps still."""
+    """Return a family with unproved refusals marked as undecided; remedies stay valid."""
     decisions = (
         Decision(Verdict.UNDECIDED, refusal=replace(refusal, reason=Reason.UNDECIDED, wanted=len(gang.all_tasks())))
         if (refusal := decision.refusal) and _misplaced(decision)

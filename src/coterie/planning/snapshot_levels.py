@@ -1,4 +1,4 @@
-"""Levels of the KAI Topologies of a snapshot, with names for levels that have only a node label."""
+"""The levels of a snapshot's KAI Topologies, with names for levels that have only a node label."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from coterie.topology.levels import MAX_LEVELS, Topology, is_label_value, level_
 
 
 def kai_levels(snapshot: Snapshot | None, *, pooled: bool = True) -> dict[str, Topology]:
-    """Return the levels of a snapshot's KAI Topologies by name, without those whose levels break a rule.
+    """Return the levels of a snapshot's KAI Topologies by name, without those that break a rule.
 
-    Those that Coterie rendered for a pool repeat levels that were declared elsewhere; not `pooled`, they are left out.
+    Those that Coterie rendered for a pool repeat levels that are declared elsewhere; without `pooled`, they are left
+    out.
     """
     kai, _ = read_kai_topologies(snapshot.objects) if snapshot else ({}, ())
     found = {name: _levels(one) for name, one in kai.items() if pooled or not one.pooled}

@@ -1,7 +1,8 @@
-"""Files of any kind judged by the rules alone: what `coterie validate` and admission webhooks ask.
+"""The validation of files of any kind by the rules alone, for `coterie validate` and admission webhooks.
 
-Texts and what is known go in, a `Validation` comes out: one judgement per object, faults and warnings apart. Objects of
-`old` texts are the forms before; an object that both have is judged as an update, by kind, namespace and name.
+Texts and known topologies go in, a `Validation` comes out: one judgement per object, with separate faults and warnings.
+Objects of `old` texts are the earlier forms; an object that both have is judged as an update, by kind, namespace and
+name.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from coterie.sources import Snapshot
 from coterie.topology.levels import Topology
 
 VERSION = 1
-# Where a judgement is about the call itself, and no file.
+# The file name of judgements about the call itself.
 CALL = "the call"
 
 Json = dict[str, Any]
@@ -48,15 +49,15 @@ class Text:
 
     @property
     def blank(self) -> bool:
-        """Whether nothing stands in it."""
+        """Whether it is blank."""
         return not self.data.strip()
 
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """What files are judged against; all of it may be missing, and then less is judged and a warning says so.
+    """The context of a validation; a missing part means fewer checks, with a warning.
 
-    Where it is `unread`, because it has faults itself, files are judged by what needs no pool and no topology.
+    Where it is `unread`, because it has faults itself, files are judged by the rules that need no pool and no topology.
     """
 
     site: Site = field(default_factory=Site)
@@ -70,7 +71,7 @@ class Against:
 
 
 class Change(StrEnum):
-    """What would happen to an object."""
+    """The change that an object would undergo."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -80,7 +81,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is said of one object; `kind` and `name` are empty where a file as a whole is meant."""
+    """The judgement of one object; `kind` and `name` are empty for a file as a whole."""
 
     file: str
     kind: str = ""
@@ -93,7 +94,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What is said of all files, in their order."""
+    """The judgements of all files, in their order."""
 
     judgements: tuple[Judgement, ...]
 
@@ -109,12 +110,12 @@ class Validation:
 
     @property
     def valid(self) -> bool:
-        """Whether nothing is refused; warnings refuse nothing."""
+        """Whether nothing is refused; warnings do not count."""
         return not self.faults
 
 
 def validate(texts: Sequence[Text], against: Against, old: Sequence[Text] | None = None) -> Validation:
-    """Judge files by the rules for new objects, and with `old` by those for updates of what stood there."""
+    """Judge files by the rules for new objects, and with `old` by those for updates."""
     files = [_read(text) for text in texts]
     before = [_read_old(text) for text in old or ()]
     judge = _Judge(files, before, against)
@@ -152,7 +153,7 @@ def validation_json(found: Validation) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A text: its objects, or its bytes where it is a workflow, and what is said of it as a whole."""
+    """A text: its objects, or its bytes where it is a workflow, and the judgement of it as a whole."""
 
     text: Text
     resources: tuple[Resource, ...] = ()
@@ -174,7 +175,7 @@ def _read(text: Text) -> _File:
 
 
 def _read_old(text: Text) -> _File:
-    """Read what stood there before; nothing at all is nothing, and a workflow has no rules for updates."""
+    """Return the old form of a text; a blank text has no objects, and a workflow has no rules for updates."""
     if text.blank:
         notice = Notice("NothingBefore", "the old file is empty, so every object counts as new", Place(text.file))
         return _File(text, whole=Judgement(text.file, notices=(notice,)))
@@ -187,7 +188,7 @@ def _read_old(text: Text) -> _File:
 
 
 class _Judge:
-    """The objects of all files, and what is known of topologies."""
+    """The objects of all files, and the known topologies."""
 
     def __init__(self, files: Sequence[_File], before: Sequence[_File], against: Against) -> None:
         self.against = against
@@ -204,7 +205,7 @@ class _Judge:
             self.all |= found
 
     def file(self, file: _File) -> Iterator[Judgement]:
-        """Yield what is said of a file as a whole, and of each of its objects."""
+        """Yield the judgement of a file as a whole, and of each of its objects."""
         if file.workflow:
             yield self._workflow(file.text)
             return
@@ -235,7 +236,7 @@ class _Judge:
         return judge(resource, old, knowledge, self.site)
 
     def _with_further(self, resource: Resource, knowledge: Knowledge, said: Said) -> Said:
-        """Add to the faults of an object's shape what the rules find beside them."""
+        """Add to the faults of an object's shape those that the rules find besides."""
         read = read_podcliqueset if resource.kind == POD_CLIQUE_SET else read_graph
 
         def shaped(found: Resource) -> Resource:
@@ -285,7 +286,7 @@ class _Judge:
         return Knowledge(found, frozenset(wrong), bool(found or wrong or before), self._stand_in(beside))
 
     def _stand_in(self, beside: Topologies) -> Topology:
-        """Return the levels that stand for a topology where none is given: those of the call, its pool or cluster."""
+        """Return the levels used in place of a missing topology: those of the call, its pool or cluster."""
         config, levels, snapshot = self.against.config, self.against.levels, self.against.snapshot
         if isinstance(levels, Topology):
             return levels
@@ -313,7 +314,7 @@ class _Judge:
         return Judgement(text.file, WORKFLOW, workflow.name, "", Change.NONE, said.faults, said.notices)
 
     def _in_pool(self, workflow: Workflow, found: Draft) -> Said:
-        """Judge a workflow against its pool; without any levels only what needs no pool is judged."""
+        """Judge a workflow against its pool; without any levels only by the rules that need no pool."""
         against = self.against
         if against.unread or (against.pool is None and overlaps(POOL, found.gone)):
             return Said()
@@ -345,7 +346,7 @@ def _unchecked(workflow: Workflow) -> Iterator[Notice]:
 
 
 def _key(resource: Resource) -> Key:
-    """Return what identifies an object; the two kinds of topology are one, and have no namespace."""
+    """Return the identity of an object; the two kinds of topology are one, and have no namespace."""
     if resource.kind in TOPOLOGY_KINDS:
         return TOPOLOGY_KINDS[0], "", resource.name
     return resource.kind, resource.namespace or DEFAULT_NAMESPACE, resource.name

@@ -1,4 +1,4 @@
-"""What the planner plans, whichever front end it came from."""
+"""The planner's input, the same for every front end."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from coterie.topology.pod_affinity import AffinityTerm, PodTraits
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Gangs of one document, in an order in which they can run, with what each waits for.
+    """Gangs of one document, in a runnable order, with the dependencies of each.
 
-    `nvlink` is what a workflow itself says about NVLink. `claiming` are the cliques of tasks that have claims to a
-    ComputeDomain, with the names that the user gave them. Its pods are in `namespace`, empty where nobody said which.
-    `set_name` is what Grove's pods call it: a graph deployment may have a longer name than its set.
-    `traits` are those of the pods by task, and `refusals` what is said of a term of theirs that cannot be honoured.
+    `nvlink` is the workflow's own setting for NVLink. `claiming` are the cliques of tasks that have claims to a
+    ComputeDomain, with the names that the user gave them. Its pods are in `namespace`, empty where none is set.
+    `set_name` is the name on Grove's pods: a graph deployment may have a longer name than its set. `traits` are those
+    of the pods by task, and `refusals` the faults of terms that cannot be honoured.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The registry of schedulers: a new one is a folder beside this one, and a line here."""
+"""The registry of schedulers; a new one is a package beside this one, and a line here."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from importlib import import_module
 
 from coterie.backends.base.traits import Traits
 
-# Modules that hold the TRAITS of a scheduler, by its name in configurations. They are named, not imported: a plan for
-# one scheduler loads nothing of another.
+# Modules that hold the TRAITS of a scheduler, by its name in configurations. They are named, not imported, so that a
+# plan for one scheduler imports nothing of another.
 MODULES = {
     "local": "coterie.backends.local.traits",
     "kai": "coterie.backends.kai.traits",
     "default": "coterie.backends.base.default_scheduler",
 }
 
-# The scheduler of those who configure none: the machine that Coterie runs on.
+# The default scheduler: the machine that Coterie runs on.
 EMBEDDED = "local"
 
 
@@ -29,7 +29,7 @@ def traits(scheduler: str) -> Traits:
 
 
 def schedulers(holds: Callable[[Traits], bool] = lambda _: True) -> tuple[str, ...]:
-    """Return the names of all schedulers of which something holds."""
+    """Return the names of all schedulers for which a condition holds."""
     return tuple(name for name in MODULES if holds(traits(name)))
 
 

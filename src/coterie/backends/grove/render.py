@@ -18,16 +18,16 @@ Source = GraphDeployment | Resource
 
 
 def render_grove(sources: Iterable[Source], settings: Settings = DEFAULTS) -> list[Manifest]:
-    """Return what is to be applied for graph deployments, PodCliqueSets and ClusterTopologies, topologies first.
+    """Return the manifests of graph deployments, PodCliqueSets and ClusterTopologies, topologies first.
 
-    Raises `SpecErrors` for a graph deployment that no PodCliqueSet can stand for, and for objects of a wrong shape.
+    Raises `SpecErrors` for a graph deployment that no PodCliqueSet can express, and for objects of a wrong shape.
     """
     found = [_manifest(source, settings) for source in sources]
     return sorted(found, key=lambda manifest: manifest["kind"] != "ClusterTopologyBinding")
 
 
 def render_notices(sources: Iterable[Source]) -> list[Notice]:
-    """Return what the user should know before applying the manifests."""
+    """Return the notices to read before the manifests are applied."""
     return [notice for source in sources for notice in _notices(source)]
 
 

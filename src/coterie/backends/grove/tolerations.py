@@ -1,4 +1,4 @@
-"""Tolerations of a PodCliqueSet's pods for the taints of resources they ask for."""
+"""Tolerations of a PodCliqueSet's pods for the taints of resources they request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coterie.gang.tree import Shape, Toleration
 
 
 def tolerant(manifest: Manifest) -> Manifest:
-    """Return a PodCliqueSet whose pods tolerate the taints of resources they ask for, and any other object as it is."""
+    """Return a PodCliqueSet whose pods tolerate the taints of resources they request; any other object unchanged."""
     if manifest["kind"] != "PodCliqueSet":
         return manifest
     template = manifest["spec"]["template"]
@@ -33,7 +33,7 @@ def _clique(spec: Manifest) -> Manifest:
 
 
 def _asked(pod: Manifest) -> list[str]:
-    """Return the names of all resources that containers ask for; a limit is a request as well."""
+    """Return the names of all resources that containers request; a limit is a request as well."""
     containers = (*(pod.get("initContainers") or ()), *(pod.get("containers") or ()))
     resources = [each.get("resources") or {} for each in containers]
     return sorted({name for each in resources for part in ("requests", "limits") for name in each.get(part) or {}})

@@ -1,7 +1,7 @@
-"""Older forms of Grove's objects as its API takes them today.
+"""The conversion of older forms of Grove's objects to today's API.
 
-`packDomain` became `pack.required`. A set that named its topology without a level for itself gave the name to all below
-it; today a constraint without a level is refused, so the name goes to each constrained group and clique.
+`packDomain` became `pack.required`. A set that named its topology without a level for itself gave the name to all its
+parts; today a constraint without a level is refused, so the name goes to each constrained group and clique.
 ClusterTopology became ClusterTopologyBinding, `schedulerReferences` became `schedulerTopologyBindings`.
 """
 
@@ -14,12 +14,12 @@ from typing import Any
 from coterie.backends.shared.manifest_text import Manifest
 
 _CONSTRAINT = "topologyConstraint"
-# What an API server writes and refuses, or ignores, in what is applied.
+# Fields that an API server writes, and refuses or ignores when they are applied.
 _SERVED = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 
 
 def today(podcliqueset: Mapping[str, Any]) -> Manifest:
-    """Return a PodCliqueSet of the right shape in today's form; one that has it already comes back the same."""
+    """Return a valid PodCliqueSet in today's form; one already in it is returned unchanged."""
     found = _applied(podcliqueset)
     template = (found.get("spec") or {}).get("template") or {}
     name = (template.get(_CONSTRAINT) or {}).get("topologyName")
@@ -35,7 +35,7 @@ def today(podcliqueset: Mapping[str, Any]) -> Manifest:
 
 
 def binding_of(topology: Mapping[str, Any]) -> Manifest:
-    """Return a ClusterTopology of the right shape as a ClusterTopologyBinding; a binding comes back the same."""
+    """Return a valid ClusterTopology as a ClusterTopologyBinding; a binding is returned unchanged."""
     found = _applied(topology)
     found["kind"] = "ClusterTopologyBinding"
     spec = found.get("spec") or {}

@@ -1,11 +1,12 @@
 """Tasks of different sizes under one constraint, written so that KAI does not refuse them although they fit.
 
-KAI counts how many pods a domain holds by taking each for the largest, unless some of the pods ask for a resource and
-others do not: then it compares sums, and finds out by trying. So where sizes differ, one pod asks for a very little
-local storage. It gets nothing else by that, and loses no node, because it is done only where all nodes report storage.
+KAI counts how many pods a domain holds by taking each for the largest, unless some of the pods request a resource and
+others do not: then it compares sums, and tries nodes. So where sizes differ, one pod requests a very small amount of
+ephemeral storage. That has no other effect and excludes no node, because it is done only where all nodes report
+storage.
 
-And KAI takes pods of a group in any order, unless a label says which come first. Those that are needed come before
-those that are wanted, and the large before the small, for which a place is found more easily.
+KAI also takes pods of a group in any order, unless a label orders them. Needed tasks come before optional ones, and the
+large before the small, which are easier to place.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _LITTLE = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
-    """A gang as it is written for KAI, and which of its tasks ask for storage that their users did not ask for."""
+    """A gang as it is written for KAI, and its tasks with a storage request that their users did not write."""
 
     gang: Gang
     storing: tuple[str, ...] = ()
 
     @property
     def notice(self) -> Notice | None:
-        """What the user should know, if anything was added."""
+        """The notice for the user, if anything was added."""
         if not self.storing:
             return None
         one = len(self.storing) == 1
@@ -49,11 +50,11 @@ class Mixed:
 
 
 def mix(gang: Gang, topology: Topology, cluster: Cluster | None) -> Mixed:
-    """Return the gang with storage asked for where that helps, as far as the nodes of a known cluster have some."""
+    """Return the gang with storage requests where they help, as far as the nodes of a known cluster have storage."""
     if cluster is None or cluster.resource(STORAGE) < 0:
         return Mixed(gang)
     chosen: dict[str, None] = {}
-    # Finest parts first: what tells the pods of a part apart does so for the parts around it.
+    # Finest parts first: a difference between the pods of a part also holds for the parts around it.
     for part, _ in reversed(list(fold(gang, topology).walk())):
         if part.constraint and counted_by_largest(part) and not any(task.name in chosen for task in part.all_tasks()):
             first = min(part.all_tasks(), key=turn)
@@ -72,7 +73,7 @@ def mix(gang: Gang, topology: Topology, cluster: Cluster | None) -> Mixed:
 
 
 def counted_by_largest(part: Part) -> bool:
-    """Tell whether tasks differ that KAI counts by the largest: those that all use GPUs and the like, or none does."""
+    """Return whether tasks differ that KAI counts by the largest: those of which all or none use GPUs and the like."""
     requests = {task.shape.requests for task in part.all_tasks()}
     kinds = {frozenset(name for name, _ in found) - {CPU, MEMORY} for found in requests}
     return len(requests) > 1 and len(kinds) == 1
@@ -91,7 +92,7 @@ def priorities(tasks: Iterable[Task]) -> Mapping[str, int]:
 
 
 def _stored_everywhere(shape: Shape, cluster: Cluster) -> bool:
-    """Tell whether all nodes that are large enough for a shape, and may take it, report storage."""
+    """Return whether all eligible nodes that are large enough for a shape report storage."""
     able = eligible(shape, cluster, lift_transient=True)
     for name, amount in shape.requests:
         able = able & (cluster.allocatable[cluster.resource(name)] >= amount)

@@ -1,17 +1,17 @@
-"""From a constraint tree to what a PodGroup can say: one constraint here, and parts below it.
+"""The PodGroup of a constraint tree: one constraint, and parts below it.
 
 A PodGroup and each of its subgroups have at most one required and one preferred level, so a chain of single children
 folds into one part: its finest required level implies the coarser ones, and a preference counts where it is finer than
-that. Where the tree branches, parts get parts of their own. Tasks are in leaves only.
+that. Where the tree branches, parts have subparts. Tasks are in leaves only.
 
-A leaf says how many of its tasks must start, not which: where some are only wanted, each clique is a leaf of its own.
+A leaf states how many of its tasks must start, not which: where some are optional, each clique is a leaf.
 
-Two habits of KAI shape the result. It places siblings in the order of their names, those with subgroups before those
-with pods, and never goes back; so what is hardest to place gets the first name, and a subgroup around its pods where
-others with subgroups come later. Hardest is the sibling with the most that must share one domain, because what may be
-split over several domains finds room more easily. And it looks for a required level only at or below the domain that
-all nodes have in common, unless a preferred level stops it earlier; so a requirement without a preference below it is
-given one, for the next finer level, which forbids nothing.
+Two properties of KAI shape the result. It places siblings in the order of their names, those with subgroups before
+those with pods, without backtracking; so the hardest to place gets the first name, and a subgroup around its pods where
+others with subgroups come later. The hardest sibling is the one with the most tasks that must share one domain, because
+tasks that may be split over several domains are easier to place. And KAI looks for a required level only at or below
+the domain that all nodes have in common, unless a preferred level stops it earlier; so a requirement without a
+preference below it is given one, for the next finer level, which forbids nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from coterie.topology.levels import Topology
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """Levels by name: the tasks share one domain of the first, and if they can, one of the second."""
+    """Levels by name: the tasks share one domain of the first, and preferably one of the second."""
 
     required: str | None = None
     preferred: str | None = None
@@ -38,7 +38,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A PodGroup, whose name is empty, or a subgroup. It has either parts or tasks, never both.
+    """A PodGroup, whose name is empty, or a subgroup; it has either parts or tasks, never both.
 
     `path` is the lowest node of the tree that was folded into it; tasks beside parts have the path of their parent.
     """
@@ -51,7 +51,7 @@ class Part:
 
     @property
     def called(self) -> str:
-        """The part as its users know it: level and group name, empty for the whole of a gang."""
+        """The name of the part for users: level and group name, empty for a whole gang."""
         return f'{self.path[-1][0]} group "{self.path[-1][1]}"' if self.path else ""
 
     def walk(self, parent: str = "") -> Iterator[tuple[Part, str]]:
@@ -68,14 +68,14 @@ class Part:
 
 
 def fold(gang: Gang, topology: Topology) -> Part:
-    """Return the PodGroup of a gang: itself and, where the tree branches, its subgroups."""
+    """Return the PodGroup of a gang, with subgroups where the tree branches."""
     whole = len(gang.groups) == 1 and not gang.tasks
     root = _part(gang.groups[0], topology) if whole else _branched(Constraint(), (), gang.groups, gang.tasks, topology)
     return _named(root, {""})
 
 
 def size(part: Part) -> tuple[int, ...]:
-    """Return how much a part takes, to be compared: GPUs first, then pods, processors and memory."""
+    """Return a sort key for the size of a part: GPUs first, then pods, processors and memory."""
     tasks = list(part.all_tasks())
     gpus, cpus, memory = (sum(task.shape.amount(name) for task in tasks) for name in (GPU, CPU, MEMORY))
     return gpus, len(tasks), cpus, memory
@@ -87,7 +87,7 @@ def needed(part: Part) -> int:
 
 
 def is_bound(part: Part) -> bool:
-    """Tell whether anything is required at or below a part."""
+    """Return whether anything is required at or below a part."""
     return any(found.constraint.required is not None for found, _ in part.walk())
 
 
@@ -113,7 +113,7 @@ def _branched(
 
 
 def _leaves(tasks: tuple[Task, ...], path: Path) -> list[Part]:
-    """Return the leaves for tasks without a group of their own."""
+    """Return the leaves for tasks outside every group."""
     if all(task.needed for task in tasks):
         return [Part(tasks=tasks, path=path)] if tasks else []
     cliques: dict[str, list[Task]] = {}
@@ -127,7 +127,7 @@ def _wrapped(leaf: Part) -> Part:
 
 
 def _turn(part: Part, topology: Topology) -> tuple[int, ...]:
-    """Return the sort key of siblings: what must be together before what may be apart.
+    """Return the sort key of siblings: those that must be together before those that may be apart.
 
     Of siblings with requirements, the one with the largest piece for one domain comes first, and of equal pieces the
     one that needs the finer level; then the largest.
@@ -162,11 +162,11 @@ def _constraint(chain: Sequence[Group], topology: Topology) -> Constraint:
 
 
 def _named(part: Part, taken: set[str]) -> Part:
-    """Give names to all parts below one, numbered in the order in which they are to be placed."""
+    """Return all parts below one with names, numbered in the order in which they are to be placed."""
     width = len(str(len(part.parts) - 1))
     named = []
     for index, below in enumerate(part.parts):
-        # A constraint comes from the tree; tasks that have none of their own are all there is, or the rest.
+        # A constraint comes from the tree; tasks without a group are either the whole gang or its remainder.
         words = below.path[-1] if below.path != part.path else _rest(part, below)
         wanted = f"{index:0{width}}-{shortened(words, 2 * LONGEST)}".rstrip("-")
         steps = [text for step in below.path for text in step]

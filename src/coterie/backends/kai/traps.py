@@ -1,4 +1,4 @@
-"""What KAI makes of a gang that its user would not expect, as warnings; what can be avoided, folding avoids."""
+"""Warnings of unexpected behaviour of KAI that folding a gang cannot avoid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMED = 5
 
 
 def gang_notices(gang: Gang, root: Part) -> Iterator[Notice]:
-    """Yield what may keep a gang pending although it fits."""
+    """Yield reasons that may keep a gang pending although it fits."""
     mixed = next((part for part, _ in root.walk() if part.constraint and counted_by_largest(part)), None)
     if mixed is not None:
         amounts = sorted({task.shape.amount(GPU) for task in mixed.all_tasks()}, reverse=True)
@@ -41,7 +41,7 @@ def gang_notices(gang: Gang, root: Part) -> Iterator[Notice]:
 
 
 def jointly_notice(gangs: Sequence[str]) -> Notice:
-    """Warn of gangs that were planned together, because one after the other the last of them finds no room."""
+    """Return a warning of gangs that were planned jointly, because in sequence the last of them does not fit."""
     *others, last = (f'"{name}"' for name in gangs)
     shown = f"{', '.join(others[:_NAMED])}{f' and {len(others) - _NAMED} more' if len(others) > _NAMED else ''}"
     return Notice(
@@ -52,13 +52,13 @@ def jointly_notice(gangs: Sequence[str]) -> Notice:
 
 
 def cluster_notices(cluster: Cluster, topology: Topology) -> Iterator[Notice]:
-    """Yield domains of a cluster that KAI takes for one, because it joins label values with dots."""
+    """Yield domains of a cluster that KAI merges, because it joins label values with dots."""
     for merged in _merged(cluster, topology):
         yield Notice("DomainsMerged", f"{merged}; choose values without them")
 
 
 def merge_faults(gang: str, root: Part, cluster: Cluster, topology: Topology, path: Path) -> Iterator[Fault]:
-    """Yield why a gang cannot be handed to KAI: what is required would not hold where it takes two domains for one."""
+    """Yield the faults of a gang for KAI: a requirement would not hold where KAI merges two domains."""
     looked_at = set()
     for part, _ in root.walk():
         if part.constraint.required is not None:
@@ -73,7 +73,7 @@ def merge_faults(gang: str, root: Part, cluster: Cluster, topology: Topology, pa
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """Two domains that KAI takes for one."""
+    """Two domains that KAI merges."""
 
     level: str
     one: tuple[str, ...]

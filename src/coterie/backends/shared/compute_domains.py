@@ -1,8 +1,8 @@
-"""Which groups get a ComputeDomain.
+"""The decision which groups get a ComputeDomain.
 
 A node has one channel, so two pods with a claim never share a node: a group whose tasks take only a part of a node
-would be spread out by one. By default it goes to groups whose tasks take whole nodes; the workflow's label `nvlink`
-overrules that, "true" for all groups with GPUs, "false" for none.
+would be spread out by one. By default a ComputeDomain goes to groups whose tasks take whole nodes; the workflow's label
+`nvlink` overrides that, "true" for all groups with GPUs, "false" for none.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ LABEL = "nvlink"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a group gets a ComputeDomain, and what the user should know about it."""
+    """Whether a group gets a ComputeDomain, and the notices about it."""
 
     wanted: bool
     notice: Notice | None = None
 
 
 def label_faults(workflow: Workflow, *, nvlink: bool, pool: str) -> list[Fault]:
-    """Return what is wrong with the workflow's wish for NVLink, for a pool that has it or has not."""
+    """Return the faults of the workflow's NVLink label, for a pool with or without NVLink."""
     wish = workflow.spec.labels.get(LABEL)
     path = ("workflow", "labels", LABEL)
     if nvlink and wish not in (None, "true", "false"):
@@ -44,7 +44,7 @@ def label_faults(workflow: Workflow, *, nvlink: bool, pool: str) -> list[Fault]:
 
 
 def decide(gang: Gang, wish: str | None, cluster: Cluster | None) -> Decision:
-    """Decide for a gang in a pool with NVLink. Without a cluster, tasks are taken to fill their nodes."""
+    """Decide for a gang in a pool with NVLink; without a cluster, tasks are assumed to fill their nodes."""
     shapes = list(dict.fromkeys(task.shape for task in gang.all_tasks() if task.shape.amount(GPU)))
     if not shapes or wish == "false":
         return Decision(wanted=False)
@@ -68,7 +68,7 @@ def decide(gang: Gang, wish: str | None, cluster: Cluster | None) -> Decision:
 
 
 def claim_notices(shapes: Mapping[str, Shape], cluster: Cluster) -> Iterator[Notice]:
-    """Warn of cliques, by name, whose pods have claims though several of them would fit on a node."""
+    """Yield warnings of cliques, by name, whose pods have claims although several of them would fit on a node."""
     for clique, shape in shapes.items():
         if (larger := _larger(shape, cluster)) is not None:
             message = (
@@ -79,7 +79,7 @@ def claim_notices(shapes: Mapping[str, Shape], cluster: Cluster) -> Iterator[Not
 
 
 def _larger(shape: Shape, cluster: Cluster) -> tuple[str, int] | None:
-    """Return a node that may take the shape and has more GPUs than it asks for."""
+    """Return a node that is eligible for the shape and has more GPUs than it requests."""
     gpus = cluster.allocatable[cluster.resource(GPU)]
     found = (eligible(shape, cluster, lift_transient=True) & (gpus > shape.amount(GPU))).nonzero()[0]
     return (cluster.names[int(found[0])], int(gpus[found[0]])) if len(found) else None

@@ -1,7 +1,7 @@
-"""Manifests as text: YAML with a document for each, or one JSON List. Both are what `kubectl apply -f -` reads.
+"""Manifests as text: YAML with a document for each, or one JSON List, both for `kubectl apply -f -`.
 
 The YAML is written here and not by a library, so that it is the same everywhere: no anchors, keys in their order, and
-every text in quotes that any reader of YAML 1.1 or 1.2 could take for something else, such as `1e3` or `on`.
+quotes around every text that any reader of YAML 1.1 or 1.2 could take for something else, such as `1e3` or `on`.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
 def to_yaml(manifests: Sequence[Mapping[str, Any]]) -> str:
-    """Write manifests as a stream of YAML documents."""
+    """Return manifests as a stream of YAML documents."""
     return "---\n".join("".join(f"{line}\n" for line in _lines(manifest)) for manifest in manifests)
 
 
 def to_json(manifests: Sequence[Mapping[str, Any]]) -> str:
-    """Write manifests as one List. Letters beyond ASCII are escaped: nothing in them can drive a terminal."""
+    """Return manifests as one List, with characters beyond ASCII escaped, so that they cannot control a terminal."""
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)}, indent=2) + "\n"
 
 
 def _lines(value: object) -> Iterator[str]:
-    """Yield a mapping or a list in block style."""
+    """Yield the lines of a mapping or a list in block style."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             yield from _entry(f"{_scalar(key)}:", below, nested="  " if isinstance(below, Mapping) else "")
@@ -56,7 +56,7 @@ def _entry(head: str, value: object, nested: str) -> Iterator[str]:
 
 
 def _as_block(text: str) -> bool:
-    """Tell whether a text reads best as it is, line by line; odd blanks and empty ends are safer in quotes."""
+    """Return whether a text is best written as a block; unusual blanks and empty ends are safer in quotes."""
     lines = text.removesuffix("\n").split("\n")
     if len(lines) < 2 or not lines[0].strip() or not lines[-1].strip() or lines[0][0] in " \t":
         return False

@@ -1,7 +1,7 @@
-"""Names of Kubernetes objects: short enough, valid, readable, and different for whatever is different.
+"""Names of Kubernetes objects: valid, readable, short enough, and distinct for distinct objects.
 
-Users' names lose their case and their underscores on the way, so two of them can come out alike. A short digest of what
-a name stands for, exactly as it was written, keeps these apart.
+Users' names lose their case and their underscores in the conversion, so two of them can become equal. A short digest of
+the exact original keeps them distinct.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ _OTHER = re.compile(r"[^a-z0-9]+")
 
 
 def slug(text: str) -> str:
-    """Return what Kubernetes allows of a text: lower-case letters and digits, with "-" between; it can be nothing."""
+    """Return the part of a text that Kubernetes allows: lower-case letters and digits, joined by "-", or nothing."""
     return _OTHER.sub("-", text.lower()).strip("-")
 
 
 def digest(*identity: str) -> str:
-    """Return eight hexadecimal digits that stand for these texts, in this order."""
+    """Return eight hexadecimal digits that identify these texts, in this order."""
     return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
 
 
 def name_of(words: Sequence[str], *identity: str, longest: int = LONGEST) -> str:
-    """Return a name that begins with these words, as far as there is room, and differs for every identity."""
+    """Return a name that begins with these words, as far as they fit, and is distinct for every identity."""
     mark = digest(*identity)
     readable = shortened(words, longest - len(mark) - 1)
     return f"{readable}-{mark}" if readable else mark
 
 
 def shortened(words: Sequence[str], longest: int) -> str:
-    """Join the slugs of words; where they are too long together, the longest of them lose their ends."""
+    """Return the joined slugs of words; where they are too long together, the longest are cut."""
     parts = [part for word in words if (part := slug(word))]
     while len("-".join(parts)) > longest:
         which = max(range(len(parts)), key=lambda index: len(parts[index]))
@@ -44,7 +44,7 @@ def shortened(words: Sequence[str], longest: int) -> str:
 
 
 def label_value(text: str) -> str:
-    """Return a name of ours as the value of a label: itself, unless it is too long for one."""
+    """Return one of our names as a label value: unchanged, unless it is too long."""
     if len(text) <= LONGEST:
         return text
     mark = digest(text)
@@ -52,7 +52,7 @@ def label_value(text: str) -> str:
 
 
 def free_name(wanted: str, taken: Collection[str], *identity: str) -> str:
-    """Return the wanted name, or one with a digest when that is too long or taken."""
+    """Return the wanted name, or one with a digest when it is too long or taken."""
     if len(wanted) <= LONGEST and wanted not in taken:
         return wanted
     found, turn = wanted, 0

@@ -1,4 +1,4 @@
-"""Which tasks of a workload run already, by the labels of their pods: Coterie's or Grove's."""
+"""The running tasks of a workload, by the labels of their pods: Coterie's or Grove's."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from coterie.topology.cluster import Cluster, Pod
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """A cluster with the pods of one workload in it, as the nodes of tasks by group.
+    """A cluster with the running pods of one workload, as the nodes of tasks by group.
 
-    `unsure` are the namespaces with such pods where nobody said which one is meant, and none was taken.
+    `unsure` are the namespaces with such pods where none was named, and none was chosen.
     """
 
     cluster: Cluster
@@ -24,7 +24,7 @@ class Sight:
 
     @staticmethod
     def of(cluster: Cluster, names: Iterable[str], namespace: str = "") -> Sight:
-        """Look for a workload by the names that its pods may have it by.
+        """Look for a workload by the names that its pods may carry.
 
         Without a namespace it is the one in which such pods are, and of several the default one.
         """
@@ -42,7 +42,7 @@ class Sight:
         return Sight(cluster, groups)
 
     def running(self, gang: Gang) -> dict[str, str]:
-        """Return the nodes of the gang's tasks that run."""
+        """Return the nodes of the gang's running tasks."""
         nodes = self.groups.get(label_value(gang.name), {})
         found = ((task.name, nodes.get(label_value(task.name))) for task in gang.all_tasks())
         return {task: node for task, node in found if node is not None}

@@ -1,4 +1,4 @@
-"""The files of a task, as every back end gives them to it: paths and contents, decoded, with tokens replaced."""
+"""The files of a task, the same for every backend: paths and contents, decoded, with tokens replaced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coterie.frontends.workflow.model import TaskFile
 def contents_of(
     files: Sequence[TaskFile], local: Mapping[str, bytes], filling: Filling
 ) -> list[tuple[str, str | bytes]]:
-    """Return path and content of each file, tokens replaced in texts; what is wrong is left in the filling."""
+    """Return path and content of each file, with tokens replaced in texts; faults are added to `filling`."""
     found: list[tuple[str, str | bytes]] = []
     for number, file in enumerate(files):
         place = ("files", number, "contents" if file.localpath is None else "localpath")
@@ -30,7 +30,7 @@ def contents_of(
 
 
 def _content(file: TaskFile, local: Mapping[str, bytes]) -> str | bytes | None:
-    """Return the content of a file, as text where it is one; nothing when it is not the Base64 it claims to be."""
+    """Return the content of a file, as text where possible; None when it is not valid Base64."""
     plain = file.contents if file.localpath is None else _text(local[file.localpath])
     if not file.base64:
         return plain

@@ -1,11 +1,12 @@
-"""Which domains KAI tries for a part, and in which order.
+"""The domains that KAI tries for a part, in order.
 
-This is where most of what users do not expect comes from:
+Most of KAI's unexpected behaviour comes from this choice:
 
-- The search starts at the lowest domain that all nodes allowed so far have in common. The way down stops at the
-  preferred level but not at the required one, and only what lies at or below the start is counted. So a requirement
-  for a level above the start is never met, unless a preferred level below it stopped the way down in time.
-- A domain is kept if it has room by count (`Room.pods_per_node`) or by sums (`Room.shares`), whatever its nodes accept.
+- The search starts at the lowest domain that all nodes allowed so far have in common. The descent stops at the
+  preferred level but not at the required one, and only domains at or below the start are counted. So a requirement
+  for a level above the start is never met, unless a preferred level below it stopped the descent in time.
+- A domain is kept if it has room by count (`Room.pods_per_node`) or by sums (`Room.shares`), even if no node of it is
+  eligible.
 - The preferred level scores nodes in ten steps from the fullest domain to the emptiest: of more than ten domains,
   several get the same score, and a group that does not fit into one can be spread over more than it needs.
 """
@@ -31,7 +32,7 @@ _STEP_SCORE = 10_000.0
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A domain to try: its id and those of its nodes that are allowed."""
+    """A domain to try: its id and its allowed nodes."""
 
     id: str
     nodes: Nodes
@@ -39,7 +40,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The domains to try in turn, and the bonus of each node where there is a preferred level; or why there is none.
+    """The domains to try in order, with the bonus of each node for a preferred level; or why there is none.
 
     `most` is how many pods the best domain has room for, where KAI counts pods.
     """
@@ -56,12 +57,12 @@ class _Rung:
 
     tier: int
     domains: Ints
-    holds: Ints  # pods by count; where only sums are compared, as many as are wanted, or none
+    holds: Ints  # pods by count; where only sums are compared, as many as requested, or none
 
 
 @dataclass(frozen=True, eq=False)
 class Finder:
-    """Finds the domains for one part after the other."""
+    """The search for the domains of one part after the other."""
 
     room: Room
     tree: Tree
@@ -72,7 +73,8 @@ class Finder:
     ) -> Candidates:
         """Return the domains for tasks that are to be placed at once on some of `nodes`.
 
-        `occupied` are nodes on which tasks of the same part run already: with a required level they choose the domain.
+        `occupied` are nodes on which tasks of the same part already run: with a required level they determine the
+        domain.
         """
         tree, wanted = self.tree, len(tasks)
         visible = nodes[tree.inside[nodes]]
@@ -85,7 +87,7 @@ class Finder:
         rungs = list(self._rungs(tasks, start, finest, counted=counted))
         if rungs[0].holds[0] < wanted:
             return Candidates((), why=Why.NOT_ENOUGH_IN_COMMON, most=int(rungs[0].holds[0]) if counted else None)
-        # Above the start nothing is counted, so nothing is thought to be free there.
+        # Nothing above the start is counted, so nothing is considered free there.
         if start[0] > finest and not self.room.asks_nothing(tasks):
             return Candidates((), why=Why.COMMON_DOMAIN_TOO_FINE)
         tried = [rung for rung in rungs if rung.tier >= required]
@@ -104,10 +106,10 @@ class Finder:
         return otherwise if level is None else self.topology.index(level) + 1
 
     def _rungs(self, tasks: Sequence[Task], start: tuple[int, int], finest: int, *, counted: bool) -> Iterator[_Rung]:
-        """Yield the start and the tiers below it down to the finest that is tried.
+        """Yield the start and the tiers below it, down to the finest that is tried.
 
         The fullest domain comes first, the one of which the tasks would take the largest share. Domains come after
-        those of their parents' earlier siblings, and the id decides between equals. All nodes of a domain count, also
+        those of their parents' earlier siblings, and the id decides between equals. All nodes of a domain count, even
         those that no pod may use.
         """
         room, tree = self.room, self.tree
@@ -132,7 +134,7 @@ class Finder:
         return zip(domains.tolist(), self.tree.split(rung.tier, nodes, domains), strict=True)
 
     def _agrees(self, inside: Nodes, required: int, occupied: Collection[int]) -> bool:
-        """Tell whether tasks in a domain would be together with those that run."""
+        """Return whether tasks in a domain would be together with the running ones."""
         of = self.tree.tiers[required].of
         return required == ROOT or not occupied or of[inside[0]] in {of[node] for node in occupied}
 

@@ -1,4 +1,4 @@
-"""What KAI will not do as planned, told with the plan: gangs that fit and that its own rule leaves pending."""
+"""The notices of a plan about gangs that fit but that KAI's own rule leaves pending."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from coterie.placement.capacity import Capacity
 from coterie.topology.cluster import Cluster
 from coterie.topology.levels import Topology
 
-# How many pairs of a task and a node are looked at for one plan, which takes about half a second.
+# How many pairs of a task and a node are evaluated for one plan, which takes about half a second.
 _MOST_PAIRS = 2_000_000
 
 
 @dataclass(eq=False)
 class Foresight:
-    """Asks KAI's rule about the gangs of one plan, until it has looked at enough."""
+    """The forecast of KAI's rule for the gangs of one plan, up to a budget."""
 
     _pairs: int = field(default=0, init=False)
     _notices: list[Notice] = field(default_factory=list, init=False)
@@ -29,11 +29,11 @@ class Foresight:
     _skipped: list[str] = field(default_factory=list, init=False)
 
     def cluster_notices(self, cluster: Cluster, topology: Topology) -> Iterator[Notice]:
-        """Yield the domains that KAI takes for one."""
+        """Yield the domains that KAI merges into one."""
         return cluster_notices(cluster, topology)
 
     def add(self, gang: Gang, capacity: Capacity, running: Mapping[str, str]) -> None:
-        """Ask about a gang for which the engine has found a place on this capacity."""
+        """Evaluate a gang for which the engine has found a placement on this capacity."""
         waiting = len(gang.all_tasks()) - len(running)
         if not waiting:
             return
@@ -51,7 +51,7 @@ class Foresight:
         self._notices += found
 
     def notices(self, together: Iterable[Sequence[str]] = ()) -> tuple[Notice, ...]:
-        """Return what was found, which gangs were not looked at, and which KAI would not place together as planned."""
+        """Return the findings, the gangs not evaluated, and those that KAI would not place jointly as planned."""
         return (*self._notices, *self._not_checked(), *map(jointly_notice, together))
 
     def _not_checked(self) -> Iterator[Notice]:

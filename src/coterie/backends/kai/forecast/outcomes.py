@@ -1,4 +1,4 @@
-"""What KAI does with a PodGroup."""
+"""The outcomes of a PodGroup under KAI's rule."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coterie.backends.kai.pod_group import Part
 
 
 class Why(StrEnum):
-    """Why KAI gives up on a part."""
+    """The reason why KAI gives up on a part."""
 
     COMMON_DOMAIN_TOO_FINE = "the nodes share a domain below the required level, and KAI looks no higher"
     NOT_ENOUGH_IN_COMMON = "the domain that all nodes share has too little room by KAI's count"
@@ -20,10 +20,10 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Every minimum is met. `nodes` is by task; `domains` is what each constrained part chose, by its name.
+    """Every minimum is met; `nodes` is by task, `domains` are those of the constrained parts, by name.
 
     A domain is written as KAI does, label values from the coarsest level down joined with dots, and "root" for the
-    whole topology. `waiting` are tasks above the minimum for which there was no room.
+    whole topology. `waiting` are tasks above the minimum that did not fit.
     """
 
     nodes: Mapping[str, str]
@@ -33,7 +33,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Nothing starts. `part` failed in the attempt that came furthest, after the parts named in `before` were placed.
+    """Nothing starts; `part` failed in the attempt that came furthest, after the parts in `before` were placed.
 
     `wanted` pods were to be placed at once; `most` is what the best domain holds, where KAI counts pods.
     """
@@ -47,4 +47,4 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """There was more to try than the budget allows."""
+    """Undecided: more candidates than the budget allows."""

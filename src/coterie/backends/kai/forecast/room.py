@@ -1,4 +1,4 @@
-"""Free room on nodes, as KAI counts it: in domains by sums and by the largest pod, on a node exactly."""
+"""Free capacity of nodes as KAI counts it: in domains by sums and by the largest pod, on a node exactly."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from coterie.topology.pod_affinity import counts_neighbours
 
 Floats = npt.NDArray[np.float64]
 
-# What KAI takes for the share of a resource that a domain does not have at all.
+# The share that KAI assumes for a resource that a domain does not have at all.
 _MISSING = 1000.0
 
-# The highest score for a full node, and the score for a node without GPUs where a pod wants none.
+# The highest score for a full node, and the score for a node without GPUs for a pod without GPUs.
 _DENSITY = 9.0
 _NO_GPUS = 10.0
 
 
 class Room:
-    """Free amounts as [resource, node], changed by `take` and put back by `give`.
+    """Free amounts as [resource, node], changed by `take` and returned by `give`.
 
-    The NVLink channel that a claim takes counts on nodes only: KAI does not look at claims when it looks at domains.
+    The NVLink channel of a claim counts on nodes only: KAI ignores claims when it compares domains.
     """
 
     def __init__(self, capacity: Capacity, tasks: Iterable[Task]) -> None:
@@ -42,7 +42,7 @@ class Room:
         self._usable = np.zeros(len(cluster), dtype=bool)
         self._usable[order] = capacity.usable
         self._row = {name: row for row, name in enumerate(self.resources)}
-        # A node that has less than nothing of these takes no pod, whatever the pod asks for.
+        # A node with a negative amount of these takes no pod, whatever the pod requests.
         self._always = [self._row[name] for name in (CPU, MEMORY, GPU)]
         self._turn = np.empty(len(cluster), dtype=np.int64)
         self._turn[sorted(range(len(cluster)), key=cluster.names.__getitem__)] = np.arange(len(cluster))
@@ -50,7 +50,7 @@ class Room:
         self._masks: dict[Shape, Bools] = {}
 
     def need(self, task: Task) -> Ints:
-        """Return what a task asks for, by resource; a pod is one of `pods`."""
+        """Return the requests of a task, by resource; a pod is one of `pods`."""
         found = self._needs.get(task.shape)
         if found is None:
             found = self._needs[task.shape] = np.zeros(len(self.resources), dtype=np.int64)
@@ -59,28 +59,28 @@ class Room:
         return found
 
     def take(self, task: Task, node: int) -> None:
-        """Put a task on a node."""
+        """Charge a task to a node."""
         self.free[:, node] -= self.need(task)
 
     def give(self, task: Task, node: int) -> None:
-        """Take a task from a node."""
+        """Return the capacity of a task on a node."""
         self.free[:, node] += self.need(task)
 
     def counts_pods(self, tasks: Sequence[Task]) -> bool:
-        """Tell whether KAI counts pods in a domain: all ask for GPUs or none does, and so for every other resource.
+        """Return whether KAI counts pods in a domain: all request GPUs or none does, and so for every other resource.
 
-        Processors and memory do not matter here. Where some ask for a resource and some do not, only sums are compared.
+        Processors and memory do not matter here. Where some request a resource and some do not, only sums are compared.
         """
         needs = np.array([self.need(task) for task in tasks]) > 0
         kinds = [row for name, row in self._row.items() if name not in (CPU, MEMORY) and not _unseen(name)]
         return bool((needs[:, kinds] == needs[0, kinds]).all())
 
     def pods_per_node(self, tasks: Sequence[Task]) -> Ints:
-        """Return how many pods of a group KAI believes to fit on each node.
+        """Return how many pods of a group KAI assumes to fit on each node.
 
-        Each pod counts as the largest: the most that any asks for of each resource, even if no pod asks for all of
-        that. Here a group of mixed sizes gets refused although it fits. Whether a node may take the pods does not
-        matter yet: a cordoned or tainted one counts too.
+        Each pod counts as the largest: the maximum of each resource that any pod requests, even if no pod requests all
+        of that. This is why a group of mixed sizes can be refused although it fits. Node eligibility does not matter
+        yet: a cordoned or tainted node counts too.
         """
         largest = np.max([self.need(task) for task in tasks], axis=0)
         rows = np.array([row for row in np.flatnonzero(largest) if not _unseen(self.resources[row])])
@@ -91,14 +91,14 @@ class Room:
         return np.maximum(counts, 0)
 
     def asks_nothing(self, tasks: Sequence[Task]) -> bool:
-        """Tell whether the tasks ask for nothing but to run."""
+        """Return whether the tasks request no resources."""
         return not any(task.shape.requests for task in tasks)
 
     def shares(self, tasks: Sequence[Task], nodes: Nodes, domains: Ints, count: int) -> Floats:
-        """Return which share of its scarcest resource a group would take in each of `count` domains.
+        """Return the share of its scarcest resource that a group would take in each of `count` domains.
 
-        `domains` is the domain of each node. More than 1 is too much. Processors count in whole ones and storage in
-        thousands of bytes, rounded up.
+        `domains` is the domain of each node. A share above 1 does not fit. Processors count in whole ones and storage
+        in thousands of bytes, rounded up.
         """
         wanted = np.sum([self.need(task) for task in tasks], axis=0)
         shares = np.zeros(count)
@@ -115,10 +115,10 @@ class Room:
         return shares
 
     def best_node(self, task: Task, nodes: Nodes, bonus: Floats | None) -> int | None:
-        """Return the node among `nodes` on which KAI puts a task, or None when none has room for it and may take it.
+        """Return the node among `nodes` on which KAI places a task, or None when none is feasible.
 
         The bonus of a preferred level comes first. Then a pod without GPUs goes to nodes without; then the node with
-        the least free GPUs, or processors where the pod wants no GPUs, is filled; then the name decides.
+        the least free GPUs, or processors where the pod requests no GPUs, is filled; then the name decides.
         """
         need = self.need(task)
         rows = np.union1d(np.flatnonzero(need), self._always)
@@ -152,5 +152,5 @@ class Room:
 
 
 def _unseen(resource: str) -> bool:
-    """Tell whether KAI does not count something among the resources of a domain, and checks it on each node."""
+    """Return whether KAI does not count a resource in domains, and checks it on each node only."""
     return resource == CHANNEL or counts_neighbours(resource)

@@ -1,8 +1,8 @@
 """The domains of a topology as KAI sees them.
 
-Only nodes that have the label of every level are in the tree: all others are invisible to whoever has a constraint,
-even a mere preference. An empty label value is a value. A domain is known by its label values joined with dots, so
-values that hold dots can make two domains one.
+Only nodes that have the label of every level are in the tree: all others are invisible to pods with any constraint,
+even a preferred one. An empty label value is a value. A domain is identified by its label values joined with dots, so
+values that contain dots can merge two domains.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Tier:
     """The domains of one level."""
 
     ids: tuple[str, ...]
-    of: Ints  # the domain of each node, -1 outside
+    of: Ints  # the domain of each node, -1 for none
     parent: Ints  # in the tier above
-    turn: Ints  # the place of each domain's id in alphabetical order
+    turn: Ints  # the rank of each domain's id in alphabetical order
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Tree:
 
     @staticmethod
     def of(cluster: Cluster, topology: Topology) -> Tree:
-        """Sort the nodes of a cluster into KAI's domains."""
+        """Return the nodes of a cluster in KAI's domains."""
         columns = [cluster.column(level.label) for level in topology.levels]
         inside = np.all([column.codes >= 0 for column in columns], axis=0) if columns else np.zeros(len(cluster), bool)
         nodes = np.flatnonzero(inside)
@@ -73,7 +73,7 @@ class Tree:
         return found
 
     def split(self, tier: int, nodes: Nodes, domains: Ints) -> list[Nodes]:
-        """Return for each of some domains of a tier those of the nodes that are in it."""
+        """Return, for each of some domains of a tier, those of the nodes that are in it."""
         of = self.tiers[tier].of
         grouped: Nodes = nodes[np.argsort(of[nodes], kind="stable")]
         starts, ends = (np.searchsorted(of[grouped], domains, side) for side in ("left", "right"))
@@ -81,7 +81,7 @@ class Tree:
 
 
 def _blank(name: str) -> bool:
-    """Tell whether the last label value of a domain's id is empty: KAI does not look below such a domain's parent."""
+    """Return whether the last label value of a domain's id is empty: KAI does not look below such a domain's parent."""
     return not name or name.endswith(".")
 
 

@@ -16,7 +16,7 @@ from coterie.gang.tree import Task
 from coterie.placement.budget import Budget, Exhausted
 from coterie.placement.capacity import Capacity
 
-# One step is one look for a pod's node on up to this many nodes.
+# One step is one search for a pod's node on up to this many nodes.
 _NODES_A_STEP = 500
 DEFAULT_STEPS = 50_000
 
@@ -24,10 +24,10 @@ DEFAULT_STEPS = 50_000
 def kai_would_place(
     root: Part, capacity: Capacity, *, running: Mapping[str, str] | None = None, steps: int = DEFAULT_STEPS
 ) -> Placed | Refused | Unknown:
-    """Say what KAI does with a PodGroup on a capacity, as its queue's only work.
+    """Return KAI's outcome for a PodGroup on a capacity, as the only work of its queue.
 
     Pods of a leaf are taken in the order of its tasks. KAI itself goes by the label `kai.scheduler/task-priority`, else
-    by creation time in seconds, else by uid. `running` has the nodes of tasks that run already.
+    by creation time in seconds, else by uid. `running` has the nodes of running tasks.
     """
     walk = _Walk(root, capacity, Budget(steps))
     for task, node in (running or {}).items():
@@ -39,13 +39,13 @@ def kai_would_place(
 
 
 def minimum(leaf: Part) -> int:
-    """Return how many pods of a leaf start together; KAI takes none for one."""
+    """Return how many pods of a leaf start together; KAI counts zero as one."""
     return max(1, needed(leaf))
 
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """How far the walk was, to go back to."""
+    """A state of the walk, to return to."""
 
     placed: int
     done: int
@@ -79,9 +79,9 @@ class _Walk:
         return Placed(nodes, dict(self._domains), waiting)
 
     def _next(self) -> list[Task]:
-        """Return the tasks to place at once: what leaves lack to their minimum, else one for the least grown leaf.
+        """Return the tasks to place at once: those missing to the minima, else one for the least grown leaf.
 
-        If that one finds no room, KAI tries the same again in its next round, and other leaves do not grow either.
+        If that one does not fit, KAI tries the same again in its next round, and other leaves do not grow either.
         """
         short = [leaf for leaf in self._leaves if self._running(leaf) < minimum(leaf)]
         if short:

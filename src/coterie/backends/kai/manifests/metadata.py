@@ -1,4 +1,4 @@
-"""Who an object is: names, and the labels by which Coterie and KAI know their own."""
+"""The identity of objects: names, and the labels by which Coterie and KAI recognise their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coterie.config.configuration import Pool
 from coterie.frontends.grove.kai_topology import COTERIE, MANAGED_BY
 from coterie.frontends.grove.topology import KAI, ClusterTopology
 
-# Names made from a gang's get endings, and stay within what Kubernetes allows.
+# Names derived from a gang's get suffixes, and stay within the limits of Kubernetes.
 _LONGEST_GANG = 52
 
 MANAGED = {MANAGED_BY: COTERIE}
@@ -23,7 +23,7 @@ ATTEMPT = "coterie.dev/attempt"
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """All that the names of a workflow's objects depend on; `declared` is the ClusterTopology of its levels, if any."""
+    """The inputs of the names of a workflow's objects; `declared` is the ClusterTopology of its levels, if any."""
 
     namespace: str
     workflow: str
@@ -33,12 +33,12 @@ class Scene:
 
     @property
     def workflow_id(self) -> str:
-        """The workflow's name, told apart from others that look alike and from those of other namespaces."""
+        """The workflow's name with a digest, distinct from similar names and from other namespaces."""
         return name_of([self.workflow], self.namespace, self.workflow)
 
     @property
     def parent_queue(self) -> str:
-        """The queue above the queues of all pools of a namespace."""
+        """The parent queue of all pools of a namespace."""
         return name_of(["coterie", self.namespace], "queue", self.namespace)
 
     @property
@@ -48,14 +48,14 @@ class Scene:
 
     @property
     def external_topology(self) -> str:
-        """The KAI Topology that is managed elsewhere and has these levels, empty where there is none."""
+        """The externally managed KAI Topology with these levels, empty where there is none."""
         return self.pool.kai_topology or (self.declared and self.declared.reference(KAI)) or ""
 
     @property
     def topology(self) -> str:
-        """The KAI Topology that PodGroups name: one that is managed elsewhere, or the pool's own.
+        """The KAI Topology that PodGroups name: an externally managed one, or the pool's own.
 
-        The levels of one cannot be changed in a cluster, so other levels are another topology.
+        The levels of a Topology are immutable, so other levels make another Topology.
         """
         if self.external_topology:
             return self.external_topology
@@ -64,7 +64,7 @@ class Scene:
         return name_of(words, "topology", self.namespace, self.pool.name, *levels)
 
     def gang(self, group: str) -> str:
-        """Return the name of a group's PodGroup, ComputeDomain and Service: unlike any other's in the whole cluster."""
+        """Return the name of a group's PodGroup, ComputeDomain and Service, unique in the whole cluster."""
         return name_of([self.workflow, group], self.namespace, self.workflow, group, longest=_LONGEST_GANG)
 
     def pod(self, task: str, attempt: int) -> str:
@@ -72,7 +72,7 @@ class Scene:
         return name_of([self.workflow, task], "pod", self.namespace, self.workflow, task, str(attempt))
 
     def labels(self, group: str) -> dict[str, str]:
-        """Return the labels of everything that belongs to a group."""
+        """Return the labels of all objects of a group."""
         return {**self.own_labels, **MANAGED, WORKFLOW: label_value(self.workflow), GROUP: label_value(group)}
 
     def queue_labels(self) -> dict[str, str]:

@@ -17,23 +17,23 @@ _UNLIMITED = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
 
 
 def shared(scene: Scene) -> Iterator[Manifest]:
-    """Yield what all workflows of a pool share: its queue, the one above it, and its topology if it has levels."""
+    """Yield the objects that all workflows of a pool share: its queue, the parent queue, and its topology if any."""
     yield from queues(scene)
     if scene.pool.topology.levels:
         yield from topologies(scene)
 
 
 def queues(scene: Scene) -> Iterator[Manifest]:
-    """Yield the queue above that of the pool, then the pool's."""
+    """Yield the parent queue of the pool's, then the pool's."""
     yield _queue(scene.parent_queue, {}, _UNLIMITED)
     yield _queue(scene.queue, {"parentQueue": scene.parent_queue}, _gpus(scene.pool.gpus))
 
 
 def topologies(scene: Scene, owner: str = "") -> Iterator[Manifest]:
-    """Yield the levels of the pool as KAI knows them, unless its Topology is managed elsewhere.
+    """Yield the levels of the pool as KAI's Topology, unless that is managed externally.
 
-    `owner` is the ClusterTopology that the object belongs to. Where that is known from a cluster, the object also has
-    the owner reference by which Grove recognises it as its own.
+    `owner` is the ClusterTopology that the object belongs to. Where it is known from a cluster, the object also has the
+    owner reference by which Grove recognises it.
     """
     if scene.external_topology:
         return
@@ -65,7 +65,7 @@ def _owner(scene: Scene) -> Manifest | None:
 
 
 def pod_group(scene: Scene, gang: Gang, root: Part) -> Manifest:
-    """Return the PodGroup of a gang, with its tree both as KAI takes it and as the user meant it."""
+    """Return the PodGroup of a gang, with its tree in KAI's form and as the user defined it."""
     subgroups = [
         {
             "name": part.name,
@@ -100,7 +100,7 @@ def compute_domain(scene: Scene, group: str) -> Manifest:
 
 
 def channel(metadata: Manifest, template: str) -> Manifest:
-    """Return a ComputeDomain that grows with its pods, and the name of the claim template its driver is to make."""
+    """Return a ComputeDomain that grows with its pods, with the name of the claim template its driver makes."""
     return {
         "apiVersion": "resource.nvidia.com/v1beta1",
         "kind": "ComputeDomain",
@@ -115,14 +115,14 @@ def claim_template(scene: Scene, group: str) -> str:
 
 
 def service(scene: Scene, group: str) -> Manifest:
-    """Return the headless Service through which tasks find the hosts of a group, also before they are ready."""
+    """Return the headless Service through which tasks find the hosts of a group, even before they are ready."""
     own = scene.labels(group)
     selector = {key: own[key] for key in own if key.startswith("coterie.dev/")}
     return headless(scene.metadata(scene.gang(group), group), selector)
 
 
 def headless(metadata: Manifest, selector: Mapping[str, str], *, publish: bool = True) -> Manifest:
-    """Return a Service that gives pods names, before they are ready too if that is to be published."""
+    """Return a Service that gives pods names; with `publish`, even before they are ready."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -154,7 +154,7 @@ def _gpus(quota: GpuQuota) -> Manifest:
 
 
 def _constraint(scene: Scene, constraint: Constraint) -> Manifest:
-    """Return the field that holds a constraint. Levels never go without their topology: KAI would ignore them."""
+    """Return the field of a constraint; levels come with their topology, since KAI would ignore them otherwise."""
     if not constraint:
         return {}
     levels = scene.pool.topology

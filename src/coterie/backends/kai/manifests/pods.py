@@ -1,4 +1,4 @@
-"""One pod for each task."""
+"""The pod of each task."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from coterie.frontends.workflow.values import fold
 from coterie.gang.tree import Shape, Task, Toleration
 from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE
 
-# Kubernetes puts variables where it reads $(NAME), and halves $$; a command is to run as it was written.
+# Kubernetes expands $(NAME) and halves $$; a command must run as it was written.
 _REFERENCE = re.compile(r"\$(?=[$(])")
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the container of a task does, with all tokens replaced."""
+    """The work of a task's container, with all tokens replaced."""
 
     image: str
     command: Sequence[str]
@@ -33,7 +33,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Where in its gang a pod belongs; `subgroup` is empty when the PodGroup has none.
+    """The position of a pod in its gang; `subgroup` is empty when the PodGroup has none.
 
     Pods of the highest `priority` are placed first; without one KAI takes them in any order.
     """
@@ -47,7 +47,7 @@ class Seat:
     priority: int | None = None
 
     def within(self, subgroup: str, priority: int | None = None) -> Seat:
-        """Return a seat in a subgroup of the gang."""
+        """Return the position in a subgroup of the gang."""
         return replace(self, subgroup=subgroup, priority=priority)
 
 
@@ -140,7 +140,7 @@ def node_paths(mounts: Iterable[str]) -> tuple[list[Manifest], list[Manifest]]:
 
 
 def quantity(resource: str, amount: int) -> str:
-    """Write an amount as Kubernetes does: processors in thousandths where needed, sizes in the largest exact unit."""
+    """Return an amount as Kubernetes writes it: processors in thousandths where needed, sizes in exact units."""
     if resource == CPU:
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
     if resource in {MEMORY, STORAGE}:
@@ -159,7 +159,7 @@ def _literal(text: str) -> str:
 
 
 def _affinity(shape: Shape) -> Manifest:
-    # A field selector takes one value, so each node to keep away from has an entry of its own.
+    # A field selector takes one value, so each excluded node has its own entry.
     fields = [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in sorted(shape.excluded)]
     terms = [
         {

@@ -1,7 +1,8 @@
-"""The constraint tree as an annotation of its PodGroup, so that a snapshot of a cluster can be audited on its own.
+"""The constraint tree as an annotation of its PodGroup, so that a snapshot of a cluster suffices for an audit.
 
-Folding loses what an audit needs: group names, preferences that a requirement implies, levels by name. The annotation
-keeps the tree as the user meant it. Task names are listed once, in the user's order; groups refer to them by number.
+Folding loses information that an audit needs: group names, preferences that a requirement implies, levels by name. The
+annotation keeps the tree as the user defined it. Task names are listed once, in the user's order; groups refer to them
+by number.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A tree that was read back: what each task asks for is not part of it, so all shapes are empty."""
+    """A tree that was read back; shapes are not part of it, so all of them are empty."""
 
     gang: Gang
     topology: Topology
 
 
 class _Broken(Exception):  # noqa: N818 - never leaves this module
-    """Raised where the text of an annotation is not what `write` writes."""
+    """Raised where the text of an annotation is not in the format of `write`."""
 
 
 def write(gang: Gang, topology: Topology) -> str:
@@ -59,7 +60,7 @@ def write(gang: Gang, topology: Topology) -> str:
 
 
 def read(text: str) -> Recorded:
-    """Read an annotation, or raise `SpecErrors` when it is not one: anybody can edit annotations."""
+    """Return the tree in an annotation; raise `SpecErrors` for an invalid one, since users can edit annotations."""
     try:
         return _recorded(json.loads(text))
     except (ValueError, RecursionError, _Broken) as error:

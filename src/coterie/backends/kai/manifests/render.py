@@ -1,4 +1,4 @@
-"""A workflow as the manifests of KAI, in the order in which they are to be applied."""
+"""The KAI manifests of a workflow, in the order in which they are to be applied."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from coterie.topology.cluster import Cluster
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What rendering depends on beside the workflow and its pool.
+    """The inputs of rendering besides the workflow and its pool.
 
-    `local` has the bytes of every `localpath`; `groups` are those to render, all if it is empty. A cluster tells how
-    large the nodes are. `topologies` are the ClusterTopologies there are, by name.
+    `local` has the bytes of every `localpath`; `groups` are those to render, all if it is empty. A cluster gives the
+    sizes of the nodes. `topologies` are the known ClusterTopologies, by name.
     """
 
     namespace: str
@@ -46,7 +46,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """Manifests in the order of their application, and what the user should know."""
+    """Manifests in the order of their application, and notices for the user."""
 
     manifests: tuple[Manifest, ...]
     notices: tuple[Notice, ...]
@@ -61,7 +61,7 @@ class _Prepared:
 
 
 def render(workflow: Workflow, lowered: Lowered, pool: Pool, ask: Ask) -> Rendered:
-    """Render a workflow for a pool, or raise `SpecErrors` with every fault."""
+    """Return the manifests of a workflow for a pool; raise `SpecErrors` with every fault."""
     declared = ask.topologies.get(pool.topology_name or "")
     scene = Scene(ask.namespace, workflow.name, pool, workflow.spec.labels, declared)
     chosen = _chosen(workflow, ask.groups)

@@ -1,4 +1,4 @@
-"""How large objects may be."""
+"""The size limits of objects."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from coterie.backends.shared.manifest_text import Manifest
 from coterie.document.located import Path
 from coterie.errors import Fault, Notice
 
-# All annotations of an object together. `kubectl apply` keeps a copy of the object in one, unless the server applies.
+# All annotations of an object together. `kubectl apply` keeps a copy of the object in one, unless it is server-side.
 MOST_ANNOTATED = 256 << 10
 
 
 def limit_faults(manifests: Sequence[Manifest], owners: Mapping[str, tuple[str, Path]]) -> Iterator[Fault]:
-    """Yield the groups whose constraint tree is too large to be kept with them.
+    """Yield the groups whose constraint tree is too large for an annotation.
 
-    `owners` has the name of each PodGroup's group, and the path to where it is written.
+    `owners` has the name of each PodGroup's group, and its path in the file.
     """
     for manifest in manifests:
         if manifest["kind"] == "PodGroup":
@@ -30,7 +30,7 @@ def limit_faults(manifests: Sequence[Manifest], owners: Mapping[str, tuple[str, 
 
 
 def limit_notices(manifests: Sequence[Manifest]) -> Iterator[Notice]:
-    """Yield a warning when a plain `kubectl apply` would refuse an object for its size."""
+    """Yield a warning when a client-side `kubectl apply` would refuse an object for its size."""
     large = [found["metadata"]["name"] for found in manifests if len(json.dumps(found)) > MOST_ANNOTATED]
     if large:
         message = f"{large[0]} is too large for a plain kubectl apply; use kubectl apply --server-side"

@@ -1,6 +1,6 @@
-"""A task's files: texts in a ConfigMap, everything else in a Secret, each mounted at its own path.
+"""The files of a task: texts in a ConfigMap, everything else in a Secret, each mounted at its own path.
 
-Tasks of a group that have the same files share the objects, which are named after what they hold.
+Tasks of a group that have the same files share the objects, which are named after their content.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from coterie.backends.shared.names import name_of
 from coterie.backends.shared.tokens import Filling
 from coterie.errors import Fault
 
-# What Kubernetes takes in one ConfigMap or Secret.
+# The size limit of one ConfigMap or Secret.
 MOST_BYTES = 1 << 20
 _MODE = 0o755
 _KEY = re.compile(r"[^A-Za-z0-9._-]+")
@@ -32,9 +32,9 @@ class Shelf:
     manifests: dict[str, Manifest] = field(default_factory=dict)
 
     def put(self, files: Sequence[tuple[str, str | bytes]], filling: Filling) -> tuple[list[Manifest], list[Manifest]]:
-        """Put away the files of a task, by path; return the volumes and the mounts that its pod needs.
+        """Add the files of a task, by path; return the volumes and the mounts that its pod needs.
 
-        That they are too large for the objects is left in the filling.
+        Files that are too large for the objects are reported as faults in `filling`.
         """
         self._weigh(sum(_size(content) for _, content in files), filling)
         volumes: list[Manifest] = []

@@ -1,4 +1,4 @@
-"""What keeps a set from being written for KAI though its API allows it, and what the user should know."""
+"""The faults of a valid set that cannot be written for KAI, and the notices for its user."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from coterie.frontends.grove.podcliqueset.settings import KAI
 from coterie.frontends.kubernetes.objects import field_fault
 from coterie.gang.tree import Gang
 
-# All manifests of a set together, roughly: more than this neither a pipe nor an API server is glad of.
+# The approximate size of all manifests of a set: more overloads pipes and API servers.
 MOST_WRITTEN = 128 << 20
 
 
 def render_faults(subject: Subject, gangs: Sequence[Gang]) -> Iterator[Fault]:
-    """Yield why the pods of these gangs cannot be written."""
+    """Yield the faults that keep the pods of these gangs from being written."""
     pcs = subject.pcs
     yield from _name_faults(pcs)
     for clique in pcs.cliques:
@@ -42,7 +42,7 @@ def render_faults(subject: Subject, gangs: Sequence[Gang]) -> Iterator[Fault]:
 
 
 def render_notices(subject: Subject) -> Iterator[Notice]:
-    """Yield what manifests alone cannot carry out, and which fields are written otherwise than the user did."""
+    """Yield what manifests alone cannot achieve, and the fields that differ from the user's."""
     pcs, pool = subject.pcs, subject.pool
     if pool.scheduler != "kai":
         message = f'pool "{pool.name}" belongs to a backend with the scheduler "{pool.scheduler}", not to KAI'
@@ -60,7 +60,7 @@ def _located(pcs: PodCliqueSet, notice: Notice) -> Notice:
 
 
 def first_of_each(notices: Iterable[Notice]) -> Iterator[Notice]:
-    """Yield the first notice of each code, and how many more there are: replicas of a set are all alike."""
+    """Yield the first notice of each code with the number of further ones, since replicas of a set are all alike."""
     found: dict[str, list[Notice]] = {}
     for notice in notices:
         found.setdefault(notice.code, []).append(notice)
@@ -70,7 +70,7 @@ def first_of_each(notices: Iterable[Notice]) -> Iterator[Notice]:
 
 
 def _name_faults(pcs: PodCliqueSet) -> Iterator[Fault]:
-    """Yield the names that no Service or host name can be made of; those of sets and cliques may have dots."""
+    """Yield the names that cannot become Service or host names; those of sets and cliques may have dots."""
     hint = 'Use lower-case letters, digits and "-", beginning with a letter.'
     if any(dns_label(pcs.name)) or not pcs.name[0].isalpha():
         message = f"{said(replica_name(pcs, 0))} cannot be the name of the Service that the pods of a replica need"
@@ -83,7 +83,7 @@ def _name_faults(pcs: PodCliqueSet) -> Iterator[Fault]:
 
 
 def _container_faults(clique: Clique) -> Iterator[Fault]:
-    """Yield what is no list where something is to be added."""
+    """Yield the fields that must be lists, because something is added to them."""
     for field in ("containers", "initContainers"):
         for index, container in enumerate(clique.pod_spec.get(field) or ()):
             path = (*clique.pod_path, field, index)
@@ -98,7 +98,7 @@ def _container_faults(clique: Clique) -> Iterator[Fault]:
 
 
 def _replaced(pcs: PodCliqueSet) -> Iterator[tuple[str, Path]]:
-    """Yield fields of pod specs that are overwritten; of restartPolicy the rules of sets say so already."""
+    """Yield fields of pod specs that are overwritten; the rules of sets already report restartPolicy."""
     for clique in pcs.cliques:
         if clique.scheduler not in ("", KAI):
             yield f"schedulerName ({KAI})", (*clique.pod_path, "schedulerName")

@@ -1,4 +1,4 @@
-"""Where gangs that follow others go: bound to the domain of the leader, held back until that is known, or free."""
+"""The followers of gangs: bound to the domain of the leader, held back until it is known, or free."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What becomes of followers: the node labels that bind them, and those that are held back."""
+    """The decisions about followers: the node labels that bind them, and the ones held back."""
 
     bound: Mapping[str, Labels] = field(default_factory=dict)
     held: frozenset[str] = frozenset()
@@ -59,13 +59,13 @@ def follow(gangs: Sequence[Gang], chosen: Sequence[Gang], topology: Topology, si
 
 
 def _shared(gang: Gang, leader: Gang, *, required: bool) -> list[Group]:
-    """Return the groups that a follower has together with its leader, the coarsest first."""
+    """Return the groups that a follower shares with its leader, the coarsest first."""
     theirs = {group.path for group in leader.walk()}
     return [group for group in gang.walk() if group.path in theirs and group.required is required]
 
 
 def _missing(leader: Gang, running: Mapping[str, str] | None) -> str:
-    """Return why a leader is not known to run; nothing when all that it needs is seen."""
+    """Return why a leader is not known to run; empty when all its needed tasks are seen."""
     if running is None:
         return "no cluster was given that shows where it runs"
     needed = Counter(task.clique for task in leader.all_tasks() if task.needed)
@@ -75,7 +75,7 @@ def _missing(leader: Gang, running: Mapping[str, str] | None) -> str:
 
 
 def _home(level: str, running: Mapping[str, str], domains: Domains | None) -> tuple[Labels, str]:
-    """Return the labels of the domain in which all that runs is, or why there is no such domain."""
+    """Return the labels of the domain of all running tasks, or why there is no such domain."""
     if domains is None:
         return (), "no cluster was given"
     depth = domains.topology.index(level)

@@ -1,4 +1,4 @@
-"""What the objects of a set are called: Grove's names where pods look for them, and names of their own elsewhere."""
+"""The names of a set's objects: Grove's names where pods rely on them, and distinct ones elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A set that keeps every rule, lowered for a pool.
+    """A valid set, compiled for a pool.
 
     `name` is that of the document the user wrote, which may be a graph deployment. `topology` is the ClusterTopology
     that the set names, empty for none.
@@ -33,9 +33,9 @@ class Subject:
 
 @dataclass(frozen=True)
 class SetScene(Scene):
-    """All that the names of a set's objects depend on; a set may name its queue and its topology itself.
+    """The inputs of the names of a set's objects; a set may name its queue and its topology itself.
 
-    KAI takes PodGroups of one name in two namespaces for one, so theirs have a digest, and so have pods.
+    KAI confuses PodGroups of one name in two namespaces, so their names have a digest, and so have those of pods.
     """
 
     named_queue: str = ""
@@ -59,7 +59,7 @@ class SetScene(Scene):
         return self.external_topology or self.named_topology
 
     def gang(self, group: str) -> str:
-        """Return the name of a gang's PodGroup: Grove's, told apart from all others of the cluster."""
+        """Return the name of a gang's PodGroup: Grove's, made unique in the cluster."""
         return name_of([group], "podcliqueset", self.namespace, self.workflow, group)
 
     def pod(self, task: str, attempt: int) -> str:
@@ -73,5 +73,5 @@ def replica_name(pcs: PodCliqueSet, replica: int) -> str:
 
 
 def mirrored(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels or annotations of a set that its PodGroups have too: all that are not Grove's or kubectl's."""
+    """Return the labels or annotations of a set for its PodGroups: all that are not Grove's or kubectl's."""
     return {key: text for key, text in texts.items() if not key.startswith("grove.io/") and key != _LAST_APPLIED}

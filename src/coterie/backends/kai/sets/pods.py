@@ -1,4 +1,4 @@
-"""The pods of a set: the user's pod spec, whole, with what Grove puts into it and what KAI needs."""
+"""The pods of a set: the user's complete pod spec, with Grove's additions and KAI's requirements."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 class Team:
     """The gang whose pods are written.
 
-    `domain` are the node labels of the domain that all pods must go to. Tasks in `storing` ask for storage that their
-    users did not ask for.
+    `domain` are the node labels of the domain that all pods must use. Tasks in `storing` have a storage request that
+    their users did not write.
     """
 
     scene: SetScene
@@ -45,7 +45,7 @@ class Team:
 
 @dataclass(frozen=True, slots=True)
 class Chair:
-    """Where in its gang a pod belongs: the subgroup, empty for none, KAI's turn for it, and its NVLink group."""
+    """The position of a pod in its gang: the subgroup, empty for none, KAI's priority, and its NVLink group."""
 
     seat: Seat
     subgroup: str
@@ -98,7 +98,7 @@ def _labels(team: Team, task: Task, chair: Chair) -> dict[str, str]:
 
 
 def template_hash(clique: Clique) -> str:
-    """Return a digest of all that makes the pods of a clique what they are."""
+    """Return a digest of everything that defines the pods of a clique."""
     return digest(json.dumps([clique.pod_spec, dict(clique.labels), dict(clique.annotations)]))
 
 
@@ -137,10 +137,10 @@ def _spec(team: Team, task: Task, chair: Chair) -> Manifest:
 
 
 def _within(affinity: Mapping[str, Any], domain: Sequence[tuple[str, str]]) -> Manifest:
-    """Return an affinity that also keeps to the nodes with these labels."""
+    """Return an affinity that also requires nodes with these labels."""
     asked = [{"key": label, "operator": "In", "values": [value]} for label, value in domain]
     node = affinity.get("nodeAffinity") or {}
-    # One of the terms must hold, so each gets the labels. One without conditions holds for no node, and stays so.
+    # One of the terms must hold, so each gets the labels. A term without conditions matches no node, and stays so.
     terms = [
         {**term, "matchExpressions": [*(term.get("matchExpressions") or ()), *asked]} if any(term.values()) else term
         for term in (node.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
@@ -170,7 +170,7 @@ def _environment(team: Team, task: Task, seat: Seat) -> list[Manifest]:
 
 
 def _container(written: Mapping[str, Any], env: Sequence[Manifest], *, claims: bool) -> Manifest:
-    """Return a container with Grove's variables before its own, which may refer to them; its own win."""
+    """Return a container with Grove's variables before its own, which may refer to them; its own take precedence."""
     own = list(written.get("env") or ())
     taken = {each.get("name") for each in own}
     found: Manifest = {**written, "env": [*(each for each in env if each["name"] not in taken), *own]}

@@ -1,4 +1,4 @@
-"""A PodCliqueSet as the manifests of KAI, in the order in which they are to be applied."""
+"""The KAI manifests of a PodCliqueSet, in the order in which they are to be applied."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAME: Path = ("metadata", "name")
 
 
 def render_set(subject: Subject, ask: Ask) -> Rendered:
-    """Render a set, or raise `SpecErrors` with every fault. Of `ask.groups`, gangs that the set has not are ignored."""
+    """Return the manifests of a set; raise `SpecErrors` with every fault. Unknown gangs in `ask.groups` are ignored."""
     pcs, pool = subject.pcs, subject.pool
     chosen = [gang for gang in subject.lowered.gangs if not ask.groups or gang.name in ask.groups]
     if faults := list(render_faults(subject, chosen)):
@@ -62,7 +62,7 @@ def render_set(subject: Subject, ask: Ask) -> Rendered:
 
 
 def _shared(scene: SetScene, subject: Subject) -> Iterator[Manifest]:
-    """Yield what sets share: queues unless the set names one, and the topology if it names one that is not there."""
+    """Yield the objects that sets share: queues unless the set names one, and a missing topology that it names."""
     if not scene.named_queue:
         yield from kai_objects.queues(scene)
     if subject.topology:
@@ -70,7 +70,7 @@ def _shared(scene: SetScene, subject: Subject) -> Iterator[Manifest]:
 
 
 def _around(scene: SetScene, subject: Subject, gangs: Sequence[Gang]) -> Iterator[Manifest]:
-    """Yield what the replicas of the set need for these gangs: ComputeDomains, then Services."""
+    """Yield the objects that the set's replicas need for these gangs: ComputeDomains, then Services."""
     links = enrolled(subject.pcs)
     seats = [subject.lowered.seats[task.name] for gang in gangs for task in gang.all_tasks()]
     used = dict.fromkeys((seat.replica, links[seat.clique.name]) for seat in seats if seat.clique.name in links)
@@ -91,7 +91,7 @@ def _gang(scene: SetScene, subject: Subject, root: Part, team: Team) -> Iterator
 
 
 def _merge_faults(roots: Mapping[str, Part], subject: Subject, ask: Ask) -> Iterator[Fault]:
-    """Yield the first gang whose constraints KAI might break: those of all replicas are alike."""
+    """Yield the first gang whose constraints KAI might break, since those of all replicas are alike."""
     if ask.cluster is not None and subject.topology:
         for name, root in roots.items():
             if faults := list(merge_faults(name, root, ask.cluster, subject.pool.topology, _NAME)):
