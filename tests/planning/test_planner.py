@@ -182,6 +182,19 @@ def test_a_limit_counts_the_workloads_of_its_pool_that_were_planned_before() -> 
     assert reason(second, "g") is Reason.OVER_QUOTA
 
 
+def test_a_limit_that_is_overdrawn_keeps_nobody_back_who_takes_no_gpu() -> None:
+    drawing = drawn(ONE_RACK)
+
+    _, without, with_gpus = planned(
+        drawing,
+        workload(drawing, "g: 2 x 8gpu", name="first", where=pool(drawing, name="small")),
+        workload(drawing, "g: 1 x 4cpu", name="second", where=pool(drawing, limit=8, name="small")),
+        workload(drawing, "g: 1 x 1gpu", name="third", where=pool(drawing, limit=8, name="small")),
+    )
+
+    assert (without.verdict, reason(with_gpus, "g")) == (Verdict.PLACED, Reason.OVER_QUOTA)
+
+
 @pytest.mark.parametrize(
     ("gpus", "limit", "expected"),
     [(40, 64, Reason.NEVER_FITS), (8, 4, Reason.OVER_QUOTA), (40, 4, Reason.OVER_QUOTA)],

@@ -46,7 +46,7 @@ def test_groups_that_are_placed_keep_every_rule_beside_each_other(world: World, 
         assert verify(gang, plan.domains, one, anchors) == [], f"{groups}\n{world}"
     if found:
         nodes = {task: node for _, one in found for task, node in one.nodes.items()}
-        whole = edits.side_by_side([gang for gang, _ in found])
+        whole = _side_by_side([gang for gang, _ in found])
         cost = extra(whole, plan.domains, nodes)
         assert verify(whole, plan.domains, replace(found[0][1], nodes=nodes, extra=cost), world.anchors) == []
 
@@ -98,6 +98,11 @@ def _kept(world: World, groups: Sequence[Gang]) -> list[Gang]:
     for group in groups:
         names = {task.name for one in (*kept, group) for task in one.all_tasks()}
         anchors = {task: node for task, node in world.anchors.items() if task in names}
-        if best(edits.side_by_side([*kept, group]), world.domains, anchors) is not None:
+        if best(_side_by_side([*kept, group]), world.domains, anchors) is not None:
             kept.append(group)
     return kept
+
+
+def _side_by_side(gangs: Sequence[Gang]) -> Gang:
+    """Return gangs as one, of which each keeps its groups to itself."""
+    return edits.joined([edits.set_apart(gang, str(number)) for number, gang in enumerate(gangs)])

@@ -93,11 +93,6 @@ def set_apart(gang: Gang, mark: str) -> Gang:
     return _map(gang, marked)
 
 
-def side_by_side(gangs: Sequence[Gang]) -> Gang:
-    """Return several gangs as one, named after the first, without merging any of their groups."""
-    return joined([set_apart(gang, str(number)) for number, gang in enumerate(gangs)])
-
-
 def only_tasks(gang: Gang, names: Container[str]) -> Gang:
     """Return the gang with these tasks only; groups left without tasks are dropped."""
     return _filter(gang, lambda task: task.name in names)

@@ -11,28 +11,21 @@ Leaving tasks out never makes the rest harder to place, so how far the list can 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from coterie.errors import Reason
 from coterie.gang import edits
 from coterie.gang.likeness import kind_of
-from coterie.gang.tree import Gang
+from coterie.gang.tree import Gang, Task
 from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, place
 from coterie.placement.explain.decision import SIDE_BUDGET, decide
+from coterie.placement.quota import Quota
 from coterie.placement.refusal import Decision, Refusal, Verdict
 from coterie.placement.whatif import Keep
 from coterie.topology.cluster import GPU
-
-
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """GPUs that others in the pool use, and how many all may use together."""
-
-    used: int
-    limit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +192,14 @@ class _Family:
     def _over_quota(self, gang: Gang, alone: Gang | None = None) -> Decision | None:
         if self._quota is None:
             return None
-        wanted = sum(task.shape.amount(GPU) for task in gang.all_tasks())
-        if wanted + self._quota.used <= self._quota.limit:
-            return None
-        own = wanted if alone is None else sum(task.shape.amount(GPU) for task in alone.all_tasks() if task.needed)
-        verdict = Verdict.IMPOSSIBLE if wanted > self._quota.limit else Verdict.WAITING
-        quota = (self._quota.used + wanted - own, self._quota.limit)
-        return Decision(verdict, refusal=Refusal(Reason.OVER_QUOTA, wanted=own, quota=quota))
+        asked = gang.all_tasks() if alone is None else tuple(task for task in alone.all_tasks() if task.needed)
+        wanted = _gpus(asked)
+        running = _gpus(task for task in asked if task.name in self._anchors)
+        return self._quota.refused(wanted, running=running, beside=_gpus(gang.all_tasks()) - wanted)
+
+
+def _gpus(tasks: Iterable[Task]) -> int:
+    return sum(task.shape.amount(GPU) for task in tasks)
 
 
 def _names(units: Sequence[_Unit]) -> frozenset[str]:

@@ -13,7 +13,8 @@ from coterie.gang.tree import Gang
 from coterie.placement.capacity import Capacity
 from coterie.placement.cost import extra_domains
 from coterie.placement.engine import Absent, Found, place
-from coterie.placement.family import Quota, decide_family, share
+from coterie.placement.family import decide_family, share
+from coterie.placement.quota import Quota
 from coterie.placement.refusal import Decision, Verdict
 from coterie.topology.cluster import GPU
 from coterie.topology.domains import Domains

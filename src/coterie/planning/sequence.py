@@ -20,8 +20,9 @@ from coterie.gang.tree import Gang
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found
 from coterie.placement.explain.decision import SIDE_BUDGET
-from coterie.placement.family import Quota, decide_family
+from coterie.placement.family import decide_family
 from coterie.placement.joint import Room, Settled, Together, place_together
+from coterie.placement.quota import Quota
 from coterie.placement.refusal import Decision, Verdict
 from coterie.placement.whatif import Change, changed_capacity, changed_gang
 from coterie.planning.concurrency import ancestors, peak

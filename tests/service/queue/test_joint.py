@@ -145,7 +145,7 @@ def test_many_groups_of_one_kind_are_asked_about_together_once(monkeypatch: pyte
         asked.append(len(one.all_tasks()))
         return place(one, capacity, anchors=anchors, budget=budget)
 
-    monkeypatch.setattr("coterie.service.queue.cycle.place", counting)
+    monkeypatch.setattr("coterie.placement.joint.place", counting)
     queue = Queue(racks(2, 3))
     party(queue, {f"g{n}": gang(2, rack=True) for n in range(50)})
     assert list(seats(queue)) == ["g0", "g1"]

@@ -12,6 +12,7 @@ from coterie.errors import Reason
 from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
+from coterie.placement.refusal import Verdict
 from coterie.service.queue.queue import Entry, Queue, Seated, Told, only_tasks, without_nodes
 from coterie.topology.cluster import GPU
 from tests.service.queue.builders import POOL, entry, gang, placed, world
@@ -317,3 +318,24 @@ def test_a_quota_that_no_longer_keeps_a_gang_back_is_no_longer_its_reason() -> N
     assert reasons(queue, 0.0) == {"late": "OverQuota"}
     found.release(("own", "g", 1), ["t0", "t1"])
     assert reasons(queue, 1.0) == {"late": "NoCapacity"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "verdict", "used"), [(24, None, 0), (23, Verdict.WAITING, 8), (15, Verdict.IMPOSSIBLE, 8)]
+)
+def test_tasks_that_join_others_count_with_them_against_the_limit(
+    limit: int, verdict: Verdict | None, used: int
+) -> None:
+    found = world(4)
+    found.hold(("w", "g", 1), "main", {"t0": "n0"}, {"t0": Shape(requests=((GPU, 8),))})
+    found.hold(("other", "g", 1), "main", {"t0": "n1"}, {"t0": Shape(requests=((GPU, 8),))})
+    queue = Queue(found)
+    joining = replace(entry("w", gang(2)), key=("w", "g", 2), anchors={"t0": "n0"})
+    queue.put(replace(joining, pool=replace(POOL, gpus=GpuQuota(limit=limit))))
+    why = queue.why(("w", "g", 2))
+    if verdict is None:
+        assert placed(queue) == ["w"]
+    else:
+        assert why
+        assert why.refusal
+        assert (why.verdict, why.refusal.wanted, why.refusal.quota) == (verdict, 16, (used, limit))

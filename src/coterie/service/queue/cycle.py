@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coterie.config.configuration import Pool
-from coterie.gang import edits
+from coterie.gang.edits import without_nodes
 from coterie.gang.tree import Gang
 from coterie.placement.budget import DEFAULT_BUDGET
-from coterie.placement.engine import Found, place
+from coterie.placement.engine import Absent, Found
+from coterie.placement.joint import Room, Settled, Together, place_together
+from coterie.placement.refusal import Decision, Verdict
 from coterie.service.queue.holdings import Held, Key, World
 from coterie.service.queue.order import Turn
 from coterie.topology.cluster import GPU
@@ -42,6 +44,11 @@ class Entry:
         gpus = sum(task.shape.amount(GPU) for task in self.gang.all_tasks() if task.name not in self.anchors)
         return Turn(self.pool.name, bool(self.anchors), self.priority, self.since, self.number, gpus)
 
+    @property
+    def anchored(self) -> int:
+        """The GPUs that tasks of the gang use already."""
+        return sum(task.shape.amount(GPU) for task in self.gang.all_tasks() if task.name in self.anchors)
+
 
 @dataclass(frozen=True, slots=True)
 class Seated:
@@ -64,6 +71,11 @@ class Guest:
         """The workflow and the pool, whose gangs may be placed together."""
         return _party(self.entry)
 
+    @property
+    def gang(self) -> Gang:
+        """The gang without the nodes kept for others: tasks that were there before may stay, new ones may not come."""
+        return without_nodes(self.entry.gang, self.kept)
+
 
 @dataclass(eq=False)
 class Tables:
@@ -71,6 +83,7 @@ class Tables:
 
     world: World
     _guests: dict[Key, Guest] = field(default_factory=dict)
+    _found: dict[Key, Found] = field(default_factory=dict)
     _held: dict[Key, tuple[Held, ...]] = field(default_factory=dict)
     _parties: dict[tuple[str, str], dict[Key, None]] = field(default_factory=dict)
     _failed: set[tuple[tuple[str, str], object]] = field(default_factory=set)
@@ -89,7 +102,7 @@ class Tables:
         shapes = {task.name: task.shape for task in entry.gang.all_tasks()}
         nodes = {task: found.nodes[task] for task in shapes if task not in entry.anchors}
         self._held[entry.key] = self.world.hold(entry.key, entry.pool.name, nodes, shapes)
-        self._guests[entry.key] = guest
+        self._guests[entry.key], self._found[entry.key] = guest, found
         self._parties.setdefault(guest.party, {})[entry.key] = None
 
     def make_room(self, guest: Guest, kind: object) -> bool:
@@ -100,27 +113,31 @@ class Tables:
         mates = self.mates(guest.entry)
         if not mates or (guest.party, kind) in self._failed:
             return False
-        found = self._together([*mates, guest])
-        if found is None:
+        answer = self._together(mates, guest)
+        if isinstance(answer, Absent):
             self._failed.add((guest.party, kind))
             return False
         for mate in mates:
             key = mate.entry.key
             self.world.release(key, [one.task for one in self._held.pop(key)])
-        for one in (*mates, guest):
-            self.seat(one, found)
+        for one, settled in zip((*mates, guest), answer.families, strict=True):
+            (decision,) = settled.decisions
+            if decision.found is None:
+                raise AssertionError("gangs that are placed together all have a place")
+            self.seat(one, decision.found)
         return True
 
-    def _together(self, guests: Sequence[Guest]) -> Found | None:
-        capacity = self.world.capacity(guests[0].entry.pool).copy()
-        for guest in guests:
-            for one in self._held.get(guest.entry.key, ()):
+    def _together(self, mates: Sequence[Guest], guest: Guest) -> Together | Absent:
+        pool = guest.entry.pool
+        capacity = self.world.capacity(pool).copy()
+        for mate in mates:
+            for one in self._held[mate.entry.key]:
                 capacity.take(one.shape, [capacity.domains.position[one.node]], [-1])
-        # On a node that is kept for somebody, who was there before it was kept may stay, and nobody else may come.
-        gang = edits.side_by_side([edits.without_nodes(guest.entry.gang, guest.kept) for guest in guests])
-        anchors = {task: node for guest in guests for task, node in guest.anchors.items()}
-        found = place(gang, capacity, anchors=anchors, budget=QUEUE_BUDGET)
-        return found if isinstance(found, Found) else None
+        anchors = {task: node for one in (*mates, guest) for task, node in one.anchors.items()}
+        seated = [
+            Settled((mate.gang,), (Decision(Verdict.PLACED, found=self._found[mate.entry.key]),)) for mate in mates
+        ]
+        return place_together(seated, [guest.gang], Room(capacity, self.world.empty(pool), anchors), QUEUE_BUDGET)
 
 
 def _party(entry: Entry) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from coterie.gang.likeness import kind_of
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, Found, place
 from coterie.placement.explain.decision import decide
+from coterie.placement.quota import Quota
 from coterie.placement.refusal import Decision, Refusal, Verdict
 from coterie.service.queue.cycle import LENT, QUEUE_BUDGET, Entry, Guest, Seated, Tables
 from coterie.service.queue.holdings import Key, World
@@ -88,6 +89,7 @@ class Queue:
         self._kinds: dict[Key, object] = {}
         self._turns: dict[Key, Turn] = {}
         self._sizes: dict[Key, int] = {}
+        self._anchored: dict[Key, int] = {}  # GPUs that tasks of the gang use already
         self._failed: dict[object, _Failure] = {}  # by kind
         self._open: _Open | None = None
         self._asked: dict[object, int] = {}  # kinds asked about at length, by when: the last has the highest number
@@ -113,6 +115,7 @@ class Queue:
         self._waiting[entry.key] = entry
         self._turns[entry.key] = entry.turn
         self._sizes[entry.key] = len(entry.gang.all_tasks())
+        self._anchored[entry.key] = entry.anchored
         if passed is not None:
             self._passed[entry.key] = passed
         self._kinds[entry.key] = (
@@ -128,6 +131,7 @@ class Queue:
             self._kinds,
             self._turns,
             self._sizes,
+            self._anchored,
             self._said,
             self._passed,
         ):
@@ -320,11 +324,9 @@ class Queue:
         limit = entry.pool.gpus.limit
         if limit is None:
             return None
-        used, wanted = self.world.gpus(entry.pool.name), self._turns[entry.key].gpus
-        if not wanted or used + wanted <= limit:
-            return None
-        verdict = Verdict.IMPOSSIBLE if wanted > limit else Verdict.WAITING
-        return Decision(verdict, refusal=Refusal(Reason.OVER_QUOTA, wanted=wanted, quota=(used, limit)))
+        running = self._anchored[entry.key]
+        quota = Quota(self.world.gpus(entry.pool.name) - running, limit)
+        return quota.refused(self._turns[entry.key].gpus + running, running=running)
 
     def _reasons(self, refused: Iterable[Entry], now: float) -> Iterator[Told]:
         """Say why gangs wait where that is new; those whose turn to be explained has not come are told later."""

@@ -1,0 +1,28 @@
+"""The limit of a pool: how many GPUs it allows at a time, and the refusal of a gang that is over it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coterie.errors import Reason
+from coterie.placement.refusal import Decision, Refusal, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """GPUs that others in the pool use, and how many all may use together."""
+
+    used: int
+    limit: int
+
+    def refused(self, wanted: int, *, running: int = 0, beside: int = 0) -> Decision | None:
+        """Return the refusal of a gang of so many GPUs, or None for one within the limit.
+
+        `running` of them are in use by its own tasks already: a gang that takes none newly is never over the limit.
+        `beside` are GPUs that gangs placed before it in the same question would take.
+        """
+        if wanted <= running or self.used + beside + wanted <= self.limit:
+            return None
+        verdict = Verdict.IMPOSSIBLE if beside + wanted > self.limit else Verdict.WAITING
+        refusal = Refusal(Reason.OVER_QUOTA, wanted=wanted, quota=(self.used + beside, self.limit))
+        return Decision(verdict, refusal=refusal)
