@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from coterie.topology.cluster import GPUS
+
 Path = tuple[tuple[str, str], ...]
 
 
@@ -48,6 +50,11 @@ class Shape:
     def amount(self, resource: str) -> int:
         """Return how much of a resource one task asks for."""
         return dict(self.requests).get(resource, 0)
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs, of whatever vendor, one task asks for."""
+        return sum(amount for name, amount in self.requests if name in GPUS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coterie.topology.check import Finding
-from coterie.topology.cluster import GPU, Bools, Cluster
+from coterie.topology.cluster import Bools, Cluster
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
 from coterie.topology.ranges import fold
@@ -34,15 +34,20 @@ class Fleet:
     @staticmethod
     def of(cluster: Cluster) -> Fleet:
         """Return the counts of a cluster's nodes."""
-        gpus = cluster.allocatable[cluster.resource(GPU)] > 0
         out = (~cluster.ready, cluster.cordoned & cluster.ready)
-        return Fleet(len(cluster), int(gpus.sum()), *(_names(cluster, which) for which in out))
+        return Fleet(len(cluster), int(cluster.has_gpus.sum()), *(_names(cluster, which) for which in out))
 
 
 def short_of_gpus(cluster: Cluster, topology: Topology) -> Iterator[Finding]:
-    """Yield nodes that offer fewer GPUs than most nodes of their kind, by kind and number."""
-    gpus = cluster.allocatable[cluster.resource(GPU)]
-    for kind, which in _kinds(cluster, topology):
+    """Yield nodes that offer fewer GPUs than most nodes of their kind, by kind and number.
+
+    Nodes whose GPUs are partitioned are left out: how many whole ones they offer says nothing.
+    """
+    gpus = cluster.gpus(cluster.allocatable)
+    for kind, alike in _kinds(cluster, topology):
+        which = alike & ~cluster.partitioned
+        if not which.any():
+            continue
         counted = Counter(gpus[which].tolist())
         usual, times = max(counted.items(), key=lambda pair: (pair[1], pair[0]))
         if times * 2 <= int(which.sum()):
@@ -68,7 +73,7 @@ def _kinds(cluster: Cluster, topology: Topology) -> Iterator[tuple[str, Bools]]:
     domains have several nodes.
     """
     codes = np.stack([cluster.column(label).codes for label in _KIND_LABELS])
-    gpus = cluster.allocatable[cluster.resource(GPU)] > 0
+    gpus = cluster.gpus(cluster.allocatable) > 0
     known = codes[0] >= 0
     # A machine type implies GPUs only where some machines of that type have GPUs.
     typed = np.unique(codes[1][gpus & (codes[1] >= 0)])

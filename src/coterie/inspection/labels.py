@@ -14,7 +14,7 @@ from coterie.gang.tree import Shape
 from coterie.inspection.fleet import Fleet, short_of_gpus
 from coterie.placement.eligibility import eligible
 from coterie.topology.check import Finding, check
-from coterie.topology.cluster import GPU, Bools, Cluster, Column
+from coterie.topology.cluster import Bools, Cluster, Column, is_gpu
 from coterie.topology.domains import is_null
 from coterie.topology.levels import HOSTNAME, Topology
 from coterie.topology.ranges import fold
@@ -35,10 +35,14 @@ _WELL_KNOWN = (
     ("block", "topology.kubernetes.io/block"),
     ("block", "cloud.provider.com/topology-block"),
     ("block", "cloud.google.com/gce-topology-block"),
+    ("network-1", "topology.k8s.aws/network-node-layer-1"),
+    ("network-2", "topology.k8s.aws/network-node-layer-2"),
+    ("network-3", "topology.k8s.aws/network-node-layer-3"),
     ("spine", "topology.kubernetes.io/spine"),
     ("spine", "network.topology.nvidia.com/spine"),
     ("block", "network.topology.nvidia.com/block"),
     ("subblock", "cloud.google.com/gce-topology-subblock"),
+    ("gce-host", "cloud.google.com/gce-topology-host"),
     ("leaf", "network.topology.nvidia.com/leaf"),
     ("rack", "topology.kubernetes.io/rack"),
     ("rack", "cloud.provider.com/topology-rack"),
@@ -202,8 +206,8 @@ def _platforms(own: Cluster, pool: Pool) -> Iterator[Finding]:
 
 def _taints(own: Cluster, pool: Pool) -> Iterator[Finding]:
     """Return findings about GPU nodes that the pool selects, but whose taints its tasks tolerate on no platform."""
-    gpus = own.allocatable[own.resource(GPU)] > 0
-    task = Shape(((GPU, 1),)) if gpus.any() else Shape()
+    gpus = own.has_gpus
+    task = Shape(tuple((name, 1) for name in own.resources if is_gpu(name)) if gpus.any() else ())
     welcome = np.zeros(len(own), dtype=bool)
     for platform in (NO_PLATFORM, *pool.platforms.values()):
         tolerant = Shape(tolerations=pool.admitted(task, platform).tolerations)
@@ -220,7 +224,7 @@ def _taints(own: Cluster, pool: Pool) -> Iterator[Finding]:
 
 
 def _quota(own: Cluster, pool: Pool) -> Iterator[Finding]:
-    there = int(own.allocatable[own.resource(GPU)].sum())
+    there = int(own.gpus(own.allocatable).sum())
     if (guarantee := pool.gpus.guarantee) is not None and guarantee > there:
         message = f'pool "{pool.name}" guarantees {guarantee} GPUs, but its nodes have {there}'
         yield Finding("QuotaAboveCapacity", "warning", "", message, hint="Lower gpus.guarantee, or widen the pool.")
@@ -244,7 +248,7 @@ def _for_scheduler(finding: Finding, own: Cluster, pool: Pool) -> Finding:
     """Return the finding with more weight where nodes with GPUs are really hidden, because they lack a label."""
     if finding.code != "HiddenFromScheduler" or not pool.traits.hides_unlabelled:
         return finding
-    gpus = own.allocatable[own.resource(GPU)]
+    gpus = own.gpus(own.allocatable)
     lost = sum(int(gpus[own.position[name]]) for name in finding.nodes)
     return replace(
         finding,

@@ -7,7 +7,7 @@ from typing import Any
 
 from coterie.errors import NotFound, UsageError, did_you_mean
 from coterie.rendering.scene import Area, Scene, Spot, Total, ranked
-from coterie.topology.cluster import GPU, Cluster
+from coterie.topology.cluster import Cluster
 from coterie.topology.domains import Domains
 from coterie.topology.levels import HOSTNAME, Topology
 
@@ -42,8 +42,8 @@ def default_depth(domains: Domains) -> int:
 
 def find_holder(cluster: Cluster, name: str) -> str:
     """Return the GPU holder that a user named: by its full name, or by the part after its namespace."""
-    gpu = cluster.resource(GPU)
-    holders = {pod.owner for index, pod in enumerate(cluster.pods) if cluster.pod_requests[gpu, index] > 0}
+    gpus = cluster.gpus(cluster.pod_requests)
+    holders = {pod.owner for index, pod in enumerate(cluster.pods) if gpus[index] > 0}
     if name in holders:
         return name
     short = sorted(holder for holder in holders if holder.rpartition("/")[2] == name)
@@ -100,10 +100,10 @@ def _area(values: tuple[str, ...], start: int, end: int, children: list[Any], sp
 
 def _spots(domains: Domains) -> list[Spot]:
     cluster = domains.cluster
-    row = cluster.resource(GPU)
+    offered = cluster.gpus(cluster.allocatable)
     held: dict[int, Counter[str]] = {}
     for pod, node, gpus in zip(
-        cluster.pods, cluster.pod_node.tolist(), cluster.pod_requests[row].tolist(), strict=True
+        cluster.pods, cluster.pod_node.tolist(), cluster.gpus(cluster.pod_requests).tolist(), strict=True
     ):
         if gpus > 0:
             held.setdefault(node, Counter())[pod.owner] += gpus
@@ -114,7 +114,7 @@ def _spots(domains: Domains) -> list[Spot]:
         spots.append(
             Spot(
                 cluster.names[node],
-                max(int(cluster.allocatable[row, node]), used),
+                max(int(offered[node]), used),
                 holders,
                 bool(cluster.cordoned[node]),
                 bool(cluster.ready[node]),

@@ -8,7 +8,7 @@ import numpy as np
 
 from coterie.gang.tree import Shape
 from coterie.placement.capacity import Capacity, sum_up
-from coterie.topology.cluster import GPU, UNLIMITED_PODS
+from coterie.topology.cluster import UNLIMITED_PODS
 from coterie.topology.domains import Domains
 
 
@@ -66,7 +66,7 @@ def fitting(shape: Shape, domains: Domains, level: str, *, labelled_only: bool =
         for capacity in (now, empty):
             capacity.usable &= domains.tiers[-1].of >= 0
     per_node = [np.minimum(capacity.fit(shape).fits, UNLIMITED_PODS) for capacity in (now, empty)]
-    idle = np.maximum(now.free[domains.cluster.resource(GPU)], 0) * now.usable
+    idle = np.maximum(domains.cluster.gpus(now.free), 0) * now.usable
     sums = [sum_up(values, tier.start, tier.end).tolist() for values in (*per_node, idle)]
     rooms = [
         Room(domain, fits, fits_empty, nodes, gpus)

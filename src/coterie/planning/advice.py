@@ -15,7 +15,7 @@ from coterie.placement.capacity import Capacity
 from coterie.placement.eligibility import eligible
 from coterie.planning.assumed_tolerations import assumed_tolerations
 from coterie.planning.workload import Workload
-from coterie.topology.cluster import GPU, Bools, Cluster
+from coterie.topology.cluster import Bools, Cluster, is_gpu
 from coterie.topology.domains import Domains
 from coterie.topology.ranges import fold
 
@@ -66,9 +66,10 @@ def _constrained(workload: Workload) -> set[Shape]:
 
 
 def _offers(shape: Shape, cluster: Cluster) -> Bools:
-    """Tell for every node whether it has GPUs, where the tasks ask for some."""
-    gpus = cluster.allocatable[cluster.resource(GPU)] > 0
-    return gpus if shape.amount(GPU) else np.ones_like(gpus)
+    """Tell for every node whether it has GPUs of the kind that the tasks ask for, if they ask for any."""
+    rows = [cluster.resource(name) for name, _ in shape.requests if is_gpu(name)]
+    found: Bools = np.logical_and.reduce(cluster.allocatable[[row for row in rows if row >= 0]] > 0)
+    return found
 
 
 def _any_or_all(masks: Sequence[Bools]) -> Bools:

@@ -125,11 +125,11 @@ def _room(room: Room, tasks: int | None) -> Json:
 def _notices(wish: Wish, level: str, pool: Pool, shape: Shape, domains: Domains, found: Fitting) -> Iterator[Notice]:
     cluster = domains.cluster
     gpus = cluster.allocatable[cluster.resource(GPU)] > 0
-    barred = ~eligible(shape, cluster, lift_transient=False) & (gpus if wish.gpus else np.ones_like(gpus))
+    barred = ~eligible(shape, cluster, lift_transient=True) & (gpus if wish.gpus else np.ones_like(gpus))
     if barred.any():
         nodes = [cluster.names[node] for node in np.flatnonzero(barred)]
         taints = {taint for node in np.flatnonzero(barred) for taint in cluster.taint_sets[cluster.taint_set[node]]}
-        keys = {taint.key for taint in untolerated(shape.tolerations, taints)}
+        keys = {taint.key for taint in untolerated(shape.tolerations, taints) if not taint.transient}
         yield Notice(
             "TaintNotTolerated",
             f"{count(len(nodes), 'node')} left out because of taints ({', '.join(sorted(keys))}): {fold(nodes)}. "

@@ -8,7 +8,7 @@ from typing import Any
 from coterie.placement.explain.obstacles import Cause, Obstacle
 from coterie.placement.refusal import Tally
 from coterie.topology.channels import CHANNEL
-from coterie.topology.cluster import CPU, GPU, MEMORY, PODS, STORAGE
+from coterie.topology.cluster import CPU, GPU, MEMORY, PODS, STORAGE, is_gpu
 from coterie.topology.display_names import domain
 from coterie.topology.pod_affinity import APART, HOST_PORT
 
@@ -70,8 +70,10 @@ def _cause(cause: Cause, pool: Collection[str]) -> str:
         case Obstacle.TAINTED:
             taints = "taints" if ", " in about else "taint"
             return f"{who} {has} the {taints} {about}, not tolerated"
+        case Obstacle.OTHER_GPUS:
+            return f"{who} {has} other GPUs ({about})"
         case Obstacle.NO_RESOURCE:
-            return f"{who} {has} no {'GPU' if about == GPU else about}"
+            return f"{who} {has} no {'GPU' if is_gpu(about) else about}"
         case Obstacle.NEIGHBOURS:
             return f"{who} {_neighbours(about, has, 'runs' if cause.nodes == 1 else 'run')}"
         case _ if obstacle in _STATES:

@@ -11,7 +11,7 @@ from coterie.placement.refusal import Nearest, Refusal, WayOut
 from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
 from coterie.rendering.causes import counted
 from coterie.topology.channels import CHANNEL
-from coterie.topology.cluster import CPU, GPU, MEMORY, Cluster
+from coterie.topology.cluster import CPU, GPU, GPUS, MEMORY, Cluster, is_gpu
 from coterie.topology.display_names import domain, group_name
 from coterie.topology.levels import Topology
 from coterie.topology.pod_affinity import APART, HOST_PORT, NEAR, counts_neighbours
@@ -21,14 +21,14 @@ _SHOWN_GROUPS = 4
 _NOT_SETTLED = "whether each fits alone was not settled within the search budget"
 
 _OBSTACLES = {
-    "no nvidia.com/gpu": "no GPU",
-    "too little nvidia.com/gpu": "too few GPUs",
+    **{f"no {name}": "no GPU" for name in GPUS},
+    **{f"too little {name}": "too few GPUs" for name in GPUS},
     "too little cpu": "too little CPU",
     "too little pods": "no room for another pod",
     f"too little {CHANNEL}": "NVLink channel taken",
 }
 # Words for a whole domain, where the words for a node would mean something else.
-_OF_DOMAINS = {"too little nvidia.com/gpu": "too few GPUs on one node"}
+_OF_DOMAINS = {f"too little {name}": "too few GPUs on one node" for name in GPUS}
 _APART_TOLD = {Reason.NO_CAPACITY, Reason.NEVER_FITS, Reason.NO_DOMAIN_FITS}
 
 
@@ -42,6 +42,8 @@ def shape(one: Shape) -> str:
     requests = dict(one.requests)
     if gpus := requests.get(GPU):
         return f"{gpus} GPU"
+    if devices := [f"{amount} {name}" for name, amount in one.requests if is_gpu(name)]:
+        return " and ".join(devices)
     if cpu := requests.get(CPU):
         return f"{cpu / 1000:g} CPU"
     if memory := requests.get(MEMORY):

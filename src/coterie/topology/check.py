@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from coterie.topology.cluster import GPU, Bools, Cluster
+from coterie.topology.cluster import Bools, Cluster
 from coterie.topology.display_names import natural
 from coterie.topology.domains import Domains, is_null
 from coterie.topology.levels import HOSTNAME, Level, Topology
@@ -264,7 +264,7 @@ def _by_gpus(cluster: Cluster, which: Bools) -> Iterator[tuple[Bools, str, Sever
 
     Control planes and the like need no fabric labels where other nodes have GPUs.
     """
-    gpus = cluster.allocatable[cluster.resource(GPU)] > 0
+    gpus = cluster.has_gpus
     if not gpus.any():
         yield which, f"{len(cluster)} nodes", "warning"
         return

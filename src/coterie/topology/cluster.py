@@ -20,6 +20,9 @@ from coterie.topology.display_names import natural
 from coterie.topology.pod_affinity import PodTraits
 
 GPU = "nvidia.com/gpu"
+# Whole GPUs by the names that device plugins give them. Partitions of NVIDIA's (MIG) are resources of their own.
+GPUS = (GPU, "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
+_PARTITION = "nvidia.com/mig-"
 CPU = "cpu"
 MEMORY = "memory"
 STORAGE = "ephemeral-storage"
@@ -130,6 +133,29 @@ class Cluster:
         """The capacity held by DaemonSet pods, as [resource, node]."""
         return self.held(index for index, pod in enumerate(self.pods) if pod.daemon)
 
+    @cached_property
+    def _gpu_rows(self) -> list[int]:
+        return [row for row, name in enumerate(self.resources) if name in GPUS]
+
+    @cached_property
+    def has_gpus(self) -> Bools:
+        """Whether each node offers GPUs, whole or in partitions."""
+        rows = [row for row, name in enumerate(self.resources) if is_gpu(name)]
+        found: Bools = np.logical_or.reduce(self.allocatable[rows] > 0)
+        return found
+
+    @cached_property
+    def partitioned(self) -> Bools:
+        """Whether each node offers partitions of GPUs."""
+        rows = [row for row, name in enumerate(self.resources) if name.startswith(_PARTITION)]
+        found: Bools = np.logical_or.reduce(self.allocatable[rows] > 0)
+        return found
+
+    def gpus(self, amounts: Ints) -> Ints:
+        """Return the GPUs, of whatever vendor, among amounts whose first index is the resource."""
+        found: Ints = amounts[self._gpu_rows].sum(axis=0)
+        return found
+
     def resource(self, name: str) -> int:
         """Return the row of a resource, or -1 when no node and no pod knows it."""
         try:
@@ -192,6 +218,11 @@ class Cluster:
             pod_node=np.array([position[pod.node] for pod in placed], dtype=np.int32),
             pod_requests=pod_requests,
         )
+
+
+def is_gpu(resource: str) -> bool:
+    """Tell whether a resource is a GPU or a partition of one."""
+    return resource in GPUS or resource.startswith(_PARTITION)
 
 
 def by_name(name: str) -> tuple[tuple[tuple[str, int], ...], str]:

@@ -79,7 +79,7 @@ def _details(one: GangPlan, plan: Plan, short: Abbreviations, *, wide: bool) -> 
             missing = f"{len(found.left_out)} of {refusals.count(wanted, 'wanted task')}"
             yield f"no room for {missing}: {fold(found.left_out)}"
         if not found.optimal:
-            yield "not proved to be the best: the search budget ended first"
+            yield "not proved to be the best: not every placement was tried"
         if wide:
             yield from _tasks(one, found, plan)
     if refusal:

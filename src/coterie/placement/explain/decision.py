@@ -21,7 +21,6 @@ from coterie.placement.explain.evidence import holders, nearest, tally
 from coterie.placement.explain.remedies import Remedies
 from coterie.placement.refusal import Decision, Nearest, Refusal, Tally, Verdict
 from coterie.topology.channels import CHANNEL
-from coterie.topology.cluster import GPU
 
 # Questions asked for an explanation are cut shorter than the main one: an unanswered one is merely not offered.
 SIDE_BUDGET = DEFAULT_BUDGET // 10
@@ -151,7 +150,7 @@ class _Case:
         if missing and reason is not Reason.LEVEL_LOST:
             best = nearest(missing, level, self.capacity, short=binding.rivals, within=around)
         blocked = reason is Reason.COMPUTE_DOMAIN_BLOCKED
-        lacking = CHANNEL if blocked else GPU
+        lacking = CHANNEL if blocked else None
         waits = self.capacity is self.now
         held = holders(missing, level, best, self.now, self.anchors, lacking=lacking) if waits else ()
         search = Remedies(self.gang, self.now, self.capacity, self.anchors, SIDE_BUDGET)

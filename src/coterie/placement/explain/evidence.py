@@ -17,7 +17,7 @@ from coterie.placement.packing.feasibility import Packer
 from coterie.placement.packing.node_table import EVERYWHERE, Item, Packing, Region
 from coterie.placement.refusal import Holder, Nearest, Tally
 from coterie.placement.search.choice import fewest
-from coterie.topology.cluster import GPU, Bools, Ints
+from coterie.topology.cluster import GPU, GPUS, Bools, Cluster, Ints
 from coterie.topology.domains import Domains
 
 SHOWN_DOMAINS = 3
@@ -107,30 +107,32 @@ def holders(
     now: Capacity,
     anchors: Mapping[str, str],
     *,
-    lacking: str = GPU,
+    lacking: str | None = None,
 ) -> tuple[Holder, ...]:
     """Return who holds what is lacking in the best domains, those of the best domain first, most GPUs first.
 
-    Nodes that none of the tasks may use count for nothing. The gang's own running tasks, given by `anchors`, hold
-    nothing against it.
+    If it is not said what is lacking, it is the GPUs of the kind that the tasks ask for. Nodes that none of the tasks
+    may use count for nothing. The gang's own running tasks, given by `anchors`, hold nothing against it.
     """
     domains = now.domains
     allowed = np.zeros(len(domains), dtype=bool)
     for shape in {task.shape for task in tasks}:
         allowed |= eligible(shape, domains.cluster, lift_transient=True)[domains.order]
     held: Counter[tuple[str, tuple[str, ...]]] = Counter()
-    gpu, row = domains.cluster.resource(GPU), domains.cluster.resource(lacking)
+    rows = [domains.cluster.resource(lacking)] if lacking else _gpu_rows(tasks, domains.cluster)
+    short: Bools = np.logical_or.reduce(domains.cluster.pod_requests[rows] > 0)
+    gpus = domains.cluster.gpus(domains.cluster.pod_requests)
     rank = {near.domain: place for place, near in enumerate(best)}
     own = {pod.owner for pod in domains.cluster.pods if pod.member and anchors.get(pod.member.task) == pod.node}
     for index, pod in enumerate(domains.cluster.pods):
-        if pod.daemon or pod.owner in own or not domains.cluster.pod_requests[row, index]:
+        if pod.daemon or pod.owner in own or not short[index]:
             continue
         position = domains.position[pod.node]
         domain = _domain(domains, level, position)
         if domain in rank and allowed[position]:
-            held[pod.owner or pod.name, domain] += int(domains.cluster.pod_requests[gpu, index])
+            held[pod.owner or pod.name, domain] += int(gpus[index])
     ordered = sorted(held.items(), key=lambda pair: (rank[pair[0][1]], -pair[1], pair[0][0]))
-    return tuple(Holder(owner, gpus, domain) for (owner, domain), gpus in ordered)[:SHOWN_HOLDERS]
+    return tuple(Holder(owner, number, domain) for (owner, domain), number in ordered)[:SHOWN_HOLDERS]
 
 
 def tally(tasks: Sequence[Task], level: str | None, where: tuple[str, ...], capacity: Capacity) -> Tally:
@@ -192,9 +194,11 @@ def survey(
     tier = now.domains.tiers[index]
     wanted = len(tasks)
     room = _estimate(tasks, index, now)
-    gpus = sum_up(_idle(now), tier.start, tier.end)
-    spare = np.maximum(gpus - sum(task.shape.amount(GPU) for task in tasks), 0)
-    small: Bools = np.less(_estimate(tasks, index, empty), wanted)
+    gpus = sum_up(_idle(tasks, now), tier.start, tier.end)
+    spare = np.maximum(gpus - sum(task.shape.gpus for task in tasks), 0)
+    whole = _estimate(tasks, index, empty)
+    # Nodes that take no task even when they are empty say why themselves.
+    small: Bools = (whole < wanted) & (whole > 0)
     lacking = ["" if one >= wanted else word for one, word in zip(room, _words(why, index, small, now), strict=True)]
     picked = {tier.values.index(domain): used for domain, used in (chosen or {}).items()}
     others = np.lexsort((np.arange(len(tier)), spare, -room)).tolist()
@@ -231,10 +235,17 @@ def _counted(total: int, excluded: Counter[str]) -> Counted:
     return Counted(total, total - excluded.total(), tuple(ranked))
 
 
-def _idle(capacity: Capacity) -> Ints:
-    """Return the GPUs that are free on each node that takes new work."""
-    idle: Ints = np.maximum(capacity.free[capacity.domains.cluster.resource(GPU)], 0)
+def _idle(tasks: Sequence[Task], capacity: Capacity) -> Ints:
+    """Return the GPUs of the kind that tasks ask for which are free on each node that takes new work."""
+    rows = _gpu_rows(tasks, capacity.domains.cluster)
+    idle: Ints = np.maximum(capacity.free[rows].sum(axis=0), 0)
     return idle * (capacity.usable & capacity.visible)
+
+
+def _gpu_rows(tasks: Sequence[Task], cluster: Cluster) -> list[int]:
+    """Return the rows of the GPUs that tasks ask for; where they ask for none, of NVIDIA's."""
+    asked = {name for task in tasks for name, _ in task.shape.requests if name in GPUS} or {GPU}
+    return [row for row in map(cluster.resource, asked) if row >= 0]
 
 
 def _words(why: Causes, level: int, small: Bools, capacity: Capacity) -> list[str]:
@@ -303,7 +314,7 @@ class _Filling:
 
     def gpus(self, number: int) -> int:
         """Return how many GPUs so many of the tasks take."""
-        return sum(task.shape.amount(GPU) for task in self._ordered[:number])
+        return sum(task.shape.gpus for task in self._ordered[:number])
 
     def _pack(self, number: int) -> Packing | None:
         counts = Counter(self._shapes.index(task.shape) for task in self._ordered[:number])

@@ -13,7 +13,7 @@ from coterie.gang.tree import Shape, Toleration
 from coterie.placement.capacity import Capacity
 from coterie.placement.eligibility import eligible, untolerated
 from coterie.topology.channels import CHANNEL
-from coterie.topology.cluster import CPU, GPU, MEMORY, PODS, STORAGE, Bools, Ints
+from coterie.topology.cluster import CPU, GPUS, MEMORY, PODS, STORAGE, Bools, Ints, is_gpu
 from coterie.topology.pod_affinity import counts_neighbours
 
 # The nodes of a cause that are named.
@@ -32,6 +32,7 @@ class Obstacle(StrEnum):
     CPU, memory and storage. What concerns a node that would otherwise do comes last.
     """
 
+    OTHER_GPUS = "OtherGpus"  # it has GPUs, but not of the kind that is asked for
     NO_RESOURCE = "NoResource"  # it has nothing at all of a device that is asked for
     NOT_SELECTED = "NotSelected"  # it lacks a label that the pool or the task selects by
     AFFINITY = "Affinity"  # it does not match the node affinity
@@ -94,6 +95,7 @@ class Causes:
 
 
 _SHORT = {
+    Obstacle.OTHER_GPUS: "other GPUs",
     Obstacle.NO_RESOURCE: "no {}",
     Obstacle.NOT_SELECTED: "not selected",
     Obstacle.AFFINITY: "not selected",
@@ -149,6 +151,9 @@ def _found(shape: Shape, capacity: Capacity) -> Iterator[tuple[Obstacle, str, Bo
         return ~eligible(replace(part, tolerations=_ANY_TAINT), cluster, lift_transient=True)[order]
 
     for name, _ in asked:
+        for other in filter(is_gpu, cluster.resources if is_gpu(name) else ()):
+            instead = (of(cluster.allocatable, name) <= 0) & (of(cluster.allocatable, other) > 0)
+            yield Obstacle.OTHER_GPUS, other, instead, None
         if name not in _PLAIN and not _last(name):
             yield Obstacle.NO_RESOURCE, name, of(cluster.allocatable, name) <= 0, nothing
     for key, value in shape.selector:
@@ -175,7 +180,7 @@ def _found(shape: Shape, capacity: Capacity) -> Iterator[tuple[Obstacle, str, Bo
                 yield obstacle, name, there < need, there
         for name, need in wanted:
             free = now(name)
-            if name == GPU:
+            if name in GPUS:
                 yield Obstacle.FULL, name, free <= 0, free
             yield Obstacle.IN_USE, name, free < need, free
         if not last:
@@ -194,7 +199,7 @@ def _last(name: str) -> int:
 
 
 def _rank(name: str) -> tuple[int, str]:
-    if name == GPU:
+    if name in GPUS:
         return 0, name
     return (2 + _PLAIN.index(name), name) if name in _PLAIN else (1, name)
 

@@ -17,7 +17,7 @@ from coterie.service.pools.catalog import Catalog, Known, read_pool
 from coterie.service.pools.usage import Live, unfinished
 from coterie.service.views.workflows import waits
 from coterie.store import Store
-from coterie.topology.cluster import GPU, Bools, Cluster
+from coterie.topology.cluster import Bools, Cluster
 from coterie.topology.domains import Domains
 
 Json = dict[str, Any]
@@ -189,9 +189,8 @@ def topology_view(known: Known, live: Live) -> Json:
         return {"pool": pool.name, "name": pool.topology_name, "counted": False, "levels": levels, "domains": []}
     domains = Domains.of(pool_nodes(cluster, pool), pool.topology)
     own = domains.cluster
-    row = own.resource(GPU)
-    total = own.allocatable[row][domains.order]
-    used = own.held(range(len(own.pods)))[row][domains.order]
+    total = own.gpus(own.allocatable)[domains.order]
+    used = own.gpus(own.held(range(len(own.pods))))[domains.order]
     idle, serving = (total - used).clip(min=0), _in_service(own)[domains.order]
     return {
         "pool": pool.name,
@@ -266,10 +265,10 @@ def gpus_of(own: Cluster) -> Json:
 
     All others are in use.
     """
-    row, serving = own.resource(GPU), _in_service(own)
-    idle = (own.allocatable[row] - own.held(range(len(own.pods)))[row]).clip(min=0)
+    total, serving = own.gpus(own.allocatable), _in_service(own)
+    idle = (total - own.gpus(own.held(range(len(own.pods))))).clip(min=0)
     return {
-        "total": int(own.allocatable[row].sum()),
+        "total": int(total.sum()),
         "free": int(idle[serving].sum()),
         "out_of_service": int(idle[~serving].sum()),
     }
