@@ -122,7 +122,7 @@ def test_fit_counts_nodes_with_the_taint_of_the_resource(folder: Path) -> None:
 
     assert found["total"]["empty"] == 81
     assert "TolerationAssumed" in {each["code"] for each in found["warnings"]}
-    assert "left out because of taints (dedicated, node.kubernetes.io/unreachable)" in done.err
+    assert "8 nodes left out because of taints (dedicated): r06-n[01-08]" in done.err
 
 
 def test_render_writes_the_toleration_and_guesses_levels(folder: Path) -> None:

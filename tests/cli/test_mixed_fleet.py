@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.calls import call, data, written
+from tests.cli.command_lines import call, data, written
 from tests.fleets import mixed
 
 
@@ -117,3 +117,4 @@ def test_fit_names_no_taint_that_only_says_that_a_node_is_not_ready(fleet: str) 
     done = call("fit", "--gpus", "8", "--level", "zone", fleet)
     [told] = [line for line in done.stderr.splitlines() if "TaintNotTolerated" in line]
     assert "2 nodes left out because of taints (sku): spare-[0-1]" in told
+    assert "1 node out of service, so nothing fits there now: h-3 not ready" in done.stderr

@@ -125,7 +125,8 @@ def _room(room: Room, tasks: int | None) -> Json:
 def _notices(wish: Wish, level: str, pool: Pool, shape: Shape, domains: Domains, found: Fitting) -> Iterator[Notice]:
     cluster = domains.cluster
     gpus = cluster.allocatable[cluster.resource(GPU)] > 0
-    barred = ~eligible(shape, cluster, lift_transient=True) & (gpus if wish.gpus else np.ones_like(gpus))
+    meant = gpus if wish.gpus else np.ones_like(gpus)
+    barred = ~eligible(shape, cluster, lift_transient=True) & meant
     if barred.any():
         nodes = [cluster.names[node] for node in np.flatnonzero(barred)]
         taints = {taint for node in np.flatnonzero(barred) for taint in cluster.taint_sets[cluster.taint_set[node]]}
@@ -135,6 +136,15 @@ def _notices(wish: Wish, level: str, pool: Pool, shape: Shape, domains: Domains,
             f"{count(len(nodes), 'node')} left out because of taints ({', '.join(sorted(keys))}): {fold(nodes)}. "
             "Tolerations are a pool's: --config, --pool",
         )
+    out = (
+        (~cluster.ready & meant & ~barred, "not ready"),
+        (cluster.cordoned & cluster.ready & meant & ~barred, "cordoned"),
+    )
+    if told := [
+        f"{fold([cluster.names[node] for node in np.flatnonzero(which)])} {why}" for which, why in out if which.any()
+    ]:
+        number = count(sum(int(which.sum()) for which, _ in out), "node")
+        yield Notice("NodesLeftOut", f"{number} out of service, so nothing fits there now: {', '.join(told)}")
     yield from assumed_tolerations([shape], cluster)
     if found.outside.empty:
         yield Notice(
