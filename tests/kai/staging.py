@@ -14,7 +14,8 @@ import yaml
 from lab.api import ApiError
 
 from coterie.backends.kai.manifests.record import ANNOTATION
-from coterie.cli.inputs.source import Source, backend_cluster, read_chart
+from coterie.cli.inputs.options import ClusterOptions
+from coterie.cli.inputs.source import backend_cluster, read_chart
 from coterie.config.configuration import read_config
 from coterie.planning.inputs import NO_TOPOLOGIES, all_topologies, pool_for, read_snapshot, with_topologies
 from coterie.planning.load import WORKFLOW, read_documents, workload_for
@@ -128,7 +129,7 @@ class Stage:
         (cluster,) = options.pop("--cluster", [""])
         if not cluster:
             (config,), (pool,) = options["--config"], options["--pool"]
-            source = Source(None, str(ROOT / config), pool, None)
+            source = ClusterOptions(config=str(ROOT / config), pool=pool)
             cluster = backend_cluster(source, read_config((ROOT / config).read_bytes(), config), None)
         return Stage(lab, example.file, ROOT / cluster, options)
 

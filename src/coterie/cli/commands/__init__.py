@@ -1,1 +1,1 @@
-"""The commands of coterie, one module each."""
+"""The commands, one module each, with the options of each as a dataclass. Light: all are loaded for help."""

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import typer
 
 from coterie.cli.exit_codes import Exit
-from coterie.cli.inputs.source import Source, World, read_world, warn
+from coterie.cli.inputs.options import ClusterOptions
+from coterie.cli.inputs.source import World, read_world, warn
 from coterie.cli.output.formats import Output
 from coterie.cli.output.screen import screen, show, show_data
 from coterie.errors import UsageError
@@ -25,7 +26,7 @@ _CODES = {"info": Exit.DONE, "warning": Exit.MUST_WAIT, "error": Exit.NEVER_FITS
 _COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}
 
 
-def run(source: Source, output: Output) -> None:
+def run(source: ClusterOptions, output: Output) -> None:
     """Check the nodes and the pool of a call, print what is odd, and exit by the worst of it."""
     world = read_world(source)
     if not world.topology.levels and len(world.cluster):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coterie.cli.inputs.source import Source, notices_of, read_world, warn
+from coterie.cli.inputs.options import ClusterOptions
+from coterie.cli.inputs.source import notices_of, read_world, warn
 from coterie.cli.output.formats import Output
 from coterie.cli.output.screen import screen, show, show_data
 from coterie.errors import UsageError
@@ -18,7 +19,7 @@ from coterie.topology.domains import Domains
 _SHOWN = 40
 
 
-def run(source: Source, level: str | None, wish: Wish, output: Output) -> None:
+def run(source: ClusterOptions, level: str | None, wish: Wish, output: Output) -> None:
     """Print how large a gang fits in each domain of a level."""
     wish.requests()  # a wish that makes no sense is said before any file is read
     world = read_world(source)

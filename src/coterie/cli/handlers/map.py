@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from coterie.cli.inputs.source import Source, notices_of, read_world, say_service, warn
+from coterie.cli.inputs.options import ClusterOptions
+from coterie.cli.inputs.source import notices_of, read_world, say_service, warn
 from coterie.cli.output.drawing_formats import Drawing
 from coterie.cli.output.map import View, draw
 from coterie.inspection.map import default_depth, find_holder, level_depth, map_json, scene_of
 from coterie.topology.domains import Domains
 
 
-def run(source: Source, view: View, output: Drawing) -> None:
+def run(source: ClusterOptions, view: View, output: Drawing) -> None:
     """Print the map of the nodes of a call."""
     world = read_world(source)
     domains = Domains.of(world.cluster, world.topology)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import typer
 
+from coterie.cli.commands.plan import PlanOptions
 from coterie.cli.exit_codes import Exit
+from coterie.cli.inputs.parameters import command_words
 from coterie.cli.inputs.source import (
-    Source,
     collect,
+    named_files,
     read_cluster,
     read_input,
     read_pools,
@@ -62,85 +64,19 @@ _CODES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """A call of `coterie plan` as it was written."""
-
-    files: tuple[str, ...]
-    cluster: str | None
-    config: str | None
-    pool: str | None
-    levels: str | None
-    topology: str | None
-    sets: tuple[str, ...]
-    set_strings: tuple[str, ...]
-    independent: bool
-    fresh: bool
-    prefer: tuple[str, ...]
-    coarsen: tuple[str, ...]
-    tasks: tuple[str, ...]
-    without: tuple[str, ...]
-    uncordon: tuple[str, ...]
-    tolerate: tuple[str, ...]
-    allow_excluded: bool
-    alternatives: bool
-    output: Output
-
-    @property
-    def source(self) -> Source:
-        """Which nodes the call is about."""
-        return Source(self.cluster, self.config, self.pool, self.levels, self.topology)
-
-    def command(self) -> list[str]:
-        """Return the call again, without its output format: what a way out is added to."""
-        # A name that begins with a dash would be taken for an option; ./ keeps it a name.
-        words = [
-            "coterie",
-            "plan",
-            *(f"./{file}" if file.startswith("-") and file != "-" else file for file in self.files),
-        ]
-        for option, value in (
-            ("--cluster", self.cluster),
-            ("--config", self.config),
-            ("--pool", self.pool),
-            ("--levels", self.levels),
-            ("--topology", self.topology),
-        ):
-            words += [option, value] if value is not None else []
-        for option, values in (
-            ("--set", self.sets),
-            ("--set-string", self.set_strings),
-            ("--prefer", self.prefer),
-            ("--coarsen", self.coarsen),
-            ("--tasks", self.tasks),
-            ("--without", self.without),
-            ("--uncordon", self.uncordon),
-            ("--tolerate", self.tolerate),
-        ):
-            words += [word for value in values for word in (option, value)]
-        for option, given in (
-            ("--independent", self.independent),
-            ("--fresh", self.fresh),
-            ("--allow-excluded", self.allow_excluded),
-            ("--alternatives", self.alternatives),
-        ):
-            words += [option] if given else []
-        return words
-
-
-def run(ask: Ask) -> None:
+def run(options: PlanOptions) -> None:
     """Plan the files of a call, print the plans, and exit with the worst verdict."""
-    workloads, snapshot = _read(ask)
-    what_if = WhatIf(ask.prefer, ask.coarsen, ask.tasks, ask.without, ask.uncordon, ask.tolerate, ask.allow_excluded)
+    workloads, snapshot = _read(options)
+    what_if = WhatIf(**asdict(options.what_if))
     changes = parse_changes(what_if, workloads, snapshot.cluster)
-    planner = ChoosingPlanner(snapshot.cluster, changes, fresh=ask.fresh)
-    plans = [_planned(ask, workload, planner) for workload in workloads]
-    _print(ask, plans)
+    planner = ChoosingPlanner(snapshot.cluster, changes, fresh=options.fresh)
+    plans = [_planned(options, workload, planner) for workload in workloads]
+    _print(options, plans)
     warn(snapshot.notices)
     warn(tuple(dict.fromkeys(notice for planned in plans for notice in planned.plan.notices)))
     pool = workloads[0].pool
-    words = ["coterie", "submit", ask.files[0], "--pool", pool.name, "--dry-run"]
-    say_service(ask.source, pool, shlex.join(words))
+    words = ["coterie", "submit", options.files[0], "--pool", pool.name, "--dry-run"]
+    say_service(options.source, pool, shlex.join(words))
     raise typer.Exit(max(_CODES[planned.plan.verdict] for planned in plans))
 
 
@@ -153,33 +89,38 @@ class _Planned:
     alternatives: Mapping[str, Sequence[Json]] | None = None
 
 
-def _planned(ask: Ask, workload: Workload, planner: ChoosingPlanner) -> _Planned:
+def _planned(options: PlanOptions, workload: Workload, planner: ChoosingPlanner) -> _Planned:
     start = time.perf_counter()
-    if not ask.alternatives:
-        plan = planner.plan(workload, remember=not ask.independent)
+    if not options.alternatives:
+        plan = planner.plan(workload, remember=not options.independent)
         return _Planned(plan, (time.perf_counter() - start) * 1000)
-    plan, found = planner.choose(workload, remember=not ask.independent)
+    plan, found = planner.choose(workload, remember=not options.independent)
     elapsed = (time.perf_counter() - start) * 1000
     return _Planned(plan, elapsed, {name: choices_json(choices) for name, choices in found.items()})
 
 
-def _print(ask: Ask, plans: Sequence[_Planned]) -> None:
-    if ask.output in {Output.JSON, Output.YAML}:
+def _print(options: PlanOptions, plans: Sequence[_Planned]) -> None:
+    if options.output in {Output.JSON, Output.YAML}:
         data = [
-            plan_json(each.plan, command=ask.command(), elapsed_ms=each.elapsed_ms, alternatives=each.alternatives)
+            plan_json(
+                each.plan,
+                command=command_words("plan", options),
+                elapsed_ms=each.elapsed_ms,
+                alternatives=each.alternatives,
+            )
             for each in plans
         ]
-        show_data(data[0] if len(data) == len(ask.files) == 1 else data, ask.output)
-    elif ask.output is Output.NAME:
+        show_data(data[0] if len(data) == len(options.files) == 1 else data, options.output)
+    elif options.output is Output.NAME:
         for each in plans:
             for gang in each.plan.gangs:
                 typer.echo(safe(f"{each.plan.workload.name}/{gang.gang.name}"))
     else:
-        wide = ask.output is Output.WIDE
+        wide = options.output is Output.WIDE
         short = Abbreviations() if wide else abbreviations(each.plan.domains for each in plans)
         show(plan_lines([each.plan for each in plans], short, wide=wide))
         show(line for each in plans for line in _choice_lines(each, short, screen(), wide=wide))
-        show(["", *short.note()] if ask.alternatives and short.used else short.note())
+        show(["", *short.note()] if options.alternatives and short.used else short.note())
 
 
 def _choice_lines(planned: _Planned, short: Abbreviations, style: Style, *, wide: bool) -> Iterator[str]:
@@ -189,10 +130,10 @@ def _choice_lines(planned: _Planned, short: Abbreviations, style: Style, *, wide
             yield from choice_lines(name, choice, short, style, wide=wide)
 
 
-def _read(ask: Ask) -> tuple[list[Workload], Snapshot]:
+def _read(options: PlanOptions) -> tuple[list[Workload], Snapshot]:
     """Read everything the call names; all faults of all files are reported together."""
-    source = ask.source
-    if (*ask.files, *source.files).count("-") > 1:
+    source = options.source
+    if (*options.files, *named_files(source)).count("-") > 1:
         hint = "Use - for one FILE or for --cluster, not for both."
         raise UsageError("standard input can be read once only", hint)
     faults: list[Fault] = []
@@ -200,8 +141,8 @@ def _read(ask: Ask) -> tuple[list[Workload], Snapshot]:
     written: list[Written] = []
     beside = NO_TOPOLOGIES
     notices: list[Notice] = []
-    for file in ask.files:
-        found = collect(faults, lambda file=file: _file(ask, file))  # type: ignore[misc]
+    for file in options.files:
+        found = collect(faults, lambda file=file: _file(options, file))  # type: ignore[misc]
         if found is not None:
             faults += found.faults
             beside |= found.topologies
@@ -213,19 +154,21 @@ def _read(ask: Ask) -> tuple[list[Workload], Snapshot]:
     with joined(faults, written):
         # Without a workload it is not known which pool, and so which backend's cluster, was meant.
         snapshot = read_cluster(faults, source, config if written else None, written[0].pool if written else None)
-    workloads = _lowered(ask, faults, config, written, levels, snapshot, beside)
+    workloads = _lowered(options, faults, config, written, levels, snapshot, beside)
     if faults or snapshot is None:
         raise SpecErrors(by_file(faults))
     more = (*notices, *topology_notices(config, levels, snapshot, workloads[0].pool))
     return workloads, replace(snapshot, notices=(*snapshot.notices, *more))
 
 
-def _file(ask: Ask, file: str) -> Documents:
-    return draft_documents(read_input(file), shown(file), sets=ask.sets, set_strings=ask.set_strings)
+def _file(options: PlanOptions, file: str) -> Documents:
+    return draft_documents(
+        read_input(file), shown(file), sets=options.template.sets, set_strings=options.template.set_strings
+    )
 
 
 def _lowered(
-    ask: Ask,
+    options: PlanOptions,
     faults: list[Fault],
     config: Config | None,
     written: list[Written],
@@ -233,18 +176,19 @@ def _lowered(
     snapshot: Snapshot | None,
     beside: Topologies,
 ) -> list[Workload]:
-    wanted = ask.levels is not None or ask.topology is not None
-    if (ask.config and config is None) or (wanted and levels is None) or snapshot is None:
+    source = options.source
+    wanted = source.levels is not None or source.topology is not None
+    if (source.config and config is None) or (wanted and levels is None) or snapshot is None:
         # Without a pool, files are checked against nothing, and its faults are known.
         faults += (fault for one in written for fault in one.faults)
         return []
     known = all_topologies(levels, snapshot, beside)
     kai = kai_levels(snapshot) if config is None else {}
     scene = Scene(
-        lambda one: pool_for(config, ask.pool, one.pool, levels_for(one, levels, known, kai), snapshot, beside),
+        lambda one: pool_for(config, source.pool, one.pool, levels_for(one, levels, known, kai), snapshot, beside),
         known,
         configured=config is not None,
-        pool=ask.pool,
+        pool=source.pool,
         wrong=beside.wrong,
         templates=claim_templates(snapshot.devices),
     )

@@ -14,9 +14,20 @@ from coterie.backends.kai.manifests.render import Rendered
 from coterie.backends.kai.manifests.render import render as render_kai
 from coterie.backends.kai.manifests.task_files import MOST_BYTES
 from coterie.backends.shared.manifest_text import Manifest, to_json, to_yaml
+from coterie.cli.commands.render import RenderOptions
 from coterie.cli.handlers import render_sets
 from coterie.cli.inputs.companion_files import local_files
-from coterie.cli.inputs.source import Source, backend_cluster, collect, read_input, read_pools, read_source, shown, warn
+from coterie.cli.inputs.options import ClusterOptions
+from coterie.cli.inputs.source import (
+    backend_cluster,
+    collect,
+    named_files,
+    read_input,
+    read_pools,
+    read_source,
+    shown,
+    warn,
+)
 from coterie.config.configuration import Config, Pool
 from coterie.errors import Fault, NotFound, Notice, SpecErrors, Unavailable, UsageError, did_you_mean
 from coterie.frontends.grove.topology import ClusterTopology
@@ -42,38 +53,20 @@ _FIRST = {"Queue": 0, "Topology": 1}
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """A call of `coterie render` as it was written."""
-
-    files: tuple[str, ...]
-    backend: str
-    config: str | None
-    pool: str | None
-    levels: str | None
-    topology: str | None
-    cluster: str | None
-    sets: tuple[str, ...]
-    set_strings: tuple[str, ...]
-    namespace: str | None
-    groups: tuple[str, ...]
-    output: str
-
-
-def run(ask: Ask) -> None:
+def run(options: RenderOptions) -> None:
     """Render the files of a call and print their manifests."""
-    source = Source(ask.cluster, ask.config, ask.pool, ask.levels, ask.topology)
-    if (*ask.files, *source.files).count("-") > 1:
+    source = options.source
+    if (*options.files, *named_files(source)).count("-") > 1:
         hint = "Use - for one of FILE, --cluster, --config and --topology."
         raise UsageError("standard input can be read once only", hint)
-    if ask.namespace is not None and not _NAMESPACE.fullmatch(ask.namespace):
-        raise _no_namespace(ask.namespace)
-    rendered = _rendered(ask, source)
-    if ask.output == "name":
+    if options.namespace is not None and not _NAMESPACE.fullmatch(options.namespace):
+        raise _no_namespace(options.namespace)
+    rendered = _rendered(options, source)
+    if options.output == "name":
         for manifest in rendered.manifests:
             typer.echo(_name(manifest))
     else:
-        typer.echo((to_json if ask.output == "json" else to_yaml)(rendered.manifests), nl=False)
+        typer.echo((to_json if options.output == "json" else to_yaml)(rendered.manifests), nl=False)
     warn(rendered.notices)
 
 
@@ -81,7 +74,7 @@ def run(ask: Ask) -> None:
 class _Call:
     """All that a call names, read; `homes` has the file of each workload."""
 
-    ask: Ask
+    options: RenderOptions
     config: Config | None
     levels: Topology | Chart | None
     snapshot: Snapshot | None
@@ -107,8 +100,8 @@ class _Call:
         beside = self.documents.topologies
         kai = kai_levels(self.snapshot) if self.config is None else {}
         levels = levels_for(written, self.levels, self.known, kai)
-        pool = pool_for(self.config, self.ask.pool, written.pool, levels, self.snapshot, beside)
-        return replace(pool, scheduler=self.ask.backend) if self.config is None else pool
+        pool = pool_for(self.config, self.options.pool, written.pool, levels, self.snapshot, beside)
+        return replace(pool, scheduler=self.options.backend) if self.config is None else pool
 
     def topology_notices(self, pool: Pool) -> Iterator[Notice]:
         """Yield what the user should know of where the levels of a pool come from."""
@@ -121,9 +114,9 @@ class _Call:
 
     def namespace(self, pool: Pool, own: str = "") -> str:
         """Return the namespace of a workload's objects; `own` is the one that it names itself."""
-        _check_agreement(self.ask, own)
+        _check_agreement(self.options, own)
         backend = self.config.backends[pool.backend].namespace if self.config else None
-        found = own or self.ask.namespace or backend or "default"
+        found = own or self.options.namespace or backend or "default"
         if not _NAMESPACE.fullmatch(found):
             raise _no_namespace(found)
         return found
@@ -138,13 +131,13 @@ class _Part:
     write: Callable[[Sequence[str]], Rendered]
 
 
-def _rendered(ask: Ask, source: Source) -> Rendered:
+def _rendered(options: RenderOptions, source: ClusterOptions) -> Rendered:
     """Read everything the call names and render it; the faults of all files are reported together."""
     faults: list[Fault] = []
     levels, config = read_pools(faults, source)
     documents, homes = Documents(()), []
-    for file in ask.files:
-        found = collect(faults, lambda file=file: _documents(ask, file))  # type: ignore[misc]
+    for file in options.files:
+        found = collect(faults, lambda file=file: _documents(options, file))  # type: ignore[misc]
         if found is not None:
             homes += [file] * len(found.workloads)
             documents = Documents(
@@ -156,25 +149,27 @@ def _rendered(ask: Ask, source: Source) -> Rendered:
     snapshot, unread = _snapshot(faults, source, config, wished)
     if faults:
         raise SpecErrors(faults)
-    call = _Call(ask, config, levels, snapshot, documents, tuple(homes))
+    call = _Call(options, config, levels, snapshot, documents, tuple(homes))
     before = (*(snapshot.notices if snapshot else ()), *unread, *documents.notices)
-    if ask.backend == "grove":
+    if options.backend == "grove":
         rendered = _for_grove(call)
     elif not documents.workloads:
         hint = "Name a file with a workflow, a PodCliqueSet or a DynamoGraphDeployment."
-        where = "the file" if len(ask.files) == 1 else "the files"
+        where = "the file" if len(options.files) == 1 else "the files"
         raise UsageError(f"there are only topologies in {where}, and nothing to render", hint)
     else:
         rendered = _for_kai(call)
     return replace(rendered, notices=(*before, *rendered.notices))
 
 
-def _documents(ask: Ask, file: str) -> Documents:
-    return read_documents(read_input(file), shown(file), sets=ask.sets, set_strings=ask.set_strings)
+def _documents(options: RenderOptions, file: str) -> Documents:
+    return read_documents(
+        read_input(file), shown(file), sets=options.template.sets, set_strings=options.template.set_strings
+    )
 
 
 def _snapshot(
-    faults: list[Fault], source: Source, config: Config | None, wished: str | None
+    faults: list[Fault], source: ClusterOptions, config: Config | None, wished: str | None
 ) -> tuple[Snapshot | None, tuple[Notice, ...]]:
     """Read the cluster that is named, or that of the pool; manifests can be written without the latter."""
     if (name := source.cluster) is not None:
@@ -200,7 +195,7 @@ def _for_kai(call: _Call) -> Rendered:
         for file, written in zip(call.homes, call.documents.workloads, strict=True)
         if (part := collect(faults, lambda file=file, written=written: _part(call, file, written)))  # type: ignore[misc]
     ]
-    groups = call.ask.groups
+    groups = call.options.groups
     if not faults:
         _check_groups(call, parts)
     chosen = [(part, [name for name in groups if name in part.gangs]) for part in parts]
@@ -262,8 +257,8 @@ def _check_groups(call: _Call, parts: Sequence[_Part]) -> None:
     """Raise `NotFound` for a group or gang that none of the workloads has."""
     known = [name for part in parts for name in part.gangs]
     kind = "group" if all(each.kind == WORKFLOW for each in call.documents.workloads) else "gang"
-    where = "the file" if len(call.ask.files) == 1 else "the files"
-    for name in call.ask.groups:
+    where = "the file" if len(call.options.files) == 1 else "the files"
+    for name in call.options.groups:
         if name not in known:
             listed = ", ".join(known[:10]) + (" …" if len(known) > 10 else "")
             hint = did_you_mean(name, known) or f"There are: {listed}"
@@ -271,26 +266,26 @@ def _check_groups(call: _Call, parts: Sequence[_Part]) -> None:
 
 
 def _for_grove(call: _Call) -> Rendered:
-    ask = call.ask
-    if ask.groups:
+    options = call.options
+    if options.groups:
         raise UsageError("--group is for KAI: Grove makes the gangs of a set itself", "Leave out --group.")
     for written in call.documents.workloads:
-        _check_agreement(ask, render_sets.own_namespace(written))
-    rendered = render_sets.for_grove(call.documents, call.known, ask.namespace)
+        _check_agreement(options, render_sets.own_namespace(written))
+    rendered = render_sets.for_grove(call.documents, call.known, options.namespace)
     return replace(rendered, manifests=tuple(map(tolerant, rendered.manifests))) if _tolerates(call) else rendered
 
 
 def _tolerates(call: _Call) -> bool:
     """Tell whether pods tolerate the taints of resources they ask for; Grove needs no pool, so there may be several."""
     pools = call.config.pools if call.config else {}
-    own = pools.get(call.ask.pool or "")
+    own = pools.get(call.options.pool or "")
     return all(pool.resource_tolerations for pool in ([own] if own else pools.values()))
 
 
-def _check_agreement(ask: Ask, own: str) -> None:
+def _check_agreement(options: RenderOptions, own: str) -> None:
     """Refuse a namespace that is not the one a document names, as kubectl does."""
-    if own and ask.namespace not in (None, own):
-        message = f'the file names the namespace "{own}", and the call "{ask.namespace}"'
+    if own and options.namespace not in (None, own):
+        message = f'the file names the namespace "{own}", and the call "{options.namespace}"'
         raise UsageError(message, "Leave out --namespace, or remove metadata.namespace from the file.")
 
 

@@ -9,7 +9,6 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,12 +16,16 @@ from typing import Any
 import typer
 
 from coterie.backends.local.container_paths import check_root
-from coterie.backends.local.defaults import DEFAULT_PROCESSES
 from coterie.backends.local.open_files import raise_limit
+from coterie.cli.commands.plan import PlanOptions
+from coterie.cli.commands.run import RunOptions
+from coterie.cli.commands.serve import ServeOptions
 from coterie.cli.exit_codes import Exit
 from coterie.cli.follow.local_run import End, Terminated, Vigil
 from coterie.cli.follow.log_lines import Printer, pieces_of, print_tails
-from coterie.cli.inputs.source import Source
+from coterie.cli.inputs.options import ClusterOptions, WhatIfOptions
+from coterie.cli.inputs.parameters import command_words
+from coterie.cli.inputs.service_options import StorageOptions
 from coterie.cli.inputs.submission import Call, prepare
 from coterie.cli.inputs.temporary_folder import scratch
 from coterie.cli.output.errors import fail
@@ -47,67 +50,55 @@ _TICK_S = 0.05
 _NO_COMMAND = 127
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """A call of `coterie run` as it was written. Without `state` nothing is kept."""
-
-    call: Call
-    state: str | None = None
-    logs: bool = False
-    quiet: bool = False
-    output: Output = Output.TABLE
-    processes: int = DEFAULT_PROCESSES
-
-
-def run(ask: Ask) -> None:
+def run(options: RunOptions) -> None:
     """Run a workflow to its end, print where it ran, and exit with its result."""
-    prepared = prepare(ask.call)
+    prepared = prepare(Call(options.file, options.source, options.template))
     raise_limit()
-    with _interruptible(), _folder(ask.state) as folder:
+    with _interruptible(), _folder(options.state) as folder:
         store = str(folder / "coterie.db")
-        settings = Settings(store, folder, prepared.config, prepared.given, processes=ask.processes)
+        settings = Settings(store, folder, prepared.config, prepared.given, processes=options.processes)
         with Service(settings) as service:
             _lead(service, folder)
-            code = _submitted(ask, service, prepared.submission)
+            code = _submitted(options, service, prepared.submission)
     raise typer.Exit(code)
 
 
-def _submitted(ask: Ask, service: Service, submission: Submission) -> int:
+def _submitted(options: RunOptions, service: Service, submission: Submission) -> int:
     view = service.submit(submission)
-    for line in () if ask.quiet else warnings(view, wide=ask.output is Output.WIDE):
+    for line in () if options.quiet else warnings(view, wide=options.output is Output.WIDE):
         typer.echo(safe(line), err=True)
     with ExitStack() as stack:
-        if ask.state is None:
+        if options.state is None:
             stack.callback(_nothing_left, service, view["id"])
-        printer = Printer(service, view["id"]) if ask.logs else None
-        resume = _resume(ask.call.source, ask.state) if ask.state else None
-        alone = ask.state is None
-        end = Vigil(service, view["id"], printer, alone=alone, resume=resume, quiet=ask.quiet).keep()
+        printer = Printer(service, view["id"]) if options.logs else None
+        resume = _resume(options.source, options.state) if options.state else None
+        alone = options.state is None
+        end = Vigil(service, view["id"], printer, alone=alone, resume=resume, quiet=options.quiet).keep()
         if printer:
             printer.print_new()
-        return _finish(ask, service, end) if end.view["finished"] else Exit.INTERRUPTED
+        return _finish(options, service, end) if end.view["finished"] else Exit.INTERRUPTED
 
 
-def _resume(source: Source, state: str) -> str | None:
+def _resume(source: ClusterOptions, state: str) -> str | None:
     """Return the call of a service that goes on with what this one leaves; None where it would not know the nodes."""
     if source.cluster or source.levels or source.topology:
         return None
-    return shlex.join(["coterie", "serve", "--state", state, *(("--config", source.config) if source.config else ())])
+    return shlex.join(command_words("serve", ServeOptions(config=source.config, storage=StorageOptions(state))))
 
 
-def _finish(ask: Ask, service: Service, end: End) -> int:
+def _finish(options: RunOptions, service: Service, end: End) -> int:
     """Print what became of a workflow, and return the exit code."""
     view = end.view
-    _print_result(ask, service, view)
+    _print_result(options, service, view)
     if end.stuck is not None:
-        return _say_stuck(end.stuck, _plan_call(ask.call))
+        return _say_stuck(end.stuck, _plan_call(options))
     took = between(view["submitted"], view["ended"], time.time())
     result = result_of(view)
     if result:
         print_tails(view, lambda task: pieces_of(service, view["id"], task))
         why = f": {view['message']}" if view["message"] else ""
         fail(f"{view['id']} ended as {view['status']} after {took}{why}", _no_image(view))
-    elif not ask.quiet:
+    elif not options.quiet:
         typer.echo(safe(f"{view['id']} {view['status']} after {took}"), err=True)
     return Exit.INTERRUPTED if end.interrupted else result
 
@@ -118,21 +109,10 @@ def _no_image(view: Json) -> str:
     return "Images are not used here: install the command on this machine." if _NO_COMMAND in codes else ""
 
 
-def _plan_call(call: Call) -> str:
+def _plan_call(options: RunOptions) -> str:
     """Return the call of `coterie plan` about the same workflow on the same nodes."""
-    source = call.source
-    words = ["coterie", "plan", call.file]
-    for option, values in (
-        ("--cluster", (source.cluster,)),
-        ("--config", (source.config,)),
-        ("--pool", (source.pool,)),
-        ("--levels", (source.levels,)),
-        ("--topology", (source.topology,)),
-        ("--set", call.sets),
-        ("--set-string", call.set_strings),
-    ):
-        words += [word for value in values if value for word in (option, value)]
-    return shlex.join(words)
+    plan = PlanOptions(files=(options.file,), source=options.source, template=options.template, what_if=WhatIfOptions())
+    return shlex.join(command_words("plan", plan))
 
 
 def _say_stuck(why: Json, plan: str) -> int:
@@ -146,18 +126,18 @@ def _say_stuck(why: Json, plan: str) -> int:
     return Exit.NEVER_FITS if never else Exit.MUST_WAIT
 
 
-def _print_result(ask: Ask, service: Service, view: Json) -> None:
+def _print_result(options: RunOptions, service: Service, view: Json) -> None:
     placement = service.placement(view["id"])
-    match ask.output:
+    match options.output:
         case Output.JSON | Output.YAML:
-            show_data({"version": 1, "workflow": view, "placement": placement}, ask.output)
+            show_data({"version": 1, "workflow": view, "placement": placement}, options.output)
         case Output.NAME:
             show([safe(view["id"])])
         case _ if any(group["tasks"] for group in placement["groups"]):
             style = screen()
             scene = where_it_ran(service.scene(view["pool"]), placement)
-            show(map_lines(scene, style, every=ask.output is Output.WIDE))
-            show(["", *audit_lines(placement, style, wide=ask.output is Output.WIDE)])
+            show(map_lines(scene, style, every=options.output is Output.WIDE))
+            show(["", *audit_lines(placement, style, wide=options.output is Output.WIDE)])
 
 
 @contextmanager

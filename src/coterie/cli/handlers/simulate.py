@@ -6,12 +6,12 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
-from coterie.cli.inputs.source import Source, World, notices_of, read_input, read_world, shown, warn
+from coterie.cli.commands.simulate import SimulateOptions
+from coterie.cli.inputs.source import World, named_files, notices_of, read_input, read_world, shown, warn
 from coterie.cli.output.formats import Output, safe
 from coterie.cli.output.screen import screen, show, show_data
 from coterie.errors import UsageError, did_you_mean
@@ -33,53 +33,40 @@ from coterie.topology.domains import Domains
 NO_RULE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """A call of `coterie simulate` as it was written."""
-
-    trace: str
-    source: Source
-    rule: str | None
-    policies: str
-    window: int
-    limit: int | None
-    speed: float
-    every: float | None
-    lasting: float | None
-    plot: str | None
-    output: Output
-
-
-def run(ask: Ask) -> None:
+def run(options: SimulateOptions) -> None:
     """Replay a trace, print the comparison, and draw it if that is asked for."""
-    policies = _policies(ask.policies)
-    pace = _pace(ask)
-    _check_plot(ask.plot)
-    if "-" in ask.source.files and ask.trace == "-":
+    policies = _policies(options.policy)
+    pace = _pace(options)
+    _check_plot(options.plot)
+    if "-" in named_files(options.source) and options.trace == "-":
         raise UsageError("standard input can be read once only", "Use - for the trace or for --cluster, not for both.")
-    trace = _trace(ask, pace)
-    world = read_world(ask.source)
+    trace = _trace(options, pace)
+    world = read_world(options.source)
     domains = Domains.of(world.cluster, world.topology)
     pods = world.pool.admitted(Shape(((GPU, 1),)))
-    rule = Rule.of(domains, _level(ask.rule, domains), pods.selector, pods.tolerations)
+    rule = Rule.of(domains, _level(options.rule, domains), pods.selector, pods.tolerations)
     capacity = Capacity.now(domains)
     if world.pool.traits.hides_unlabelled and rule.level is not None:
         capacity.usable &= domains.tiers[-1].of >= 0  # nodes that lack the label of any level
     ticker = _Ticker()
-    result = simulate(trace, rule, capacity, policies, window=ask.window, progress=ticker.tell, clock=time.perf_counter)
+    result = simulate(
+        trace, rule, capacity, policies, window=options.window, progress=ticker.tell, clock=time.perf_counter
+    )
     ticker.end()
-    _print(ask, world, result)
-    if ask.plot is not None:
-        Path(ask.plot).write_text("\n".join((*simulation_svg(result, trace=shown(ask.trace)), "")), encoding="ascii")
-        typer.echo(safe(f"plot written to {ask.plot}"), err=True)
+    _print(options, world, result)
+    if options.plot is not None:
+        Path(options.plot).write_text(
+            "\n".join((*simulation_svg(result, trace=shown(options.trace)), "")), encoding="ascii"
+        )
+        typer.echo(safe(f"plot written to {options.plot}"), err=True)
     warn((*notices_of(world), *assumed_tolerations([pods], world.cluster), *result.notices))
 
 
-def _trace(ask: Ask, pace: Pace | None) -> Trace:
-    trace = read_trace(read_input(ask.trace), shown(ask.trace), pace)
-    if ask.limit is not None:
-        trace = trace.first(ask.limit)
-    return trace if ask.speed == 1 else trace.faster(ask.speed)
+def _trace(options: SimulateOptions, pace: Pace | None) -> Trace:
+    trace = read_trace(read_input(options.trace), shown(options.trace), pace)
+    if options.limit is not None:
+        trace = trace.first(options.limit)
+    return trace if options.speed == 1 else trace.faster(options.speed)
 
 
 def _policies(text: str) -> list[str]:
@@ -93,19 +80,19 @@ def _policies(text: str) -> list[str]:
     return names
 
 
-def _pace(ask: Ask) -> Pace | None:
-    if not (math.isfinite(ask.speed) and ask.speed > 0):
-        raise UsageError(f"--speed {ask.speed:g} is not a number above 0", "Example: --speed 2")
-    if ask.every is None and ask.lasting is None:
+def _pace(options: SimulateOptions) -> Pace | None:
+    if not (math.isfinite(options.speed) and options.speed > 0):
+        raise UsageError(f"--speed {options.speed:g} is not a number above 0", "Example: --speed 2")
+    if options.every is None and options.lasting is None:
         return None
-    if ask.every is None or ask.lasting is None:
+    if options.every is None or options.lasting is None:
         raise UsageError("--every and --lasting go together", "Example: --every 30 --lasting 3600")
-    if not (0 <= ask.every <= 1e6 and 0 <= ask.lasting <= 1e9):
+    if not (0 <= options.every <= 1e6 and 0 <= options.lasting <= 1e9):
         raise UsageError(
             "--every and --lasting are seconds, at most a million and a thousand million",
             "Example: --every 30 --lasting 3600",
         )
-    return Pace(ask.every, ask.lasting)
+    return Pace(options.every, options.lasting)
 
 
 def _check_plot(plot: str | None) -> None:
@@ -161,15 +148,15 @@ class _Ticker:
             sys.stderr.flush()
 
 
-def _print(ask: Ask, world: World, result: Result) -> None:
-    match ask.output:
+def _print(options: SimulateOptions, world: World, result: Result) -> None:
+    match options.output:
         case Output.JSON | Output.YAML:
-            data = simulation_json(result, trace=shown(ask.trace), pool=world.pool.name)
-            show_data(data, ask.output)
+            data = simulation_json(result, trace=shown(options.trace), pool=world.pool.name)
+            show_data(data, options.output)
         case Output.NAME:
             show(one.policy for one in result.figures)
         case _:
-            show(_lines(world, result, screen(), wide=ask.output is Output.WIDE))
+            show(_lines(world, result, screen(), wide=options.output is Output.WIDE))
 
 
 def _lines(world: World, result: Result, style: Style, *, wide: bool) -> Iterator[str]:

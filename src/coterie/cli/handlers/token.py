@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 
 import typer
 
+from coterie.cli.commands.token import TokenCreateOptions
 from coterie.cli.handlers.serve import store_of
 from coterie.cli.inputs.service_location import state_folder
+from coterie.cli.inputs.service_options import StorageOptions
 from coterie.cli.output.formats import Output
 from coterie.cli.output.screen import show, show_as, show_data
 from coterie.cli.output.times import parse_span
@@ -19,14 +21,13 @@ from coterie.rendering.text import table, visible
 from coterie.service.security import new_token
 from coterie.store import Store, Token
 
-Where = tuple[str | None, str | None]
 
-
-def create(name: str, role: str, expires: str | None, where: Where, output: Output) -> None:
+def create(options: TokenCreateOptions) -> None:
     """Make a token and print it."""
     now = time.time()
-    until = None if expires is None else now + parse_span(expires, "--expires")
-    with _store(where) as store:
+    name, role, output = options.name, options.role, options.output
+    until = None if options.expires is None else now + parse_span(options.expires, "--expires")
+    with _store(options.storage) as store:
         first = not store.tokens()
         text = new_token(store, name, role, now=now, expires=until)
     if first:
@@ -38,9 +39,9 @@ def create(name: str, role: str, expires: str | None, where: Where, output: Outp
         show([text])
 
 
-def list_all(where: Where, output: Output) -> None:
+def list_all(storage: StorageOptions, output: Output) -> None:
     """Print all tokens but their secrets."""
-    with _store(where) as store:
+    with _store(storage) as store:
         found = store.tokens()
     match output:
         case Output.JSON | Output.YAML:
@@ -58,9 +59,9 @@ def list_all(where: Where, output: Output) -> None:
             show(table(rows))
 
 
-def delete(name: str, where: Where, output: Output) -> None:
+def delete(name: str, storage: StorageOptions, output: Output) -> None:
     """Delete a token by its name or id."""
-    with _store(where) as store:
+    with _store(storage) as store:
         known = {one.name: one.id for one in store.tokens()}
         ident = known.get(name, name)
         if ident not in known.values():
@@ -70,8 +71,8 @@ def delete(name: str, where: Where, output: Output) -> None:
 
 
 @contextmanager
-def _store(where: Where) -> Iterator[Store]:
-    state, store = where
+def _store(storage: StorageOptions) -> Iterator[Store]:
+    state, store = storage.state, storage.store
     folder = state_folder(state)
     if store is None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

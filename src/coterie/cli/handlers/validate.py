@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import typer
 
+from coterie.cli.commands.validate import ValidateOptions
 from coterie.cli.exit_codes import Exit
-from coterie.cli.inputs.source import Source, collect, read_input, read_pools, read_source, shown, warn
+from coterie.cli.inputs.source import collect, named_files, read_input, read_pools, read_source, shown, warn
 from coterie.cli.output.errors import print_faults
 from coterie.cli.output.formats import Output
 from coterie.cli.output.screen import screen, show, show_data
@@ -19,54 +20,40 @@ from coterie.planning.validation import Against, Change, Judgement, Text, Valida
 from coterie.rendering.text import Ink, Style, count, paint, table, visible
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """A call of `coterie validate` as it was written; `old` is None where no old file was named."""
-
-    files: tuple[str, ...]
-    old: tuple[str, ...] | None
-    source: Source
-    sets: tuple[str, ...]
-    set_strings: tuple[str, ...]
-    strict: bool
-    off: frozenset[str]
-    output: Output
-
-
-def run(ask: Ask) -> None:
+def run(options: ValidateOptions) -> None:
     """Judge the files of a call, print what is wrong with each, and exit by whether any is refused."""
-    found = _validated(ask)
-    if ask.output in {Output.JSON, Output.YAML}:
-        show_data(validation_json(found), ask.output)
-    elif ask.output is Output.NAME:
+    found = _validated(options)
+    if options.output in {Output.JSON, Output.YAML}:
+        show_data(validation_json(found), options.output)
+    elif options.output is Output.NAME:
         show(_name(each) for each in found.judgements if each.faults)
     else:
         for each in found.judgements:
             print_faults([_in_words(fault) for fault in each.faults])
         warn(found.notices)
-        show(_lines(ask, found, screen()))
+        show(_lines(options, found, screen()))
     raise typer.Exit(Exit.DONE if found.valid else Exit.INVALID)
 
 
-def _validated(ask: Ask) -> Validation:
-    source = ask.source
-    if (*ask.files, *(ask.old or ()), *source.files).count("-") > 1:
+def _validated(options: ValidateOptions) -> Validation:
+    source = options.source
+    if (*options.files, *options.old, *named_files(source)).count("-") > 1:
         hint = "Use - for one of FILE, --old, --cluster, --config and --topology."
         raise UsageError("standard input can be read once only", hint)
     faults: list[Fault] = []
     levels, config = read_pools(faults, source)
     name = source.cluster
     snapshot = None if name is None else collect(faults, lambda: read_source(name))
-    texts = [_text(file) for file in dict.fromkeys(ask.files)]
-    old = None if ask.old is None else [_text(file) for file in dict.fromkeys(ask.old)]
+    texts = [_text(file) for file in dict.fromkeys(options.files)]
+    old = None if not options.old else [_text(file) for file in dict.fromkeys(options.old)]
     against = Against(
-        site=Site(ask.strict, ask.off),
+        site=Site(options.strict, frozenset(options.off)),
         config=config,
         pool=source.pool,
         levels=levels,
         snapshot=snapshot,
-        sets=ask.sets,
-        set_strings=ask.set_strings,
+        sets=options.template.sets,
+        set_strings=options.template.set_strings,
         unread=bool(faults),
     )
     found = validate(texts, against, old)
@@ -94,15 +81,15 @@ def _in_words(fault: Fault) -> Fault:
     return replace(fault, hint=f"{fault.hint}\n{named}".lstrip("\n"))
 
 
-def _lines(ask: Ask, found: Validation, style: Style) -> Iterator[str]:
-    wide = ask.output is Output.WIDE
+def _lines(options: ValidateOptions, found: Validation, style: Style) -> Iterator[str]:
+    wide = options.output is Output.WIDE
     head = ("FILE", "OBJECT", *(("NAMESPACE", "CHANGE") if wide else ()), "RESULT")
     rows = [head, *(_row(each, wide=wide) for each in found.judgements)]
     colours = ["", *(_colour(each) for each in found.judgements)]
     for line, colour, row in zip(table(rows), colours, rows, strict=True):
         yield line.removesuffix(row[-1]) + paint([Ink(row[-1], colour)], style)
     yield ""
-    yield _summary(ask, found)
+    yield _summary(options, found)
 
 
 def _row(judgement: Judgement, *, wide: bool) -> tuple[str, ...]:
@@ -130,11 +117,11 @@ def _name(judgement: Judgement, whole: str = "") -> str:
     return f"{judgement.kind.lower()}/{visible(judgement.name)}"
 
 
-def _summary(ask: Ask, found: Validation) -> str:
+def _summary(options: ValidateOptions, found: Validation) -> str:
     objects = [each for each in found.judgements if each.name and each.change is not Change.REMOVED]
-    changes = _changes(objects) if ask.old is not None else ""
+    changes = _changes(objects) if options.old else ""
     bad = sum(1 for each in found.judgements if each.faults)
-    head = f"{count(len(dict.fromkeys(ask.files)), 'file')}, {count(len(objects), 'object')}{changes}"
+    head = f"{count(len(dict.fromkeys(options.files)), 'file')}, {count(len(objects), 'object')}{changes}"
     tail = f"{count(len(found.faults), 'fault')}, {count(len(found.notices), 'warning')}"
     return f"{head}: {'valid' if found.valid else f'{bad} refused'}; {tail}."
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from typing import Annotated
 
 import typer
@@ -14,7 +15,6 @@ _SOURCE = (
 )
 
 SourceArgument = Annotated[str | None, typer.Argument(metavar="SRC", help=_SOURCE)]
-ClusterOption = Annotated[str | None, typer.Option("--cluster", "-c", metavar="SRC", help=_SOURCE)]
 ConfigOption = Annotated[
     str | None,
     typer.Option("--config", metavar="FILE", envvar="COTERIE_CONFIG", help="Backends and pools (coterie.yaml)."),
@@ -37,29 +37,61 @@ TopologyOption = Annotated[
         help="ClusterTopology whose levels to use; #NAME chooses one of several, of FILE or, alone, of the cluster.",
     ),
 ]
-SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a template value; numbers become numbers.")
-]
-SetStringOption = Annotated[
-    list[str] | None, typer.Option("--set-string", metavar="KEY=VALUE", help="Set a template value as text.")
-]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")]
-PreferOption = Annotated[
-    list[str] | None, typer.Option("--prefer", metavar="LEVEL", help="What if this level were only preferred?")
-]
-CoarsenOption = Annotated[
-    list[str] | None, typer.Option("--coarsen", metavar="LEVEL", help="What if the next coarser level would do?")
-]
-TasksOption = Annotated[
-    list[str] | None, typer.Option("--tasks", metavar="GROUP=N", help="What if a group had only its first N tasks?")
-]
-WithoutOption = Annotated[
-    list[str] | None, typer.Option("--without", metavar="OWNER", help="What if this holder's pods were gone?")
-]
-UncordonOption = Annotated[
-    list[str] | None, typer.Option("--uncordon", metavar="NODE", help="What if this node were back in service?")
-]
-TolerateOption = Annotated[
-    list[str] | None, typer.Option("--tolerate", metavar="KEY", help="What if tasks tolerated the taint with this key?")
-]
-AllowExcludedOption = Annotated[bool, typer.Option("--allow-excluded", help="What if nodesExcluded were ignored?")]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """The options that say which nodes a call is about, as they were written."""
+
+    cluster: Annotated[str | None, typer.Option("--cluster", "-c", metavar="SRC", help=_SOURCE)] = None
+    config: ConfigOption = None
+    pool: PoolOption = None
+    levels: LevelsOption = None
+    topology: TopologyOption = None
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateOptions:
+    """The options that give values to the template of a workflow."""
+
+    sets: Annotated[
+        tuple[str, ...],
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a template value; numbers become numbers."),
+    ] = ()
+    set_strings: Annotated[
+        tuple[str, ...], typer.Option("--set-string", metavar="KEY=VALUE", help="Set a template value as text.")
+    ] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfOptions:
+    """The options that suppose a change of the workload or of the cluster."""
+
+    prefer: Annotated[
+        tuple[str, ...], typer.Option("--prefer", metavar="LEVEL", help="What if this level were only preferred?")
+    ] = ()
+    coarsen: Annotated[
+        tuple[str, ...], typer.Option("--coarsen", metavar="LEVEL", help="What if the next coarser level would do?")
+    ] = ()
+    tasks: Annotated[
+        tuple[str, ...], typer.Option("--tasks", metavar="GROUP=N", help="What if a group had only its first N tasks?")
+    ] = ()
+    without: Annotated[
+        tuple[str, ...], typer.Option("--without", metavar="OWNER", help="What if this holder's pods were gone?")
+    ] = ()
+    uncordon: Annotated[
+        tuple[str, ...], typer.Option("--uncordon", metavar="NODE", help="What if this node were back in service?")
+    ] = ()
+    tolerate: Annotated[
+        tuple[str, ...],
+        typer.Option("--tolerate", metavar="KEY", help="What if tasks tolerated the taint with this key?"),
+    ] = ()
+    allow_excluded: Annotated[bool, typer.Option("--allow-excluded", help="What if nodesExcluded were ignored?")] = (
+        False
+    )
+
+    def params(self) -> dict[str, list[str] | bool]:
+        """Return those that were given, as a service takes them."""
+        given = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: value if value is True else list(value) for name, value in given if value}

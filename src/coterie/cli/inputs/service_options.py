@@ -1,57 +1,83 @@
-"""Options of the commands that talk to a service. Light on purpose: imported whenever any command runs."""
+"""Options of the commands that ask or run a service. Light on purpose: imported whenever any command runs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from coterie.cli.exit_codes import Exit, told
-from coterie.cli.inputs.completion import workflows
+from coterie.cli.inputs import completion
 from coterie.cli.output.formats import Output
 
-ServerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--server",
-        metavar="URL",
-        envvar="COTERIE_SERVER",
-        help="Where the service is. Default: the one that runs on this machine.",
-    ),
-]
-TokenOption = Annotated[
-    str | None, typer.Option("--token", metavar="TOKEN", envvar="COTERIE_TOKEN", help="Who you are, to the service.")
-]
-StateOption = Annotated[
-    str | None,
-    typer.Option(
-        "--state", metavar="DIR", envvar="COTERIE_STATE", help="Folder of the service. Default: ~/.local/state/coterie."
-    ),
-]
-StoreOption = Annotated[
-    str | None,
-    typer.Option(
-        "--store", metavar="URL", envvar="COTERIE_STORE", help="Database of the service. Default: a file in its folder."
-    ),
-]
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How to print the answer.")]
 WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Go on and show changes as they happen.")]
+FollowOption = Annotated[bool, typer.Option("--follow", "-f", help="Go on until the end.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
-WorkflowArgument = Annotated[
-    str, typer.Argument(metavar="ID", help="The workflow, such as train-7.", autocompletion=workflows)
+LabelOption = Annotated[
+    tuple[str, ...], typer.Option("--label", metavar="KEY=VALUE", help="A label of the workflow. May be repeated.")
 ]
+PoolNameOption = Annotated[
+    str | None,
+    typer.Option("--pool", "-p", metavar="NAME", help="Pool of the service.", autocompletion=completion.pools),
+]
+ProcessesOption = Annotated[
+    int,
+    typer.Option("--processes", min=1, metavar="N", show_default=True, help="Most tasks that run at a time."),
+]
+WorkflowArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="The workflow, such as train-7.", autocompletion=completion.workflows)
+]
+TaskArgument = Annotated[
+    str,
+    typer.Argument(metavar="ID[/TASK]", help="The workflow, and one task of it.", autocompletion=completion.tasks),
+]
+PoolArgument = Annotated[str, typer.Argument(metavar="NAME", help="The pool.", autocompletion=completion.pools)]
 
-_CLIENT = {Exit.FAILED: "refused or unexpected error", Exit.TRY_AGAIN: "the service does not answer"}
-_FOLLOWER = (Exit.CONFLICT, Exit.WORK_FAILED, Exit.WORK_CANCELLED)
+CLIENT_WORDS = {Exit.FAILED: "refused or unexpected error", Exit.TRY_AGAIN: "the service does not answer"}
+CLIENT_EXIT_CODES = told(Exit.CONFLICT, words=CLIENT_WORDS)
+FOLLOWER_EXITS = (Exit.CONFLICT, Exit.WORK_FAILED, Exit.WORK_CANCELLED)
 
-CLIENT_HELP = told(Exit.CONFLICT, words=_CLIENT)
-FOLLOW_HELP = told(*_FOLLOWER, words=_CLIENT)
-SUBMIT_HELP = told(
-    *_FOLLOWER,
-    words={
-        **_CLIENT,
-        Exit.MUST_WAIT: "--dry-run: something must wait",
-        Exit.NEVER_FITS: "--dry-run: something can never fit",
-    },
-)
-WAIT_HELP = told(*_FOLLOWER, Exit.TIMED_OUT, words=_CLIENT)
+
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """The options that say which service is asked, and by whom."""
+
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server",
+            metavar="URL",
+            envvar="COTERIE_SERVER",
+            help="Where the service is. Default: the one that runs on this machine.",
+        ),
+    ] = None
+    token: Annotated[
+        str | None,
+        typer.Option("--token", metavar="TOKEN", envvar="COTERIE_TOKEN", help="Who you are, to the service."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class StorageOptions:
+    """The options that say where a service keeps its files and its database."""
+
+    state: Annotated[
+        str | None,
+        typer.Option(
+            "--state",
+            metavar="DIR",
+            envvar="COTERIE_STATE",
+            help="Folder of the service. Default: ~/.local/state/coterie.",
+        ),
+    ] = None
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store",
+            metavar="URL",
+            envvar="COTERIE_STORE",
+            help="Database of the service. Default: a file in its folder.",
+        ),
+    ] = None

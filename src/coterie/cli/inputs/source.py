@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
 
+from coterie.cli.inputs.options import ClusterOptions
 from coterie.cli.inputs.service_location import service_of
 from coterie.cli.output.formats import safe
 from coterie.config.configuration import Config, Pool, parse_levels, read_config
@@ -25,22 +26,6 @@ from coterie.topology.levels import Topology
 
 LIVE = "context:"
 LOCAL = "local"
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The options that say which nodes a call is about, as they were written."""
-
-    cluster: str | None
-    config: str | None
-    pool: str | None
-    levels: str | None
-    topology: str | None = None
-
-    @property
-    def files(self) -> tuple[str | None, ...]:
-        """What is read of them; of these and a command's own files, one may be standard input."""
-        return self.cluster, self.config, _split(self.topology)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +48,12 @@ class World:
         return self.pool.topology
 
 
-def read_world(source: Source) -> World:
+def read_world(source: ClusterOptions) -> World:
     """Read the cluster of a call and the pool it is seen through; faults of all files are reported together.
 
     Where nothing says which levels there are, they are guessed from well-known labels.
     """
-    if source.files.count("-") > 1:
+    if named_files(source).count("-") > 1:
         hint = "Use - for one of the cluster, --config and --topology."
         raise UsageError("standard input can be read once only", hint)
     faults: list[Fault] = []
@@ -85,7 +70,7 @@ def read_world(source: Source) -> World:
     return World(cluster, snapshot.cluster, pool, config, notices, drift)
 
 
-def read_pools(faults: list[Fault], source: Source) -> tuple[Topology | Chart | None, Config | None]:
+def read_pools(faults: list[Fault], source: ClusterOptions) -> tuple[Topology | Chart | None, Config | None]:
     """Read `--levels` or `--topology`, and `--config`; None for what was not given, and for what has faults."""
     text, file, chart = source.levels, source.config, source.topology
     if text is not None and chart is not None:
@@ -97,6 +82,11 @@ def read_pools(faults: list[Fault], source: Source) -> tuple[Topology | Chart | 
         levels = collect(faults, lambda: read_chart(chart))
     config = None if not file else collect(faults, lambda: read_config(read_input(file), file))
     return levels, config
+
+
+def named_files(source: ClusterOptions) -> tuple[str | None, ...]:
+    """Return the files that the options name; of these and a command's own files, one may be standard input."""
+    return source.cluster, source.config, _split(source.topology)[0]
 
 
 def read_chart(text: str) -> Chart:
@@ -119,7 +109,9 @@ def _split(text: str | None) -> tuple[str | None, str | None]:
     return file or None, name or None
 
 
-def read_cluster(faults: list[Fault], source: Source, config: Config | None, wished: str | None) -> Snapshot | None:
+def read_cluster(
+    faults: list[Fault], source: ClusterOptions, config: Config | None, wished: str | None
+) -> Snapshot | None:
     """Read the cluster that is named, or that of the backend behind the chosen pool.
 
     `wished` is the pool that a workflow names. Raises `UsageError` when there is none, unless faults explain it.
@@ -147,7 +139,7 @@ def read_source(name: str, *, gangs: bool = False) -> Snapshot:
     return with_topologies(read_live(name, gangs=gangs), name)
 
 
-def backend_cluster(source: Source, config: Config, wished: str | None) -> str:
+def backend_cluster(source: ClusterOptions, config: Config, wished: str | None) -> str:
     """Return the cluster of the backend behind the chosen pool: a file, relative to the configuration, or a context."""
     pool = pool_for(config, source.pool, wished, Topology(), None)
     backend = config.backends[pool.backend]
@@ -161,14 +153,17 @@ def backend_cluster(source: Source, config: Config, wished: str | None) -> str:
     return str(Path(source.config or ".").parent / backend.cluster)
 
 
-def only_one(source: str | None, cluster: str | None) -> str | None:
-    """Return the cluster of a call that takes it by its place or by --cluster."""
-    if source is not None and cluster is not None:
-        raise UsageError(f"{source} and --cluster {cluster} both name the cluster", "Leave out one of the two.")
-    return cluster if source is None else source
+def only_one(argument: str | None, source: ClusterOptions) -> ClusterOptions:
+    """Return the nodes of a call that takes its cluster as an argument or as --cluster."""
+    if argument is None:
+        return source
+    if source.cluster is not None:
+        message = f"{argument} and --cluster {source.cluster} both name the cluster"
+        raise UsageError(message, "Leave out one of the two.")
+    return replace(source, cluster=argument)
 
 
-def say_service(source: Source, pool: Pool, command: str) -> None:
+def say_service(source: ClusterOptions, pool: Pool, command: str) -> None:
     """Say what shows the same in use, where all that a call saw is the file of a cluster on which a service works."""
     if source.cluster is None and source.config and pool.scheduler == LOCAL and (url := service_of(source.config)):
         said = f"this is the cluster file alone; for what the service at {url} runs: {command}"

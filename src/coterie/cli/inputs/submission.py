@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coterie.cli.inputs.companion_files import local_files
-from coterie.cli.inputs.source import Source, collect, read_cluster, read_input, read_pools, shown, warn
+from coterie.cli.inputs.options import ClusterOptions, TemplateOptions
+from coterie.cli.inputs.source import collect, named_files, read_cluster, read_input, read_pools, shown, warn
 from coterie.config.configuration import Backend, Config, Pool
 from coterie.document.schema import by_file
 from coterie.errors import Fault, SpecErrors, UsageError
@@ -28,9 +29,8 @@ class Call:
     """The options that say what runs where, as they were written."""
 
     file: str
-    source: Source
-    sets: tuple[str, ...] = ()
-    set_strings: tuple[str, ...] = ()
+    source: ClusterOptions
+    template: TemplateOptions
     priority: str = "NORMAL"
 
 
@@ -51,8 +51,8 @@ def read_text(
         source=read_input(call.file),
         file=shown(call.file),
         pool=pool,
-        sets=call.sets,
-        set_strings=call.set_strings,
+        sets=call.template.sets,
+        set_strings=call.template.set_strings,
         priority=call.priority,
         labels=labels or {},
         client_key=key,
@@ -68,7 +68,7 @@ def with_files(call: Call, text: Submission) -> tuple[Submission, Workflow]:
 def prepare(call: Call) -> Prepared:
     """Read everything that a call of `coterie run` names; faults of all files are reported together."""
     source = call.source
-    if (call.file, *source.files).count("-") > 1:
+    if (call.file, *named_files(source)).count("-") > 1:
         raise UsageError("standard input can be read once only", "Use - for FILE or for --cluster, not for both.")
     faults: list[Fault] = []
     levels, config = read_pools(faults, source)
@@ -106,7 +106,7 @@ def prepare(call: Call) -> Prepared:
     return Prepared(replace(submission, pool=pool.name), given=_given(pool, snapshot, source))
 
 
-def _given(pool: Pool, snapshot: Snapshot | None, source: Source) -> Given:
+def _given(pool: Pool, snapshot: Snapshot | None, source: ClusterOptions) -> Given:
     """Return a configuration of this one pool, whose backend is this machine in the guise of the nodes given."""
     here = replace(pool, backend=LOCAL, scheduler=LOCAL)
     config = Config({LOCAL: Backend(LOCAL, LOCAL)}, {pool.name: here}, source.config or "the call")

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from coterie.cli.client.client import Client
+from coterie.cli.commands.remote.cancel import CancelOptions
 from coterie.cli.exit_codes import Exit
 from coterie.cli.inputs.prompt import confirm
 from coterie.cli.output.errors import code_of, error_data, fail
@@ -22,14 +23,15 @@ Json = dict[str, Any]
 _NAMED = 10
 
 
-def cancel(client: Client, idents: Sequence[str], message: str, output: Output, *, force: bool, yes: bool) -> None:
+def cancel_all(client: Client, options: CancelOptions) -> None:
     """Ask workflows to stop; all are asked, and the worst answer decides the exit code."""
-    if len(idents) > 1 and not yes:
+    idents = options.workflows
+    if len(idents) > 1 and not options.yes:
         confirm(f"Cancel {_listed(idents)}")
-    _each(idents, lambda ident: client.cancel(ident, message, force=force), "stops", output)
+    _each(idents, lambda ident: client.cancel(ident, options.message, force=options.force), "stops", options.output)
 
 
-def retry(client: Client, target: str, output: Output) -> None:
+def retry_one(client: Client, target: str, output: Output) -> None:
     """Ask a workflow, or one task of it, to run again."""
     ident, _, task = target.partition("/")
     view = client.retry(ident, task or None)
@@ -41,7 +43,7 @@ def retry(client: Client, target: str, output: Output) -> None:
     )
 
 
-def delete(client: Client, idents: Sequence[str], output: Output, *, yes: bool) -> None:
+def delete_all(client: Client, idents: Sequence[str], output: Output, *, yes: bool) -> None:
     """Delete workflows that have ended."""
     if not yes:
         confirm(f"Delete {_listed(idents)}, with logs and outputs")

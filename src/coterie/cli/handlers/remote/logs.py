@@ -6,13 +6,14 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 import typer
 
 from coterie.cli.client.client import Client
+from coterie.cli.commands.remote.logs import LogsOptions
 from coterie.cli.follow.log_lines import Line, Reader, name_width, prefixed, tasks_of
 from coterie.cli.output.formats import Output, safe
 from coterie.cli.output.screen import show
@@ -25,19 +26,9 @@ Json = dict[str, Any]
 _LOOK_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which part of which logs is wanted, as it was written; `attempt` None is the latest."""
-
-    target: str
-    attempt: int | None = None
-    tail: int | None = None
-    since: str | None = None
-    follow: bool = False
-
-
-def logs(client: Client, wanted: Wanted, output: Output) -> None:
+def run(client: Client, wanted: LogsOptions) -> None:
     """Print what one task has written, or the tasks of a workflow, each line with the name of its task before it."""
+    output = wanted.output
     if output is Output.YAML:
         raise UsageError("logs are printed as text or JSON, not YAML", "Use -o json: one object for each line.")
     ident, _, task = wanted.target.partition("/")
@@ -52,7 +43,7 @@ def logs(client: Client, wanted: Wanted, output: Output) -> None:
         _all(client, ident, task, wanted, since, output)
 
 
-def _one(client: Client, ident: str, task: str, wanted: Wanted, since: float | None) -> None:
+def _one(client: Client, ident: str, task: str, wanted: LogsOptions, since: float | None) -> None:
     stream = sys.stdout.buffer
     # A terminal must not be driven by what a task writes; a file or a pipe gets it as it is.
     tame = sys.stdout.isatty()
@@ -63,7 +54,7 @@ def _one(client: Client, ident: str, task: str, wanted: Wanted, since: float | N
         stream.flush()
 
 
-def _all(client: Client, ident: str, task: str, wanted: Wanted, since: float | None, output: Output) -> None:
+def _all(client: Client, ident: str, task: str, wanted: LogsOptions, since: float | None, output: Output) -> None:
     if wanted.attempt is not None and not task:
         raise UsageError(
             "--attempt is for the log of one task", f"Name it: coterie logs {ident}/TASK --attempt {wanted.attempt}"
@@ -100,7 +91,7 @@ def _json_line(line: Line) -> str:
     return json.dumps({"type": "log", **asdict(line)}, ensure_ascii=False)
 
 
-def _say_not_begun(view: Json, task: str, wanted: Wanted) -> None:
+def _say_not_begun(view: Json, task: str, wanted: LogsOptions) -> None:
     """Say why there is nothing to read yet, where that is so."""
     for group, one in _placed(view):
         if one["name"] != task or wanted.attempt is not None or one["started"]:

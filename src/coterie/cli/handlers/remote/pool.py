@@ -1,4 +1,4 @@
-"""`coterie pool` and `coterie topology`: where work can go, and how its nodes hang together."""
+"""`coterie pool`: the pools of a service, and what is in use of each."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from coterie.cli.client.client import Client
+from coterie.cli.commands.remote.pool import PoolApplyOptions
+from coterie.cli.handlers.remote.topology import level_lines
 from coterie.cli.inputs.prompt import confirm
 from coterie.cli.output.formats import Output, safe
 from coterie.cli.output.grid import fitted, painted
@@ -16,15 +18,12 @@ from coterie.cli.output.screen import screen, show, show_as, show_data
 from coterie.cli.output.workflows import warnings
 from coterie.errors import Fault, SpecErrors, UsageError
 from coterie.rendering.text import Ink, Style, table, visible
-from coterie.topology.display_names import domain as domain_path
-from coterie.topology.display_names import natural
 
 if TYPE_CHECKING:
     from coterie.document.page import Page
 
 Json = dict[str, Any]
 
-_COUNTS = ("domains", "nodes", "unlabelled")
 # The columns that a narrow screen goes without, the first of them first.
 _SPARE = ("NODES", "OUT", "OTHERS", "RUNNING", "WAITING", "FREE")
 
@@ -79,7 +78,7 @@ def show_pool(client: Client, name: str, output: Output) -> None:
         return
     show(_pool_lines(pool))
     if pool["topology_keys"]:
-        show(["", *_level_lines(client.topology(name))])
+        show(["", *level_lines(client.topology(name))])
     for line in warnings(pool, wide=output is Output.WIDE):
         typer.echo(safe(line), err=True)
 
@@ -115,19 +114,20 @@ def _amount(value: int | None, none: str) -> str:
     return none if value is None else str(value)
 
 
-def apply(client: Client, file: str, name: str | None, output: Output, *, dry_run: bool) -> None:
+def apply(client: Client, options: PoolApplyOptions) -> None:
     """Make or change the pools of a file."""
     # Only this one reads a file, for which much is loaded.
     from coterie.cli.inputs.source import read_input, shown
     from coterie.document.located import decode, load
     from coterie.document.page import Page
 
+    file, output = options.file, options.output
     text = decode(read_input(file), shown(file))
-    names = _names(load(text, shown(file)).data, name, shown(file))
+    names = _names(load(text, shown(file)).data, options.name, shown(file))
     page = Page.of(text, shown(file))
     # All are asked about before the first is changed, so that a fault in one leaves every pool as it is.
     planned = _planned(client, names, page)
-    answers = planned if dry_run else [client.apply_pool(pool, page, dry_run=False) for pool in names]
+    answers = planned if options.dry_run else [client.apply_pool(pool, page, dry_run=False) for pool in names]
     if output in {Output.JSON, Output.YAML}:
         show_data(answers, output)
     elif output is Output.NAME:
@@ -208,58 +208,3 @@ def delete(client: Client, name: str, output: Output, *, yes: bool) -> None:
         confirm(f"Delete pool {name}")
     client.delete_pool(name)
     show_as(output, {"name": name, "deleted": True}, [name], lambda: [safe(f"{name} deleted")])
-
-
-def list_topologies(client: Client, output: Output) -> None:
-    """Print the levels of all pools."""
-    found = client.topologies()
-    rows = [("POOL", "LEVEL", "LABEL", "DOMAINS")]
-    rows += [
-        (visible(one["pool"]), visible(level["key"]), visible(level["label"]), _amount(level["domains"], "-"))
-        for one in found
-        for level in one["levels"]
-    ]
-    lines = list(table(rows)) if len(rows) > 1 else ["No pool has levels."]
-    if uncounted := [one["pool"] for one in found if one["levels"] and not one["counted"]]:
-        listed = ", ".join(map(visible, uncounted))
-        lines.append(f"- is not counted: the nodes of {listed} are not known here.")
-    show_as(output, found, [one["pool"] for one in found], lambda: lines)
-
-
-def show_topology(client: Client, pool: str, output: Output) -> None:
-    """Print the levels of a pool with their domains and counts."""
-    found = client.topology(pool)
-    names = [domain_path(domain["path"]) for domain in found["domains"]]
-    show_as(output, found, names, lambda: (*_level_lines(found), *_domain_lines(found["domains"])))
-
-
-def _domain_lines(domains: Sequence[Json]) -> Iterator[str]:
-    rows: list[tuple[str, ...]] = [("DOMAIN", "LEVEL", "NODES", "USED", "FREE", "OUT", "TOTAL")]
-    rows += [
-        (
-            visible("  " * (len(one["path"]) - 1) + domain_path(one["path"][-1:])),
-            visible(one["level"]),
-            str(one["nodes"]),
-            *(str(one["gpus"][word]) for word in ("used", "free", "out_of_service", "total")),
-        )
-        for one in sorted(domains, key=lambda one: [natural(value) for value in one["path"]])
-    ]
-    if domains:
-        yield ""
-        yield from table(rows, numbers=frozenset({2, 3, 4, 5, 6}))
-
-
-def _level_lines(topology: Json) -> Iterator[str]:
-    if not topology["levels"]:
-        yield visible(f"pool {topology['pool']} has no levels.")
-        return
-    rows: list[tuple[str, ...]] = [("LEVEL", "LABEL", "DOMAINS", "NODES WITH IT", "WITHOUT")]
-    rows += [
-        (visible(one["key"]), visible(one["label"]), *(_amount(one[word], "-") for word in _COUNTS))
-        for one in topology["levels"]
-    ]
-    yield from table(rows, numbers=frozenset({2, 3, 4}))
-    if topology["name"]:
-        yield visible(f"They are those of the topology {topology['name']}.")
-    if not topology["counted"]:
-        yield "They are as configured. Nothing is counted, because the pool's nodes are not known here."

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import typer
 
 from coterie.cli.client.client import Client
+from coterie.cli.commands.remote.submit import SubmitOptions
 from coterie.cli.exit_codes import Exit
 from coterie.cli.handlers.remote.wait import follow_to_end
 from coterie.cli.inputs.labels import parse_labels
+from coterie.cli.inputs.options import ClusterOptions
+from coterie.cli.inputs.parameters import command_words
 from coterie.cli.inputs.submission import Call, read_text, with_files
 from coterie.cli.output.errors import fail
 from coterie.cli.output.formats import Output, safe
@@ -32,59 +35,45 @@ _PLAN = re.compile("[0-9a-f]{8}")
 _CODES = {"placed": Exit.DONE, "waiting": Exit.MUST_WAIT, "undecided": Exit.MUST_WAIT, "impossible": Exit.NEVER_FITS}
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """A call of `coterie submit` as it was written."""
-
-    call: Call
-    pool: str | None
-    labels: tuple[str, ...]
-    key: str | None
-    dry_run: bool
-    plan: str | None
-    follow: bool
-    output: Output
-    what_if: Json = field(default_factory=dict)
-
-
-def run(client: Client, ask: Ask) -> None:
+def run(client: Client, options: SubmitOptions) -> None:
     """Submit a workflow and say its id; with `follow`, stay until it ends."""
-    labels = parse_labels(ask.labels)
-    if ask.plan is not None and ask.dry_run:
+    labels = parse_labels(options.labels)
+    if options.plan is not None and options.dry_run:
         raise UsageError("--dry-run makes a plan, and --plan takes one", "Leave out one of the two.")
-    if ask.plan is not None and not _PLAN.fullmatch(ask.plan):
-        raise UsageError(f'--plan "{ask.plan}" is no id of a plan', "coterie submit --dry-run ends with the id.")
-    supposed = {name: value for name, value in ask.what_if.items() if value}
-    if supposed and not ask.dry_run:
+    if options.plan is not None and not _PLAN.fullmatch(options.plan):
+        raise UsageError(f'--plan "{options.plan}" is no id of a plan', "coterie submit --dry-run ends with the id.")
+    supposed = options.what_if.params()
+    if supposed and not options.dry_run:
         given = " and ".join(f"--{name.replace('_', '-')}" for name in supposed)
         raise UsageError(f"{given} asks what if, and submits nothing", "Add --dry-run.")
-    text = read_text(ask.call, pool=ask.pool, labels=labels, key=ask.key)
+    call = Call(options.file, ClusterOptions(), options.template, options.priority)
+    text = read_text(call, pool=options.pool, labels=labels, key=options.key)
     try:
-        submission, workflow = with_files(ask.call, text)
+        submission, workflow = with_files(call, text)
     except SpecErrors as error:
         raise SpecErrors(_with_pool(client, text, error.faults)) from None
     page = workflow.document.page
-    if ask.dry_run:
+    if options.dry_run:
         plan = client.plan(submission, page, supposed)
-        _show_plan(ask, plan)
+        _show_plan(options, plan)
         raise typer.Exit(_CODES.get(plan["verdict"], Exit.FAILED))
     try:
-        view = client.submit(submission, page, ask.plan)
+        view = client.submit(submission, page, options.plan)
     except PlanStale as error:
-        _show_plan(ask, client.plan(submission, page))
+        _show_plan(options, client.plan(submission, page))
         fail(str(error))
         raise typer.Exit(Exit.CONFLICT) from None
-    for line in warnings(view, wide=ask.output is Output.WIDE):
+    for line in warnings(view, wide=options.output is Output.WIDE):
         typer.echo(safe(line), err=True)
     if not view["created"]:
         typer.echo(safe(f"{view['id']} was there already, by the same key"), err=True)
-    if ask.follow:
-        follow_to_end(client, view["id"], ask.output)
-    if ask.output in {Output.JSON, Output.YAML}:
-        show_data(view, ask.output)
+    if options.follow:
+        follow_to_end(client, view["id"], options.output)
+    if options.output in {Output.JSON, Output.YAML}:
+        show_data(view, options.output)
         return
     show([safe(view["id"])])
-    if ask.output is not Output.NAME:
+    if options.output is not Output.NAME:
         typer.echo(safe(f"submitted to pool {view['pool']}; watch it: coterie show {view['id']} --watch"), err=True)
 
 
@@ -106,27 +95,15 @@ def _spot(fault: Fault) -> tuple[str, int | None, int | None]:
     return (fault.message, place.line, place.column) if place else (fault.message, None, None)
 
 
-def _show_plan(ask: Ask, plan: Json) -> None:
+def _show_plan(options: SubmitOptions, plan: Json) -> None:
     names = [f"{plan['workload']}/{group['name']}" for group in plan["groups"]]
-    show_as(ask.output, plan, names, lambda: plan_lines(plan, screen(), wide=ask.output is Output.WIDE))
+    show_as(options.output, plan, names, lambda: plan_lines(plan, screen(), wide=options.output is Output.WIDE))
     for line in warnings(plan):
         typer.echo(safe(line), err=True)
-    if plan["verdict"] != "impossible" and not any(ask.what_if.values()):
-        typer.echo(safe(f"Submit with: {_command(ask, plan['id'])}"), err=True)
+    if plan["verdict"] != "impossible" and not options.what_if.params():
+        typer.echo(safe(f"Submit with: {_command(options, plan['id'])}"), err=True)
 
 
-def _command(ask: Ask, plan: str) -> str:
+def _command(options: SubmitOptions, plan: str) -> str:
     """Return the call that submits what was planned."""
-    call = ask.call
-    words = ["coterie", "submit", call.file]
-    for option, values in (
-        ("--pool", [ask.pool] if ask.pool else []),
-        ("--set", call.sets),
-        ("--set-string", call.set_strings),
-        ("--priority", [call.priority] if call.priority != "NORMAL" else []),
-        ("--label", ask.labels),
-        ("--key", [ask.key] if ask.key else []),
-        ("--plan", [plan]),
-    ):
-        words += [word for value in values for word in (option, value)]
-    return shlex.join(words)
+    return shlex.join(command_words("submit", replace(options, plan=plan, dry_run=False, follow=False)))

@@ -6,9 +6,9 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from coterie.cli.client.client import Client
+from coterie.cli.commands.remote.top import TopOptions
 from coterie.cli.follow.list_watch import MARKED_S, readings
 from coterie.cli.follow.redraw import redrawn
 from coterie.cli.handlers.remote.pool_map import scene_of
@@ -22,23 +22,9 @@ from coterie.rendering.usage import Place, Usage, Use, place_json, rows_of, usag
 from coterie.rendering.usage_table import TOTAL, usage_lines
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What of the use of nodes is wanted."""
-
-    pool: str | None
-    level: str | None
-    output: Output
-
-    @property
-    def wide(self) -> bool:
-        """Whether all is wanted that there is to say."""
-        return self.output is Output.WIDE
-
-
-def top(client: Client, look: Look, *, watch: bool) -> None:
-    """Print what is in use; with `watch`, again whenever that changes."""
-    if not watch:
+def run(client: Client, look: TopOptions) -> None:
+    """Print what is in use; with --watch, again whenever that changes."""
+    if not look.watch:
         print_usage(_read(client, look), look)
         return
     if look.output is Output.YAML:
@@ -51,12 +37,17 @@ def top(client: Client, look: Look, *, watch: bool) -> None:
         show(_news(usage, look, said))
 
 
-def print_usage(usage: Usage, look: Look) -> None:
+def print_usage(usage: Usage, look: TopOptions) -> None:
     """Print what is in use as it is wanted."""
     check_level(usage, look.level)
     names = [row.name for row in _rows(usage, look)]
     data = usage_json(usage, look.level)
-    show_as(look.output, data, names, lambda: usage_lines(usage, screen(), level=look.level, wide=look.wide))
+    show_as(
+        look.output,
+        data,
+        names,
+        lambda: usage_lines(usage, screen(), level=look.level, wide=look.output is Output.WIDE),
+    )
 
 
 def check_level(usage: Usage, level: str | None) -> None:
@@ -67,7 +58,7 @@ def check_level(usage: Usage, level: str | None) -> None:
         raise UsageError(f'there is no level "{level}"', f"{did_you_mean(level, known)} {listed}".strip())
 
 
-def _read(client: Client, look: Look) -> Usage:
+def _read(client: Client, look: TopOptions) -> Usage:
     pools = client.pools()
     names = [pool["name"] for pool in pools]
     if look.pool is not None and look.pool not in names:
@@ -87,12 +78,12 @@ def _scene(client: Client, pool: str, nodes: int) -> Scene:
     return scene_of(client.map(pool), View(None, None, free=False)) if nodes else Scene((), Area(), pool)
 
 
-def _rows(usage: Usage, look: Look) -> Iterator[Place]:
+def _rows(usage: Usage, look: TopOptions) -> Iterator[Place]:
     for pool in usage.pools:
         yield from rows_of(pool, look.level)
 
 
-def _news(usage: Usage, look: Look, said: dict[str, str]) -> Iterator[str]:
+def _news(usage: Usage, look: TopOptions, said: dict[str, str]) -> Iterator[str]:
     """Yield a line for each row that is new or has changed, and for those that are gone; `said` keeps them."""
     check_level(usage, look.level)
     lines = {row.name: _line(row, look.output) for row in _rows(usage, look)}
@@ -121,7 +112,7 @@ def _line(row: Place, output: Output, kind: str = "") -> str:
     return safe(f"{row.name}  {gpus.used}/{gpus.gpus} used  {gpus.free} free  nodes {states}")
 
 
-def _redraw(client: Client, look: Look) -> None:
+def _redraw(client: Client, look: TopOptions) -> None:
     latest: Usage | None = None
     changed: dict[str, tuple[str, float]] = {}
 
@@ -131,7 +122,9 @@ def _redraw(client: Client, look: Look) -> None:
             marks = {name: mark for name, (mark, at) in changed.items() if now - at < MARKED_S}
             # Beside the rows there are words about them, and who uses most.
             most = max(1, room - 14)
-            yield from usage_lines(latest, style, level=look.level, wide=look.wide, marks=marks, most=most)
+            yield from usage_lines(
+                latest, style, level=look.level, wide=look.output is Output.WIDE, marks=marks, most=most
+            )
 
     with redrawn(lines) as draw:
         for usage in readings(client, lambda: _read(client, look)):
@@ -142,7 +135,7 @@ def _redraw(client: Client, look: Look) -> None:
             draw()
 
 
-def _marked(before: Usage, after: Usage, look: Look) -> Mapping[str, tuple[str, float]]:
+def _marked(before: Usage, after: Usage, look: TopOptions) -> Mapping[str, tuple[str, float]]:
     """Return the marks of rows: `+` more in use, or a new one, `-` less, `~` changed in another way."""
     known, now = _uses(before, look), time.monotonic()
     found = {}
@@ -154,5 +147,5 @@ def _marked(before: Usage, after: Usage, look: Look) -> Mapping[str, tuple[str, 
     return found
 
 
-def _uses(usage: Usage, look: Look) -> dict[str, Use]:
+def _uses(usage: Usage, look: TopOptions) -> dict[str, Use]:
     return {**{row.name: row.use for row in _rows(usage, look)}, TOTAL: usage.total}

@@ -30,7 +30,7 @@ Json = dict[str, Any]
 _PAUSES_S = (0.1, 0.2, 0.5, 1.0)
 
 
-def wait(client: Client, ident: str, wanted: str, timeout: str | None, output: Output) -> None:
+def run(client: Client, ident: str, wanted: str, timeout: str | None, output: Output) -> None:
     """Wait until a workflow is as wanted; exit 124 when time is up, and by its result when it ended otherwise."""
     met = condition(wanted)
     until = None if timeout is None else time.monotonic() + parse_span(timeout, "--timeout")

@@ -1,31 +1,29 @@
-"""The options of `coterie simulate`. Light on purpose: it is imported whenever any command runs."""
+"""The options of `coterie simulate`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from coterie.cli.inputs.options import (
-    ClusterOption,
-    ConfigOption,
-    DebugOption,
-    LevelsOption,
-    PoolOption,
-    TopologyOption,
-)
+from coterie.cli.exit_codes import told
+from coterie.cli.inputs.options import ClusterOptions, DebugOption
+from coterie.cli.inputs.parameters import takes
 from coterie.cli.output.formats import Output
+
+EXIT_CODES = told()
+
 
 _POLICIES = "coterie,first-fit,kueue"
 
 
-def simulate(
-    trace: Annotated[str, typer.Argument(help="A CSV file of jobs; - reads standard input.", metavar="TRACE")],
-    cluster: ClusterOption = None,
-    config: ConfigOption = None,
-    pool: PoolOption = None,
-    levels: LevelsOption = None,
-    topology: TopologyOption = None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulateOptions:
+    """A call of `coterie simulate` as it was written."""
+
+    trace: Annotated[str, typer.Argument(help="A CSV file of jobs; - reads standard input.", metavar="TRACE")]
+    source: ClusterOptions
     rule: Annotated[
         str | None,
         typer.Option(
@@ -34,33 +32,36 @@ def simulate(
             help="Level that a job is required to be in one domain of; none adds no constraints. "
             "Default: the finest level that is not a node.",
         ),
-    ] = None,
+    ] = None
     policy: Annotated[
         str, typer.Option("--policy", metavar="NAME,...", help="Policies to compare, the first with the others.")
-    ] = _POLICIES,
+    ] = _POLICIES
     window: Annotated[
         int, typer.Option("--window", min=1, max=1_000_000, metavar="N", help="Jobs that may be passed over at a time.")
-    ] = 100,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, metavar="N", help="Replay only the first N jobs.")
-    ] = None,
+    ] = 100
+    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Replay only the first N jobs.")] = (
+        None
+    )
     speed: Annotated[
         float, typer.Option("--speed", metavar="X", help="Submit jobs X times as fast; they run as long as before.")
-    ] = 1.0,
+    ] = 1.0
     every: Annotated[
         float | None,
         typer.Option("--every", metavar="SECONDS", help="For a trace without times: a job is submitted so often."),
-    ] = None,
+    ] = None
     lasting: Annotated[
         float | None,
         typer.Option("--lasting", metavar="SECONDS", help="For a trace without times: each job runs so long."),
-    ] = None,
+    ] = None
     plot: Annotated[
         str | None, typer.Option("--plot", metavar="FILE.svg", help="Draw use, queue and fragmentation over time.")
-    ] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print the comparison.")] = Output.TABLE,
-    debug: DebugOption = False,
-) -> None:
+    ] = None
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print the comparison.")] = Output.TABLE
+    debug: DebugOption = False
+
+
+@takes(SimulateOptions)
+def simulate(options: SimulateOptions) -> None:
     """Replay a trace of jobs on a cluster, and compare waits, GPU use and fragmentation between policies.
 
     No trace records topology constraints: --rule says which are added. Progress goes to standard error.
@@ -71,23 +72,9 @@ def simulate(
       # twice as busy, without constraints, and as a picture
       coterie simulate trace.csv --cluster cluster.yaml --speed 2 --rule none --plot simulation.svg
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.handlers.simulate import Ask, run
-    from coterie.cli.inputs.source import Source
     from coterie.cli.output.errors import reporting
 
-    with reporting(output, debug=debug):
-        run(
-            Ask(
-                trace=trace,
-                source=Source(cluster, config, pool, levels, topology),
-                rule=rule,
-                policies=policy,
-                window=window,
-                limit=limit,
-                speed=speed,
-                every=every,
-                lasting=lasting,
-                plot=plot,
-                output=output,
-            )
-        )
+    with reporting(options.output, debug=options.debug):
+        from coterie.cli.handlers.simulate import run
+
+        run(options)

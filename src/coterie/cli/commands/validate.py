@@ -1,7 +1,8 @@
-"""The options of `coterie validate`. Light on purpose: it is imported whenever any command runs."""
+"""The options of `coterie validate`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
@@ -9,17 +10,18 @@ import typer
 
 from coterie.cli.exit_codes import Exit, told
 from coterie.cli.inputs.options import (
+    ClusterOptions,
     ConfigOption,
     DebugOption,
     LevelsOption,
     PoolOption,
-    SetOption,
-    SetStringOption,
+    TemplateOptions,
     TopologyOption,
 )
+from coterie.cli.inputs.parameters import takes
 from coterie.cli.output.formats import Output
 
-HELP = told(words={Exit.DONE: "valid, with or without warnings", Exit.INVALID: "refused"})
+EXIT_CODES = told(words={Exit.DONE: "valid, with or without warnings", Exit.INVALID: "refused"})
 
 
 class Feature(StrEnum):
@@ -31,39 +33,42 @@ class Feature(StrEnum):
     KAI = "kai"
 
 
-def validate(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidateOptions:
+    """A call of `coterie validate` as it was written."""
+
     files: Annotated[
-        list[str],
+        tuple[str, ...],
         typer.Argument(
             metavar="FILE...",
             help="Workflows, PodCliqueSets, graph deployments, ClusterTopologies; - reads standard input.",
         ),
-    ],
+    ]
     old: Annotated[
-        list[str] | None,
+        tuple[str, ...],
         typer.Option(
             "--old",
             metavar="FILE",
             help="What stood there before: objects that it has too are judged as updates. May be repeated.",
         ),
-    ] = None,
+    ] = ()
     strict: Annotated[
         bool,
         typer.Option("--strict", help="Refuse also what only the operators of today refuse, such as packDomain."),
-    ] = False,
+    ] = False
     off: Annotated[
-        list[Feature] | None,
+        tuple[Feature, ...],
         typer.Option(
             "--off",
             metavar="topology|mnnvl|grove|kai",
             help="What the cluster does not have: topology-aware scheduling, multi-node NVLink, Grove, KAI. "
             "May be repeated.",
         ),
-    ] = None,
-    config: ConfigOption = None,
-    pool: PoolOption = None,
-    levels: LevelsOption = None,
-    topology: TopologyOption = None,
+    ] = ()
+    config: ConfigOption = None
+    pool: PoolOption = None
+    levels: LevelsOption = None
+    topology: TopologyOption = None
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -72,12 +77,19 @@ def validate(
             metavar="SRC",
             help="A snapshot or context:NAME whose ClusterTopologies are known; not needed.",
         ),
-    ] = None,
-    sets: SetOption = None,
-    set_strings: SetStringOption = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print what was found.")] = Output.TABLE,
-    debug: DebugOption = False,
-) -> None:
+    ] = None
+    template: TemplateOptions
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print what was found.")] = Output.TABLE
+    debug: DebugOption = False
+
+    @property
+    def source(self) -> ClusterOptions:
+        """The nodes that the call is about."""
+        return ClusterOptions(self.cluster, self.config, self.pool, self.levels, self.topology)
+
+
+@takes(ValidateOptions)
+def validate(options: ValidateOptions) -> None:
     """Judge files by the rules alone, as an API server would: new objects, and with --old updates of them.
 
     Needs no cluster. ClusterTopologies are known from the files themselves, --topology and --cluster; where none is,
@@ -89,20 +101,9 @@ def validate(
       # a change, against what is on the main branch
       git show main:deploy/chat.yaml | coterie validate deploy/chat.yaml --old - -o json
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    from coterie.cli.handlers.validate import Ask, run
-    from coterie.cli.inputs.source import Source
     from coterie.cli.output.errors import reporting
 
-    with reporting(output, debug=debug):
-        run(
-            Ask(
-                files=tuple(files),
-                old=None if old is None else tuple(old),
-                source=Source(cluster, config, pool, levels, topology),
-                sets=tuple(sets or ()),
-                set_strings=tuple(set_strings or ()),
-                strict=strict,
-                off=frozenset(each.value for each in off or ()),
-                output=output,
-            )
-        )
+    with reporting(options.output, debug=options.debug):
+        from coterie.cli.handlers.validate import run
+
+        run(options)

@@ -1,0 +1,54 @@
+"""The options of `coterie audit`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from coterie.cli.exit_codes import Exit, told
+from coterie.cli.inputs.options import DebugOption
+from coterie.cli.inputs.parameters import takes
+from coterie.cli.output.formats import Output
+
+EXIT_CODES = told(
+    words={
+        Exit.DONE: "everything that runs is as required, preferences missed or not",
+        Exit.MUST_WAIT: "a gang is incomplete or a running task cannot be judged",
+        Exit.NEVER_FITS: "something is VIOLATED",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditOptions:
+    """A call of `coterie audit` as it was written."""
+
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SRC",
+            help="JSON of `kubectl get nodes,pods,podgroups.scheduling.run.ai,topologies.kai.scheduler -A -o json`, "
+            "- for standard input, or context:NAME for a live cluster.",
+        ),
+    ]
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print the findings.")] = Output.TABLE
+    debug: DebugOption = False
+
+
+@takes(AuditOptions)
+def audit(options: AuditOptions) -> None:
+    """Hold where the tasks of each gang really run against what was asked: held, missed, VIOLATED, unobservable.
+
+    \b
+    Examples:
+      coterie audit context:prod
+      kubectl get nodes,pods,podgroups.scheduling.run.ai,topologies.kai.scheduler -A -o json | coterie audit -
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.output.errors import reporting
+
+    with reporting(options.output, debug=options.debug):
+        from coterie.cli.handlers.audit import run
+
+        run(options.source, options.output)

@@ -1,0 +1,44 @@
+"""The options of `coterie delete`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from coterie.cli.client.call import asking
+from coterie.cli.inputs import completion
+from coterie.cli.inputs.options import DebugOption
+from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.service_options import OutputOption, ServiceOptions, YesOption
+from coterie.cli.output.formats import Output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOptions:
+    """A call of `coterie delete` as it was written."""
+
+    workflows: Annotated[
+        tuple[str, ...],
+        typer.Argument(metavar="ID...", help="Workflows, such as train-7.", autocompletion=completion.ended_workflows),
+    ]
+    yes: YesOption = False
+    service: ServiceOptions
+    output: OutputOption = Output.TABLE
+    debug: DebugOption = False
+
+
+@takes(DeleteOptions)
+def delete(options: DeleteOptions) -> None:
+    """Delete workflows that have ended, with their logs and outputs.
+
+    \b
+    Examples:
+      coterie delete train-7
+      coterie list --status COMPLETED -o name | xargs coterie delete
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    with asking(options.service, options.output, debug=options.debug) as client:
+        from coterie.cli.handlers.remote.changes import delete_all
+
+        delete_all(client, options.workflows, options.output, yes=options.yes)

@@ -1,0 +1,50 @@
+"""The options of `coterie logs`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from coterie.cli.client.call import asking
+from coterie.cli.inputs.options import DebugOption
+from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.service_options import FollowOption, OutputOption, ServiceOptions, TaskArgument
+from coterie.cli.output.formats import Output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogsOptions:
+    """A call of `coterie logs` as it was written."""
+
+    target: TaskArgument
+    follow: FollowOption = False
+    attempt: Annotated[
+        int | None, typer.Option("--attempt", min=1, metavar="N", help="An earlier attempt. Default: the latest.")
+    ] = None
+    tail: Annotated[
+        int | None, typer.Option("--tail", min=0, metavar="N", help="Only the last N lines of each task.")
+    ] = None
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Only what was written within this time, such as 5m.")
+    ] = None
+    service: ServiceOptions
+    output: OutputOption = Output.TABLE
+    debug: DebugOption = False
+
+
+@takes(LogsOptions)
+def logs(options: LogsOptions) -> None:
+    """Print what a task has written, or all tasks of a workflow, each line with the name of its task before it.
+
+    \b
+    Examples:
+      coterie logs train-7 --tail 20
+      coterie logs train-7/worker-0 --follow
+      coterie logs train-7/worker-0 --attempt 1 > first.log
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    with asking(options.service, options.output, debug=options.debug) as client:
+        from coterie.cli.handlers.remote.logs import run
+
+        run(client, options)

@@ -1,0 +1,36 @@
+"""The options of `coterie retry`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coterie.cli.client.call import asking
+from coterie.cli.inputs.options import DebugOption
+from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.service_options import OutputOption, ServiceOptions, TaskArgument
+from coterie.cli.output.formats import Output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryOptions:
+    """A call of `coterie retry` as it was written."""
+
+    target: TaskArgument
+    service: ServiceOptions
+    output: OutputOption = Output.TABLE
+    debug: DebugOption = False
+
+
+@takes(RetryOptions)
+def retry(options: RetryOptions) -> None:
+    """Run again what failed: all of a workflow that did, or one task of it.
+
+    \b
+    Examples:
+      coterie retry train-7
+      coterie retry train-7/worker-3
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    with asking(options.service, options.output, debug=options.debug) as client:
+        from coterie.cli.handlers.remote.changes import retry_one
+
+        retry_one(client, options.target, options.output)

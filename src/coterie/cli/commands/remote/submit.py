@@ -1,0 +1,85 @@
+"""The options of `coterie submit`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import typer
+
+from coterie.cli.client.call import asking
+from coterie.cli.exit_codes import Exit, told
+from coterie.cli.inputs.options import DebugOption, TemplateOptions, WhatIfOptions
+from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.service_options import (
+    CLIENT_WORDS,
+    FOLLOWER_EXITS,
+    FollowOption,
+    LabelOption,
+    OutputOption,
+    PoolNameOption,
+    ServiceOptions,
+)
+from coterie.cli.output.formats import Output
+
+EXIT_CODES = told(
+    *FOLLOWER_EXITS,
+    words={
+        **CLIENT_WORDS,
+        Exit.MUST_WAIT: "--dry-run: something must wait",
+        Exit.NEVER_FITS: "--dry-run: something can never fit",
+    },
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitOptions:
+    """A call of `coterie submit` as it was written."""
+
+    file: Annotated[str, typer.Argument(help="A workflow file; - reads standard input.", metavar="FILE")]
+    pool: PoolNameOption = None
+    template: TemplateOptions
+    priority: Annotated[
+        Literal["HIGH", "NORMAL", "LOW"],
+        typer.Option("--priority", case_sensitive=False, help="Whose turn comes first in the queue."),
+    ] = "NORMAL"
+    labels: LabelOption = ()
+    key: Annotated[
+        str | None,
+        typer.Option("--key", metavar="TEXT", help="Your own name for this call: it never makes a second workflow."),
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan it on what is free now; submit nothing.")] = False
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            "--plan", metavar="ID", help="Submit it only if the plan with this id, of --dry-run, still holds."
+        ),
+    ] = None
+    what_if: WhatIfOptions
+    follow: FollowOption = False
+    service: ServiceOptions
+    output: OutputOption = Output.TABLE
+    debug: DebugOption = False
+
+
+@takes(SubmitOptions)
+def submit(options: SubmitOptions) -> None:
+    """Hand a workflow to the service and print its id.
+
+    The options that ask what if are for --dry-run.
+
+    \b
+    Examples:
+      coterie submit train.yaml --pool gb200 --set steps=1000
+      # see where it would go, then submit it if that is still so
+      coterie submit train.yaml --dry-run
+      coterie submit train.yaml --plan 4f2a91c0
+      # where would it go when another workflow has ended?
+      coterie submit train.yaml --dry-run --without train-6
+      # stay until it ends, and end as it does
+      coterie submit train.yaml --follow
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    with asking(options.service, options.output, debug=options.debug) as client:
+        from coterie.cli.handlers.remote.submit import run
+
+        run(client, options)

@@ -1,0 +1,52 @@
+"""The options of `coterie serve`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from coterie.backends.local.defaults import DEFAULT_PROCESSES
+from coterie.cli.exit_codes import Exit, told
+from coterie.cli.inputs.options import ConfigOption, DebugOption
+from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.service_options import ProcessesOption, StorageOptions
+from coterie.cli.output.formats import Output
+
+EXIT_CODES = told(words={Exit.DONE: "stopped", Exit.TRY_AGAIN: "address taken"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """A call of `coterie serve` as it was written."""
+
+    config: ConfigOption = None
+    storage: StorageOptions
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8720
+    names: Annotated[
+        tuple[str, ...],
+        typer.Option("--host-name", metavar="NAME", help="Another name under which it is reached. May be repeated."),
+    ] = ()
+    processes: ProcessesOption = DEFAULT_PROCESSES
+    debug: DebugOption = False
+
+
+@takes(ServeOptions)
+def serve(options: ServeOptions) -> None:
+    """Start the service: pools, a queue, the API, and tasks as processes of this machine. Prints its URL.
+
+    Only this machine reaches it, unless there are tokens: see coterie token create.
+
+    \b
+    Examples:
+      coterie serve
+      coterie serve --config coterie.yaml --host 0.0.0.0 --store postgresql://coterie@db/coterie
+    """  # noqa: D301 - \b keeps the examples' lines apart in the help text
+    from coterie.cli.output.errors import reporting
+
+    with reporting(Output.TABLE, debug=options.debug):
+        from coterie.cli.handlers.serve import run
+
+        run(options)
