@@ -1,4 +1,4 @@
-"""How large a gang of equal tasks each domain can hold. For one shape, counting is exact: no search is needed."""
+"""The largest gang of equal tasks that each domain can hold; for one shape counting is exact, without a search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coterie.topology.domains import Domains
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What one domain holds: tasks of the shape now and if it were empty, its nodes, and its free GPUs."""
+    """The content of one domain: tasks of the shape now and if it were empty, its nodes, and its free GPUs."""
 
     domain: tuple[str, ...]
     now: int
@@ -23,17 +23,17 @@ class Room:
     free_gpus: int
 
     def gangs(self, tasks: int) -> int:
-        """Return how many gangs of so many tasks fit in here at once, now."""
+        """Return how many gangs of this many tasks fit in here at once, now."""
         return self.now // tasks
 
     def empty_gangs(self, tasks: int) -> int:
-        """Return how many gangs of so many tasks would fit in here if it were empty."""
+        """Return how many gangs of this many tasks would fit in here if it were empty."""
         return self.empty // tasks
 
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """Room for one shape in every domain of a level, best first, and on nodes that are in none of them."""
+    """The room for one shape in every domain of a level, best first, and on nodes that are in none of them."""
 
     rooms: tuple[Room, ...]
     outside: Room
@@ -50,7 +50,7 @@ class Fitting:
         )
 
     def gangs(self, tasks: int) -> tuple[int, int]:
-        """Return how many gangs of so many tasks, each in one domain, fit at once: now, and on the empty cluster."""
+        """Return how many gangs of this many tasks, each in one domain, fit at once: now, and on the empty cluster."""
         return sum(room.gangs(tasks) for room in self.rooms), sum(room.empty_gangs(tasks) for room in self.rooms)
 
 

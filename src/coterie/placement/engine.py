@@ -1,7 +1,7 @@
-"""The engine's front door: place a gang on a capacity, as well as its preferences allow, or prove that it cannot be.
+"""The engine's entry point: place a gang on a capacity, as well as its preferences allow, or prove it infeasible.
 
 The objective is lexicographic: level by level from the finest to the coarsest, the number of extra domains that
-preferred groups use. Each level is settled by asking, from a lower bound upwards, whether that many are enough.
+preferred groups use. Each level is decided by testing, from a lower bound upwards, whether that many are enough.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from coterie.topology.domains import Domains
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A placement of every task but those left out, which were wanted, not needed.
+    """A placement of every task but those left out, which were optional.
 
     `extra` is the cost of preferences, per level with a preferred group.
     """
@@ -48,7 +48,7 @@ class Absent:
 def place(
     gang: Gang, capacity: Capacity, *, anchors: Mapping[str, str] | None = None, budget: int | Budget = DEFAULT_BUDGET
 ) -> Found | Absent:
-    """Place all tasks of a gang or none, wanted ones too. Tasks in `anchors` already run on the named node and stay."""
+    """Place all tasks of a gang or none, optional ones too; tasks in `anchors` already run on their node and stay."""
     domains = capacity.domains
     fixed = {task: domains.position[node] for task, node in (anchors or {}).items()}
     problem = compile_gang(gang, domains, fixed) if fixed else capacity.compiled(gang)
@@ -67,12 +67,12 @@ def place(
 
 Solution = dict[str, int]
 
-# How often each branch may be put somewhere else for a tie-break.
+# How often each branch may be moved for a tie-break.
 _COMPACT = 8
 
 
 class _Question:
-    """One gang on one capacity, asked with different limits."""
+    """One gang on one capacity, searched with different limits."""
 
     def __init__(self, problem: Problem, capacity: Capacity, budget: Budget) -> None:
         self._problem = problem
@@ -81,7 +81,7 @@ class _Question:
         self._packer = Packer(capacity, problem.shapes, budget)
 
     def best(self) -> tuple[Solution | None, bool]:
-        """Return the best solution and whether it is proved to be; raise `Exhausted` when none was found in time."""
+        """Return the best solution and whether it is proved optimal; raise `Exhausted` when none was found in time."""
         levels = self._problem.preferred_levels()
         least: dict[int, int] = {}
         search: Search | None = None
@@ -100,9 +100,9 @@ class _Question:
         return (self._compact(found) if found != least else None) or best, proved
 
     def _compact(self, limits: Mapping[int, int]) -> Solution | None:
-        """Return a solution within limits that also keeps to few domains of levels that nobody mentioned.
+        """Return a solution within limits that also uses few domains of unconstrained levels.
 
-        That is a tie-break. The steps it may take are its own, and that it finds nothing says nothing.
+        That is a tie-break with its own steps, and its failure proves nothing.
         """
         if not self._problem.implies:
             return None
@@ -115,10 +115,10 @@ class _Question:
         return None if pieces is None else self._deal(pieces)
 
     def _improve(self, best: Solution, levels: Sequence[int], least: Mapping[int, int]) -> tuple[Solution, bool]:
-        """Settle one level after the other, finest first, by halving the range in which its cost lies.
+        """Decide one level after the other, finest first, by bisecting the range of its cost.
 
-        A question that takes too long counts as a no, and then nothing is proved any more; the search goes on, because
-        a better solution is worth having without a proof.
+        A search that takes too long counts as a failure, and then nothing is proved any more; the search continues,
+        because a better solution is worth having without a proof.
         """
         settled: dict[int, int] = {}
         proved = True
@@ -126,14 +126,14 @@ class _Question:
             best, sure = self._settle(best, level, settled, least[level])
             proved = proved and sure
             settled[level] = self._cost(best, level)
-            # With this level settled, all coarser ones may be as good as can be at once.
+            # With this level decided, all coarser ones may be optimal at once.
             coarser = {other: least[other] for other in levels[number + 1 :]}
             if coarser and (ideal := self._try({**settled, **coarser})) is not None:
                 return ideal, proved
         return best, proved
 
     def _settle(self, best: Solution, level: int, settled: Mapping[int, int], low: int) -> tuple[Solution, bool]:
-        """Return a solution with the least cost at a level that was found, and whether less is proved impossible."""
+        """Return a solution with the least cost found at a level, and whether less is proved impossible."""
         least, high, sure = low, self._cost(best, level), True
         while low < high:
             limit = (low + high) // 2
@@ -146,7 +146,7 @@ class _Question:
                 low = limit + 1
             else:
                 best, high = better, self._cost(better, level)
-        # What is left of the budget goes to the two questions that may settle it: the tightest limit, which is often
+        # The rest of the budget goes to the two searches that may decide it: the tightest limit, which is often
         # answered soonest, and one less than the best.
         for limit in () if sure else (least, high - 1):
             if limit >= high:
@@ -167,7 +167,7 @@ class _Question:
         return _costs(self._problem, domains, solution)[domains.topology.names[level]]
 
     def _try(self, limits: Mapping[int, int]) -> Solution | None:
-        """Ask with a part of the budget: that it is not found is no proof, and must leave steps for one."""
+        """Search with a part of the budget: a failure is no proof, and must leave steps for one."""
         return self._within(self._search(limits))
 
     def _within(self, search: Search) -> Solution | None:
@@ -186,7 +186,7 @@ class _Question:
         return Search(self._problem, self._capacity, limits, self._packer, self._budget)
 
     def _deal(self, pieces: list[Piece]) -> Solution:
-        """Give every task a node: the packer puts the pieces on nodes, names are dealt out in order."""
+        """Assign every task a node: the packer places the pieces on nodes, and names are assigned in order."""
         totals: dict[tuple[int, Region], int] = {}
         for piece in pieces:
             key = (self._problem.classes[piece.class_].shape, piece.region)

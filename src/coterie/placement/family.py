@@ -1,11 +1,11 @@
-"""Deciding about a gang together with what it would like to have: tasks beyond the needed ones, gangs that follow it.
+"""The decision about a gang together with its optional tasks and its followers.
 
-What is needed comes first and is never moved aside: if the needed tasks of the leading gang fit, it is placed. Then
-everything else is added in order, a wanted task or a following gang at a time, and kept if all that was kept so far can
-still be placed with it. Where the kept ones go is one question to the engine, so the leader goes where its followers
-have room too. Only then do preferences count: a wanted task that runs apart is better than one that does not run.
+Needed tasks come first and are never displaced: if the needed tasks of the leading gang fit, it is placed. Then
+everything else is added in order, an optional task or a follower at a time, and kept if all that was kept so far can
+still be placed with it. The placement of the kept ones is one search, so the leader goes where its followers have
+capacity too. Only then do preferences count: an optional task that runs apart is better than one that does not run.
 
-Leaving tasks out never makes the rest harder to place, so how far the list can be kept is found by halving.
+Leaving tasks out never makes the rest harder to place, so how far the list can be kept is found by bisection.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from coterie.topology.cluster import GPU
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """Something to add: the needed tasks of a follower, or one wanted task. Units of one `kind` fit or fail alike.
+    """A unit to add: the needed tasks of a follower, or one optional task; units of one `kind` fit or fail alike.
 
-    They are equal in all that matters beside what was kept before: the tree, the shapes, where tasks already run, and
-    which groups are shared with other gangs. What is kept only grows, so where one failed the next will too.
+    They are equal in all that matters besides what was kept before: the tree, the shapes, the nodes of running tasks,
+    and the groups shared with other gangs. The kept set only grows, so where one failed the next will too.
     """
 
     gang: int
@@ -51,7 +51,7 @@ def decide_family(
     quota: Quota | None = None,
     budget: int = DEFAULT_BUDGET,
 ) -> list[Decision]:
-    """Decide about a gang and those that follow it, in that order. Neither capacity is changed."""
+    """Decide about a gang and its followers, in that order; neither capacity is changed."""
     return _Family(gangs, now, empty, anchors or {}, quota, budget).decisions()
 
 
@@ -126,7 +126,7 @@ class _Family:
                     yield _Unit(number, frozenset([task.name]), kind, follower=False)
 
     def _fill(self, units: Sequence[_Unit]) -> list[_Unit]:
-        """Return the units that are kept: each one with which, beside those before it, everything can be placed."""
+        """Return the kept units: each one with which, beside those before it, everything can be placed."""
         kept: list[_Unit] = []
         rest = list(units)
         while rest:
@@ -161,22 +161,22 @@ class _Family:
         return self._answers[key] is not None
 
     def _with(self, units: Sequence[_Unit], *, also: int = 0) -> Gang:
-        """Return the leader and the followers among some units as one gang, with the wanted tasks among them."""
+        """Return the leader and the followers among some units as one gang, with the optional tasks among them."""
         names = _names(units) | self._anchors.keys()
         inside = sorted({0, also, *(unit.gang for unit in units if unit.follower)})
         return edits.joined([edits.chosen(self._gangs[number], names) for number in inside])
 
     def _left_out(self, number: int, kept: Sequence[_Unit]) -> Decision:
-        """Say why a follower does not fit beside what was kept."""
+        """Return why a follower does not fit beside what was kept."""
         gang = self._with([unit for unit in kept if unit.gang < number], also=number)
         if refused := self._over_quota(gang, alone=self._gangs[number]):
             return refused
         decision = self._decide(gang)
         if decision.found or not decision.refusal:
-            # What ended the search the first time was its budget.
+            # The budget ended the search the first time.
             refusal = Refusal(Reason.UNDECIDED, wanted=len(self._gangs[number].all_tasks()))
             return Decision(Verdict.UNDECIDED, refusal=refusal)
-        # A number of tasks of the joined gang means nothing for the follower by itself.
+        # A number of tasks of the joined gang has no meaning for the follower by itself.
         ways = tuple(way for way in decision.refusal.ways_out if not isinstance(way.change, Keep))
         return replace(decision, refusal=replace(decision.refusal, ways_out=ways, leader=self._gangs[0].name))
 

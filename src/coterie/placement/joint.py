@@ -1,4 +1,4 @@
-"""Gangs that fit together although not one after the other: those that have a place move, and lose nothing by it.
+"""Joint placement of gangs that do not fit in sequence: already placed ones may move, without losing anything.
 
 Gangs side by side are to the engine one gang whose parts share no group, and for one gang it is complete.
 """
@@ -22,24 +22,24 @@ from coterie.topology.domains import Domains
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A gang with those that follow it, in that order, and what was decided about each of them."""
+    """A gang with its followers, in that order, and the decision about each of them."""
 
     family: tuple[Gang, ...]
     decisions: tuple[Decision, ...]
 
     @property
     def placed(self) -> frozenset[str]:
-        """The names of the gangs that have a place."""
+        """The names of the placed gangs."""
         pairs = zip(self.family, self.decisions, strict=True)
         return frozenset(gang.name for gang, decision in pairs if decision.found)
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Where families may go together: what is free without them, and which of their tasks run already.
+    """The context of a joint placement: the capacity without the families, and their running tasks.
 
-    `quota` is as for the newcomers alone, with what the others take counted as used. Gangs with constraints do not see
-    the `hidden` nodes.
+    `quota` is as for the newcomers alone, with the usage of the others included. The `hidden` nodes are invisible to
+    gangs with constraints.
     """
 
     now: Capacity
@@ -51,16 +51,16 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Families with places beside each other, the newcomers last, and the steps that it took to find them."""
+    """Jointly placed families, the newcomers last, and the steps of the search."""
 
     families: tuple[Settled, ...]
     steps: int
 
 
 def place_together(others: Sequence[Settled], newcomers: Sequence[Gang], room: Room, budget: int) -> Together | Absent:
-    """Place a family beside others that may move, or say that its needed tasks have no place even so.
+    """Place a family beside others that may move, or return that its needed tasks do not fit even so.
 
-    What the others have they keep: none of their gangs or wanted tasks is left out for the newcomers.
+    The others lose nothing: none of their gangs or optional tasks is left out for the newcomers.
     """
     parts = [_kept(one, str(number), room) for number, one in enumerate(others)]
     leader, *followers = _marked(newcomers, str(len(others)), room)
@@ -95,7 +95,7 @@ def _marked(family: Sequence[Gang], mark: str, room: Room) -> list[Gang]:
 
 
 def _kept(one: Settled, mark: str, room: Room) -> Gang:
-    """Return what has a place in a family as one gang that needs all of it."""
+    """Return the placed part of a family as one gang that needs all of it."""
     gangs = [
         edits.mapped(edits.only_tasks(gang, decision.found.nodes), lambda task: replace(task, needed=True))
         for gang, decision in zip(_marked(one.family, mark, room), one.decisions, strict=True)
@@ -105,7 +105,7 @@ def _kept(one: Settled, mark: str, room: Room) -> Gang:
 
 
 def _beside(parts: Sequence[Gang], quota: Quota | None) -> Quota | None:
-    """Return the quota for newcomers and others as one gang: what the others take is asked for, not used."""
+    """Return the quota for newcomers and others as one gang: the others' GPUs are requested, not used."""
     if quota is None:
         return None
     taken = sum(task.shape.amount(GPU) for part in parts for task in part.all_tasks())
@@ -117,7 +117,7 @@ def _moved(one: Settled, found: Found, domains: Domains) -> Settled:
     for gang, before in zip(one.family, one.decisions, strict=True):
         own = _share(gang, found, domains) if before.found else None
         if own and before.found:
-            # That no more of its wanted tasks have room was not asked again.
+            # Whether more of its optional tasks fit was not searched again.
             own = replace(own, optimal=own.optimal and before.found.optimal)
         decisions.append(replace(before, found=own))
     return Settled(one.family, tuple(decisions))

@@ -10,7 +10,7 @@ from coterie.placement.refusal import Decision, Refusal, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """GPUs that others in the pool use, and how many all may use together."""
+    """The GPUs in use by others in the pool, and the limit for all together."""
 
     used: int
     limit: int

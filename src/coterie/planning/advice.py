@@ -1,4 +1,4 @@
-"""What a planner notices beyond the question it was asked: odd labels, sizes that waste racks, hidden nodes."""
+"""The notices of a plan beyond its question: label findings, sizes that waste racks, hidden nodes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _COARSE_LABELS = (("zone", "topology.kubernetes.io/zone"), ("region", "topology.
 
 _EVERY_TAINT = Toleration(operator="Exists")
 
-# A group of which this many fit in a domain wastes little, whatever is left over.
+# A group of which this many fit in a domain wastes little capacity.
 _FINE_GRAINED = 4
 
 
 def running_notices(workload: Workload, survivors: int, sight: Sight) -> Iterator[Notice]:
-    """Yield what the reader of a plan should know about tasks that run already."""
+    """Yield notices about tasks that already run."""
     if survivors:
         who = "1 task runs already and stays" if survivors == 1 else f"{survivors} tasks run already and stay"
         yield Notice("AlreadyRunning", f"{who} in place; --fresh plans {workload.name} as a new submission")
@@ -40,7 +40,7 @@ def running_notices(workload: Workload, survivors: int, sight: Sight) -> Iterato
 
 
 def notices_for(workload: Workload, domains: Domains, placed: Sequence[Gang]) -> Iterator[Notice]:
-    """Yield what the reader of a plan should know, in a fixed order; `placed` are the gangs that found their place."""
+    """Yield notices about a plan, in a fixed order; `placed` are the placed gangs."""
     levels = {group.level for gang in workload.gangs for group in gang.walk()}
     if levels:
         for finding in label_findings(part_of(domains.cluster, _meant(workload, domains.cluster)), domains.topology):
@@ -56,7 +56,7 @@ def notices_for(workload: Workload, domains: Domains, placed: Sequence[Gang]) ->
 
 
 def _meant(workload: Workload, cluster: Cluster) -> Bools:
-    """Return the nodes whose labels matter to tasks with constraints: of their kind, whatever their taints."""
+    """Return the nodes whose labels matter to tasks with constraints, ignoring taints."""
     shapes = {replace(shape, tolerations=(_EVERY_TAINT,)) for shape in _constrained(workload)}
     return _any_or_all([eligible(shape, cluster, lift_transient=True) & _offers(shape, cluster) for shape in shapes])
 
@@ -79,7 +79,7 @@ def _any_or_all(masks: Sequence[Bools]) -> Bools:
 
 
 def _merged(domains: Domains) -> Iterator[Notice]:
-    """Warn of a coarsest level whose domains reach over zones or regions that nodes know and the levels do not."""
+    """Yield a warning of a coarsest level whose domains span zones or regions that nodes declare and levels do not."""
     if not domains.tiers:
         return
     level, tier = domains.topology.levels[0], domains.tiers[0]

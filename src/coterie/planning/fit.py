@@ -1,4 +1,4 @@
-"""What fits where: how large a gang each domain holds, and which domains the gangs of a plan had to choose from."""
+"""The largest gang that each domain holds, and the candidate domains of a plan's gangs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What one task asks for, as it was written, and how many tasks a gang has if that is known."""
+    """The request of one task, as it was written, and the number of tasks of a gang if it is known."""
 
     gpus: int = 0
     cpu: str | None = None
@@ -48,7 +48,7 @@ class Wish:
     tasks: int | None = None
 
     def requests(self) -> tuple[tuple[str, int], ...]:
-        """Return the amounts; raise `UsageError` for what is no amount, and for a task that asks for nothing."""
+        """Return the amounts; raise `UsageError` for an invalid one, and for a task without requests."""
         asked = {GPU: self.gpus}
         for option, resource, text in (("--cpu", CPU, self.cpu), ("--memory", MEMORY, self.memory)):
             try:
@@ -63,7 +63,7 @@ class Wish:
         return found
 
     def words(self) -> str:
-        """Return what one task asks for, as people say it."""
+        """Return the request of one task as text."""
         parts = [f"{self.gpus} GPU"] if self.gpus else []
         parts += [f"{self.cpu} CPU"] if self.cpu else []
         parts += [f"{self.memory} memory"] if self.memory else []
@@ -72,18 +72,18 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How large a gang fits, per domain of a level."""
+    """The largest gang that fits, per domain of a level."""
 
     wish: Wish
     level: str
     pool: str
     fitting: Fitting
     notices: tuple[Notice, ...]
-    tally: Tally | None = None  # where no such task fits: what keeps it off the nodes, now or else when they are empty
+    tally: Tally | None = None  # where no such task fits: the obstacles on the nodes, now or else when they are empty
 
 
 def answer(wish: Wish, level: str, pool: Pool, domains: Domains) -> Answer:
-    """Count what fits on a pool's nodes; raise when the level or an amount makes no sense."""
+    """Return what fits on a pool's nodes; raise for an invalid level or amount."""
     requests = wish.requests()
     level_depth(domains, level)
     shape = pool.admitted(Shape(requests))
@@ -96,7 +96,7 @@ def answer(wish: Wish, level: str, pool: Pool, domains: Domains) -> Answer:
 
 
 def fit_json(found: Answer) -> Json:
-    """Return an answer as data; the fields about gangs are there when their size was given."""
+    """Return an answer as data; the fields about gangs are present when their size was given."""
     tasks = found.wish.tasks
     total = found.fitting.total
     return {
@@ -160,7 +160,7 @@ def _notices(wish: Wish, level: str, pool: Pool, shape: Shape, domains: Domains,
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What groups of one kind had to choose from; a gang without constraints is a group without a path."""
+    """The candidates of groups of one kind; a gang without constraints is a group without a path."""
 
     groups: tuple[Path, ...]
     required: bool
@@ -168,10 +168,10 @@ class Choice:
 
 
 class ChoosingPlanner(Planner):
-    """A planner that also says what each gang had to choose from, on what was free when its turn came."""
+    """A planner that also returns the candidates of each gang, on the capacity that was free for it."""
 
     def choose(self, workload: Workload, *, remember: bool = True) -> tuple[Plan, dict[str, tuple[Choice, ...]]]:
-        """Plan a workload; return the plan, and by the names of its gangs what they had to choose from."""
+        """Return the plan of a workload, and by the names of its gangs their candidates."""
         before_it = self._taken
         plan = self.plan(workload, remember=remember)
         taken = padded(before_it, plan.domains.cluster)
@@ -184,7 +184,7 @@ class ChoosingPlanner(Planner):
                 now.give(-taken[:, plan.domains.order])
             for change in self.changes:
                 now = changed_capacity(change, now)
-            # Those that follow a gang are placed with it, and are not moved aside for what it merely prefers.
+            # Followers are placed with their leader, and are not displaced by its mere preferences.
             followers = [other for other in plan.gangs if other.gang.follows == one.gang.name]
             for other in (*before.values(), *followers):
                 if other.gang.name not in done.get(one.gang.name, ()):
@@ -198,10 +198,10 @@ class ChoosingPlanner(Planner):
 
 
 def choices(one: GangPlan, now: Capacity, empty: Capacity, leader: GangPlan | None = None) -> tuple[Choice, ...]:
-    """Return what the groups of a gang's finest level had to choose from, those that are alike together.
+    """Return the candidates of the groups of a gang's finest level, equal groups together.
 
-    Of a gang that was refused, it is the group that stands in the way, if there is one. The other tasks of a gang that
-    was placed are where they were put, and those of its `leader`, which it follows, keep it in their domain.
+    For a refused gang, it is the binding group, if there is one. The other tasks of a placed gang are on their nodes,
+    and those of its `leader`, which it follows, keep it in their domain.
     """
     kinds: dict[tuple[object, ...], list[Group]] = {}
     for group in _deciding(one):
@@ -225,7 +225,7 @@ def choices(one: GangPlan, now: Capacity, empty: Capacity, leader: GangPlan | No
 
 
 def choices_json(found: Sequence[Choice]) -> list[Json]:
-    """Return what a gang had to choose from as data."""
+    """Return the candidates of a gang as data."""
     return [
         {
             "groups": [[list(step) for step in path] for path in choice.groups],
@@ -263,7 +263,7 @@ def _counted(found: Counted, *, of_domains: bool) -> Json:
 
 
 def _deciding(one: GangPlan) -> list[Group]:
-    """Return the group that stands in the way of a gang, or all those of its finest level."""
+    """Return the binding group of a gang, or all those of its finest level."""
     groups = list(one.gang.walk())
     refusal = one.decision.refusal
     if refusal and refusal.level:
@@ -276,7 +276,7 @@ def _deciding(one: GangPlan) -> list[Group]:
 
 
 def _open(tasks: Sequence[Task], one: GangPlan) -> tuple[Task, ...]:
-    """Return the tasks that a plan had to find a place for: not those that run, nor those it could do without."""
+    """Return the tasks that a plan had to place: neither the running nor the optional ones."""
     found = one.decision.found
     left_out = found.left_out if found else ()
     ordered = sorted(tasks, key=lambda task: task.rank)
@@ -288,7 +288,7 @@ def _open(tasks: Sequence[Task], one: GangPlan) -> tuple[Task, ...]:
 
 
 def _chosen(groups: Sequence[Group], one: GangPlan, now: Capacity) -> dict[tuple[str, ...], int]:
-    """Return the domains that groups were placed in, with how many nodes they use there."""
+    """Return the domains that groups were placed in, with the number of nodes they use there."""
     found = one.decision.found
     if not found:
         return {}
@@ -305,7 +305,7 @@ def _chosen(groups: Sequence[Group], one: GangPlan, now: Capacity) -> dict[tuple
 def _within(
     group: Group, one: GangPlan, mine: Container[str], leader: GangPlan | None, now: Capacity
 ) -> tuple[str, ...]:
-    """Return the domain that a group cannot leave: others are there, and it or one above it must share theirs."""
+    """Return the domain that a group cannot leave: other tasks are there, and it or an ancestor must share theirs."""
     above = [each for each in one.gang.walk() if each.required and group.path[: len(each.path)] == each.path]
     for each in sorted(above, key=lambda each: -len(each.path)):
         tier = now.domains.tiers[now.domains.topology.index(each.level)]
@@ -316,7 +316,7 @@ def _within(
 
 
 def _there(group: Group, one: GangPlan, mine: Container[str], leader: GangPlan | None, now: Capacity) -> Iterator[int]:
-    """Yield where tasks of a group are that are not in question: they run, or were placed, or are the leader's."""
+    """Yield the domains of a group's tasks that are not in question: running, placed, or the leader's."""
     placed = one.decision.found.positions if one.decision.found else {}
     for task in group.all_tasks():
         if task.name in one.survivors:
@@ -330,7 +330,7 @@ def _there(group: Group, one: GangPlan, mine: Container[str], leader: GangPlan |
 
 
 def _take(one: GangPlan, tasks: Sequence[Task], capacity: Capacity) -> None:
-    """Take what tasks of a gang that was placed newly hold."""
+    """Charge the newly placed tasks of a gang to a capacity."""
     found = one.decision.found
     positions = found.positions if found else {}
     for task in tasks:

@@ -1,7 +1,7 @@
-"""Deciding about a gang and, when the answer is no, finding out why and what would help.
+"""The decision about a gang and, for a refusal, its reason and remedies.
 
-Everything said here was asked of the engine: the reason by asking again about parts of the gang, the ways out by
-asking about the changed gang or the changed cluster.
+Every statement here was verified by the engine: the reason by searching for parts of the gang, the remedies by
+searching for the changed gang or on the changed cluster.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from coterie.placement.explain.remedies import Remedies
 from coterie.placement.refusal import Decision, Nearest, Refusal, Tally, Verdict
 from coterie.topology.channels import CHANNEL
 
-# Questions asked for an explanation are cut shorter than the main one: an unanswered one is merely not offered.
+# Searches for an explanation have a smaller budget than the main one: an undecided remedy is merely not offered.
 SIDE_BUDGET = DEFAULT_BUDGET // 10
 
 
@@ -35,9 +35,9 @@ def decide(
     budget: int = DEFAULT_BUDGET,
     known: Absent | None = None,
 ) -> Decision:
-    """Place a gang on what is free now, or say why not. Neither capacity is changed.
+    """Place a gang on the free capacity, or return why it does not fit; neither capacity is changed.
 
-    Who knows already that there is no place says so with `known`, and is only told why.
+    A caller that already knows that there is no placement passes `known`, and gets only the reason.
     """
     anchors = anchors or {}
     found = known or place(gang, now, anchors=anchors, budget=budget)
@@ -49,19 +49,19 @@ def decide(
     ever = place(gang, bare, anchors=anchors, budget=budget)
     never = isinstance(ever, Absent) and ever.proved
     refusal = _Case(gang, now, bare if never else now, anchors).refusal(never=never)
-    # Tasks that run where they should not do so only until they end or their nodes are labelled again.
+    # Tasks that run in the wrong domain do so only until they end or their nodes are relabelled.
     final = never and refusal.reason is not Reason.LEVEL_LOST
     return Decision(Verdict.IMPOSSIBLE if final else Verdict.WAITING, refusal=refusal)
 
 
 def without_channel(task: Task) -> Task:
-    """Return a task that does without the NVLink channel of a node."""
+    """Return a task without its request for the NVLink channel of a node."""
     requests = tuple(asked for asked in task.shape.requests if asked[0] != CHANNEL)
     return replace(task, shape=replace(task.shape, requests=requests))
 
 
 def _with_survivors(gang: Gang, empty: Capacity, anchors: Mapping[str, str]) -> Capacity:
-    """Return the empty cluster with the gang's own running tasks in place: they are not going away."""
+    """Return the empty cluster with the gang's own running tasks in place, since they stay."""
     if not anchors:
         return empty
     capacity = empty.copy()
@@ -73,10 +73,10 @@ def _with_survivors(gang: Gang, empty: Capacity, anchors: Mapping[str, str]) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Binding:
-    """What stands in the way: one group that does not fit alone, or several that do not fit together.
+    """The binding constraint: one group that does not fit alone, or several that do not fit together.
 
-    `beside` says that tasks which are in none of those groups are among those that do not fit together: those directly
-    in the parent, or the tasks without a group.
+    `beside` means that tasks outside those groups are among those that do not fit together: those directly in the
+    parent, or the tasks without a group.
     """
 
     groups: tuple[Group, ...] = ()
@@ -95,12 +95,12 @@ class _Binding:
 
     @property
     def largest(self) -> Group | None:
-        """The one to find room for, of groups that compete."""
+        """The largest of competing groups."""
         return max(self.groups, key=lambda group: len(tuple(group.all_tasks())), default=None)
 
 
 def _taking(binding: _Binding, best: Sequence[Nearest]) -> tuple[str, ...]:
-    """Return the domain in which one group comes nearest; none where no task fits, or several groups compete."""
+    """Return the domain in which one group comes nearest; None where no task fits, or several groups compete."""
     if not binding.groups or binding.rivals or not best or not best[0].fits:
         return ()
     return best[0].domain
@@ -108,7 +108,7 @@ def _taking(binding: _Binding, best: Sequence[Nearest]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A gang that does not fit on `capacity`: what is free now or, where it can never be placed, the empty cluster."""
+    """A gang that does not fit on `capacity`: the free capacity or, where it can never be placed, the empty cluster."""
 
     gang: Gang
     now: Capacity
@@ -116,7 +116,7 @@ class _Case:
     anchors: Mapping[str, str]
 
     def refusal(self, *, never: bool) -> Refusal:
-        """Find the reason, the evidence for it and the ways out."""
+        """Return the refusal with its reason, evidence and remedies."""
         if lost := self._lost():
             return self._told(Reason.LEVEL_LOST, _Binding((lost,)))
         excluded = tuple(sorted({name for task in self.gang.all_tasks() for name in task.shape.excluded}))
@@ -135,7 +135,7 @@ class _Case:
             return self._told(Reason.NEVER_FITS if never else Reason.NO_DOMAIN_FITS, binding, unlabelled=unlabelled)
         if self._fit_alone(binding):
             return self._told(Reason.NEVER_FITS if never else Reason.GROUPS_CONFLICT, binding)
-        # That they do not fit together is proved. That each fits alone is not, so nothing is said about the cause.
+        # It is proved that they do not fit together, but not that each fits alone, so the cause is not stated.
         return replace(self._told(Reason.NEVER_FITS if never else Reason.UNDECIDED, binding), alone=False)
 
     def _told(
@@ -175,7 +175,7 @@ class _Case:
     def _tally(
         self, reason: Reason, missing: Sequence[Task], level: str | None, where: tuple[str, ...]
     ) -> Tally | None:
-        """Count what keeps the tasks off the nodes of a domain, or of the cluster for none."""
+        """Count the obstacles of the tasks on the nodes of a domain, or of the cluster for none."""
         if not missing or reason is Reason.LEVEL_LOST:
             return None
         if reason is Reason.COMPUTE_DOMAIN_BLOCKED:
@@ -183,13 +183,13 @@ class _Case:
         return tally(missing, level, where, self.capacity)
 
     def _only_channels_lack(self) -> bool:
-        """Tell whether the gang would fit if nodes had channels for all its tasks."""
+        """Return whether the gang would fit if nodes had channels for all its tasks."""
         if not any(task.shape.amount(CHANNEL) for task in self.gang.all_tasks()):
             return False
         return self._fits(edits.mapped(self.gang, without_channel))
 
     def _home(self, group: Group) -> tuple[str, ...]:
-        """Return the domain in which a required group already runs, if it does, in one."""
+        """Return the domain in which a required group already runs, if it runs in one."""
         tier = self.now.domains.tiers[self.now.domains.topology.index(group.level)]
         where = self._domains_of(group)
         if not group.required or len(where) != 1 or -1 in where:
@@ -197,7 +197,7 @@ class _Case:
         return tier.values[where.pop()]
 
     def _around(self, group: Group) -> tuple[str, ...]:
-        """Return the domain that a group cannot leave because a group around it already runs there, if there is one."""
+        """Return the domain that a group cannot leave because an enclosing group already runs there, if any."""
         return next((home for one in reversed(self._above(group)) if (home := self._home(one))), ())
 
     def _above(self, group: Group) -> list[Group]:
@@ -227,7 +227,7 @@ class _Case:
         if self._fails(edits.unconstrained(self.gang)):
             return _Binding()
         for group in sorted(self.gang.walk(), key=lambda group: -len(group.path)):
-            # A preferred group is in the way of nothing, but groups inside it may be in each other's.
+            # A preferred group obstructs nothing, but groups inside it may obstruct each other.
             if not (group.required or group.groups) or not self._fails(self._alone(group)):
                 continue
             if group.required and (not group.groups or self._fails(self._alone(edits.flat(group)))):
@@ -236,10 +236,9 @@ class _Case:
         return self._rivals(None)
 
     def _rivals(self, parent: Group | None) -> _Binding:
-        """Return the fewest groups below a parent that do not fit together, perhaps beside the parent's own tasks.
+        """Return the fewest groups below a parent that do not fit together, perhaps with the parent's own tasks.
 
-        Parts are left out one by one as long as the rest is proved not to fit, so that of what is left, too, it is
-        proved.
+        Parts are left out one by one as long as the rest is proved not to fit, so that the result is proved as well.
         """
         kept, tasks = (parent.groups, parent.tasks) if parent else (self.gang.groups, self.gang.tasks)
         for group in kept:
@@ -251,7 +250,7 @@ class _Case:
         return _Binding(kept, parent, beside)
 
     def _fit_alone(self, binding: _Binding) -> bool:
-        """Tell whether each of those that do not fit together is proved to fit alone, by a placement."""
+        """Return whether each of those that do not fit together is proved to fit alone, by a placement."""
         parent = binding.parent
         tasks = parent.tasks if parent else self.gang.tasks
         running = self._running(tasks)
@@ -267,7 +266,7 @@ class _Case:
         return self._alone(replace(parent, groups=groups, tasks=(*tasks, *self._running(left))))
 
     def _alone(self, group: Group) -> Gang:
-        """Return a gang of one group inside those around it, of which only the tasks that already run are left."""
+        """Return a gang of one group inside its enclosing groups, which keep only their running tasks."""
         inside = {task.name for task in group.all_tasks()}
         for around in reversed(self._above(group)):
             own = (task for task in self._running(around.all_tasks()) if task.name not in inside)
@@ -276,11 +275,11 @@ class _Case:
         return edits.only(self.gang, [group])
 
     def _running(self, tasks: Iterable[Task]) -> tuple[Task, ...]:
-        """Return the tasks that already run: those cannot be left out."""
+        """Return the running tasks, which cannot be left out."""
         return tuple(task for task in tasks if task.name in self.anchors)
 
     def _labels(self, group: Group) -> tuple[int, int]:
-        """Count the nodes without and with the group's label among those that may take one of its tasks."""
+        """Count the nodes without and with the group's label among the eligible ones."""
         tier = self.capacity.domains.tiers[self.capacity.domains.topology.index(group.level)]
         mask = np.zeros(len(self.capacity.domains), dtype=bool)
         for shape in {task.shape for task in group.all_tasks()}:

@@ -1,4 +1,4 @@
-"""Obstacles: what keeps one task of a shape off each node that cannot take it, and what those nodes offer instead."""
+"""Obstacles of one task of a shape on each infeasible node, and what those nodes offer instead."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import CPU, GPUS, MEMORY, PODS, STORAGE, Bools, Ints, is_gpu
 from coterie.topology.pod_affinity import counts_neighbours
 
-# The nodes of a cause that are named.
+# The number of nodes that a cause names.
 NAMED = 3
 
 _PLAIN = (CPU, MEMORY, STORAGE, PODS)
@@ -24,27 +24,27 @@ _ANY_TAINT = (Toleration(operator="Exists"),)
 
 
 class Obstacle(StrEnum):
-    """What keeps a task off a node, the most fundamental first.
+    """The obstacle of a task on a node, the most fundamental first.
 
-    A node is counted once, for the first of these that holds of it: what no waiting and no freeing would change comes
-    before what may pass, and that before what others merely hold at the moment. So a control-plane node is one without
-    GPUs, not one with a taint or with too little CPU. Of several resources, GPUs and other devices come first, then
-    CPU, memory and storage. What concerns a node that would otherwise do comes last.
+    A node is counted once, for the first obstacle that applies: those that neither waiting nor freeing would change
+    come before temporary ones, and those before capacity that others merely hold at the moment. So a control-plane node
+    is one without GPUs, not one with a taint or with too little CPU. Of several resources, GPUs and other devices come
+    first, then CPU, memory and storage. Obstacles of otherwise feasible nodes come last.
     """
 
     OTHER_GPUS = "OtherGpus"  # it has GPUs, but not of the kind that is asked for
-    NO_RESOURCE = "NoResource"  # it has nothing at all of a device that is asked for
-    NOT_SELECTED = "NotSelected"  # it lacks a label that the pool or the task selects by
+    NO_RESOURCE = "NoResource"  # it has none of a requested device
+    NOT_SELECTED = "NotSelected"  # it lacks a label of the pool's or the task's selector
     AFFINITY = "Affinity"  # it does not match the node affinity
     TAINTED = "Tainted"  # it has a taint that is not tolerated
     EXCLUDED = "Excluded"  # the user excluded it
     NOT_READY = "NotReady"
     CORDONED = "Cordoned"
-    TOO_SMALL = "TooSmall"  # it has less than is asked, even when empty
+    TOO_SMALL = "TooSmall"  # it has less than requested, even when empty
     DAEMON_SETS = "DaemonSets"  # it has enough, but not beside its DaemonSets
     FULL = "Full"  # none of its GPUs is free
     IN_USE = "InUse"  # too little is free now
-    NEIGHBOURS = "Neighbours"  # pod affinity, anti-affinity or a host port, and who runs there
+    NEIGHBOURS = "Neighbours"  # pod affinity, anti-affinity or a host port, with the pods there
     HIDDEN = "HiddenFromScheduler"
     UNLABELLED = "Unlabelled"  # it is in no domain of the level
 
@@ -53,8 +53,8 @@ class Obstacle(StrEnum):
 class Cause:
     """An obstacle, and the nodes that are counted for it.
 
-    `about` is the resource, label or taints that it is about. `offered` is the least and the most that those nodes
-    offer of a resource of which `asked` is asked. `names` are the first of the nodes.
+    `about` is its resource, label or taints. `offered` is the least and the most that those nodes offer of a resource
+    of which `asked` is requested. `names` are the first of the nodes.
     """
 
     obstacle: Obstacle
@@ -67,7 +67,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Causes:
-    """What keeps one task of a shape off each node: `kinds[codes[position]]`, or nothing where the code is -1."""
+    """The obstacle of one task of a shape on each node: `kinds[codes[position]]`, or none where the code is -1."""
 
     kinds: tuple[tuple[Obstacle, str], ...]
     codes: npt.NDArray[np.int32]
@@ -76,11 +76,11 @@ class Causes:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Each kind in a few words, as domains are counted by it; kinds that differ in degree only share theirs."""
+        """A short name of each kind, by which domains are counted; kinds that differ only in degree share theirs."""
         return tuple(_SHORT.get(obstacle, "too little {}").format(about) for obstacle, about in self.kinds)
 
     def counted(self, capacity: Capacity, start: int = 0, end: int | None = None) -> tuple[Cause, ...]:
-        """Count the nodes of a range of positions by what keeps the task off them, most frequent first."""
+        """Count the nodes of a range of positions by obstacle, most frequent first."""
         codes = self.codes[start:end]
         found = []
         for code in np.unique(codes[codes >= 0]).tolist():
@@ -113,7 +113,7 @@ _OF_RESOURCES = frozenset(
 
 
 def causes(shape: Shape, capacity: Capacity, level: str | None = None) -> Causes:
-    """Return what keeps one task of a shape off each node; with a level, nodes outside its domains do not do."""
+    """Return the obstacle of one task of a shape on each node; with a level, also outside its domains."""
     domains = capacity.domains
     kinds: list[tuple[Obstacle, str]] = []
     codes = np.full(len(domains), -1, dtype=np.int32)
@@ -134,7 +134,7 @@ def causes(shape: Shape, capacity: Capacity, level: str | None = None) -> Causes
 
 
 def _found(shape: Shape, capacity: Capacity) -> Iterator[tuple[Obstacle, str, Bools, Ints | None]]:
-    """Yield obstacles in their order, the nodes they are on, and what those offer where that is the matter."""
+    """Yield obstacles in order, their nodes, and the amounts those offer for a resource."""
     cluster, order = capacity.domains.cluster, capacity.domains.order
     asked = sorted((*shape.requests, (PODS, 1)), key=lambda pair: _rank(pair[0]))
     nothing = np.zeros(len(order), dtype=np.int64)
@@ -191,7 +191,7 @@ def _found(shape: Shape, capacity: Capacity) -> Iterator[tuple[Obstacle, str, Bo
 
 
 def _last(name: str) -> int:
-    """Return a rank for what is no resource of a node like others: neighbours come later, then the NVLink channel.
+    """Return a rank for pseudo-resources: inter-pod affinity comes later, then the NVLink channel.
 
     A node that lacks anything else is not counted for these.
     """

@@ -1,4 +1,4 @@
-"""Ways out of a refusal: changes that were put to the engine and made it place the gang."""
+"""Remedies of a refusal: changes with which the engine places the gang."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OFFERED_PER_KIND = 2
 
 @dataclass(frozen=True, slots=True)
 class Remedies:
-    """Looks for changes under which a gang is placed now or, failing that, on the capacity it was refused on."""
+    """The search for changes under which a gang is placed now or, failing that, on the capacity it was refused on."""
 
     gang: Gang
     now: Capacity
@@ -44,7 +44,7 @@ class Remedies:
     def find(
         self, path: Path, level: str | None, near: Sequence[tuple[str, ...]], held: Sequence[Holder]
     ) -> tuple[WayOut, ...]:
-        """Return ways out, the least intrusive kind first: a few of each, but of the levels all that work."""
+        """Return remedies, the least intrusive kind first: a few of each, but of the levels all that work."""
         kinds: list[Iterator[Change]] = [
             iter([AllowExcluded()] if any(task.shape.excluded for task in self.gang.all_tasks()) else []),
             self._uncordon(level, near),
@@ -54,9 +54,9 @@ class Remedies:
         for changes in kinds:
             found.extend(self._working(changes))
         found.extend(self._tolerating())
-        if level is not None:  # otherwise there is no room even without any constraint
-            # The level at which no domain is found need not be the one to blame: a rack with room may be in the wrong
-            # spine. So all are asked about.
+        if level is not None:  # otherwise there is no capacity even without any constraint
+            # The level without a feasible domain need not be the cause: a rack with capacity may be in the wrong spine.
+            # So all are tried.
             relaxed = map(self._try, relaxations(self.gang, self.now.domains.topology))
             found.extend(sorted((way for way in relaxed if way), key=lambda way: not way.now))
         fewer = self._fewer(path)
@@ -102,7 +102,7 @@ class Remedies:
                 yield Uncordon(tuple(nodes))
 
     def _tolerating(self) -> Iterator[WayOut]:
-        """Yield taints that it is enough to tolerate; where some are enough, no more than these."""
+        """Yield taints that are sufficient to tolerate; where some are, no supersets of these."""
         offered: list[Tolerate] = []
         for change in islice(self._barring(), TRIED_PER_KIND):
             if len(offered) == OFFERED_PER_KIND:
@@ -144,7 +144,7 @@ class Remedies:
         path, counts = sizes(self.gang, path, self.anchors)
         low, high = 0, len(counts)
         best: WayOut | None = None
-        # Whatever is placed stays placed with a task less, so the boundary can be bisected.
+        # A placement stays valid with one task less, so the boundary can be bisected.
         while low < high:
             middle = (low + high) // 2
             way = self._try(Keep(self.gang.name, path, counts[middle]))
