@@ -77,6 +77,16 @@ def test_a_node_with_other_gpus_is_not_said_to_have_none(fleet: str, tmp_path: P
     assert why in told
 
 
+def test_of_tasks_for_several_kinds_of_gpus_all_that_fit_are_counted(fleet: str, tmp_path: Path) -> None:
+    text = Path(pods(tmp_path, 20, **{mixed.AMD: 8})).read_text(encoding="utf-8")
+    one = yaml.safe_load(text)
+    [amd] = one["spec"]["template"]["cliques"]
+    nvidia = yaml.safe_load(yaml.safe_dump(amd).replace(mixed.AMD, mixed.NVIDIA).replace(": w", ": v"))
+    one["spec"]["template"]["cliques"].append(nvidia)
+    told = call("plan", written(tmp_path, yaml.safe_dump(one), "both.yaml"), "--cluster", fleet).stdout
+    assert "the empty cluster holds only 11 of 40 tasks" in told
+
+
 def test_partitions_may_be_used_if_the_taint_of_whole_gpus_is_tolerated(fleet: str, tmp_path: Path) -> None:
     told = call("plan", pods(tmp_path, 2, **{mixed.PARTITION: 7}), "--cluster", fleet)
     assert "2 nodes have the taint nvidia.com/gpu, not tolerated" in told.stdout

@@ -149,7 +149,8 @@ def test_a_full_disk_is_one_line_and_exit_1(output: str) -> None:
         done = run("map", REFUSALS, "-o", output, stdout=full.fileno())
 
     assert done.returncode == 1
-    assert done.stderr == b"error: output: No space left on device\n"
+    hint = b"hint: Check that it exists, that you may use it, and that its disk has room.\n"
+    assert done.stderr == b"error: output: No space left on device\n" + hint
 
 
 def test_a_reader_that_has_gone_is_no_news() -> None:

@@ -210,7 +210,7 @@ def survey(
     found = []
     for one in order[:SHOWN_CANDIDATES]:
         filling = _Filling(tasks, Region(index, (one,)), now)
-        fits = filling.most()
+        fits = filling.tasks
         lacking[one] = "" if fits == wanted else lacking[one] or PARTLY_USED
         found.append(
             Candidate(
@@ -218,8 +218,8 @@ def survey(
                 fits=fits,
                 wanted=wanted,
                 free_gpus=int(gpus[one]),
-                left_gpus=int(gpus[one]) - filling.gpus(fits),
-                nodes=picked.get(one, filling.nodes(fits)),
+                left_gpus=int(gpus[one]) - filling.gpus,
+                nodes=picked.get(one, filling.nodes),
                 extra=fewest(np.delete(room, one), wanted - fits) if fits else None,
                 chosen=one in picked,
                 lacks=lacking[one],
@@ -279,47 +279,52 @@ def _estimate(tasks: Sequence[Task], level: int, capacity: Capacity) -> Ints:
 
 def _most(tasks: Sequence[Task], region: Region, capacity: Capacity) -> int:
     """Return how many of these tasks a region holds at once, counting the small ones first."""
-    return _Filling(tasks, region, capacity).most()
+    return _Filling(tasks, region, capacity).tasks
 
 
 class _Filling:
-    """A region that is filled with tasks, the small ones first; those that it does not take at all come last."""
+    """A region filled with as many tasks of each shape as it takes beside those of the smaller shapes."""
 
     def __init__(self, tasks: Sequence[Task], region: Region, capacity: Capacity) -> None:
         self._region = region
-        self._shapes = tuple(dict.fromkeys(task.shape for task in tasks))
+        self._wanted = Counter(task.shape for task in tasks)
+        self._shapes = tuple(self._wanted)
         self._packer = Packer(capacity, self._shapes, Budget(DEFAULT_BUDGET // 10))
-        self._ordered = tasks
-        if len(self._shapes) > 1:
-            rank = {
-                shape: (not self._packer.room(number, region), _size(shape, capacity))
-                for number, shape in enumerate(self._shapes)
-            }
-            self._ordered = sorted(tasks, key=lambda task: rank[task.shape])
+        self._held: dict[int, int] = {}
+        for number in sorted(range(len(self._shapes)), key=lambda one: _size(self._shapes[one], capacity)):
+            self._held[number] = self._most(number)
 
-    def most(self) -> int:
-        """Return how many of the tasks it holds at once."""
-        low, high = 0, len(self._ordered)
-        if len(self._shapes) == 1:
-            return min(high, self._packer.room(0, self._region))
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self._pack(middle) is not None else (low, middle - 1)
-        return low
+    @property
+    def tasks(self) -> int:
+        """How many of the tasks it holds at once."""
+        return sum(self._held.values())
 
-    def nodes(self, number: int) -> int:
-        """Return on how many nodes so many of the tasks are, if it holds them."""
-        packing = self._pack(number) if number else None
+    @property
+    def nodes(self) -> int:
+        """On how many nodes those tasks are."""
+        packing = self._pack(self._held) if self.tasks else None
         return len({position for pairs in packing or () for position, _ in pairs})
 
-    def gpus(self, number: int) -> int:
-        """Return how many GPUs so many of the tasks take."""
-        return sum(task.shape.gpus for task in self._ordered[:number])
+    @property
+    def gpus(self) -> int:
+        """How many GPUs those tasks take."""
+        return sum(self._shapes[one].gpus * pods for one, pods in self._held.items())
 
-    def _pack(self, number: int) -> Packing | None:
-        counts = Counter(self._shapes.index(task.shape) for task in self._ordered[:number])
+    def _most(self, number: int) -> int:
+        """Return how many tasks of a shape it holds beside those that it holds already."""
+        low, high = 0, min(self._wanted[self._shapes[number]], self._packer.room(number, self._region))
+        if len(self._shapes) == 1:
+            return high
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = self._pack({**self._held, number: middle}) is not None
+            low, high = (middle, high) if fits else (low, middle - 1)
+        return low
+
+    def _pack(self, counts: Mapping[int, int]) -> Packing | None:
+        items = (Item(one, self._region, pods) for one, pods in counts.items() if pods)
         try:
-            return self._packer.pack(tuple(sorted(Item(one, self._region, pods) for one, pods in counts.items())))
+            return self._packer.pack(tuple(sorted(items)))
         except Exhausted:
             return None
 
