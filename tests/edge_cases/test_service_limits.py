@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
+from coterie.config.configuration import Pool
 from coterie.errors import SpecErrors
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 from coterie.service.submission.compilation import read, rehearse
+from coterie.topology.levels import Topology
 from tests.backends.local.test_open_files import few_files
 from tests.eventually import eventually
 from tests.service.running_service import Place, single, task, workflow
@@ -59,7 +61,7 @@ def test_the_memory_that_a_check_takes_does_not_grow_with_the_square_of_the_task
     found = read(crowd("large", 3000, fields="    barrier: false\n"))
     tracemalloc.start()
     try:
-        rehearse(found, {})
+        rehearse(found, Pool.for_levels(Topology()), {})
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -70,7 +72,7 @@ def test_a_workflow_of_more_tasks_than_are_taken_is_refused_with_one_fault() -> 
     groups = "".join(f"  - {{name: t{number}, image: i, command: [run]}}\n" for number in range(10_001))
     found = read(Submission(f"version: 2\nworkflow:\n  name: large\n  tasks:\n{groups}".encode()))
     with pytest.raises(SpecErrors) as caught:
-        rehearse(found, {})
+        rehearse(found, Pool.for_levels(Topology()), {})
     [fault] = caught.value.faults
     assert fault.message == "the workflow has 10,001 tasks, and at most 10,000 are taken"
     assert "several workflows" in fault.hint

@@ -31,6 +31,11 @@ class Backend:
     context: str | None = None
     namespace: str | None = None
 
+    @property
+    def traits(self) -> Traits:
+        """The traits of its scheduler."""
+        return registry.traits(self.scheduler)
+
 
 @dataclass(frozen=True, slots=True)
 class Platform:

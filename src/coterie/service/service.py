@@ -13,7 +13,6 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from coterie.backends.local.container_paths import check_root
 from coterie.errors import CoterieError, Unavailable, UsageError
 from coterie.inspection.map import default_depth, map_json, scene_of
 from coterie.lifecycle import TaskState
@@ -23,7 +22,6 @@ from coterie.service.driver.driven_workflow import nothing_fresh
 from coterie.service.driver.leader import Driver
 from coterie.service.driver.ownership import claim
 from coterie.service.driver.problems import Troubles
-from coterie.service.driver.runner import tasks_root
 from coterie.service.pools import changes as pool_rules
 from coterie.service.pools.catalog import Catalog, Catalogue
 from coterie.service.pools.resources import NodeUse, nodes_of
@@ -51,10 +49,10 @@ class Service:
         self.settings = settings
         self._catalogue = Catalogue(settings)
         self._catalogue.current()
-        check_root(tasks_root(settings).resolve())
+        self._logs = Logs(settings, lambda: self._catalogue.current().backends)
         self.store = Store.open(settings.store)
         try:
-            claim(tasks_root(settings), self.store.identity(), self.store.name)
+            claim(settings.tasks, self.store.identity(), self.store.name)
         except CoterieError:
             self.store.close()
             raise
@@ -64,7 +62,6 @@ class Service:
         self._rings = 0
         self._driver = Driver(self.store, settings, self._catalogue, self._troubles, self._ring, self._fresh)
         self._thread: threading.Thread | None = None
-        self._logs = Logs(settings)
         self._live: tuple[tuple[int, int, int], Live] | None = None
         self._standings = Standings(self.store)
         self._stopped = False
@@ -388,7 +385,7 @@ class Service:
 
     def _whole(self, stored: Workflow, seats: Iterable[Placement] | None = None) -> Json:
         known = self.store.placements(stored.id) if seats is None else seats
-        return {**views.whole(stored, known, tasks_root(self.settings).resolve()), "position": self._position(stored)}
+        return {**views.whole(stored, known, self._logs.output(stored).folder), "position": self._position(stored)}
 
     def _ring(self) -> None:
         with self._bell:

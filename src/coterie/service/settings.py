@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coterie.backends.local.defaults import DEFAULT_GRACE_S, DEFAULT_LOG, DEFAULT_PROCESSES
+from coterie.backends.base.settings import DEFAULT_GRACE_S, DEFAULT_LOG, DEFAULT_PROCESSES, DriverSettings
 from coterie.service.driver.replica import new_holder
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from coterie.sources import Snapshot
 
 DEFAULT_FILES = 10 << 20
+# The folder of a service in which its tasks run.
+TASKS = "tasks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,15 @@ class Settings:
     max_reschedules: int = 3
     max_infrastructure_retries: int = 5
     now: Callable[[], float] = time.time
+
+    @property
+    def tasks(self) -> Path:
+        """The folder in which tasks run."""
+        return self.state / TASKS
+
+    def for_driver(self, context: str | None = None, namespace: str | None = None) -> DriverSettings:
+        """Return what a driver gets of the settings, for a backend with this context and namespace."""
+        return DriverSettings(self.tasks, self.processes, self.log_bytes, context, namespace)
 
 
 @dataclass(frozen=True, slots=True)

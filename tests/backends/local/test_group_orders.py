@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from coterie.backends.local.group_orders import Run, Seat, notices_for, orders_for
+from coterie.backends.base.driver import Seat
+from coterie.backends.local.group_orders import Run, notices_for, orders_for
 from coterie.backends.local.supervisor import Supervisor
 from coterie.backends.local.work_order import Key, Order
 from coterie.errors import NotFound, SpecErrors

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from coterie.lifecycle import Create, Delete, Go, Observation, Spec, State, Stop
@@ -26,20 +25,6 @@ class Seat:
     node: str
     domains: Mapping[str, str] = field(default_factory=dict)
     gpus: Sequence[int] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class DriverSettings:
-    """Settings of a service that drivers depend on.
-
-    `folder` is the one in which tasks run on this machine; `context` and `namespace` are those of the backend.
-    """
-
-    folder: Path
-    processes: int
-    log_bytes: int
-    context: str | None = None
-    namespace: str | None = None
 
 
 class DrivenWorkflow(Protocol):
@@ -71,8 +56,8 @@ class TaskOutput(Protocol):
     def log(self, attempt: TaskAttempt, start: int, size: int | None = None) -> bytes:
         """Return a piece of a log; a negative `start` counts from its end, and without a size it is the rest."""
 
-    def log_offset(self, attempt: TaskAttempt, since: float) -> int:
-        """Return where a log stood at a time."""
+    def log_offset(self, attempt: TaskAttempt, since: float) -> int | None:
+        """Return where a log stood at a time; None where nothing was written since."""
 
     def folder(self, attempt: TaskAttempt) -> str | None:
         """Return where an attempt puts files for others to read; None where there is no such place."""
@@ -136,3 +121,14 @@ class Driver(Protocol):
 
     def close(self) -> None:
         """Release everything that this process holds; tasks go on. No other method is called after this."""
+
+
+def attempts_of(state: State, group: str, first: int, last: int) -> Sequence[tuple[str, int]]:
+    """Return tasks of a group with the numbers of those attempts, within bounds, that may ever have been created."""
+    found = next(each for each in state.groups if each.name == group)
+    return [
+        (task.name, number)
+        for task in found.tasks
+        for number in dict.fromkeys((*(past.attempt for past in task.past), task.attempt))
+        if number and first <= number <= last
+    ]

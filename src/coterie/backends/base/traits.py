@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from coterie.backends.base.driver import Driver, DriverSettings, TaskOutput, Texts
+from coterie.backends.base.driver import Driver, TaskOutput, Texts
+from coterie.backends.base.settings import DriverSettings
 from coterie.backends.base.submission import SubmissionCheck
 from coterie.errors import Notice
 from coterie.gang.tree import Gang

@@ -1,13 +1,15 @@
-"""Tasks as processes of this machine: what the life cycle asks of a backend, done by the supervisor."""
+"""The driver of the embedded scheduler: tasks as processes of this machine, by the supervisor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
+from coterie.backends.base.driver import DrivenWorkflow, Seat, Texts, attempts_of
+from coterie.backends.base.settings import DriverSettings
 from coterie.backends.local import work_order as local
-from coterie.backends.local.group_orders import Run, Seat, orders_for
+from coterie.backends.local.group_orders import Run, orders_for
 from coterie.backends.local.supervisor import Limits, Supervisor
 from coterie.backends.local.work_order import Key
 from coterie.errors import NotFound, SpecErrors, Unavailable, UsageError
@@ -17,6 +19,7 @@ from coterie.lifecycle import (
     Created,
     Delete,
     Ended,
+    Go,
     Gone,
     Lost,
     Observation,
@@ -26,12 +29,7 @@ from coterie.lifecycle import (
     Stop,
     Stopped,
 )
-from coterie.service.driver.driven_workflow import Life, Texts, attempts_of
-from coterie.service.queue.holdings import Held
-from coterie.service.settings import Settings
 
-# The folder of a service in which its tasks run.
-TASKS = "tasks"
 # A limit that the life cycle enforces is enforced by the process's watcher too, a little later, while nobody drives.
 _BACKSTOP_S = 60.0
 # Up to so many tasks it is cheaper to ask about each than about all that ever ran.
@@ -48,11 +46,11 @@ class _Ending:
     confirms: Observation
 
 
-class Runner:
-    """Starts, watches and ends the tasks of all workflows."""
+class LocalDriver:
+    """Starts, watches and ends tasks of workflows as processes."""
 
-    def __init__(self, settings: Settings, texts: Texts) -> None:
-        self.supervisor = Supervisor(tasks_root(settings), Limits(processes=settings.processes))
+    def __init__(self, settings: DriverSettings, texts: Texts) -> None:
+        self._supervisor = Supervisor(settings.folder, Limits(processes=settings.processes))
         self._settings = settings
         self._texts = texts
         self._watched: dict[Key, local.Status] = {}
@@ -63,18 +61,16 @@ class Runner:
         """How many tasks run or are about to."""
         return len(self._watched)
 
-    def create(
-        self, life: Life, asked: Create, held: Mapping[str, Held], domains: Callable[[str], Mapping[str, str]]
-    ) -> Iterator[Observation]:
+    def sync(self, pools: Collection[Any]) -> None:
+        """Do nothing: no scheduler beside Coterie has to know the pools."""
+
+    def create(self, workflow: DrivenWorkflow, asked: Create, seats: Mapping[str, Seat]) -> Iterator[Observation]:
         """Start tasks; those of a group with a barrier start together or not at all."""
         try:
-            workflow, files = self._texts.get(life.id)
-            seats = {
-                task: Seat(node, domains(node), held[task].gpus if task in held else ()) for task, node in asked.tasks
-            }
-            orders = orders_for(workflow, asked.group, seats, self._run(life, asked, files))
+            text, files = self._texts.get(workflow.id)
+            orders = orders_for(text, asked.group, seats, self._run(workflow, asked, files))
             for batch in [orders] if asked.held else [(order,) for order in orders]:
-                self.supervisor.start(batch)
+                self._supervisor.start(batch)
         except (SpecErrors, UsageError, NotFound) as error:
             for task, _ in asked.tasks:
                 yield Lost(task, asked.attempt, Cause.BACKEND_ERROR, str(error))
@@ -83,24 +79,28 @@ class Runner:
             self._watched.setdefault(order.key, local.Starting())
         yield Created(asked.group, asked.attempt)
 
-    def stop(self, life: Life, asked: Stop) -> None:
+    def go(self, workflow: DrivenWorkflow, asked: Go) -> Iterator[Observation]:  # noqa: ARG002 - the same for all
+        """Confirm that a task runs: all tasks of a group with a barrier were started at once."""
+        yield Running(asked.task, asked.attempt)
+
+    def stop(self, workflow: DrivenWorkflow, asked: Stop) -> None:
         """Ask one task to end."""
-        group = life.spec.groups[life.spec.places[asked.task][0]].name
-        key = Key(life.id, group, asked.task, asked.attempt)
-        self._end(life.id, asked.id, (key,), asked.grace_s, Stopped(asked.task, asked.attempt))
+        group = workflow.spec.groups[workflow.spec.places[asked.task][0]].name
+        key = Key(workflow.id, group, asked.task, asked.attempt)
+        self._end(workflow.id, asked.id, (key,), asked.grace_s, Stopped(asked.task, asked.attempt))
 
-    def delete(self, life: Life, asked: Delete) -> None:
+    def delete(self, workflow: DrivenWorkflow, asked: Delete) -> None:
         """Ask all tasks of a group to end."""
-        found = attempts_of(life.state, asked.group, asked.attempt, asked.last)
-        keys = tuple(Key(life.id, asked.group, task, attempt) for task, attempt in found)
-        self._end(life.id, asked.id, keys, asked.grace_s, Gone(asked.group, asked.attempt))
+        found = attempts_of(workflow.state, asked.group, asked.attempt, asked.last)
+        keys = tuple(Key(workflow.id, asked.group, task, attempt) for task, attempt in found)
+        self._end(workflow.id, asked.id, keys, asked.grace_s, Gone(asked.group, asked.attempt))
 
-    def watch(self, life: Life) -> None:
+    def adopt(self, workflow: DrivenWorkflow) -> None:
         """Follow the tasks of a workflow that was running before a restart."""
-        for group in life.state.groups:
+        for group in workflow.state.groups:
             for task in group.tasks:
                 if task.presence in (Presence.CREATED, Presence.STOPPING, Presence.DELETING):
-                    self._watched.setdefault(Key(life.id, group.name, task.name, task.attempt), local.Starting())
+                    self._watched.setdefault(Key(workflow.id, group.name, task.name, task.attempt), local.Starting())
 
     def let_go(self, workflow: str) -> None:
         """Follow the tasks of a workflow no longer; they go on."""
@@ -126,63 +126,63 @@ class Runner:
             if all(_over(known.get(key, local.Absent())) for key in ending.keys):
                 del self._ending[name]
                 yield ending.workflow, ending.confirms
-        if said := self.supervisor.trouble:
+        if said := self._supervisor.trouble:
             # Last, so that whatever there is to tell has been told.
             raise Unavailable(said, "Let Coterie open more files (ulimit -n), or start it with fewer --processes.")
 
-    def strays(self, lives: Mapping[str, Life]) -> list[Key]:
-        """Return what runs although no state knows of it, as a leader that lost its place may have left it."""
-        return [
-            key
-            for key, status in self.supervisor.statuses().items()
-            if not _over(status) and not _expected(key, lives.get(key.workflow))
-        ]
+    def wait(self, timeout_s: float) -> bool:
+        """Block until a status is another one, or so long."""
+        return self._supervisor.wait(timeout_s)
 
-    def workflows(self) -> set[str]:
+    def end_strays(self, workflows: Mapping[str, DrivenWorkflow], spared: Collection[str]) -> None:
+        """End what runs although no state knows of it."""
+        for key, status in self._supervisor.statuses().items():
+            if not _over(status) and key.workflow not in spared and not _expected(key, workflows.get(key.workflow)):
+                self._supervisor.kill(key)
+
+    def left(self) -> set[str]:
         """Return the ids of the workflows that left anything which was not put away."""
-        return {key.workflow for key in self.supervisor.statuses()}
+        return {key.workflow for key in self._supervisor.statuses()}
 
     def put_away(self, workflow: str) -> None:
         """Keep only on the disk what a workflow left that has ended."""
-        self.supervisor.put_away(workflow)
+        self._supervisor.put_away(workflow)
 
-    def away(self) -> set[str]:
+    def kept(self) -> set[str]:
         """Return the ids of the workflows that were put away."""
-        return self.supervisor.away()
+        return self._supervisor.away()
 
-    def forget(self, workflows: Iterable[str]) -> None:
-        """Remove all that is left of workflows."""
-        for workflow in workflows:
-            self.supervisor.remove(workflow)
+    def forget(self, workflow: str) -> None:
+        """End and remove all that is left of a workflow."""
+        self._supervisor.remove(workflow)
+
+    def close(self) -> None:
+        """Let go of all processes; they go on."""
+        self._supervisor.close()
 
     def _statuses(self) -> Mapping[Key, local.Status]:
         """Return what became of those that matter; asked one by one where they are few among very many."""
         wanted = {*self._watched, *(key for ending in self._ending.values() for key in ending.keys)}
         if len(wanted) > _FEW:
-            return self.supervisor.statuses()
-        return {key: self.supervisor.status(key) for key in wanted}
+            return self._supervisor.statuses()
+        return {key: self._supervisor.status(key) for key in wanted}
 
     def _end(self, workflow: str, name: str, keys: tuple[Key, ...], grace_s: float, confirms: Observation) -> None:
         for key in keys:
-            self.supervisor.stop(key, grace_s)
+            self._supervisor.stop(key, grace_s)
         self._ending[workflow, name] = _Ending(workflow, keys, confirms)
 
-    def _run(self, life: Life, asked: Create, files: Mapping[str, bytes]) -> Run:
-        limit = next(group.exec_timeout_s for group in life.spec.groups if group.name == asked.group)
+    def _run(self, workflow: DrivenWorkflow, asked: Create, files: Mapping[str, bytes]) -> Run:
+        limit = next(group.exec_timeout_s for group in workflow.spec.groups if group.name == asked.group)
         return Run(
-            life.id,
+            workflow.id,
             local=files,
-            sources=dict(_sources(life.id, life.state)),
+            sources=dict(_sources(workflow.id, workflow.state)),
             attempts={task: asked.attempt for task, _ in asked.tasks},
             exec_timeout_s=None if limit is None else limit + _BACKSTOP_S,
-            grace_s=life.spec.grace_s,
+            grace_s=workflow.spec.grace_s,
             log_bytes=self._settings.log_bytes,
         )
-
-
-def tasks_root(settings: Settings) -> Path:
-    """Return the folder in which tasks run."""
-    return settings.state / TASKS
 
 
 def _sources(workflow: str, state: State) -> Iterator[tuple[str, Key]]:
@@ -213,9 +213,9 @@ def _told(key: Key, status: local.Status) -> Observation | None:
     return None
 
 
-def _expected(key: Key, life: Life | None) -> bool:
-    if life is None or key.task not in life.spec.places:
+def _expected(key: Key, workflow: DrivenWorkflow | None) -> bool:
+    if workflow is None or key.task not in workflow.spec.places:
         return False
-    index, place = life.spec.places[key.task]
-    task = life.state.groups[index].tasks[place]
+    index, place = workflow.spec.places[key.task]
+    task = workflow.state.groups[index].tasks[place]
     return task.attempt == key.attempt and task.presence in _ALIVE

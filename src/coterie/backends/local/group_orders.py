@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from coterie.backends.local.defaults import DEFAULT_GRACE_S, DEFAULT_LOG
+from coterie.backends.base.driver import Seat
+from coterie.backends.base.settings import DEFAULT_GRACE_S, DEFAULT_LOG
 from coterie.backends.local.notices import NO_IMAGES
 from coterie.backends.local.work_order import Key, Order, order_faults
 from coterie.backends.shared.task_files import contents_of
@@ -21,15 +22,6 @@ HOST = "127.0.0.1"
 DEVICES = "CUDA_VISIBLE_DEVICES"
 
 _OTHER = re.compile(r"[^A-Z0-9]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """Where one task goes: a node, its domains by level, and which of its GPUs."""
-
-    node: str
-    domains: Mapping[str, str] = field(default_factory=dict)
-    gpus: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

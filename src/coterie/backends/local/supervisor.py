@@ -19,11 +19,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from coterie.backends.base.settings import DEFAULT_PROCESSES
 from coterie.backends.local import attempt_folder as folders
 from coterie.backends.local import open_files, processes
 from coterie.backends.local.attempts import Attempt, Roster
 from coterie.backends.local.container_paths import check_root
-from coterie.backends.local.defaults import DEFAULT_PROCESSES
 from coterie.backends.local.limits import too_many
 from coterie.backends.local.start_order import Together, Turns
 from coterie.backends.local.work_order import Absent, Key, Lost, Order, Status, order_faults

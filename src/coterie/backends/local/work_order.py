@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from coterie.backends.local.defaults import DEFAULT_GRACE_S, DEFAULT_LOG
+from coterie.backends.base.settings import DEFAULT_GRACE_S, DEFAULT_LOG
 from coterie.backends.shared.tokens import OUTPUT
 from coterie.errors import UsageError
 

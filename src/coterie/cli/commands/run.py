@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from coterie.backends.local.defaults import DEFAULT_PROCESSES
+from coterie.backends.base.settings import DEFAULT_PROCESSES
 from coterie.cli.exit_codes import Exit, told
 from coterie.cli.inputs.options import ClusterOptions, DebugOption, TemplateOptions
 from coterie.cli.inputs.parameters import takes

@@ -25,7 +25,6 @@ from coterie.topology.cluster import Cluster
 from coterie.topology.levels import Topology
 
 LIVE = "context:"
-LOCAL = "local"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +164,7 @@ def only_one(argument: str | None, source: ClusterOptions) -> ClusterOptions:
 
 def say_service(source: ClusterOptions, pool: Pool, command: str) -> None:
     """Say what shows the same in use, where all that a call saw is the file of a cluster on which a service works."""
-    if source.cluster is None and source.config and pool.scheduler == LOCAL and (url := service_of(source.config)):
+    if source.cluster is None and source.config and pool.traits.driven and (url := service_of(source.config)):
         said = f"this is the cluster file alone; for what the service at {url} runs: {command}"
         typer.echo(safe(f"note: {said}"), err=True)
 

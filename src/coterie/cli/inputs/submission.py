@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from coterie.backends.base.registry import EMBEDDED
 from coterie.cli.inputs.companion_files import local_files
 from coterie.cli.inputs.options import ClusterOptions, TemplateOptions
 from coterie.cli.inputs.source import collect, named_files, read_cluster, read_input, read_pools, shown, warn
@@ -20,8 +21,6 @@ from coterie.service.settings import DEFAULT_FILES, Given, Submission
 from coterie.service.submission.admission import drafted
 from coterie.service.submission.compilation import read
 from coterie.sources import Snapshot
-
-LOCAL = "local"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +107,6 @@ def prepare(call: Call) -> Prepared:
 
 def _given(pool: Pool, snapshot: Snapshot | None, source: ClusterOptions) -> Given:
     """Return a configuration of this one pool, whose backend is this machine in the guise of the nodes given."""
-    here = replace(pool, backend=LOCAL, scheduler=LOCAL)
-    config = Config({LOCAL: Backend(LOCAL, LOCAL)}, {pool.name: here}, source.config or "the call")
-    return Given(config, {} if snapshot is None else {LOCAL: snapshot})
+    here = replace(pool, backend=EMBEDDED, scheduler=EMBEDDED)
+    config = Config({EMBEDDED: Backend(EMBEDDED, EMBEDDED)}, {pool.name: here}, source.config or "the call")
+    return Given(config, {} if snapshot is None else {EMBEDDED: snapshot})

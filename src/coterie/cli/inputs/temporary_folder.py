@@ -16,7 +16,7 @@ from pathlib import Path
 
 from coterie.backends.local import temporary_tasks
 from coterie.backends.local.container_paths import check_root
-from coterie.service.driver.runner import TASKS
+from coterie.service.settings import TASKS
 
 _PREFIX = "coterie-run-"
 _LOCK = "lock"

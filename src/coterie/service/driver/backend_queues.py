@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from coterie.backends.base import registry
+from coterie.backends.base.driver import Seat
 from coterie.config.configuration import Pool
 from coterie.errors import NotFound, Reason, SpecErrors
 from coterie.gang.tree import Toleration
-from coterie.lifecycle import Enqueue, Observation, Placed, Refused, Release, Released, holdings
+from coterie.lifecycle import Create, Enqueue, Observation, Placed, Refused, Release, Released, holdings
 from coterie.rendering import refusals
 from coterie.service.driver.driven_workflow import Life, Texts, levels_of, shape_in
 from coterie.service.driver.node_health import Ailment, Ailments, next_end, outlasting, still, well
@@ -33,6 +35,7 @@ class Site:
     world: World
     queue: Queue
     ill: Ailments
+    embedded: bool = True
     told: set[Ailment] = field(default_factory=set)
 
 
@@ -59,10 +62,11 @@ class Sites:
     """All backends, seen through the catalog of the moment."""
 
     def __init__(
-        self, catalog: Catalog, texts: Texts, patience: float, node_grace: float, now: float, most: int
+        self, catalog: Catalog, texts: Texts, patience: float, node_grace: float, now: float, processes: int
     ) -> None:
         self.catalog = catalog
-        self._most = most
+        most_tasks = registry.traits(registry.EMBEDDED).most_tasks
+        self._most = most_tasks(processes) if most_tasks else processes
         self._texts = texts
         self._patience, self._node_grace = patience, node_grace
         self._sites: dict[str, Site] = {}
@@ -80,7 +84,8 @@ class Sites:
         return min((at for at in ends if at is not None), default=None)
 
     def _running(self) -> tuple[int, int]:
-        return sum(site.world.tasks for site in self._sites.values()), self._most
+        """Return how many tasks run on this machine, and how many may."""
+        return sum(site.world.tasks for site in self._sites.values() if site.embedded), self._most
 
     def apply(self, catalog: Catalog, now: float) -> list[Failure]:
         """Take in new pools and nodes; return the tasks whose nodes are gone.
@@ -92,9 +97,9 @@ class Sites:
             old = self._sites.get(name)
             if old is None:
                 world = World(snapshot.cluster)
-                self._sites[name] = Site(
-                    world, Queue(world, self._patience, self._running), still({}, snapshot.cluster, now)
-                )
+                embedded = catalog.backends[name].traits.embedded
+                queue = Queue(world, self._patience, self._running if embedded else None)
+                self._sites[name] = Site(world, queue, still({}, snapshot.cluster, now), embedded)
                 continue
             world = old.world
             if before.clusters.get(name) is not snapshot:
@@ -103,7 +108,7 @@ class Sites:
                     world.restore(key, pool, held)
                     failures += [_gone(key, one) for one in held if one.node not in world.cluster.position]
             ill = still(old.ill, snapshot.cluster, now)
-            self._sites[name] = Site(world, old.queue.onto(world), ill, old.told & ill.keys())
+            self._sites[name] = Site(world, old.queue.onto(world), ill, old.embedded, old.told & ill.keys())
         self.catalog = catalog
         return failures
 
@@ -228,6 +233,14 @@ class Sites:
         """Return what the tasks of a placement hold."""
         found = (site.world.held(key) for site in self._sites.values())
         return next((held for held in found if held), {})
+
+    def seats(self, life: Life, asked: Create) -> dict[str, Seat]:
+        """Return where the tasks of a placement go; one whose node its scheduler chooses is on none."""
+        held = self.held((life.id, asked.group, asked.attempt))
+        return {
+            task: Seat(node, self.domains(life.pool, node), held[task].gpus if task in held else ())
+            for task, node in asked.tasks
+        }
 
     def domains(self, pool: str, node: str) -> dict[str, str]:
         """Return the values of a node's levels, seen through a pool."""

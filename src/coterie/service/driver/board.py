@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from coterie.backends.local.open_files import at_a_time
 from coterie.errors import Conflict, NotFound, Unavailable
 from coterie.lifecycle import (
     Action,
@@ -25,12 +24,12 @@ from coterie.lifecycle import (
     deadline,
 )
 from coterie.service.driver.backend_queues import Failure, Sites
-from coterie.service.driver.driven_workflow import Fresh, Life, Texts
+from coterie.service.driver.driven_workflow import Fresh, Life, Texts, home_of
+from coterie.service.driver.drivers import Connection, Drivers
 from coterie.service.driver.executor import Hands, note
 from coterie.service.driver.pool_changes import levels_lost, violated
 from coterie.service.driver.problems import Troubles
 from coterie.service.driver.quarantine import Aside
-from coterie.service.driver.runner import Runner
 from coterie.service.pools.catalog import Catalogue
 from coterie.service.settings import Settings
 from coterie.store import Lease, NewEvent, Store, Wish
@@ -71,15 +70,17 @@ class Board:
             settings.patience_s,
             settings.node_grace_s,
             settings.now(),
-            at_a_time(settings.processes),
+            settings.processes,
         )
-        self._runner = Runner(settings, self._texts)
-        self._hands = Hands(self._sites, self._runner, settings.now, troubles, poke, self._apart)
+        self._drivers = Drivers(settings, self._texts, poke)
+        self._hands = Hands(self._sites, self._drivers, settings.now, troubles, poke, self._apart)
         self._closed = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, name="coterie-watch", daemon=True)
-        self._watcher.start()
+        self._watchers: list[threading.Thread] = []
+        for connection in self._drivers:
+            self._follow(connection)
         self._again_at = settings.now() + _AGAIN_S
         try:
+            self._connect()
             self._take_up()
         except BaseException:
             self.close()
@@ -88,7 +89,7 @@ class Board:
     @property
     def running(self) -> int:
         """How many tasks run or are about to."""
-        return self._runner.running
+        return self._drivers.running
 
     @property
     def waiting(self) -> int:
@@ -122,10 +123,12 @@ class Board:
     def close(self) -> None:
         """Let go of everything; tasks go on running."""
         self._closed.set()
-        self._watcher.join()
-        self._runner.supervisor.close()
+        for watcher in self._watchers:
+            watcher.join()
+        self._drivers.close()
         self._aside.close()
-        self._troubles.solve("tasks")
+        for connection in self._drivers:
+            self._troubles.solve(connection.problem)
 
     def _take_up(self) -> None:
         held = self._store.held()
@@ -141,15 +144,29 @@ class Board:
         self._hands.again(list(self._lives.values()))
         self._lose(failures)
         self._welcome_back()
-        self._clean_up(self._runner.away())
+        self._clean_up(first=True)
 
-    def _watch(self) -> None:
+    def _connect(self) -> None:
+        """Open the drivers of backends that are new, and let them follow the workflows that are theirs."""
+        for connection in self._drivers.apply(self._sites.catalog):
+            self._follow(connection)
+            for life in self._lives.values():
+                if home_of(life.digest) == connection.home:
+                    connection.driver.adopt(life)
+
+    def _follow(self, connection: Connection) -> None:
+        name = f"coterie-watch {connection.home}".strip()
+        watcher = threading.Thread(target=self._watch, args=(connection,), name=name, daemon=True)
+        self._watchers.append(watcher)
+        watcher.start()
+
+    def _watch(self, connection: Connection) -> None:
         while not self._closed.is_set():
             try:
-                if self._runner.supervisor.wait(_WAKE_S):
+                if connection.driver.wait(_WAKE_S):
                     self._poke()
             except Unavailable as error:
-                self._troubles.say("tasks", str(error))
+                self._troubles.say(connection.problem, str(error))
                 self._closed.wait(_PAUSE_S)
 
     # Hearing
@@ -160,6 +177,7 @@ class Board:
         if catalog.number != before.number:
             self._lose(self._sites.apply(catalog, now))
             self._hands.moved = True
+            self._connect()
             self._welcome_back()
             for life in list(self._lives.values()):
                 with self._apart(life.id):
@@ -227,16 +245,24 @@ class Board:
     def _adopt(self, life: Life) -> None:
         self._lives[life.id] = life
         self._schedule(life)
-        self._runner.watch(life)
+        with self._spoken(self._drivers.problem(life)):
+            self._drivers.of(life).driver.adopt(life)
 
     def _look(self) -> None:
+        for connection in self._drivers:
+            with self._spoken(connection.problem):
+                for workflow, told in connection.driver.news():
+                    self._tell(workflow, told)
+                if not self._hands.behind(connection):
+                    self._troubles.solve(connection.problem)
+
+    @contextmanager
+    def _spoken(self, problem: str) -> Iterator[None]:
+        """Do something with one backend; where it is not available, that is told, and the others go on."""
         try:
-            for workflow, told in self._runner.news():
-                self._tell(workflow, told)
-            if not self._hands.behind:
-                self._troubles.solve("tasks")
+            yield
         except Unavailable as error:
-            self._troubles.say("tasks", str(error))
+            self._troubles.say(problem, str(error))
 
     def _ticks(self, now: float) -> None:
         while self._clock and self._clock[0][0] <= now:
@@ -291,11 +317,9 @@ class Board:
         self._due.pop(life.id, None)
         self._hands.drop(life.id)
         self._texts.forget(life.id)
-        try:
-            self._runner.put_away(life.id)
-        except Unavailable as error:
-            # It is put away by the next cleaning up.
-            self._troubles.say("tasks", str(error))
+        with self._spoken(self._drivers.problem(life)):
+            # What cannot be put away now is put away by the next cleaning up.
+            self._drivers.of(life).driver.put_away(life.id)
 
     @contextmanager
     def _apart(self, workflow: str) -> Iterator[None]:
@@ -310,34 +334,40 @@ class Board:
             self._hands.drop(workflow)
             self._texts.forget(workflow)
             self._sites.withdraw(workflow)
-            self._runner.let_go(workflow)
+            self._drivers.let_go(workflow)
             self._aside.put(workflow, error)
 
     # Cleaning up
 
-    def _clean_up(self, away: Collection[str] = ()) -> None:
-        """End what nobody expects to run, put away what has ended, and remove what is left of deleted workflows."""
-        try:
-            for key in self._runner.strays(self._lives):
-                if key.workflow not in self._aside:
-                    self._runner.supervisor.kill(key)
-            left = self._runner.workflows() - {*self._lives, *self._aside}
-            self._deleted |= self._store.missing({*left, *away})
-            for workflow in left - self._deleted:
-                self._runner.put_away(workflow)
-        except Unavailable as error:
-            self._troubles.say("tasks", str(error))
+    def _clean_up(self, *, first: bool = False) -> None:
+        """End what nobody expects to run, put away what has ended, and remove what is left of deleted workflows.
+
+        Those that were put away long ago are looked at the `first` time only.
+        """
+        for connection in self._drivers:
+            with self._spoken(connection.problem):
+                driver = connection.driver
+                own = {name: life for name, life in self._lives.items() if home_of(life.digest) == connection.home}
+                driver.end_strays(own, list(self._aside))
+                left = driver.left() - {*self._lives, *self._aside}
+                self._deleted |= self._store.missing({*left, *(driver.kept() if first else ())})
+                for workflow in left - self._deleted:
+                    driver.put_away(workflow)
         self._forget()
 
     def _forget(self) -> None:
         """Remove what is left of deleted workflows; what cannot be removed now is tried again."""
-        try:
-            while self._deleted:
-                workflow = next(iter(self._deleted))
-                self._runner.forget([workflow])
-                self._deleted.discard(workflow)
-        except Unavailable as error:
-            self._troubles.say("tasks", str(error))
+        for workflow in list(self._deleted):
+            gone = True
+            for connection in self._drivers:
+                try:
+                    connection.driver.forget(workflow)
+                except Unavailable as error:
+                    gone = False
+                    self._troubles.say(connection.problem, str(error))
+            if not gone:
+                return
+            self._deleted.discard(workflow)
 
 
 def _wished(wish: Wish) -> list[Observation]:

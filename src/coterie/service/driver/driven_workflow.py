@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -154,6 +155,7 @@ def first_digest(built: Built, file: str) -> Json:
     shapes = list(dict.fromkeys(task.shape.requests for task in tasks))
     return {
         "file": file,
+        **({} if built.pool.traits.embedded else {"backend": built.pool.backend}),
         "gpus": built.gpus,
         "levels": [[level.name, level.label] for level in built.pool.topology.levels],
         "requires": {
@@ -164,6 +166,11 @@ def first_digest(built: Built, file: str) -> Json:
         "shapes": [[list(pair) for pair in shape] for shape in shapes],
         "shape_of": {task.name: shapes.index(task.shape.requests) for task in tasks} if len(shapes) > 1 else {},
     }
+
+
+def home_of(digest: Mapping[str, Any]) -> str:
+    """Return the backend whose driver has the tasks of a workflow for its whole life; empty for this machine."""
+    return str(digest.get("backend", ""))
 
 
 def shape_in(digest: Mapping[str, Any], task: str) -> Shape:
@@ -182,7 +189,10 @@ def nothing_fresh() -> Fresh:
 
 
 class Texts:
-    """The workflows of lives as they were written, read again when they are needed; the latest are remembered."""
+    """The workflows of lives as they were written, read again when they are needed; the latest are remembered.
+
+    Its methods may be called from any thread.
+    """
 
     def __init__(self, store: Store, fresh: Fresh | None = None) -> None:
         self._store = store
@@ -190,17 +200,19 @@ class Texts:
         self._known: OrderedDict[str, tuple[Workflow, Mapping[str, bytes]]] = OrderedDict()
         self._built: dict[str, Built] = {}
         self._bytes = 0
+        self._lock = threading.RLock()
 
     def get(self, workflow: str) -> tuple[Workflow, Mapping[str, bytes]]:
         """Return a workflow, and the files that came with it."""
-        if workflow not in self._known:
-            self._take_in()
-        if workflow not in self._known:
-            upload = self._store.upload(workflow)
-            text = Submission(upload.source, upload.file, sets=upload.sets, set_strings=upload.set_strings)
-            self._remember(workflow, read(text), upload.files)
-        self._known.move_to_end(workflow)
-        return self._known[workflow]
+        with self._lock:
+            if workflow not in self._known:
+                self._take_in()
+            if workflow not in self._known:
+                upload = self._store.upload(workflow)
+                text = Submission(upload.source, upload.file, sets=upload.sets, set_strings=upload.set_strings)
+                self._remember(workflow, read(text), upload.files)
+            self._known.move_to_end(workflow)
+            return self._known[workflow]
 
     def _take_in(self) -> None:
         while self._fresh:
@@ -216,36 +228,27 @@ class Texts:
 
     def built(self, workflow: str, pool: Pool, submitted: Topology) -> Built:
         """Return a workflow lowered for its pool as it is now or, where that lacks levels, as it was submitted."""
-        self._take_in()
-        known = self._built.get(workflow)
-        if known is not None and known.pool in (pool, replace(pool, topology=submitted)):
-            return known
-        text, _ = self.get(workflow)
-        try:
-            found = build(text, pool)
-        except SpecErrors:
-            found = build(text, replace(pool, topology=submitted))
-        self._built[workflow] = found
-        return found
+        with self._lock:
+            self._take_in()
+            known = self._built.get(workflow)
+            if known is not None and known.pool in (pool, replace(pool, topology=submitted)):
+                return known
+            text, _ = self.get(workflow)
+            try:
+                found = build(text, pool)
+            except SpecErrors:
+                found = build(text, replace(pool, topology=submitted))
+            self._built[workflow] = found
+            return found
 
     def forget(self, workflow: str) -> None:
         """Let go of a workflow."""
-        _, files = self._known.pop(workflow, (None, {}))
-        self._bytes -= sum(map(len, files.values()))
-        self._built.pop(workflow, None)
+        with self._lock:
+            _, files = self._known.pop(workflow, (None, {}))
+            self._bytes -= sum(map(len, files.values()))
+            self._built.pop(workflow, None)
 
 
 def levels_of(digest: Mapping[str, Any]) -> Topology:
     """Return the levels that a workflow was submitted with."""
     return Topology.of(*((name, label) for name, label in digest.get("levels", ())))
-
-
-def attempts_of(state: State, group: str, first: int, last: int) -> Sequence[tuple[str, int]]:
-    """Return tasks of a group with the numbers of those attempts, within bounds, that may ever have been created."""
-    found = next(each for each in state.groups if each.name == group)
-    return [
-        (task.name, number)
-        for task in found.tasks
-        for number in dict.fromkeys((*(past.attempt for past in task.past), task.attempt))
-        if number and first <= number <= last
-    ]

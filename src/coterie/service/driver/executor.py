@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 
-from coterie.errors import Unavailable
-from coterie.lifecycle import Action, Create, Delete, Enqueue, Go, Release, Running, Stop, outstanding
+from coterie.errors import Reason, Unavailable
+from coterie.lifecycle import Action, Create, Delete, Enqueue, Go, Refused, Release, Stop, outstanding
 from coterie.service.driver.backend_queues import News, Sites
 from coterie.service.driver.driven_workflow import Life
+from coterie.service.driver.drivers import Connection, Drivers
 from coterie.service.driver.problems import Troubles
-from coterie.service.driver.runner import Runner
 from coterie.store import NewEvent
 
 # How long to wait after something could not be done for the moment.
@@ -26,23 +26,22 @@ class Hands:
     def __init__(
         self,
         sites: Sites,
-        runner: Runner,
+        drivers: Drivers,
         now: Callable[[], float],
         troubles: Troubles,
         poke: Callable[[], None],
         apart: Callable[[str], AbstractContextManager[None]],
     ) -> None:
-        self._sites, self._runner, self._now = sites, runner, now
+        self._sites, self._drivers, self._now = sites, drivers, now
         self._troubles, self._poke, self._apart = troubles, poke, apart
-        self._later: set[str] = set()
+        self._later: dict[str, str] = {}  # workflows, with the problem that they wait for
         self._later_at = 0.0
         self.moved = False
         self.events: list[NewEvent] = []
 
-    @property
-    def behind(self) -> bool:
-        """Whether something could not be done and is to be done later."""
-        return bool(self._later)
+    def behind(self, connection: Connection) -> bool:
+        """Tell whether something could not be done on a backend and is to be done later."""
+        return connection.problem in self._later.values()
 
     @property
     def late_at(self) -> float | None:
@@ -64,14 +63,14 @@ class Hands:
         """Do what could not be done before, once it is time."""
         if not self._later or now < self._later_at:
             return
-        late, self._later = self._later, set()
+        late, self._later = self._later, {}
         self.again([lives[name] for name in sorted(late) if name in lives])
-        if not self._later:
-            self._troubles.solve("tasks")
+        for problem in set(late.values()) - set(self._later.values()):
+            self._troubles.solve(problem)
 
     def drop(self, workflow: str) -> None:
         """Do nothing more for a workflow."""
-        self._later.discard(workflow)
+        self._later.pop(workflow, None)
 
     def do(self, actions: Iterable[tuple[Life, Action]]) -> None:
         """Do actions in order; what comes after one that cannot be done waits with it."""
@@ -85,9 +84,10 @@ class Hands:
                     self._do(life, action)
                     broken.discard(life.id)
             except Unavailable as error:
-                self._later.add(life.id)
+                problem = self._drivers.problem(life)
+                self._later[life.id] = problem
                 self._later_at = self._now() + _PAUSE_S
-                if self._troubles.say("tasks", str(error)):
+                if self._troubles.say(problem, str(error)):
                     said = NewEvent(self._now(), "Trouble", str(error), workflow=life.id, pool=life.pool)
                     self.events.append(said)
 
@@ -96,22 +96,24 @@ class Hands:
         match action:
             case Enqueue():
                 self.moved = True
-                if (news := sites.enqueue(life, action)) is not None:
+                if backend := self._drivers.moved(life, sites.catalog):
+                    message = f'pool "{life.pool}" has moved to backend "{backend}"; the workflow stays where it began'
+                    refused = Refused(action.group, action.attempt, Reason.SCHEDULER_REFUSED.value, message)
+                    life.pending.append(refused)
+                elif (news := sites.enqueue(life, action)) is not None:
                     note(life, news)
             case Release():
                 self.moved = True
                 life.pending.append(sites.release(life, action))
             case Create():
-                held = sites.held((life.id, action.group, action.attempt))
-                life.pending += self._runner.create(life, action, held, lambda node: sites.domains(life.pool, node))
+                life.pending += self._drivers.of(life).driver.create(life, action, sites.seats(life, action))
             case Go():
-                # All tasks of a group with a barrier are started at once, so there is nothing to wait for.
-                life.pending.append(Running(action.task, action.attempt))
+                life.pending += self._drivers.of(life).driver.go(life, action)
             case Stop():
-                self._runner.stop(life, action)
+                self._drivers.of(life).driver.stop(life, action)
                 self._poke()  # what has ended already is confirmed at once
             case Delete():
-                self._runner.delete(life, action)
+                self._drivers.of(life).driver.delete(life, action)
                 self._poke()
 
 

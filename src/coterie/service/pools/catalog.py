@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from coterie.backends.base import registry
 from coterie.config.configuration import Backend, Config, Pool, choose_pool, read_config
 from coterie.document.located import decode, load
 from coterie.errors import CoterieError, NotFound, Notice, SpecErrors, UsageError
@@ -30,7 +31,6 @@ from coterie.topology.levels import HOSTNAME
 
 Json = dict[str, Any]
 
-LOCAL = "local"
 DEFAULT = "default"
 
 
@@ -138,8 +138,9 @@ class Catalogue:
         if given is not None:
             return given.config, {}, {}
         if path is None:
-            pool = Pool(DEFAULT, backend=LOCAL, scheduler="local")
-            return Config({LOCAL: Backend(LOCAL, "local")}, {DEFAULT: pool}, ""), {}, {}
+            machine = registry.EMBEDDED
+            pool = Pool(DEFAULT, backend=machine, scheduler=machine)
+            return Config({machine: Backend(machine, machine)}, {DEFAULT: pool}, ""), {}, {}
         mark = {str(path): _mark(str(path))}
         data = read_bytes(str(path), sys.stdin.buffer)
         config = read_config(data, str(path))
@@ -152,10 +153,10 @@ class Catalogue:
         for name, backend in base.backends.items():
             if name in given:
                 found[name] = given[name]
-            elif backend.scheduler == "local" and backend.cluster is None:
-                found[name] = Snapshot(this_machine())
-            elif backend.scheduler == "local" and backend.cluster is not None:
+            elif backend.traits.driven and backend.cluster is not None:
                 found[name] = self._snapshot(backend.cluster, marks)
+            elif backend.traits.embedded:
+                found[name] = Snapshot(this_machine())
         return _kept(known, found)
 
     def _elsewhere(self, base: Config, marks: dict[str, tuple[int, int, int]]) -> dict[str, Snapshot]:
@@ -163,7 +164,7 @@ class Catalogue:
         known = self._catalog.elsewhere if self._catalog else {}
         found: dict[str, Snapshot] = {}
         for name, backend in base.backends.items():
-            if backend.scheduler != "local" and backend.cluster is not None:
+            if not backend.traits.driven and backend.cluster is not None:
                 with suppress(CoterieError, OSError):
                     found[name] = self._snapshot(backend.cluster, marks)
         return _kept(known, found)

@@ -314,7 +314,7 @@ def runs_here(known: Known) -> Pool:
     """Return a pool into which workflows can be submitted here; raise `UsageError` for any other."""
     if known.trouble:
         raise UsageError(f'pool "{known.pool.name}" takes no workflows: {known.trouble}', "An admin has to mend it.")
-    if known.pool.scheduler != "local":
+    if not known.pool.traits.driven:
         raise UsageError(
             f'pool "{known.pool.name}" is of scheduler "{known.pool.scheduler}", which this service does not drive',
             "Render it with `coterie render`, or choose a pool of a local backend.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coterie.backends.local.limits import crowd_notices
 from coterie.config.configuration import Pool
 from coterie.document.schema import by_file
 from coterie.errors import Fault, Notice, SpecErrors
@@ -57,13 +56,14 @@ def checked(submission: Submission, catalog: Catalog, settings: Settings, *, reh
     pool = _pool(catalog, submission, workflow.pool)
     faults: list[Fault] = []
     if rehearsed:
-        collect(faults, lambda: rehearse(workflow, submission.local_files, settings.processes))
+        collect(faults, lambda: rehearse(workflow, pool, submission.local_files, settings.processes))
     built = collect(faults, lambda: build(workflow, pool))
     if built is None or faults:
         raise SpecErrors(by_file((*faults, *faults_in(workflow, pool))))
     workload = workload_of(workflow, built.lowered, pool)
     notices = (*built.notices, *never_fits(built, catalog.cluster(pool)))
-    notices += tuple(crowd_notices(workflow, settings.processes))
+    if check := pool.traits.submission:
+        notices += tuple(check().size_notices(workflow, settings.processes))
     known = catalog.pools[pool.name]
     version = None if known.managed else known.version
     return Checked(submission, built, workload, labels_of(workflow, submission), notices, version)

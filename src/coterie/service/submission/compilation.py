@@ -10,9 +10,7 @@ from functools import lru_cache
 
 from pydantic import TypeAdapter, ValidationError
 
-from coterie.backends.local.defaults import DEFAULT_PROCESSES
-from coterie.backends.local.group_orders import Run, notices_for, start_faults
-from coterie.backends.local.limits import MOST_TASKS, crowd_faults, task_count
+from coterie.backends.base.settings import DEFAULT_PROCESSES
 from coterie.config.configuration import Pool
 from coterie.errors import Fault, Notice, Place, Reason, SpecErrors, UsageError, did_you_mean
 from coterie.frontends.kubernetes.objects import is_kubernetes
@@ -55,7 +53,8 @@ class Built:
     @property
     def notices(self) -> tuple[Notice, ...]:
         """What the user should know."""
-        return (*self.lowered.notices, *notices_for(self.workflow))
+        check = self.pool.traits.submission
+        return (*self.lowered.notices, *(check().notices(self.workflow) if check else ()))
 
 
 def read(submission: Submission) -> Workflow:
@@ -71,15 +70,13 @@ def build(workflow: Workflow, pool: Pool) -> Built:
     return Built(workflow, lower(workflow, pool), pool)
 
 
-def rehearse(workflow: Workflow, files: Mapping[str, bytes], processes: int = DEFAULT_PROCESSES) -> None:
+def rehearse(workflow: Workflow, pool: Pool, files: Mapping[str, bytes], processes: int = DEFAULT_PROCESSES) -> None:
     """Raise `SpecErrors` for everything about the tasks that would only show when they are started.
 
     So many `processes` run at a time.
     """
-    faults = list(crowd_faults(workflow, processes))
-    if task_count(workflow) <= MOST_TASKS:
-        faults += start_faults(workflow, Run("rehearsal", local=files))
-    if faults:
+    check = pool.traits.submission
+    if faults := list(check().faults(workflow, files, processes)) if check else []:
         raise SpecErrors(faults)
 
 

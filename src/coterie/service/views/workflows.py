@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from coterie.backends.local.work_order import Key
+from coterie.backends.base.driver import TaskAttempt
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Group
 from coterie.inspection.audit import Finding, Outcome, judged, spot_of
@@ -52,8 +51,10 @@ def row(summary: Summary) -> Json:
     }
 
 
-def whole(stored: Workflow, placements: Iterable[Placement], tasks: Path) -> Json:
-    """Return a workflow with its groups and tasks, which run below the folder `tasks`."""
+def whole(
+    stored: Workflow, placements: Iterable[Placement], folder: Callable[[TaskAttempt], str | None] = lambda _: None
+) -> Json:
+    """Return a workflow with its groups and tasks; `folder` says where attempts put files for others."""
     spec, state = from_json(Spec, stored.spec), from_json(State, stored.state)
     seats = {(each.group, each.task, each.attempt): each for each in placements}
     groups = [
@@ -74,7 +75,7 @@ def whole(stored: Workflow, placements: Iterable[Placement], tasks: Path) -> Jso
                     "name": task.name,
                     "lead": position == rules.lead,
                     **_task(task, seats.get(_slot(group, task))),
-                    "output": output_of(tasks, Key(stored.id, group.name, task.name, task.attempt)),
+                    "output": folder(TaskAttempt(stored.id, group.name, task.name, task.attempt)),
                 }
                 for position, task in enumerate(group.tasks)
             ],
@@ -97,11 +98,6 @@ def _canceled(state: State) -> Json | None:
     if asked is None:
         return None
     return {"by": asked.by or None, "at": when(asked.at), "message": asked.message, "force": asked.force}
-
-
-def output_of(tasks: Path, attempt: Key) -> str | None:
-    """Return the folder into which an attempt writes, the same before and after its end; None before the first."""
-    return str(tasks / attempt.path / "output") if attempt.attempt else None
 
 
 def ends_by(rules: GroupRules, group: GroupState) -> float | None:

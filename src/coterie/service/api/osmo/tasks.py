@@ -16,7 +16,6 @@ from coterie.service.api.models import osmo as models
 from coterie.service.api.models.base import Short
 from coterie.service.api.times import seconds
 from coterie.service.driver.driven_workflow import shape_in
-from coterie.service.driver.runner import tasks_root
 from coterie.service.pools.resources import whole_units
 from coterie.service.submission.requests import check_statuses
 from coterie.service.views import workflows
@@ -59,7 +58,7 @@ def tasks(
     found = (
         _row(stored, task)
         for stored in _workflows(service.store, workflow_id, wanted)
-        for group in workflows.whole(stored, (), tasks_root(service.settings))["groups"]
+        for group in workflows.whole(stored, ())["groups"]
         for task in group["tasks"]
         if (not statuses or task["status"] in statuses)
         and (not nodes or task["node"] in nodes)

@@ -1,0 +1,25 @@
+"""Settings of a service that drivers depend on, and their defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT_LOG = 8 << 20
+DEFAULT_GRACE_S = 30.0
+# A watcher takes a megabyte or so. This bounds what a mistake can do, rather than what work may.
+DEFAULT_PROCESSES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class DriverSettings:
+    """Settings of one driver.
+
+    `folder` is the one in which tasks run on this machine; `context` and `namespace` are those of the backend.
+    """
+
+    folder: Path
+    processes: int = DEFAULT_PROCESSES
+    log_bytes: int = DEFAULT_LOG
+    context: str | None = None
+    namespace: str | None = None

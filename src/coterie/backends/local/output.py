@@ -1,0 +1,55 @@
+"""Logs and files of tasks, read from the folders in which they run, whoever drives them."""
+
+from __future__ import annotations
+
+import os
+
+from coterie.backends.base.driver import TaskAttempt
+from coterie.backends.base.settings import DriverSettings
+from coterie.backends.local.attempt_folder import folder_of
+from coterie.backends.local.container_paths import check_root
+from coterie.backends.local.shim.log import MARK, PACE_S, TIMES
+from coterie.backends.local.work_order import Key
+from coterie.errors import Unavailable
+
+
+class LocalOutput:
+    """The output of tasks below one folder; raises `UsageError` for a folder in which no task can run."""
+
+    def __init__(self, settings: DriverSettings) -> None:
+        self._root = settings.folder.resolve()
+        check_root(self._root)
+
+    def log(self, attempt: TaskAttempt, start: int, size: int | None = None) -> bytes:
+        """Return a piece of a log; nothing where nothing was written, or nothing more yet."""
+        return self._piece(Key(*attempt), "log", start, size)
+
+    def log_offset(self, attempt: TaskAttempt, since: float) -> int | None:
+        """Return where a log stood at a time, by its file of times; None where nothing was written since.
+
+        What was written within a second of each other cannot be told apart by its time.
+        """
+        times = self._piece(Key(*attempt), f"log{TIMES}", 0)
+        if not times:
+            return 0
+        whole = times[: len(times) - len(times) % MARK.size]
+        return next((offset for at, offset in MARK.iter_unpack(whole) if at > since - PACE_S), None)
+
+    def folder(self, attempt: TaskAttempt) -> str | None:
+        """Return the folder into which an attempt writes, the same before and after its end; None before the first."""
+        return str(self._root / Key(*attempt).path / "output") if attempt.attempt else None
+
+    def _piece(self, key: Key, file: str, start: int, size: int | None = None) -> bytes:
+        try:
+            handle = os.open(folder_of(self._root, key) / file, os.O_RDONLY | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            message = f'the log of task "{key.task}" cannot be read: {error.strerror}'
+            raise Unavailable(message, "Check the state folder of the service and its disk.") from error
+        try:
+            whole = os.fstat(handle).st_size
+            offset = max(0, whole + start) if start < 0 else start
+            return os.pread(handle, whole if size is None else size, offset)
+        finally:
+            os.close(handle)

@@ -1,0 +1,28 @@
+"""Checks of a workflow whose tasks are to run as processes of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from coterie.backends.local.group_orders import Run, notices_for, start_faults
+from coterie.backends.local.limits import MOST_TASKS, crowd_faults, crowd_notices, task_count
+from coterie.errors import Fault, Notice
+from coterie.frontends.workflow.read import Workflow
+
+
+class LocalCheck:
+    """The checks of the embedded scheduler."""
+
+    def faults(self, workflow: Workflow, files: Mapping[str, bytes], processes: int) -> Iterator[Fault]:
+        """Yield everything about the tasks that would otherwise show only when they are started."""
+        yield from crowd_faults(workflow, processes)
+        if task_count(workflow) <= MOST_TASKS:
+            yield from start_faults(workflow, Run("rehearsal", local=files))
+
+    def notices(self, workflow: Workflow) -> tuple[Notice, ...]:
+        """Return what running on this machine does differently from what the workflow says."""
+        return notices_for(workflow)
+
+    def size_notices(self, workflow: Workflow, processes: int) -> Iterator[Notice]:
+        """Yield which groups are too wide to start."""
+        return crowd_notices(workflow, processes)

@@ -1,0 +1,261 @@
+"""A driver on a thread of its own, so that a backend that is slow or cannot be reached delays nobody else."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coterie.backends.base.driver import DrivenWorkflow, Driver, Seat
+from coterie.errors import CoterieError, Unavailable
+from coterie.lifecycle import Create, Delete, Go, Observation, Spec, State, Stop
+
+_log = logging.getLogger("coterie.drivers")
+_log.addHandler(logging.NullHandler())
+
+# How long to wait before a call that failed is made again.
+_PAUSE_S = 1.0
+# How long one look for news takes.
+_WAIT_S = 0.2
+# How long closing waits for a call that does not return.
+_CLOSE_S = 1.0
+# Lines of calls that are about no workflow; no workflow has such a name.
+_NEWS, _SYNC, _STRAYS = "/news", "/sync", "/strays"
+
+Told = Iterable[tuple[str, Observation]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Workflow:
+    """A workflow as it was when something was asked for it."""
+
+    id: str
+    spec: Spec
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One call of the driver; another one with the same name that still waits is the same call."""
+
+    name: str
+    make: Callable[[Driver], Told | None]
+
+
+@dataclass(eq=False)
+class _Line:
+    """The calls for one workflow in their order, and when the first of them may be made."""
+
+    calls: deque[_Call]
+    at: float = 0.0
+    failed: str = ""
+
+
+class DriverThread:
+    """A driver whose calls return at once: they are made in the background, and again until they succeed.
+
+    Calls for one workflow keep their order; those for others pass one that fails. `poke` is called when there is news.
+    """
+
+    def __init__(self, open_driver: Callable[[], Driver], poke: Callable[[], None]) -> None:
+        self._open_driver, self._poke = open_driver, poke
+        self._driver: Driver | None = None
+        self._condition = threading.Condition()
+        self._lines: OrderedDict[str, _Line] = OrderedDict()
+        self._told: deque[tuple[str, Observation]] = deque()
+        self._left: set[str] = set()
+        self._kept: set[str] = set()
+        self._current: _Call | None = None
+        self._unopened = ""
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="coterie-backend", daemon=True)
+        self._thread.start()
+
+    @property
+    def running(self) -> int:
+        """How many tasks run or are about to, as far as that is known."""
+        return self._driver.running if self._driver else 0
+
+    def sync(self, pools: Collection[Any]) -> None:
+        """Have the pools brought in step."""
+        self._ask(_SYNC, "sync", lambda driver: driver.sync(pools), latest=True)
+
+    def create(self, workflow: DrivenWorkflow, asked: Create, seats: Mapping[str, Seat]) -> tuple[Observation, ...]:
+        """Have tasks created; what becomes of that is told by `news`."""
+        now = _copy(workflow)
+        self._ask(now.id, asked.id, lambda driver: _by(now, driver.create(now, asked, seats)))
+        return ()
+
+    def go(self, workflow: DrivenWorkflow, asked: Go) -> tuple[Observation, ...]:
+        """Have a task start its command."""
+        now = _copy(workflow)
+        self._ask(now.id, asked.id, lambda driver: _by(now, driver.go(now, asked)))
+        return ()
+
+    def stop(self, workflow: DrivenWorkflow, asked: Stop) -> None:
+        """Have one task ended."""
+        now = _copy(workflow)
+        self._ask(now.id, asked.id, lambda driver: driver.stop(now, asked))
+
+    def delete(self, workflow: DrivenWorkflow, asked: Delete) -> None:
+        """Have a group ended and removed."""
+        now = _copy(workflow)
+        self._ask(now.id, asked.id, lambda driver: driver.delete(now, asked))
+
+    def adopt(self, workflow: DrivenWorkflow) -> None:
+        """Have the tasks of a workflow followed."""
+        now = _copy(workflow)
+        self._ask(now.id, "adopt", lambda driver: driver.adopt(now))
+
+    def let_go(self, workflow: str) -> None:
+        """Make no more calls for a workflow, and have its tasks followed no longer."""
+        with self._condition:
+            self._lines.pop(workflow, None)
+        self._ask(workflow, "let_go", lambda driver: driver.let_go(workflow))
+
+    def news(self) -> Iterator[tuple[str, Observation]]:
+        """Yield what was heard; then raise `Unavailable` if calls fail."""
+        with self._condition:
+            told = list(self._told)
+            self._told.clear()
+            failed = self._unopened or next((line.failed for line in self._lines.values() if line.failed), "")
+        yield from told
+        if failed:
+            raise Unavailable(failed)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait so long: `poke` tells when there is news."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._closed, timeout_s)
+        return False
+
+    def end_strays(self, workflows: Mapping[str, DrivenWorkflow], spared: Collection[str]) -> None:
+        """Have what nobody expects ended, and find out what is left of workflows."""
+        now, apart = {name: _copy(one) for name, one in workflows.items()}, frozenset(spared)
+
+        def make(driver: Driver) -> None:
+            driver.end_strays(now, apart)
+            self._left, self._kept = driver.left(), driver.kept()
+
+        self._ask(_STRAYS, "end_strays", make, latest=True)
+
+    def put_away(self, workflow: str) -> None:
+        """Have what a workflow left put away."""
+        self._ask(workflow, "put_away", lambda driver: driver.put_away(workflow))
+
+    def left(self) -> set[str]:
+        """Return the workflows of which something was left when that was found out last."""
+        return self._left
+
+    def kept(self) -> set[str]:
+        """Return the workflows that had been put away when that was found out last."""
+        return self._kept
+
+    def forget(self, workflow: str) -> None:
+        """Have all that is left of a workflow removed."""
+        self._ask(workflow, "forget", lambda driver: driver.forget(workflow))
+
+    def close(self) -> None:
+        """Make no more calls, and close the driver once it is idle; one that does not return is left to itself."""
+        with self._condition:
+            self._closed = True
+            self._condition.notify_all()
+        self._thread.join(_CLOSE_S)
+
+    def _ask(self, line: str, name: str, make: Callable[[Driver], Told | None], *, latest: bool = False) -> None:
+        with self._condition:
+            calls = self._lines.setdefault(line, _Line(deque())).calls
+            known = next((at for at, one in enumerate(calls) if one.name == name and one is not self._current), None)
+            if known is None:
+                calls.append(_Call(name, make))
+            elif latest:
+                calls[known] = _Call(name, make)
+            self._condition.notify_all()
+
+    def _run(self) -> None:
+        while self._driver is None and not self._closed:
+            self._unopened = self._failure(self._open)
+            if self._unopened:
+                self._poke()
+                with self._condition:
+                    self._condition.wait_for(lambda: self._closed, _PAUSE_S)
+        threading.Thread(target=self._listen, name="coterie-backend-news", daemon=True).start()
+        while (driver := self._driver) is not None and (found := self._next()) is not None:
+            name, line, call = found
+            failed = self._failure(lambda driver=driver, call=call: self._make(driver, call))  # type: ignore[misc]
+            with self._condition:
+                self._done(name, line, call, failed)
+            if failed:
+                self._poke()
+        if self._driver is not None:
+            self._driver.close()
+
+    def _listen(self) -> None:
+        """Have news collected whenever the driver has some."""
+        while (driver := self._driver) is not None and not self._closed:
+            failed = self._failure(lambda driver=driver: self._await(driver))  # type: ignore[misc]
+            if failed:
+                with self._condition:
+                    self._condition.wait_for(lambda: self._closed, _PAUSE_S)
+
+    def _await(self, driver: Driver) -> None:
+        if driver.wait(_WAIT_S):
+            self._ask(_NEWS, "news", lambda one: one.news())
+
+    def _open(self) -> None:
+        self._driver = self._open_driver()
+
+    def _make(self, driver: Driver, call: _Call) -> None:
+        for told in call.make(driver) or ():
+            with self._condition:
+                self._told.append(told)
+            self._poke()
+
+    def _next(self) -> tuple[str, _Line, _Call] | None:
+        """Wait for a call that may be made; None once this is closed."""
+        with self._condition:
+            while not self._closed:
+                now = time.monotonic()
+                for name, line in self._lines.items():
+                    if line.at <= now:
+                        self._current = line.calls[0]
+                        return name, line, self._current
+                soonest = min((line.at for line in self._lines.values()), default=None)
+                self._condition.wait(None if soonest is None else soonest - now)
+        return None
+
+    def _done(self, name: str, line: _Line, call: _Call, failed: str) -> None:
+        self._current = None
+        line.failed = failed
+        if failed:
+            line.at = time.monotonic() + _PAUSE_S
+            if self._lines.get(name) is line:
+                self._lines.move_to_end(name)
+        elif line.calls[0] is call:
+            line.calls.popleft()
+        if not line.calls and self._lines.get(name) is line:
+            del self._lines[name]
+
+    @staticmethod
+    def _failure(do: Callable[[], None]) -> str:
+        """Do something; return why it failed, or nothing."""
+        try:
+            do()
+        except CoterieError as error:
+            return str(error)
+        except Exception as error:  # noqa: BLE001 - it is tried again, and told until it works
+            _log.exception("driver")
+            return f"unexpected {type(error).__name__}: {error}"
+        return ""
+
+
+def _copy(workflow: DrivenWorkflow) -> _Workflow:
+    return _Workflow(workflow.id, workflow.spec, workflow.state)
+
+
+def _by(workflow: _Workflow, told: Iterable[Observation]) -> Iterator[tuple[str, Observation]]:
+    return ((workflow.id, each) for each in told)

@@ -1,0 +1,102 @@
+"""The drivers of all backends that a service runs workflows on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from coterie.backends.base import registry
+from coterie.backends.base.driver import Driver
+from coterie.config.configuration import Backend
+from coterie.errors import Unavailable
+from coterie.service.driver.driven_workflow import Life, Texts, home_of
+from coterie.service.driver.driver_thread import DriverThread
+from coterie.service.pools.catalog import Catalog
+from coterie.service.settings import Settings
+
+# Backends of the embedded scheduler are one machine, whatever nodes they stand for, and have one driver.
+_MACHINE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An open driver; `home` is the name of its backend, empty for this machine, and `problem` that of its problems."""
+
+    home: str
+    problem: str
+    driver: Driver
+
+
+class Drivers:
+    """One driver for each backend, opened when the backend first appears in the catalog, and closed with this."""
+
+    def __init__(self, settings: Settings, texts: Texts, poke: Callable[[], None]) -> None:
+        self._settings, self._texts, self._poke = settings, texts, poke
+        self._open: dict[str, Connection] = {}
+        self._add(Backend(registry.EMBEDDED, registry.EMBEDDED))
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(list(self._open.values()))
+
+    @property
+    def running(self) -> int:
+        """How many tasks run or are about to."""
+        return sum(each.driver.running for each in self)
+
+    def apply(self, catalog: Catalog) -> list[Connection]:
+        """Open the drivers of backends that are new, and bring all in step with their pools; return the new ones."""
+        backends = [backend for backend in catalog.backends.values() if backend.traits.driven]
+        new = [self._add(backend) for backend in backends if _home(backend) not in self._open]
+        for each in self:
+            own = {backend.name for backend in backends if _home(backend) == each.home}
+            each.driver.sync([known.pool for known in catalog.pools.values() if known.pool.backend in own])
+        return new
+
+    def of(self, life: Life) -> Connection:
+        """Return the driver that has the tasks of a workflow; raise `Unavailable` while its backend is unknown."""
+        home = home_of(life.digest)
+        if home not in self._open:
+            hint = "Add the backend to the configuration again."
+            raise Unavailable(f'workflow "{life.id}" runs on backend "{home}", which is not known here', hint)
+        return self._open[home]
+
+    def problem(self, life: Life) -> str:
+        """Return the name of the problems with the backend of a workflow."""
+        return _problem(home_of(life.digest))
+
+    def moved(self, life: Life, catalog: Catalog) -> str:
+        """Return where the pool of a workflow is now, if that is not where its tasks are; otherwise nothing."""
+        known = catalog.pools.get(life.pool)
+        backend = catalog.backends.get(known.pool.backend) if known else None
+        return backend.name if backend and _home(backend) != home_of(life.digest) else ""
+
+    def let_go(self, workflow: str) -> None:
+        """Follow the tasks of a workflow no longer, wherever they are."""
+        for each in self:
+            each.driver.let_go(workflow)
+
+    def close(self) -> None:
+        """Close all drivers; tasks go on."""
+        for each in self:
+            each.driver.close()
+
+    def _add(self, backend: Backend) -> Connection:
+        home, open_driver = _home(backend), backend.traits.driver
+        if open_driver is None:
+            raise Unavailable(f'backend "{backend.name}" is of a scheduler that nothing can drive')
+        settings, texts = self._settings.for_driver(backend.context, backend.namespace), self._texts
+        if home == _MACHINE:
+            found = Connection(home, _problem(home), open_driver(settings, texts))
+        else:
+            thread = DriverThread(lambda: open_driver(settings, texts), self._poke)
+            found = Connection(home, _problem(home), thread)
+        self._open[home] = found
+        return found
+
+
+def _problem(home: str) -> str:
+    return "tasks" if home == _MACHINE else f"backend {home}"
+
+
+def _home(backend: Backend) -> str:
+    return _MACHINE if backend.traits.embedded else backend.name
