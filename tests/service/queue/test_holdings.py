@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from coterie.config.configuration import Pool
 from coterie.gang.tree import Shape
 from coterie.placement.capacity import Capacity
-from coterie.service.queue.holdings import World
-from coterie.topology.cluster import CPU, GPU, Cluster, Node, Pod
+from coterie.service.queue.holdings import Held, World
+from coterie.topology.cluster import CPU, GPU, Cluster, Member, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
 
@@ -108,3 +108,34 @@ def test_live_views_equal_views_made_afresh(steps: list[tuple[int, int, bool]]) 
 def test_domains_of_a_node_are_those_of_the_pool(pool: Pool) -> None:
     assert World(cluster()).domains(pool, "n3") == ({"rack": "r1"} if pool is RACK else {})
     assert World(cluster()).domains(pool, "gone") == {}
+
+
+def test_a_task_that_a_live_pod_stands_for_is_counted_once() -> None:
+    own = Pod("n/w-t", "n0", {GPU: 8}, member=Member("w", "g", "t"))
+    world = World(cluster(2, (own,)))
+    assert world.capacity(FLAT).fit(EIGHT).total == 1
+
+    world.restore(("w", "g", 1), "p", [Held("t", "n0", EIGHT)])
+
+    assert world.capacity(FLAT).fit(EIGHT).total == world.capacity(RACK).fit(EIGHT).total == 1
+    assert world.capacity(FLAT).free.min() >= 0
+    assert world.vacant(FLAT).fit(EIGHT).total == 2
+    assert world.gpus("p") == 8
+
+    # The pod is still there until a snapshot comes without it.
+    world.release(("w", "g", 1), ["t"])
+    assert world.capacity(FLAT).fit(EIGHT).total == 1
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        Pod("n/ending", "n0", {GPU: 8}, member=Member("w", "g", "t"), terminating=True),
+        Pod("n/elsewhere", "n0", {GPU: 8}, member=Member("w", "g", "other")),
+        Pod("n/foreign", "n0", {GPU: 8}),
+    ],
+)
+def test_other_pods_count_beside_what_is_held(pod: Pod) -> None:
+    world = World(cluster(2, (pod,)))
+    world.restore(("w", "g", 1), "p", [Held("t", "n1", EIGHT)])
+    assert world.capacity(FLAT).fit(EIGHT).total == 0

@@ -11,7 +11,20 @@ from coterie.backends.base.driver import Seat
 from coterie.config.configuration import Pool
 from coterie.errors import NotFound, Reason, SpecErrors
 from coterie.gang.tree import Toleration
-from coterie.lifecycle import Create, Enqueue, Observation, Placed, Refused, Release, Released, holdings
+from coterie.lifecycle import (
+    Create,
+    Enqueue,
+    Observation,
+    Placed,
+    Presence,
+    Refused,
+    Release,
+    Released,
+    Running,
+    Scheduled,
+    Up,
+    holdings,
+)
 from coterie.rendering import refusals
 from coterie.service.driver.driven_workflow import Life, Texts, levels_of, shape_in
 from coterie.service.driver.node_health import Ailment, Ailments, next_end, outlasting, still, well
@@ -23,6 +36,9 @@ from coterie.service.queue.waiting_gang import Blocked, known_pool, waiting_gang
 from coterie.store import Placement
 from coterie.store import Workflow as Stored
 from coterie.topology.domains import Domains
+
+# Tasks in these phases have capacity, or may have.
+_HOLDING = (Presence.PLACED, Presence.CREATED, Presence.STOPPING, Presence.DELETING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +203,9 @@ class Sites:
 
     def enqueue(self, life: Life, asked: Enqueue) -> News | None:
         """Let a gang wait. One that is placed already is told so again; one that never can be is told why."""
+        known = self.catalog.pools.get(life.pool)
+        if known is not None and known.pool.traits.own_queue:
+            return self._handed_over(life, asked, known.pool)
         key = (life.id, asked.group, asked.attempt)
         pool = known_pool(self.catalog, life.pool)
         home = None if isinstance(pool, Blocked) else pool.backend
@@ -207,6 +226,31 @@ class Sites:
         site.queue.put(Entry(key, pool, gang, life.priority, since, life.number, dict(asked.anchors)))
         return None
 
+    def _handed_over(self, life: Life, asked: Enqueue, pool: Pool) -> News:
+        """Let a gang pass whose scheduler has a queue of its own, and chooses the nodes later."""
+        gang = waiting_gang(life, [asked], pool, self._texts)
+        if isinstance(gang, Blocked):
+            return _blocked(life, asked, gang)
+        return News(life.id, Placed(asked.group, asked.attempt))
+
+    def scheduled(self, life: Life, told: Scheduled | Up | Running) -> Placement | None:
+        """Hold the node that a scheduler chose for a task; return the row to store, None where nothing is new."""
+        if not told.node or told.task not in life.spec.places:
+            return None
+        index, place = life.spec.places[told.task]
+        group = life.state.groups[index]
+        task = group.tasks[place]
+        if task.attempt != told.attempt or task.presence not in _HOLDING:
+            return None
+        key = (life.id, group.name, task.attempt)
+        if (held := self.held(key).get(task.name)) is not None:
+            if held.node == told.node:
+                return None
+            for site in self._sites.values():
+                site.world.release(key, [task.name])
+        self._held_again(key, life.pool, Held(task.name, told.node, shape_in(life.digest, task.name)))
+        return Placement(group.name, task.name, task.attempt, told.node, (), self.domains(life.pool, told.node))
+
     def release(self, life: Life, asked: Release) -> Released:
         """Take tasks out of the queue, or give back what they hold."""
         key = (life.id, asked.group, asked.attempt)
@@ -217,11 +261,11 @@ class Sites:
 
     def cycle(self, now: float) -> Iterator[News]:
         """Place whoever can be placed; say where, and why others wait."""
-        starved = [site for site in self._sites.values() if site.queue.starved(now)]
+        starved = [site for site in self._sites.values() if site.embedded and site.queue.starved(now)]
         for site in self._sites.values():
             if not len(site.queue):
                 continue
-            for told in list(site.queue.cycle(now, shut=any(other is not site for other in starved))):
+            for told in list(site.queue.cycle(now, shut=site.embedded and any(other is not site for other in starved))):
                 workflow, group, attempt = told.entry.key
                 match told:
                     case Seated(entry, held):

@@ -20,7 +20,10 @@ from coterie.lifecycle import (
     Observation,
     Recovered,
     RetryAsked,
+    Running,
+    Scheduled,
     Tick,
+    Up,
     deadline,
 )
 from coterie.service.driver.backend_queues import Failure, Sites
@@ -288,8 +291,11 @@ class Board:
                     note(life, news)
 
     def _tell(self, workflow: str, told: Observation) -> None:
-        if (life := self._lives.get(workflow)) is not None:
-            life.pending.append(told)
+        if (life := self._lives.get(workflow)) is None:
+            return
+        life.pending.append(told)
+        if isinstance(told, Scheduled | Up | Running) and (row := self._sites.scheduled(life, told)) is not None:
+            life.placed[row.group, row.task, row.attempt] = row
 
     # Saving
 

@@ -45,10 +45,11 @@ def nodes_of(live: Live) -> Iterator[NodeUse]:
     """Yield every node that is known, by backend."""
     for backend, snapshot in live.catalog.clusters.items():
         cluster = with_pods(snapshot.cluster, live.pods.get(backend, ()))
-        before = len(snapshot.cluster.pods)
+        tasks = {pod.member for pod in live.pods.get(backend, ())}
+        own = [index for index, pod in enumerate(cluster.pods) if pod.member is not None and pod.member in tasks]
         has = _amounts(cluster, cluster.allocatable)
-        mine = _amounts(cluster, cluster.held(range(before, len(cluster.pods))), up=True)
-        others = _amounts(cluster, cluster.held(range(before)), up=True)
+        mine = _amounts(cluster, cluster.held(own), up=True)
+        others = _amounts(cluster, cluster.held(set(range(len(cluster.pods))).difference(own)), up=True)
         members = _members(live, backend, cluster)
         for index, name in enumerate(cluster.names):
             yield NodeUse(

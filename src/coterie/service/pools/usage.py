@@ -15,6 +15,7 @@ from coterie.planning.changes import AS_IT_IS, WhatIf
 from coterie.planning.fit import ChoosingPlanner
 from coterie.service.driver.driven_workflow import shape_in
 from coterie.service.pools.catalog import Catalog
+from coterie.service.queue.live_pods import live_pods, slot
 from coterie.store import Query, Store, Summary
 from coterie.topology.cluster import GPU, PODS, Cluster, Member, Pod
 
@@ -131,8 +132,20 @@ def unfinished(store: Store, pool: str | None = None) -> Iterator[Summary]:
 
 
 def with_pods(cluster: Cluster, pods: Sequence[Pod]) -> Cluster:
-    """Return a cluster with more pods on its nodes; those on nodes that it does not have are left out."""
+    """Return a cluster with more pods on its nodes; those on nodes that it does not have are left out.
+
+    A pod of a task that the cluster shows already is not added, but known as the task's from then on.
+    """
     there = [pod for pod in pods if pod.node in cluster.position]
+    live = live_pods(cluster) if there else {}
+    seen = {live[found]: pod for pod in there if pod.member and (found := slot(pod.member, pod.node)) in live}
+    if seen:
+        own = [
+            replace(pod, owner=seen[at].owner, member=seen[at].member) if at in seen else pod
+            for at, pod in enumerate(cluster.pods)
+        ]
+        cluster = replace(cluster, pods=tuple(own))
+        there = [pod for pod in there if pod not in seen.values()]
     if not there:
         return cluster
     requests = np.zeros((len(cluster.resources), len(there)), dtype=np.int64)

@@ -16,7 +16,8 @@ import numpy as np
 from coterie.config.configuration import Pool
 from coterie.gang.tree import Shape
 from coterie.placement.capacity import Capacity
-from coterie.topology.cluster import GPU, Cluster
+from coterie.service.queue.live_pods import Slot, live_pods, slot
+from coterie.topology.cluster import GPU, Cluster, Member
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
 
@@ -45,8 +46,10 @@ class World:
     _devices: dict[str, set[int]] = field(default_factory=dict)
     _gpus: Counter[str] = field(default_factory=Counter)
     _tasks: int = 0
+    _live: Mapping[Slot, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._live = live_pods(self.cluster)
         row = self.cluster.resource(GPU)
         foreign = self.cluster.held(range(len(self.cluster.pods)))
         for number, name in enumerate(self.cluster.names):
@@ -60,13 +63,16 @@ class World:
         found = self._views.get(pool.topology)
         if found is None:
             found = self._views[pool.topology] = Capacity.now(Domains.of(self.cluster, pool.topology))
-            for one in self.holdings():
-                _charge(found, [one], 1)
+            for key, mine in self._held.items():
+                _charge(found, self._uncounted(key, mine.values()), 1)
         return found
 
     def vacant(self, pool: Pool) -> Capacity:
         """Return what would be free now if Coterie held nothing."""
-        return Capacity.now(self.capacity(pool).domains)
+        found = Capacity.now(self.capacity(pool).domains)
+        if own := [pod for key, mine in self._held.items() for pod in self._pods(key, mine.values())]:
+            found.give(self.cluster.held(own)[:, found.domains.order])
+        return found
 
     def empty(self, pool: Pool) -> Capacity:
         """Return what an empty cluster would offer."""
@@ -97,7 +103,7 @@ class World:
             self._gpus[pool] += one.shape.amount(GPU)
         self._pools[key] = pool
         for capacity in self._views.values():
-            _charge(capacity, kept, 1)
+            _charge(capacity, self._uncounted(key, kept), 1)
         return kept
 
     def release(self, key: Key, tasks: Iterable[str]) -> None:
@@ -114,7 +120,7 @@ class World:
         if back:
             self.freed += 1
             for capacity in self._views.values():
-                _charge(capacity, back, -1)
+                _charge(capacity, self._uncounted(key, back), -1)
 
     def held(self, key: Key) -> Mapping[str, Held]:
         """Return what the tasks of a placement hold, by task."""
@@ -161,6 +167,18 @@ class World:
         finally:
             for capacity, amounts in taken:
                 capacity.give(amounts)
+
+    def _uncounted(self, key: Key, held: Iterable[Held]) -> list[Held]:
+        """Return those that no live pod stands for: the snapshot has the others, until one comes without them."""
+        return [one for one in held if self._slot(key, one) not in self._live]
+
+    def _pods(self, key: Key, held: Iterable[Held]) -> list[int]:
+        """Return the live pods that stand for what is held."""
+        return [self._live[found] for one in held if (found := self._slot(key, one)) in self._live]
+
+    @staticmethod
+    def _slot(key: Key, one: Held) -> Slot:
+        return slot(Member(key[0], key[1], one.task), one.node)
 
 
 def _charge(capacity: Capacity, held: Iterable[Held], sign: int) -> None:

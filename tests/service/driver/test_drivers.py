@@ -1,0 +1,148 @@
+"""Each backend has a driver of its own: one that is out of reach delays nobody, and one may choose the nodes itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from coterie.backends.base import registry
+from coterie.config.configuration import Backend, Config, Pool
+from coterie.service.service import Service
+from coterie.service.settings import Given, Settings, Submission
+from coterie.sources import Snapshot
+from coterie.topology.cluster import CPU, GPU, Cluster, Member, Node, Pod
+from coterie.topology.levels import Topology
+from tests.eventually import PATIENCE_S, eventually
+from tests.service.driver import fake_scheduler
+from tests.service.driver.fake_scheduler import World
+from tests.service.running_service import single
+
+RACKS = Topology.of(("rack", "rack"))
+
+
+def nodes(prefix: str, pods: tuple[Pod, ...] = ()) -> Snapshot:
+    found = [Node(f"{prefix}{n}", {"rack": f"r{n // 2}"}, {GPU: 8, CPU: 64000}) for n in range(4)]
+    return Snapshot(Cluster.of(found, pods))
+
+
+def settings(folder: Path, pods: tuple[Pod, ...] = ()) -> Settings:
+    """Return settings with a backend on this machine and one of the fake scheduler."""
+    backends = {"here": Backend("here", "local"), "far": Backend("far", "fake", context="c", namespace="n")}
+    pools = {name: Pool(name, name, one.scheduler, topology=RACKS) for name, one in backends.items()}
+    given = Given(Config(backends, pools, "the test"), {"here": nodes("h"), "far": nodes("f", pods)})
+    return Settings(str(folder / "store.db"), folder, given=given, poll_s=0.05, grace_s=1.0, lease_s=2.0)
+
+
+def to(pool: str, submission: Submission) -> Submission:
+    return replace(submission, pool=pool)
+
+
+def problems(service: Service) -> set[str]:
+    return {each["what"] for each in service.health()["problems"]}
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    found = World({"t": "f2"})
+    found.blocked.set()
+    monkeypatch.setattr(fake_scheduler, "WORLD", found)
+    monkeypatch.setitem(registry.MODULES, "fake", fake_scheduler.__name__)
+    yield found
+    found.blocked.set()
+
+
+def test_a_backend_out_of_reach_delays_nobody_and_goes_on_when_it_is_back(tmp_path: Path, world: World) -> None:
+    world.out_of_reach = True
+    with Service(settings(tmp_path)) as service:
+        far = service.submit(to("far", single("far", "true")))["id"]
+        eventually(lambda: problems(service) == {"backend far"})
+
+        near = service.submit(to("here", single("near", "true")))["id"]
+        assert service.wait(near, timeout_s=PATIENCE_S)["status"] == "COMPLETED"
+        assert service.workflow(far)["status"] not in {"COMPLETED", "RUNNING"}
+
+        world.out_of_reach = False
+        assert service.wait(far, timeout_s=PATIENCE_S)["status"] == "COMPLETED"
+        eventually(lambda: not problems(service))
+
+
+def test_a_backend_that_does_not_answer_delays_nobody(tmp_path: Path, world: World) -> None:
+    with Service(settings(tmp_path)) as service:
+        eventually(lambda: "strays" in world.asked)
+        world.blocked.clear()
+        far = service.submit(to("far", single("far", "true")))["id"]
+        near = service.submit(to("here", single("near", "true")))["id"]
+
+        assert service.wait(near, timeout_s=PATIENCE_S)["status"] == "COMPLETED"
+        assert service.workflow(far)["status"] not in {"COMPLETED", "RUNNING"}
+
+        world.blocked.set()
+        assert service.wait(far, timeout_s=PATIENCE_S)["status"] == "COMPLETED"
+
+
+def test_a_service_stops_while_a_backend_does_not_answer(tmp_path: Path, world: World) -> None:
+    with Service(settings(tmp_path)) as service:
+        eventually(lambda: "strays" in world.asked)
+        world.blocked.clear()
+        service.submit(to("far", single("far", "true")))
+        eventually(lambda: world.asked[-1].startswith(("adopt", "create")))
+
+    assert "close" not in world.asked
+
+
+def test_a_driver_gets_its_pools_and_its_own_workflows(tmp_path: Path, world: World) -> None:
+    with Service(settings(tmp_path)) as service:
+        for pool in ("here", "far"):
+            service.wait(service.submit(to(pool, single(pool, "true")))["id"], timeout_s=PATIENCE_S)
+        eventually(lambda: "put away far-1" in world.asked)
+
+        assert service.log("far-1", "t") == b"t ran\n"
+
+    assert "sync far" in world.asked
+    assert "close" in world.asked
+    assert not [each for each in world.asked if "here" in each]
+
+
+def test_the_node_that_a_scheduler_chose_is_stored_as_a_placement(tmp_path: Path, world: World) -> None:
+    world.ending = False
+    with Service(settings(tmp_path)) as service:
+        ident = service.submit(to("far", single("far", "true")))["id"]
+        found = service.wait(ident, until=lambda view: view["status"] == "RUNNING", timeout_s=PATIENCE_S)
+        (task,) = found["groups"][0]["tasks"]
+        (row,) = service.store.placements(ident)
+
+        assert (task["node"], row.node, dict(row.domains)) == ("f2", "f2", {"rack": "r1"})
+        assert service.pool("far")["gpus"]["used"] == 4
+        assert {each.name: each.free_gpus for each in service.nodes()}["f2"] == 4
+
+    # The next leader finds it held.
+    with Service(settings(tmp_path)) as service:
+        eventually(lambda: f"adopt {ident}" in world.asked)
+        assert [row.node for row in service.store.placements(ident)] == ["f2"]
+        service.cancel(ident)
+        service.wait(ident, until=lambda view: view["finished"], timeout_s=PATIENCE_S)
+        assert {each.name: each.free_gpus for each in service.nodes()}["f2"] == 8
+
+
+def test_a_task_and_its_live_pod_count_once(tmp_path: Path, world: World) -> None:
+    world.ending = False
+    own = Pod("n/far-1-t", "f2", {GPU: 4, CPU: 1000}, owner="PodGroup/far-1", member=Member("far-1", "g", "t"))
+    other = Pod("n/other", "f2", {GPU: 1}, member=Member("other", "g", "t"))
+    with Service(settings(tmp_path, (own, other))) as service:
+        ident = service.submit(to("far", single("far", "true")))["id"]
+        service.wait(ident, until=lambda view: view["status"] == "RUNNING", timeout_s=PATIENCE_S)
+
+        (node,) = [each for each in service.nodes() if each.name == "f2"]
+        assert (node.workflows["gpu"], node.others["gpu"], node.free_gpus) == (4, 1, 3)
+        assert service.pool("far")["gpus"] | {} == {
+            "guarantee": None,
+            "limit": None,
+            "weight": 1,
+            "used": 4,
+            "total": 32,
+            "free": 27,
+            "out_of_service": 0,
+        }
