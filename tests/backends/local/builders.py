@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from coterie.backends.local import processes
+from coterie.backends.base.driver import TaskAttempt
+from coterie.backends.base.settings import DriverSettings
+from coterie.backends.local import processes, temporary_tasks
+from coterie.backends.local.output import LocalOutput
 from coterie.backends.local.shim.ownership import stat
 from coterie.backends.local.supervisor import Limits, Supervisor
 from coterie.backends.local.work_order import Ended, Key, Lost, Order, Running, Status
@@ -24,8 +27,10 @@ def supervising(root: Path, **limits: Any) -> Iterator[Supervisor]:
     try:
         yield supervisor
     finally:
-        supervisor.sweep([])
+        for workflow in {each.workflow for each in supervisor.statuses()}:
+            supervisor.remove(workflow)
         supervisor.close()
+        temporary_tasks.end_all(root)
 
 
 def key(task: str = "t", attempt: int = 1, group: str = "g") -> Key:
@@ -66,7 +71,16 @@ def running(supervisor: Supervisor, one: Order) -> int:
 
 
 def log(supervisor: Supervisor, task: str = "t") -> str:
-    return supervisor.log(key(task), limit=1 << 24).decode(errors="replace")
+    return piece(supervisor, key(task)).decode(errors="replace")
+
+
+def piece(supervisor: Supervisor, which: Key, start: int = 0, size: int | None = None) -> bytes:
+    """Return a piece of a log, as every replica reads it."""
+    return output(supervisor).log(TaskAttempt(which.workflow, which.group, which.task, which.attempt), start, size)
+
+
+def output(supervisor: Supervisor) -> LocalOutput:
+    return LocalOutput(DriverSettings(supervisor._root))
 
 
 def asleep(span: str) -> list[int]:

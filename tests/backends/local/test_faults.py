@@ -12,7 +12,7 @@ import pytest
 from coterie.backends.local.supervisor import Limits, Supervisor
 from coterie.backends.local.work_order import Ended, Lost
 from coterie.errors import Unavailable
-from tests.backends.local.builders import ended, key, order, reached, shell, supervising
+from tests.backends.local.builders import ended, key, order, piece, reached, shell, supervising
 
 
 def cramped(limit: int, action: Callable[[], str]) -> str:
@@ -74,7 +74,7 @@ def test_a_disk_that_fills_up_costs_the_log_and_not_the_task(tmp_path: Path) -> 
     assert "exit_code=4" in said
     assert "the log is incomplete: File too large" in said
     with supervising(tmp_path / "root") as supervisor:
-        assert len(supervisor.log(key())) == 3000
+        assert len(piece(supervisor, key())) == 3000
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")

@@ -13,7 +13,7 @@ from coterie.backends.local.group_orders import Run, notices_for, orders_for
 from coterie.backends.local.supervisor import Supervisor
 from coterie.backends.local.work_order import Key, Order
 from coterie.errors import NotFound, SpecErrors
-from tests.backends.local.builders import ended
+from tests.backends.local.builders import ended, piece
 from tests.frontends.workflow.samples import grouped, plain, read, task
 
 RUN = Run("w-1")
@@ -219,4 +219,4 @@ workflow:
     ended(supervisor, first)
     [second] = orders(text, "second-group", run=replace(RUN, sources={"first": first.key}), second=Seat("n2"))
     [found] = ended(supervisor, second)
-    assert (found.exit_code, supervisor.log(second.key)) == (0, b"from n1\n")
+    assert (found.exit_code, piece(supervisor, second.key)) == (0, b"from n1\n")

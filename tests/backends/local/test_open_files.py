@@ -17,7 +17,7 @@ from coterie.backends.local import open_files, supervisor
 from coterie.backends.local.shim_launcher import Nursery, Watcher
 from coterie.backends.local.work_order import Ended, Lost, Running, Starting
 from coterie.errors import UsageError
-from tests.backends.local.builders import ended, key, order, reached, shell, supervising
+from tests.backends.local.builders import ended, key, order, piece, reached, shell, supervising
 from tests.eventually import eventually
 
 
@@ -40,7 +40,7 @@ def test_tasks_have_the_limit_of_open_files_that_there_was_before_it_was_raised(
         open_files.raise_limit()
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 700
         ended(found, shell("ulimit -Sn"))
-        assert found.log(key()) == b"700\n"
+        assert piece(found, key()) == b"700\n"
 
 
 @given(st.integers(1, 20_000))

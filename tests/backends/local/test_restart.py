@@ -21,6 +21,7 @@ from tests.backends.local.builders import (
     key,
     left,
     order,
+    piece,
     reached,
     running,
     shell,
@@ -128,7 +129,7 @@ ESCAPE = f"""
 
 def test_a_killed_shim_takes_its_command_along_and_the_attempt_is_lost(supervisor: Supervisor, tmp_path: Path) -> None:
     running(supervisor, shell(ESCAPE))
-    eventually(lambda: supervisor.log(key()), "it runs")
+    eventually(lambda: piece(supervisor, key()), "it runs")
     os.kill(shim_of(tmp_path / "root", key()), signal.SIGKILL)
     found = reached(supervisor, key(), Lost)
     assert found == Lost("the process that watched it was killed")
@@ -141,7 +142,7 @@ def test_what_was_lost_while_nobody_looked_is_found_out_and_cleaned_up(tmp_path:
     root = tmp_path / "root"
     before = Supervisor(root)
     command = running(before, shell(ESCAPE))
-    eventually(lambda: before.log(key()), "it runs")
+    eventually(lambda: piece(before, key()), "it runs")
     shim = shim_of(root, key())
     before.close()
     os.kill(shim, signal.SIGKILL)
@@ -238,13 +239,13 @@ def test_a_folder_half_made_by_a_process_that_died_is_swept_away(tmp_path: Path)
     root = tmp_path / "root"
     (root / ".new" / "999999999-1-0" / "files").mkdir(parents=True)
     with supervising(root) as supervisor:
-        supervisor.sweep([])
+        supervisor.remove(key().workflow)
         assert list((root / ".new").iterdir()) == []
 
 
-def test_a_sweep_ends_processes_whose_folder_is_gone(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_a_removal_ends_processes_whose_folder_is_gone(supervisor: Supervisor, tmp_path: Path) -> None:
     root = tmp_path / "root"
     running(supervisor, order("sleep", "1000"))
     (root / key().path).rename(tmp_path / "elsewhere")
-    supervisor.sweep([])
+    supervisor.remove(key().workflow)
     assert left(root) == []

@@ -15,7 +15,7 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -153,22 +153,6 @@ class Supervisor:
         """End an attempt without grace; return at once."""
         self.stop(key, 0.0)
 
-    def log(self, key: Key, offset: int = 0, limit: int = 1 << 16) -> bytes:
-        """Return a piece of what an attempt has written so far; nothing when there is no more yet."""
-        with self._words(f'read the log of task "{key.task}"'):
-            try:
-                handle = os.open(folders.folder_of(self._root, key) / "log", os.O_RDONLY | os.O_NOFOLLOW)
-            except FileNotFoundError:
-                return b""
-            try:
-                return os.pread(handle, max(limit, 0), max(offset, 0))
-            finally:
-                os.close(handle)
-
-    def output(self, key: Key) -> Path:
-        """Return the folder into which an attempt writes what others read."""
-        return folders.folder_of(self._root, key) / "output"
-
     def put_away(self, workflow: str) -> None:
         """Keep what a workflow left on the disk, and nothing of it in memory; nothing of it may run.
 
@@ -193,19 +177,6 @@ class Supervisor:
             self._bring_back(workflow)
             self._forget([key for key in self._roster.attempts if key.workflow == workflow])
             self._advance()
-
-    def sweep(self, keep: Collection[Key]) -> None:
-        """Forget every attempt but these, and end processes of attempts whose folder is gone."""
-        wanted = set(keep)
-        marks = {self._roster.mark(key) for key in wanted}
-        prefix = self._roster.mark(Key("w", "g", "t")).partition("/")[0] + "/"
-        with self._lock, self._words("clean up"):
-            known = {key for key, _ in folders.folders(self._root)} | set(self._roster.attempts)
-            left = self._forget(sorted(known - wanted))
-            processes.end(lambda mark: mark.startswith(prefix) and mark not in marks)
-            self._advance()
-            if left:
-                raise left[0]
 
     def close(self) -> None:
         """Let go of everything; what runs goes on, and is found again by the next supervisor of the root.
