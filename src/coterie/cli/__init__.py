@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. Results go to standard output, talk to standard error.
+"""The command line: parse, call, print; results go to standard output, messages to standard error.
 
 Nothing heavier than typer is imported until a command runs, so that help and completion are instant.
 """

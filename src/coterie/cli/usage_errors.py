@@ -1,4 +1,4 @@
-"""Usage errors in the words of Coterie: what is wrong with a call, what is allowed, and where its help is."""
+"""Usage errors in Coterie's style: the fault of a call, the allowed values, and the command for its help."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from coterie.errors import UsageError, did_you_mean
 
 
 def report_usage(error: parser.UsageError, program: TyperGroup, arguments: Sequence[str]) -> Exit:
-    """Report a wrong call in the format that its arguments ask for, and return the exit code."""
+    """Report a wrong call in the format that its arguments request, and return the exit code."""
     from coterie.cli.output.errors import report
 
     command, name = _called(program, arguments)
     message, hint = _words(error, command, name, arguments)
-    # What was typed is repeated in the message, so it must not fill the screen.
+    # The typed text is repeated in the message, so its length is limited.
     return report(UsageError(message[:500], f"{hint} See `{name} --help`.".strip()), requested_output(arguments))
 
 
 def requested_output(arguments: Sequence[str]) -> Output:
-    """Return the format that a call asks for, whether or not the rest of it can be understood."""
+    """Return the format that a call requests, even if the rest of it is invalid."""
     formats = {output.value: output for output in Output}
     found = Output.TABLE
     for at, word in enumerate(arguments):
@@ -37,7 +37,7 @@ def requested_output(arguments: Sequence[str]) -> Output:
 
 
 def _called(program: TyperGroup, arguments: Sequence[str]) -> tuple[Command, str]:
-    """Return the command that a call names, as far as it can be found, and how it is called."""
+    """Return the command that a call names, as far as it can be found, and its usage name."""
     command: Command = program
     names = ["coterie"]
     for word in arguments:

@@ -1,1 +1,1 @@
-"""The service: pools, workflows and their whole life, behind a REST API."""
+"""The service: pools, workflows and their whole life cycle, behind a REST API."""

@@ -1,4 +1,4 @@
-"""Serving the API over HTTP: addresses, tokens, logs, and an end in good order."""
+"""The HTTP server of the API: addresses, tokens, logs, and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from coterie.service.api.change_feed import Followers
 from coterie.service.service import Service
 from coterie.service.settings import Settings
 
-# How long requests that are being answered may go on after a signal to end.
+# How long requests in progress may continue after a signal to end.
 GRACE_S = 5
 EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
-# How much of the log waits for room on a full disk.
+# How much of the log is buffered while the disk is full.
 _MOST_WAITING = 1 << 16
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -36,10 +36,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def serve(
     settings: Settings, host: str, port: int, *, names: Collection[str] = (), announce: Callable[[str], None]
 ) -> None:
-    """Serve until SIGINT or SIGTERM, then return. `announce` gets the URL once it answers; port 0 takes a free one.
+    """Serve until SIGINT or SIGTERM; `announce` gets the URL once it answers, and port 0 takes a free one.
 
-    `names` are further names under which the service is reached. Raises `UsageError` for an address that is not
-    allowed without tokens, `Unavailable` for one that is taken. Tasks go on running when it ends.
+    `names` are further names under which the service is reached. Raises `UsageError` for an address that is not allowed
+    without tokens, `Unavailable` for one that is taken. Tasks keep running when it ends.
     """
     log_as_json()
     service = Service(settings)
@@ -64,7 +64,7 @@ def serve(
             with server.kept_from_signals():
                 service.start()
                 server.run(sockets=[bound])
-                # A second signal must not end the process before the lease is given back.
+                # A second signal must not end the process before the lease is released.
                 service.stop()
             if failed:
                 raise _unannounced(failed[0])
@@ -79,7 +79,7 @@ def _unannounced(error: OSError) -> Unavailable:
 
 
 def served_names(host: str, names: Collection[str]) -> frozenset[str] | None:
-    """Return the names that a Host header may hold; None where they cannot be known, and tokens guard alone."""
+    """Return the allowed names in a Host header; None where they are unknown, and only tokens protect the service."""
     if host in EVERYWHERE and not names:
         return None
     near = ("localhost", "127.0.0.1", "::1") if is_loopback(host) or host in EVERYWHERE else ()
@@ -87,20 +87,20 @@ def served_names(host: str, names: Collection[str]) -> frozenset[str] | None:
 
 
 class _Server(uvicorn.Server):
-    """Ends streams as soon as a signal comes, and leaves what follows to the caller."""
+    """A server that ends streams as soon as a signal arrives, and leaves the rest to the caller."""
 
     def __init__(self, config: uvicorn.Config, followers: Followers) -> None:
         super().__init__(config)
         self._followers = followers
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to end."""
+        """Begin the shutdown."""
         self._followers.close()
         super().handle_exit(sig, frame)
 
     @contextmanager
     def kept_from_signals(self) -> Iterator[None]:
-        """Let a signal end the server and not the process, also before it runs, and when it is raised again after."""
+        """Let a signal end the server and not the process, also before it runs, and when it is repeated."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -121,7 +121,7 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
     if not 0 <= port < 65536:
         raise UsageError(f"there is no port {port}", "Ports are 0 to 65535; 0 takes a free one.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sends small answers at once only on sockets that say they are TCP; others wait 40 ms for company.
+    # asyncio disables Nagle's delay only on sockets that are declared as TCP; on others small answers wait 40 ms.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -139,9 +139,9 @@ def _shown(host: str) -> str:
 
 
 class _Heedless(io.TextIOBase):
-    """Standard error, which may be a file on a full disk: no request fails because it cannot be logged.
+    """Standard error that may be a file on a full disk: no request fails because it cannot be logged.
 
-    What is written is whole lines. The first ones that find no room wait for it, those behind them are left out.
+    Whole lines are written. The first ones that do not fit are buffered, those after them are dropped.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -151,7 +151,7 @@ class _Heedless(io.TextIOBase):
         self._waiting = b""
 
     def write(self, text: str) -> int:
-        """Write lines, after those that wait."""
+        """Write lines, after the buffered ones."""
         try:
             handle = self._stream.fileno()
         except io.UnsupportedOperation:  # not a file at all, so no disk can be full
@@ -165,7 +165,7 @@ class _Heedless(io.TextIOBase):
 
 
 def log_as_json() -> None:
-    """Log to standard error, one JSON object for each line; no header or body of a request is ever among it."""
+    """Log to standard error, one JSON object per line, without headers or bodies of requests."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -178,7 +178,7 @@ def log_as_json() -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", said)),
     )
-    # What libraries say: in the same form, and only when it matters.
+    # Log records of libraries: in the same format, and only warnings and errors.
     handler = logging.StreamHandler(said)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -191,4 +191,4 @@ def log_as_json() -> None:
     )
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("coterie").setLevel(logging.INFO)
-    set_on_retry_hooks(())  # its own words about a retry would go to standard output
+    set_on_retry_hooks(())  # its own message about a retry would go to standard output

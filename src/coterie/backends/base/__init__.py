@@ -1,4 +1,5 @@
-"""The seam between Coterie and schedulers: traits to ask about, a driver to act through, a registry to find both.
+"""The interface between Coterie and schedulers: traits to query, a driver to act through, a registry to find both.
 
-Nothing here knows a scheduler. The configuration stands above this package, and the backends above the configuration.
+Nothing here depends on a particular scheduler. The configuration is above this package, and the backends above the
+configuration.
 """

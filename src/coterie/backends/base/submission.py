@@ -1,4 +1,4 @@
-"""Checks of a workflow by the backend that is to run it, before it is accepted."""
+"""The checks of a workflow by its backend, before it is accepted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from coterie.errors import Fault, Notice
 
-# A workflow as its front end reads it, which this layer does not know.
+# A workflow as its front end reads it, a type that this layer does not know.
 Workflow_contra = TypeVar("Workflow_contra", contravariant=True)
 
 
@@ -15,10 +15,10 @@ class SubmissionCheck(Protocol[Workflow_contra]):
     """The checks of one backend."""
 
     def faults(self, workflow: Workflow_contra, files: Mapping[str, bytes], processes: int) -> Iterable[Fault]:
-        """Yield what would otherwise show only when tasks start; `files` are those that the workflow names."""
+        """Yield the faults that would otherwise appear only when tasks start; `files` are those it names."""
 
     def notices(self, workflow: Workflow_contra) -> Iterable[Notice]:
-        """Yield where the backend does something else than the workflow says."""
+        """Yield notices where the backend deviates from the workflow."""
 
     def size_notices(self, workflow: Workflow_contra, processes: int) -> Iterable[Notice]:
-        """Yield which groups are too wide, for somebody who only asks where the tasks would go."""
+        """Yield notices of groups that are too wide, for a plan without a submission."""

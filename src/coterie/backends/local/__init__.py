@@ -1,1 +1,1 @@
-"""The embedded back end: tasks run as processes of this machine, each watched by a small process of its own."""
+"""The embedded backend: tasks run as processes of this machine, each supervised by its own small process."""

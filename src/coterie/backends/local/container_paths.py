@@ -1,4 +1,4 @@
-"""Paths of a container, replaced by those of the folder in which a task runs.
+"""Container paths, replaced by those of the folder in which a task runs.
 
 A task's folder has `files`, in which each file keeps its whole path; `output`, which later tasks read; `inputs`, for
 those that no task fills; `work`, in which the command starts; and `tmp`.
@@ -20,21 +20,22 @@ from coterie.backends.local.work_order import Order
 from coterie.backends.shared.tokens import OUTPUT
 from coterie.errors import UsageError
 
-# What a path may not touch, or it is the part of a longer one: /tmp/run.sh in /tmp/run.sh.old or in /my/tmp/run.sh.
+# Characters that a path may not touch, or it is part of a longer one: /tmp/run.sh in /tmp/run.sh.old or in
+# /my/tmp/run.sh.
 _BEFORE = r"(?<![\w./~})-])"
 _AFTER_FOLDER = r"(?![\w~-]|\.\w)"
 _AFTER_FILE = r"(?![\w/~-]|\.\w)"
 
 
 def check_root(root: Path, advice: str = "Choose one") -> None:
-    """Raise `UsageError` for a folder whose path cannot stand in commands as it is."""
+    """Raise `UsageError` for a folder whose path cannot be used in commands unchanged."""
     if shlex.quote(str(root)) != str(root):
         hint = f'{advice} of letters, digits, "-", "_" and "." alone: it becomes part of commands.'
         raise UsageError(f'the folder "{root}" cannot be used for running tasks', hint)
 
 
 def translation(order: Order, root: str) -> Callable[[str], str]:
-    """Return what replaces the paths of an order wherever they stand on their own; of two that fit, the longer one."""
+    """Return the replacement of an order's paths wherever they stand alone; of two matches, the longer one."""
     home = f"{root}/{order.key.path}"
     files = {path: f"{home}/files{path}" for path, _ in order.files}
     inputs = {
@@ -49,7 +50,7 @@ def translation(order: Order, root: str) -> Callable[[str], str]:
 
 
 def translated(order: Order, root: str) -> Order:
-    """Return the order with true paths in its command, its environment and its text files."""
+    """Return the order with real paths in its command, its environment and its text files."""
     fill = translation(order, root)
     return replace(
         order,

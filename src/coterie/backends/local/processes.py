@@ -1,4 +1,4 @@
-"""Processes of this machine, by what the kernel says about them."""
+"""Processes of this machine, as the kernel reports them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PATIENCE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A process that cannot be mistaken for a later one with its number."""
+    """The identity of a process, distinct from a later one with the same number."""
 
     pid: int
     started: str
@@ -25,18 +25,18 @@ class Identity:
 
     @staticmethod
     def of(words: Collection[str]) -> Identity | None:
-        """Read an identity back; nothing when the words are none."""
+        """Return an identity from its text; None for an invalid text."""
         match list(words):
             case [pid, started, boot, *_] if pid.isdigit():
                 return Identity(int(pid), started, boot)
         return None
 
     def this_boot(self) -> bool:
-        """Tell whether the machine has been up ever since."""
+        """Return whether the machine has been up ever since."""
         return self.boot == ownership.boot()
 
     def alive(self) -> bool:
-        """Tell whether the process still runs."""
+        """Return whether the process still runs."""
         return self.this_boot() and ownership.started(self.pid) == self.started
 
     def handle(self) -> int | None:
@@ -54,7 +54,7 @@ class Identity:
 
 
 def marks() -> Iterator[tuple[int, str]]:
-    """Yield each process that belongs to an attempt, and the attempt's mark, as far as this user may know."""
+    """Yield each process that belongs to an attempt, with the attempt's mark, as far as this user may see it."""
     start = f"{MARK}=".encode()
     for pid in _numbers():
         try:
@@ -69,9 +69,9 @@ def marks() -> Iterator[tuple[int, str]]:
 
 
 def end(belongs: Callable[[str], bool], sessions: Collection[Identity] = ()) -> int:
-    """End every process whose mark says that it belongs, and those of these sessions; return how many would not go.
+    """End every process with a matching mark, and those of these sessions; return how many remain.
 
-    Nothing else is touched. More than one turn may be needed, since a process can start others until it ends.
+    Nothing else is touched. Several rounds may be needed, since a process can start others until it ends.
     """
     deadline = time.monotonic() + _PATIENCE_S
     pause = 0.001
@@ -88,7 +88,7 @@ def end(belongs: Callable[[str], bool], sessions: Collection[Identity] = ()) -> 
 
 
 def _of_sessions(leaders: Collection[Identity]) -> Iterator[int]:
-    # The number of a session is free for others only when all its processes are gone.
+    # The number of a session is reused only when all its processes are gone.
     wanted = {each.pid for each in leaders if ownership.started(each.pid) in (None, each.started)}
     for pid in _numbers() if wanted else ():
         if (found := ownership.stat(pid)) and int(found[3]) in wanted:
@@ -105,5 +105,5 @@ def _kill(pid: int) -> None:
     try:
         os.kill(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
-        # Ended meanwhile, or another user's by now; the next turn counts it if it is still there.
+        # Ended meanwhile, or another user's by now; the next round counts it if it still exists.
         return

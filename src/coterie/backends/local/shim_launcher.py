@@ -1,4 +1,4 @@
-"""Shims, started and signalled by handles that can never mean another process."""
+"""Shims, started and signalled by handles that can never refer to another process."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pathlib import Path
 
 from coterie.backends.local import open_files
 
-# Imported, so that Python keeps it compiled; from beside this file and last, so that it stands in nobody's way.
+# Imported, so that Python keeps it compiled; from beside this file and last, so that it shadows no other module.
 _MAIN = "import sys; sys.path.append(sys.argv[1]); from shim.fork_server import main; main(*map(int, sys.argv[2:]))"
 _PATIENCE_MS = 15_000
 
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """A shim: its handle is ready for reading when it has ended, and `word` is where it says why it never began.
+    """A shim: its handle is ready for reading when it has ended, and `word` reports why it never began.
 
     One that was started by another supervisor has no `word`.
     """
@@ -30,7 +30,7 @@ class Watcher:
     word: int | None = None
 
     def code(self) -> int | None:
-        """Return how it ended: 0, what kept it from beginning, or below zero if it was killed; nothing if unknown."""
+        """Return how it ended: 0, the error that kept it from beginning, negative if it was killed; None if unknown."""
         if self.word is None:
             return None
         try:
@@ -40,23 +40,23 @@ class Watcher:
         return int(said) if said else -signal.SIGKILL
 
     def ended(self, timeout_ms: int = 0) -> bool:
-        """Tell whether it has ended, within that time."""
+        """Return whether it has ended, within a time."""
         poll = select.poll()
         poll.register(self.handle, select.POLLIN)
         return bool(poll.poll(timeout_ms))
 
     def stop(self, *, now: bool) -> None:
-        """Tell it to stop its command, with grace or without; one that has ended does not mind."""
+        """Tell it to stop its command, with grace or without; one that has ended is ignored."""
         self._send(signal.SIGUSR1 if now else signal.SIGTERM)
 
     def await_end(self) -> None:
-        """Wait until it has ended, and make it end when that takes too long."""
+        """Wait until it has ended, and kill it when that takes too long."""
         if not self.ended(_PATIENCE_MS):
             self._send(signal.SIGKILL)
             self.ended(_PATIENCE_MS)
 
     def close(self) -> None:
-        """Let go of it; it goes on."""
+        """Release the handle; the shim keeps running."""
         os.close(self.handle)
         if self.word is not None:
             os.close(self.word)
@@ -67,16 +67,16 @@ class Watcher:
 
 
 class Nursery:
-    """The process that starts shims: one for all of them, begun when it is first needed, and again if it dies.
+    """The fork server of shims: one for all of them, started when first needed, and again if it dies.
 
-    The shims are in sessions of their own and have none of our secrets. They outlive it, as they outlive us.
+    The shims are in their own sessions and have none of our secrets. They outlive it, as they outlive us.
     """
 
     def __init__(self) -> None:
         self._process: tuple[int, socket.socket] | None = None
 
     def launch(self, folder: Path) -> Watcher:
-        """Start a shim for a folder. One that was started although this fails finds its attempt taken, or takes it."""
+        """Start a shim for a folder; if one starts although this fails, it claims its attempt or finds it claimed."""
         ours, its = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             shim = self._ask(folder, its)
@@ -88,7 +88,7 @@ class Nursery:
         return Watcher(shim, ours)
 
     def close(self) -> None:
-        """End it; the shims go on."""
+        """End it; the shims keep running."""
         if self._process is None:
             return
         (pid, asked), self._process = self._process, None
@@ -109,7 +109,7 @@ class Nursery:
             if shims:
                 return shims[0]
             if answer:
-                # A handle that was sent and is not here found no room.
+                # A handle that was sent but did not arrive met the limit of open files.
                 number = int(answer) or errno.EMFILE
                 raise OSError(number, os.strerror(number))
             self.close()

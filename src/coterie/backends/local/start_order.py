@@ -1,4 +1,4 @@
-"""Whose turn it is: those that start together, in the order in which they came."""
+"""The start order of attempts: those that start together, in the order of arrival."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ Together = tuple[Key, ...]
 
 @dataclass(slots=True)
 class Turns:
-    """The attempts that wait, by those that they start together with."""
+    """The waiting attempts, by the attempts that they start together with."""
 
     _waiting: dict[Together, set[Key]] = field(default_factory=dict)
 
     def add(self, key: Key, together: Together) -> None:
-        """Let an attempt wait, last of all unless another of its company waits already."""
+        """Add a waiting attempt, last of all unless another of its set already waits."""
         self._waiting.setdefault(together, set()).add(key)
 
     def again(self, key: Key, together: Together) -> None:
-        """Let an attempt wait that had its turn before: it is the first."""
+        """Add a waiting attempt that was begun before: it is the first."""
         self._waiting = {together: {key, *self._waiting.get(together, ())}} | self._waiting
 
     def drop(self, key: Key, together: Together) -> None:
-        """Let an attempt wait no longer."""
+        """Remove a waiting attempt."""
         found = self._waiting.get(together, set())
         found.discard(key)
         if not found:
             self._waiting.pop(together, None)
 
     def next(self, running: int, most: int, known: Callable[[Key], bool]) -> Iterable[Key]:
-        """Return those who may begin now: all who still wait of the first company that is complete, if they fit.
+        """Return the attempts that may begin now: all waiting ones of the first complete set, if they fit.
 
-        A company of which some have begun does not wait for room: it has had its turn. One that was accepted when there
-        was more room than there ever is now begins when nothing else runs. Nobody overtakes.
+        A set of which some have begun does not wait for capacity: it was already selected. One that was accepted under
+        a higher limit than the current one begins when nothing else runs. The order is strict: no set overtakes
+        another.
         """
         for together, keys in self._complete(known):
             begun = len(keys) < len(together)
@@ -45,5 +46,5 @@ class Turns:
         return ()
 
     def _complete(self, known: Callable[[Key], bool]) -> Iterator[tuple[Together, set[Key]]]:
-        """Yield the companies that are all here; others were cut off while they were accepted, and come again."""
+        """Yield the complete sets; others were interrupted while they were accepted, and are submitted again."""
         return ((together, keys) for together, keys in self._waiting.items() if all(map(known, together)))

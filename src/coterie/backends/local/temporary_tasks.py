@@ -1,4 +1,4 @@
-"""Tasks that do not outlive the process that runs them, as all others do."""
+"""Tasks that end with the process that runs them, unlike all others."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from coterie.backends.local.shim import ownership
 
 
 def end_with_me(root: Path) -> None:
-    """Let the tasks below a root end with this process, however it ends; told before the first of them begins."""
+    """Make the tasks below a root end with this process, however it ends; to be called before the first one begins."""
     make_root(root)
     ownership.write(f"{root}/{ownership.KEEPER}", ownership.identity(os.getpid()).encode())
 
 
 def end_all(root: Path) -> None:
-    """End whatever runs below a root that nobody looks after any more."""
+    """End all tasks below a root that have no supervisor any more."""
     if mark := known_mark(root):
         processes.end(lambda found: found.startswith(f"{mark}/"))

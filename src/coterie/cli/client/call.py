@@ -1,4 +1,4 @@
-"""How a command asks a service. Light on purpose: imported whenever any command runs."""
+"""The connection of a command to a service; imports little, since every command loads it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def asking(service: ServiceOptions, output: Output, *, debug: bool) -> Iterator[Client]:
-    """Yield a client of the service; what goes wrong meanwhile is reported as every command does it."""
+    """Yield a client of the service; errors meanwhile are reported as by every command."""
     from coterie.cli.output.errors import reporting
 
     with reporting(output, debug=debug):

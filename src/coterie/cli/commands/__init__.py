@@ -1,1 +1,1 @@
-"""The commands, one module each, with the options of each as a dataclass. Light: all are loaded for help."""
+"""The commands, one module each, with its options as a dataclass; all are loaded for help, so they import little."""

@@ -1,4 +1,4 @@
-"""Lines on a terminal that are drawn anew while something happens, so that clocks in them go on."""
+"""Lines on a terminal that are redrawn at intervals, so that clocks in them advance."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from coterie.rendering.text import ASCII, BLOCKS, Style
 def redrawn(
     lines: Callable[[Style, int], Iterable[str]], *, stderr: bool = False, per_second: float = 1.0
 ) -> Iterator[Callable[[], None]]:
-    """Draw lines, given a style and how many there is room for, again and again; yield what draws them at once.
+    """Draw lines repeatedly, given a style and the available height; yield a function that draws them at once.
 
-    They are asked for from another thread too. What was drawn last stays.
+    The lines are also computed from another thread. The last drawing stays.
     """
     from rich.console import Console
     from rich.live import Live

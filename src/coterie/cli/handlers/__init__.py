@@ -1,1 +1,1 @@
-"""The work behind the commands, a module for each, with heavy imports: loaded when its command is called."""
+"""The implementations of the commands, a module for each, with heavy imports: loaded when a command is called."""

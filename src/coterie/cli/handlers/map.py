@@ -1,4 +1,4 @@
-"""`coterie map`: zones, racks, nodes, GPUs, and who holds them."""
+"""`coterie map`: zones, racks, nodes, GPUs, and their holders."""
 
 from __future__ import annotations
 

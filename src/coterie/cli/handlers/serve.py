@@ -1,4 +1,4 @@
-"""`coterie serve`: the service for everybody, until it is told to stop."""
+"""`coterie serve`: a service that runs until it is stopped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from coterie.service.settings import Settings
 
 
 def run(options: ServeOptions) -> None:
-    """Serve until interrupted. The URL is the only line on standard output."""
+    """Serve until interrupted; the URL is the only line on standard output."""
     raise_limit()
     folder = state_folder(options.storage.state)
     check_root(folder.resolve())
@@ -35,5 +35,5 @@ def run(options: ServeOptions) -> None:
 
 
 def store_of(given: str | None, folder: Path) -> str:
-    """Return the database of a service: the one that was named, or a file in its folder."""
+    """Return the database of a service: the named one, or a file in its folder."""
     return given or str(folder / "coterie.db")

@@ -1,4 +1,4 @@
-"""`coterie top --cluster`: what is in use on the nodes of a file or of a live cluster."""
+"""`coterie top --cluster`: the usage of the nodes in a file or a live cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coterie.topology.domains import Domains
 
 
 def run(options: TopOptions) -> None:
-    """Print what is in use on the nodes of a call."""
+    """Print the usage of the nodes of a call."""
     source = ClusterOptions(options.cluster, options.config, options.pool, options.levels, options.topology)
     world = read_world(source)
     domains = Domains.of(world.cluster, world.topology)

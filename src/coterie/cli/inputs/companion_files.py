@@ -1,4 +1,4 @@
-"""Files that stand beside a workflow file and go where it goes."""
+"""The files beside a workflow file that are submitted with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coterie.sources.limits import read_bytes
 
 
 def local_files(file: str, workflow: Workflow, *, limit: int) -> dict[str, bytes]:
-    """Read every `localpath` of a workflow, each of at most so many bytes; all faults are reported together."""
+    """Return every `localpath` of a workflow, each up to a size limit; all faults are reported together."""
     folder = Path.cwd() if file == "-" else Path(file).parent
     found: dict[str, bytes] = {}
     faults: dict[str, Fault] = {}
@@ -31,12 +31,12 @@ def local_files(file: str, workflow: Workflow, *, limit: int) -> dict[str, bytes
 
 
 def _inside(folder: Path, name: str, limit: int) -> bytes:
-    """Read a file below a folder; a link that leads out of it is refused, for the workflow may be a stranger's."""
+    """Return a file below a folder; a link that leads out of it is refused, since the workflow may not be trusted."""
     target = folder / name
     try:
         outside = not target.resolve().is_relative_to(folder.resolve())
     except (OSError, RuntimeError, ValueError):
-        outside = False  # reading it says what is wrong
+        outside = False  # reading it reports the fault
     if outside:
         raise UsageError(f"{name} leads out of the folder of the workflow file", "Copy the file into the folder.")
     return read_bytes(str(target), sys.stdin.buffer, limit=limit)

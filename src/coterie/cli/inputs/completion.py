@@ -1,7 +1,7 @@
-"""Names that a shell completes: those of a service's workflows, tasks, groups and pools, and of configured pools.
+"""Shell completion: names of a service's workflows, tasks, groups and pools, and of configured pools.
 
-Whoever presses a key waits, so there is little time, and whatever goes wrong means that there are no names. Light on
-purpose: imported whenever any command runs.
+The user waits at the keyboard, so there is little time, and any failure means that there are no names. Imports little,
+since every command loads it.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def configured_pools(ctx: typer.Context, incomplete: str) -> list[Named]:
 
 
 def _soon(ask: Callable[[], Iterator[Named]]) -> list[Named]:
-    """Return what is found within the time there is; nothing where that fails."""
-    # Imported before the clock starts, for they take their time on a busy machine and are no fault of the service's.
+    """Return the names found within the time limit; none on failure."""
+    # Imported before the time limit starts, since imports take time on a busy machine and are not the service's fault.
     from http.client import HTTPException
 
     from yaml import YAMLError
@@ -71,7 +71,7 @@ def _soon(ask: Callable[[], Iterator[Named]]) -> list[Named]:
         try:
             found.extend(ask())
         except (CoterieError, OSError, ValueError, LookupError, TypeError, AttributeError, HTTPException, YAMLError):
-            found.clear()  # a key was pressed: nobody wants to read here what is wrong
+            found.clear()  # during completion no error messages are wanted
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
@@ -113,7 +113,7 @@ def _configured(file: str, incomplete: str) -> Iterator[Named]:
 
 
 def _get(ctx: typer.Context, path: str, **params: str) -> Any:  # noqa: ANN401 - JSON of any shape
-    """Ask the service with nothing but the standard library: a client would take longer to import than to answer."""
+    """Query the service with the standard library only: a client would take longer to import than to answer."""
     import http.client
 
     from coterie.cli.inputs.service_location import known_url

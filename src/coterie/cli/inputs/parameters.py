@@ -1,6 +1,6 @@
-"""The parameters of a command, declared once as a dataclass: Typer parses them, and a call is written again from them.
+"""The parameters of a command, declared once as a dataclass, from which Typer parses and calls are written.
 
-Light on purpose: imported whenever any command runs.
+Imports little, since every command loads it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typer.models import ArgumentInfo
 
 Options = TypeVar("Options")
 
-# They say how a call is answered, and by which service, not what is asked.
+# They decide the format of the answer and the service, not the question.
 _REPLY = frozenset({"server", "token", "output", "debug"})
 
 
 class _Field(NamedTuple):
-    """A field of a dataclass of parameters; one that has no `info` is such a dataclass itself."""
+    """A field of a dataclass of parameters; one without `info` is such a dataclass itself."""
 
     name: str
     kind: Any
@@ -45,7 +45,7 @@ class _Field(NamedTuple):
 def takes(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
     """Return a decorator that gives a command the fields of a dataclass as its parameters.
 
-    A field that is such a dataclass itself stands for its own fields, in its place.
+    A field that is such a dataclass itself is replaced by its own fields.
     """
 
     def decorated(command: Callable[[Options], None]) -> Callable[..., None]:
@@ -64,8 +64,8 @@ def takes(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable
 def command_words(name: str, options: object) -> list[str]:
     """Return the words of a call with these options: arguments, then options with values, then flags.
 
-    Options that have their usual values are left out, and so is what decides how the answer is printed and by which
-    service it is given: whoever repeats the call decides that again.
+    Options with default values are left out, and so are those of the output format and of the service: the user who
+    repeats the call decides those again.
     """
     arguments: list[str] = []
     valued: list[str] = []
@@ -73,7 +73,7 @@ def command_words(name: str, options: object) -> list[str]:
     for field, value in _changed(options):
         texts = [str(each.value if isinstance(each, Enum) else each) for each in (value if field.repeated else [value])]
         if isinstance(field.info, ArgumentInfo):
-            # A name that begins with a dash would be taken for an option; ./ keeps it a name.
+            # A name that begins with a dash would be parsed as an option; ./ prevents that.
             arguments += [f"./{text}" if text.startswith("-") and text != "-" else text for text in texts]
         elif isinstance(value, bool):
             flags.append(field.info.default)
@@ -83,7 +83,7 @@ def command_words(name: str, options: object) -> list[str]:
 
 
 def _changed(options: object) -> Iterator[tuple[_Field, Any]]:
-    """Yield the fields that have other values than usual."""
+    """Yield the fields with values other than the default."""
     for field in _fields(type(options)):
         value = getattr(options, field.name)
         if field.info is None:

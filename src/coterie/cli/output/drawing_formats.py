@@ -8,7 +8,7 @@ from coterie.cli.output.formats import Output
 
 
 class Drawing(StrEnum):
-    """How a map is printed: as everything else is, or as a picture."""
+    """The format of a map: one of the common ones, or a picture."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -19,5 +19,5 @@ class Drawing(StrEnum):
 
     @property
     def plain(self) -> Output:
-        """The format in which errors are reported beside it."""
+        """The format of errors beside it."""
         return Output.TABLE if self is Drawing.SVG else Output(self.value)

@@ -1,4 +1,4 @@
-"""Output formats, and text that is safe to send to a terminal."""
+"""Output formats, and text that is safe for a terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Output(StrEnum):
-    """How results are printed."""
+    """The format of results."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -16,5 +16,5 @@ class Output(StrEnum):
 
 
 def safe(text: str) -> str:
-    """Return text with control characters made visible: names in a file must not drive the terminal."""
+    """Return text with control characters made visible, since names in a file must not control the terminal."""
     return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)

@@ -1,4 +1,4 @@
-"""Rows in columns, as wide as the screen: where it is narrow, columns go before what one came for is cut."""
+"""Rows in columns of the screen's width; on a narrow one, less important columns are dropped before others are cut."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from coterie.rendering.text import Ink, Style, columns, cut, pad, paint
 
 Row = Sequence[Ink]
 
-# What the last column may take before others have to go, and the least of the first that tells rows apart.
+# The width that the last column may take before others are dropped, and the minimum of the first one.
 _ROOM = 28
 _LEAST = 8
 
 
 def painted(rows: Sequence[Row], style: Style, *, indent: str = "", whole: bool = False) -> Iterator[str]:
-    """Yield rows with their cells in columns; the last one is cut where the screen ends, unless it is wanted whole."""
+    """Yield rows with aligned cells; the last one is cut at the end of the screen, unless it is wanted whole."""
     widths = _widths(rows)
     for row in rows:
         room = style.width - len(indent) - sum(widths[:-1]) - 2 * (len(widths) - 1)
@@ -25,9 +25,9 @@ def painted(rows: Sequence[Row], style: Style, *, indent: str = "", whole: bool 
 
 
 def fitted(rows: Sequence[Row], style: Style, spare: Collection[str], *, indent: str = "") -> list[Row]:
-    """Return rows, of which the first has names, whose last column has room for what it says, or for some words of it.
+    """Return rows, the first with the column names, whose last column has enough room.
 
-    Columns whose names are in `spare` are left out for that, in that order; then the first one is cut.
+    Columns named in `spare` are dropped for that, in that order; then the first one is cut.
     """
     kept: list[Row] = list(rows)
     for name in spare:

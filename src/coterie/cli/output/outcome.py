@@ -1,4 +1,4 @@
-"""How a command ends that is about work which somebody else does."""
+"""The exit codes of commands about work that a service does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Json = dict[str, Any]
 
 
 def result_of(view: Json) -> Exit:
-    """Return the exit code for how a workflow ended; 0 while it has not failed."""
+    """Return the exit code for a workflow's result; 0 while it has not failed."""
     status = str(view["status"])
     if status == "FAILED_CANCELED":
         return Exit.WORK_CANCELLED

@@ -1,4 +1,4 @@
-"""What the screen can do, and sending lines to it."""
+"""The capabilities of the screen, and printing to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NARROWEST = 20
 
 
 def screen() -> Style:
-    """Return the style of standard output: its width, block characters where it can carry them, colours if wanted."""
+    """Return the style of standard output: its width, block characters where it can encode them, colours if wanted."""
     encoding = sys.stdout.encoding or "ascii"
     symbols = BLOCKS if _carries("█▒░…", encoding) else ASCII
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -24,7 +24,7 @@ def screen() -> Style:
 
 
 def show(lines: Iterable[str]) -> None:
-    """Print lines; characters that the output cannot carry are replaced, never an error."""
+    """Print lines; characters that the output cannot encode are replaced, never an error."""
     encoding = sys.stdout.encoding or "ascii"
     for line in lines:
         text = line
@@ -35,7 +35,7 @@ def show(lines: Iterable[str]) -> None:
 
 
 def show_data(data: object, output: Output) -> None:
-    """Print an object as JSON or YAML, with characters that could drive a terminal escaped."""
+    """Print an object as JSON or YAML, with characters that could control a terminal escaped."""
     if output is Output.YAML:
         import yaml
 
@@ -51,7 +51,7 @@ def show_data(data: object, output: Output) -> None:
 
 
 def show_as(output: Output, data: object, names: Iterable[str], lines: Callable[[], Iterable[str]]) -> None:
-    """Print an answer as it is wanted: as data, as names, or as lines, which are made only if they are."""
+    """Print an answer in the requested format: as data, as names, or as lines, which are computed only then."""
     match output:
         case Output.JSON | Output.YAML:
             show_data(data, output)

@@ -1,4 +1,4 @@
-"""Short forms of the names in what a service answers."""
+"""Short forms of the names in a service's answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 
 def short_names(groups: Iterable[Json], *, wide: bool) -> Abbreviations:
-    """Return the short forms of the domains and nodes that some groups name; there are none where `wide`."""
+    """Return the short forms of the domains and nodes that some groups name; none where `wide`."""
     if wide:
         return Abbreviations()
     found = list(groups)

@@ -1,6 +1,6 @@
-"""What is turned away before any route sees it: foreign hosts, foreign origins, bodies that are too large.
+"""The guard before all routes: it refuses foreign hosts, foreign origins, and bodies that are too large.
 
-A page on another site can make a browser send requests here. It cannot choose the Host header, which defeats names
+A page on another site can make a browser send requests here. It cannot choose the Host header, which defeats DNS names
 that are made to point at this machine, and it cannot hide the Origin header, which defeats the rest.
 """
 
@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-# Answers are data: no browser is to guess another type, keep them, or show them inside a page.
+# Answers are data: browsers must not guess another type, cache them, or embed them in a page.
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -25,7 +25,7 @@ Refused = tuple[int, str, str, str]
 
 
 class Guard:
-    """ASGI middleware. `hosts` are the names under which the service is reached; None lets any pass."""
+    """ASGI middleware; `hosts` are the names under which the service is reached, None accepts any."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str] | None, most_bytes: int) -> None:
         self._app = app
@@ -79,7 +79,7 @@ class Guard:
         return f"the request is larger than {self._most:,} bytes"
 
     def _counted(self, receive: Receive) -> Receive:
-        """Return a receiver that also bounds bodies whose size was not announced."""
+        """Return a receiver that also bounds bodies without an announced size."""
         seen = 0
 
         async def counted() -> Message:

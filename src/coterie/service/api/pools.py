@@ -1,4 +1,4 @@
-"""Pools, their levels and their map; plans."""
+"""The routes of pools, their levels and maps, and of plans."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pools(service: Behind, _caller: Who) -> Response:
 
 @router.get("/pools/{pool}", response_model=models.Pool)
 def pool(pool: str, service: Behind, _caller: Who) -> Response:
-    """Show a pool: its levels and labels, and how many GPUs it uses."""
+    """Show a pool: its levels and labels, and its GPU usage."""
     return answer(service.pool(pool))
 
 
@@ -40,9 +40,9 @@ def apply_pool(
         int | None, Query(ge=0, lt=2**31, description="The version that is to be replaced; 0 for a new pool.")
     ] = None,
 ) -> Response:
-    """Create or change a pool: the body is what stands below its name in a configuration, or, as YAML, all of one.
+    """Create or change a pool: the body is the pool's section of a configuration or, as YAML, a whole configuration.
 
-    The answer says which workflows are affected by a level that is lost.
+    The answer lists the workflows affected by a lost level.
     """
     caller.need(Role.ADMIN)
     return answer(service.apply_pool(pool, document, file=file, dry_run=dry_run, version=version, by=caller.known_as))
@@ -57,7 +57,7 @@ def delete_pool(pool: str, service: Behind, caller: Who) -> None:
 
 @router.get("/pools/{pool}/map", response_model=models.Map)
 def pool_map(pool: str, service: Behind, _caller: Who) -> Response:
-    """Return the nodes of a pool by domain, with who is where."""
+    """Return the nodes of a pool by domain, with their holders."""
     return answer(service.map(pool))
 
 
@@ -75,5 +75,5 @@ def topology(pool: str, service: Behind, _caller: Who) -> Response:
 
 @router.post("/plan", response_model=plans.Plan, openapi_extra=SUBMIT)
 def plan(body: Sent, service: Behind, caller: Who) -> Response:
-    """Say where a workflow would run now, or why not; changes nothing."""
+    """Return the placement that a workflow would get now, or why it would get none; nothing is stored."""
     return answer(service.plan(submission(body, caller, None)))

@@ -1,4 +1,4 @@
-"""What the published schema says of the operation that is asked for; queries that it does not know are refused."""
+"""The parameters and fields of the requested operation, by the published schema; unknown ones are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 async def known_query(request: Request, _caller: Who) -> None:
-    """Raise for parameters that an operation does not have: one that is misspelt would silently do nothing."""
+    """Raise for parameters that an operation does not have: a misspelt one would silently have no effect."""
     allowed = parameters_of(request)
     unknown = [name for name in dict.fromkeys(request.query_params) if name not in allowed]
     if unknown:
@@ -27,19 +27,19 @@ async def known_query(request: Request, _caller: Who) -> None:
 
 
 def parameters_of(request: Request) -> list[str]:
-    """Return the names of all parameters that the query of an operation may hold."""
+    """Return the names of an operation's query parameters."""
     found = _operation(request).get("parameters", ())
     return [each["name"] for each in found if each["in"] == "query"]
 
 
 def fields_of(request: Request) -> list[str]:
-    """Return the names of all fields that the JSON body of an operation may hold."""
+    """Return the names of the fields in an operation's JSON body."""
     content = _operation(request).get("requestBody", {}).get("content", {})
     return list(_properties(content.get("application/json", {}).get("schema", {}), request.app.openapi()))
 
 
 def words_for(kind: str, name: str, known: list[str]) -> str:
-    """Return what is allowed instead of a parameter or field that does not exist."""
+    """Return the alternatives to an unknown parameter or field."""
     if not known:
         return f"There are no {kind} here."
     return f"{did_you_mean(name, known)} Allowed {kind} are: {', '.join(known)}.".strip()
@@ -52,7 +52,7 @@ def _operation(request: Request) -> Json:
 
 
 def _properties(schema: Json, whole: Json) -> Json:
-    """Return the fields of an object; one that may be left out is the first of its alternatives."""
+    """Return the fields of an object; an optional one is the first of its alternatives."""
     if "$ref" in schema:
         return _properties(whole["components"]["schemas"][schema["$ref"].rpartition("/")[2]], whole)
     if "anyOf" in schema:

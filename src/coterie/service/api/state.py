@@ -1,4 +1,4 @@
-"""How the service is: health, readiness, metrics, and who asks."""
+"""The routes of health, readiness, metrics and identity."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ Json = dict[str, Any]
 router = APIRouter(prefix="/api/v1", tags=["state"])
 probes = APIRouter(tags=["state"])
 
-# Why nobody does any work, by whether somebody leads.
+# The reasons why no work is done, by whether there is a leader.
 _IDLE = {False: "no replica leads yet", True: "the replica that leads cannot drive workflows"}
 
 
 @router.get("/whoami", response_model=models.Identity)
 def whoami(caller: Who) -> Response:
-    """Say who asks, and in which role."""
+    """Return the caller and its role."""
     return answer({"name": caller.name, "role": caller.role})
 
 
 @router.get("/health", response_model=models.Health)
 def health(service: Behind, _caller: Who) -> Response:
-    """Say how the service is, and what keeps it from its work."""
+    """Return the health of the service, and its problems."""
     return answer(service.health())
 
 
@@ -44,7 +44,7 @@ def metrics(request: Request, service: Behind, _caller: Who) -> Response:
 
 @probes.get("/healthz", response_model=models.Alive)
 async def healthy() -> Json:
-    """Tell that the process answers. It asks nobody else, so a database that is away does not get it restarted.
+    """Report that the process answers; nothing else is checked, so an unavailable database does not cause a restart.
 
     Nor does it wait for a thread, all of which may be waiting for that database.
     """
@@ -53,12 +53,12 @@ async def healthy() -> Json:
 
 @probes.get("/readyz", response_model=models.Ready, responses={503: {"model": models.NotReady}})
 def ready(service: Behind) -> Response:
-    """Tell whether work can be done: the store answers and somebody leads; 503 otherwise."""
+    """Return whether work can be done: the store answers and there is a leader; 503 otherwise."""
     found = service.health()
     shown = {"ready": found["ready"], "leader": found["leader"]}
     if found["ready"]:
         return answer(shown)
-    # Whoever asks is not known here, and is not told where the store is.
+    # The caller is not authenticated here, so the location of the store is not revealed.
     why = "the store does not answer" if found["store"] != "ok" else _IDLE[bool(found["holder"])]
     hint = "Ask again in a few seconds. GET /api/v1/health says what is wrong."
     return answer({**shown, "error": body_of("Unavailable", why, hint)}, 503, {"Retry-After": "5"})

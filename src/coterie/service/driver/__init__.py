@@ -1,1 +1,1 @@
-"""The leader: it drives workflows through their life cycle on the backends."""
+"""The leader, which drives workflows through their life cycle on the backends."""

@@ -1,7 +1,7 @@
-"""Which nodes have failed: those that are gone, and those that have not been well for longer than a grace period.
+"""Node health: nodes that are gone, and those that have been unhealthy for longer than a grace period.
 
-A node is not well while it is not ready, and for a task also while it has a NoExecute taint that the task does not
-tolerate. A cordon is neither: nothing new comes to the node, and what runs there goes on.
+A node is unhealthy while it is not ready, and for a task also while it has a NoExecute taint that the task does not
+tolerate. A cordon is neither: no new tasks are placed on the node, and running ones continue.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from coterie.topology.cluster import Cluster, Node, Taint
 
 @dataclass(frozen=True, slots=True)
 class Ailment:
-    """What is wrong with a node: a taint that drives tasks off, or, without one, that it is not ready."""
+    """A condition of a node: a NoExecute taint or, without one, not being ready."""
 
     node: str
     taint: Taint | None = None
 
     def hits(self, tolerations: tuple[Toleration, ...]) -> bool:
-        """Tell whether tasks with these tolerations suffer from it."""
+        """Return whether the condition affects tasks with these tolerations."""
         if self.taint is None:
             return True
         tainted = Cluster.of([Node(self.node, taints=(self.taint,))])
@@ -33,7 +33,7 @@ class Ailment:
 
     @property
     def words(self) -> str:
-        """What is wrong, as the end of a sentence about the node."""
+        """The condition as the end of a sentence about the node."""
         return f"has had taint {self.taint.key}:{self.taint.effect}" if self.taint else "has not been ready"
 
 
@@ -41,7 +41,7 @@ Ailments = Mapping[Ailment, float]  # since when
 
 
 def ailments(cluster: Cluster) -> Iterator[Ailment]:
-    """Yield what is wrong with the nodes of a cluster."""
+    """Yield the conditions of a cluster's nodes."""
     for position in np.flatnonzero(~cluster.ready).tolist():
         yield Ailment(cluster.names[position])
     for number, taints in enumerate(cluster.taint_sets):
@@ -51,27 +51,27 @@ def ailments(cluster: Cluster) -> Iterator[Ailment]:
 
 
 def still(known: Ailments, cluster: Cluster, now: float) -> dict[Ailment, float]:
-    """Return what is wrong now, each with since when it has been so without a break."""
+    """Return the current conditions, each with the time since when it has lasted without a break."""
     return {each: known.get(each, now) for each in ailments(cluster)}
 
 
 def outlasting(known: Ailments, grace_s: float, told: Collection[Ailment], now: float) -> list[Ailment]:
-    """Return what has outlasted the grace period and was not told before."""
+    """Return the conditions that have outlasted the grace period and were not reported before."""
     return [each for each, since in known.items() if since + grace_s <= now and each not in told]
 
 
 def next_end(known: Ailments, grace_s: float, told: Collection[Ailment]) -> float | None:
-    """Return when the next grace period ends of those that were not told."""
+    """Return when the next grace period of an unreported condition ends."""
     return min((since + grace_s for each, since in known.items() if each not in told), default=None)
 
 
 def well(node: str, cluster: Cluster, known: Iterable[Ailment], tolerations: tuple[Toleration, ...]) -> bool:
-    """Tell whether a node is there, and nothing of what is wrong hits tasks with these tolerations."""
+    """Return whether a node exists and no condition of it affects tasks with these tolerations."""
     return node in cluster.position and not any(each.node == node and each.hits(tolerations) for each in known)
 
 
 def unchanged(old: Snapshot, new: Snapshot) -> bool:
-    """Tell whether two readings of a source say the same: a heartbeat or a touched file is no change."""
+    """Return whether two readings of a source are equal: a heartbeat or a touched file is no change."""
     return replace(old, cluster=new.cluster) == new and _alike(old.cluster, new.cluster)
 
 

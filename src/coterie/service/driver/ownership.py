@@ -1,4 +1,4 @@
-"""A folder of tasks belongs to one store: to another, its tasks would be strays and its logs rubbish."""
+"""The ownership of a task folder by one store: for another store, its tasks would be strays and its logs garbage."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _NAME = ".store"
 
 
 def claim(folder: Path, store: str, name: str) -> None:
-    """Note that a folder belongs to the store with this identity; `name` is how users call it.
+    """Record that a folder belongs to the store with this identity; `name` is its name for users.
 
-    Raises `UsageError` where it belongs to another: everything in it would be ended and removed.
+    Raises `UsageError` where it belongs to another store: everything in it would be ended and removed.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def _owner(folder: Path, store: str) -> str:
             return found
     draft = folder / f"{_NAME}.{os.getpid()}"
     draft.write_text(store)
-    # Of two that write it at the same time, one is first.
+    # Of two processes that write it at the same time, one is first.
     with suppress(FileExistsError):
         path.hardlink_to(draft)
     draft.unlink()

@@ -1,4 +1,4 @@
-"""What keeps the service from doing all it should, for those who look after it."""
+"""The problems that keep the service from its work, for its operators."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-# Silent unless whoever runs the service wants a log: `coterie run` shows its own.
+# Silent unless the operator of the service configures a log: `coterie run` shows its own.
 _log = logging.getLogger("coterie.troubles")
 _log.addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One problem: since when, with what, in words."""
+    """One problem: its start, its subject, and its message."""
 
     since: float
     what: str
@@ -23,7 +23,7 @@ class Trouble:
 
 @dataclass(eq=False)
 class Troubles:
-    """The problems of the moment, one per thing, the beginning and end of each also in the log.
+    """The current problems, one per subject; the start and end of each are also logged.
 
     Its methods may be called from any thread.
     """
@@ -33,7 +33,7 @@ class Troubles:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def say(self, what: str, message: str) -> bool:
-        """Note a problem; tell whether there was none with this thing before."""
+        """Record a problem; return whether its subject had none before."""
         with self._lock:
             known = self._known.get(what)
             found = replace(known, message=message) if known else Trouble(self.now(), what, message)
@@ -43,13 +43,13 @@ class Troubles:
         return known is None
 
     def solve(self, what: str) -> None:
-        """Note that a thing works again."""
+        """Record that a subject works again."""
         with self._lock:
             known = self._known.pop(what, None)
         if known is not None:
             _log.info("solved", extra={"what": what, "after_s": round(self.now() - known.since, 3)})
 
     def all(self) -> list[Trouble]:
-        """Return the problems, the oldest first."""
+        """Return the problems, oldest first."""
         with self._lock:
             return sorted(self._known.values(), key=lambda trouble: trouble.since)

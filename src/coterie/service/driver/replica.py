@@ -1,4 +1,4 @@
-"""Names of replicas in the lease, by which another replica on the same machine can tell that one of them is gone."""
+"""The names of replicas in the lease, by which another replica on the same machine can detect that one is gone."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from coterie.backends.local.shim import ownership
 
 
 def new_holder() -> str:
-    """Return a name for this process that no other has."""
+    """Return a unique name for this process."""
     host, pid, unique = socket.gethostname(), os.getpid(), secrets.token_hex(3)
     try:
         return f"{host}/{pid}/{ownership.started(pid)}/{ownership.boot()}/{_numbering()}/{unique}"
     except OSError:
-        return f"{host}/{pid}/{unique}"  # not Linux: whoever comes next waits for the lease to expire
+        return f"{host}/{pid}/{unique}"  # not Linux: the next leader waits for the lease to expire
 
 
 def is_gone(holder: str) -> bool:
-    """Tell whether a replica certainly runs no more: it ran on this machine, and its process has ended.
+    """Return whether a replica certainly runs no more: it ran on this machine, and its process has ended.
 
-    Of replicas elsewhere, also in containers that number their processes apart, nothing can be said.
+    Replicas elsewhere, or in containers with their own process numbers, count as running.
     """
     parts = holder.split("/")
     if len(parts) != 6 or parts[0] != socket.gethostname() or parts[4] != _numbering():

@@ -1,1 +1,1 @@
-"""Pools: the catalog, changes to it, and what is in use."""
+"""Pools: the catalog, its changes, and its usage."""

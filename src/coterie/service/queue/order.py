@@ -1,4 +1,4 @@
-"""Whose turn it is: the order of the gangs that wait, and what is stored of them so that every replica knows it."""
+"""The order of waiting gangs, and its stored inputs, so that every replica knows it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coterie.topology.cluster import GPU
 
 PRIORITIES = ("HIGH", "NORMAL", "LOW")
 
-# What is refused for these reasons has no turn until an admin changes something.
+# Gangs refused for these reasons are not tried until an admin changes something.
 BLOCKED = frozenset({Reason.LEVEL_LOST, Reason.INVALID_SPEC, Reason.SCHEDULER_REFUSED})
 
 Key = TypeVar("Key")
@@ -23,7 +23,7 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A gang that waits, as far as its turn depends on it; one that `joins` adds tasks to others that run."""
+    """The inputs of a waiting gang's order; one that `joins` adds tasks to others that run."""
 
     pool: str
     joins: bool
@@ -39,12 +39,11 @@ def in_turn(
     quota: Callable[[str], GpuQuota],
     overdue: Container[Key] = (),
 ) -> Iterator[Key]:
-    """Yield who waits, in the order of their turns.
+    """Yield the waiting gangs in order.
 
-    Tasks that are to join running ones come first, then what a pool's guarantee covers, then what is left over is
-    shared by weight; in one pool priority decides, then age. `used` is how many GPUs a pool has in use. It is asked
-    again for each turn, so whoever places gangs between turns changes whose turn is next. Those `overdue` have been
-    passed for too long.
+    Tasks that are to join running ones come first, then the gangs within a pool's guarantee, then the rest is shared by
+    weight; in one pool priority decides, then age. `used` is the number of GPUs a pool has in use. It is asked again
+    for each gang, so placements in between change the order. Gangs in `overdue` have been overtaken for too long.
     """
     ordered = sorted(
         waiting.items(),
@@ -79,10 +78,10 @@ def _by_share(
     quota: Callable[[str], GpuQuota],
     overdue: Container[Key],
 ) -> Iterator[Key]:
-    """Yield from the pool that has the least beyond its guarantee for its weight, turn by turn.
+    """Yield from the pool that has the least beyond its guarantee for its weight, gang by gang.
 
-    A pool in which somebody is overdue goes first until the first such gang had its turn: its share might be used up
-    by smaller ones for ever. One of weight 0 goes after all others.
+    A pool with an overdue gang goes first until the first such gang was tried: smaller gangs might use up its share for
+    ever. A pool of weight 0 goes after all others.
     """
     quotas = {pool: quota(pool) for pool in queues}
     late = {pool: next((key for key, _ in queue if key in overdue), None) for pool, queue in queues.items()}
@@ -105,12 +104,12 @@ def _by_share(
 
 
 def since_of(group: GroupState, submitted: float) -> float:
-    """Return since when a group waits: the tasks that wait first count."""
+    """Return since when a group waits: the earliest of its waiting tasks counts."""
     return min((task.queued for task in group.tasks if task.queued is not None), default=submitted)
 
 
 def queued_in(state: State, digest: Mapping[str, Any]) -> list[list[Any]]:
-    """Return what a digest keeps of the groups in the queue: name, since when, GPUs, whether it joins others."""
+    """Return the digest of the groups in the queue: name, since when, GPUs, whether it joins others."""
     return list(_queued(state, digest))
 
 

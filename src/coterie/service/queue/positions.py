@@ -1,4 +1,4 @@
-"""Where the gangs that wait stand in the queue, read from the store alone, so that every replica can say it."""
+"""The positions of waiting gangs in the queue, read from the store alone, so that every replica can report them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from coterie.service.pools.usage import unfinished
 from coterie.service.queue.order import Turn, in_turn
 from coterie.store import Store, Summary
 
-# Reading who waits for lists takes at most about a tenth of the time, however many wait and however often it is asked.
+# Reading the queue for lists takes at most about a tenth of the time, however many gangs wait.
 _SHARE = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where gangs stand: their positions from one, each in its pool, and how many wait in each pool."""
+    """The positions of gangs, counted from one in each pool, and the number of waiting gangs per pool."""
 
     positions: Mapping[tuple[str, str], int] = field(default_factory=dict)  # by workflow and group
     waiting: Mapping[str, int] = field(default_factory=dict)
@@ -32,14 +32,14 @@ class Standing:
 
 
 def standing(summaries: Iterable[Summary], catalog: Catalog, used: Callable[[], Mapping[str, int]]) -> Standing:
-    """Return where the gangs of workflows stand; `used` is asked only where a pool has a guarantee."""
+    """Return the positions of workflows' gangs; `used` is called only where a pool has a guarantee."""
     waiting = {
         (summary.id, name): Turn(summary.pool, joins, summary.priority, since, summary.number, gpus)
         for summary in summaries
         for name, since, gpus, joins in summary.digest.get("queued", ())
     }
     quotas = {name: known.pool.gpus for name, known in catalog.pools.items()}
-    # A position is one in its pool, so the shares of pools that compete do not matter, only what is guaranteed.
+    # A position is within its pool, so the shares of competing pools do not matter, only guarantees.
     gpus = used() if any(quota.guarantee for quota in quotas.values()) else {}
     counted: Counter[str] = Counter()
     positions: dict[tuple[str, str], int] = {}
@@ -50,14 +50,14 @@ def standing(summaries: Iterable[Summary], catalog: Catalog, used: Callable[[], 
 
 
 class Standings:
-    """Keeps where gangs stand, and reads it again once something has happened and some time has passed."""
+    """The cached positions, read again once something has happened and some time has passed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: tuple[int, int, float, Standing] | None = None
 
     def now(self, catalog: Catalog, used: Callable[[], Mapping[str, int]], *, exact: bool) -> Standing:
-        """Return where gangs stand now or, unless it is to be `exact`, a moment ago."""
+        """Return the current positions or, unless they must be `exact`, those of a moment ago."""
         last, began = self._store.last_event(), time.monotonic()
         if self._known is not None:
             seen, number, good_until, found = self._known

@@ -1,5 +1,5 @@
 # ruff: noqa: PTH110, PTH208 - a shim starts without pathlib, which takes longer than all the rest
-"""The end of a command: its exit code, and of all that it left behind."""
+"""The end of a command: its exit code, and the end of its descendants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PATIENCE_S = 10.0
 
 
 def exit_code(status: int) -> int:
-    """Return an exit code as shells do: 128 and the signal's number for what a signal ended."""
+    """Return an exit code as shells do: 128 and the signal's number for a process that a signal ended."""
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
@@ -39,7 +39,7 @@ def unstartable(word: str, error: OSError | ValueError) -> tuple[int, str]:
 
 
 def descendants(top: int) -> list[int]:
-    """Return all processes below one."""
+    """Return all descendants of a process."""
     below: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit() and (found := stat(int(name))) and found[0] not in "ZX":
@@ -53,7 +53,7 @@ def descendants(top: int) -> list[int]:
 
 
 def end_all(group: int) -> int:
-    """End all that is left of the command; return how many would not go."""
+    """End all remaining processes of the command; return how many remain."""
     deadline = time.monotonic() + _PATIENCE_S
     pause = 0.001
     while _children_left():
@@ -78,7 +78,7 @@ def _children_left() -> bool:
 
 
 def reap(pid: int) -> int | None:
-    """Take leave of all children that have ended; return the status of the one that matters, if it is among them."""
+    """Reap all ended children; return the status of the given one, if it is among them."""
     while True:
         found, status = os.waitpid(-1, os.WNOHANG)
         if found in (0, pid):
@@ -86,9 +86,9 @@ def reap(pid: int) -> int | None:
 
 
 def send(pid: int, number: int) -> None:
-    """Send a signal to a process, or to a group of them; one that has ended does not mind."""
+    """Send a signal to a process or process group; one that has ended is ignored."""
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
-        # Gone, or become another user's: neither can be helped from here.
+        # Gone, or another user's by now: neither can be changed from here.
         return

@@ -1,4 +1,4 @@
-"""The process that starts shims. A shim needs a Python; a copy of one that has everything loaded is there at once."""
+"""The fork server of shims: a copy of a Python process with all modules loaded starts at once."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _HANDLES = 1024
 
 
 def main(handle: int, files: int) -> None:
-    """Start a shim for each folder that is asked for, until nobody can ask any more; each may open so many `files`.
+    """Start a shim for each requested folder until the requester is gone; each may open this many `files`.
 
-    With each folder comes the end of a pipe, which the shim keeps for its last word: what kept it from beginning, or
-    0. The answer is a handle of the shim's process, or the number of an error.
+    With each folder comes the end of a pipe, which the shim keeps for its final message: the error that kept it from
+    beginning, or 0. The answer is a handle of the shim's process, or the number of an error.
     """
     os.chdir("/")
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
@@ -58,7 +58,7 @@ def _answer(asked: socket.socket, folder: str, word: int) -> None:
 
 
 def _become(folder: str, word: int) -> None:
-    """Be the shim of a folder, with nothing of the nursery but what it has loaded."""
+    """Become the shim of a folder, with nothing of the fork server but its loaded modules."""
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -1,5 +1,5 @@
 # ruff: noqa: PTH104, PTH108 - a shim starts without pathlib, which takes longer than all the rest
-"""Who owns an attempt, and the files that say so. Processes are named so that none can be taken for another."""
+"""The ownership of an attempt, and its files; processes are identified so that none is mistaken for another."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import os
 import time
 
 EXIT_SIZE = 512
-# For what room is kept from the beginning, and how much: a block of the disk, whatever its size.
+# The files for which space is reserved from the beginning, and how much: a block of the disk, whatever its size.
 ROOMS = ("claim", "pid", "exit")
 ROOM_SIZE = 128
 WITHDRAWN = "withdrawn"
-# Beside the workflows: which process all of them end with, where there is one.
+# The file beside the workflows that names the process with which all of them end, if any.
 KEEPER = ".keeper"
 CHUNK = 1 << 16
 
 
 def boot() -> str:
-    """Return what tells this start of the machine from every other."""
+    """Return the unique id of this boot of the machine."""
     return read("/proc/sys/kernel/random/boot_id").decode().strip()
 
 
 def stat(pid: int) -> list[str] | None:
-    """Return what the kernel says about a process, from its state on; nothing when it is gone."""
+    """Return the kernel's record of a process, from its state on; None when it is gone."""
     try:
         return read(f"/proc/{pid}/stat").rpartition(b")")[2].decode().split()
     except OSError:
@@ -31,18 +31,18 @@ def stat(pid: int) -> list[str] | None:
 
 
 def started(pid: int) -> str | None:
-    """Return when a process started, in the kernel's ticks: with it, a number used again is not mistaken."""
+    """Return when a process started, in the kernel's ticks: it distinguishes a reused number."""
     found = stat(pid)
     return None if found is None or found[0] in "ZX" else found[19]
 
 
 def identity(pid: int) -> str:
-    """Return the line that stands for a living process, now and after any restart."""
+    """Return the line that identifies a living process, now and after any restart."""
     return f"{pid} {started(pid)} {boot()}"
 
 
 def keeper(folder: str) -> int | None:
-    """Open the process that an attempt ends with; nothing where it outlives everybody.
+    """Open the process that an attempt ends with; None where it outlives all others.
 
     Raises `ProcessLookupError` where that process is gone.
     """
@@ -58,7 +58,7 @@ def keeper(folder: str) -> int | None:
 
 
 def claim(folder: str, holder: str) -> bool:
-    """Take an attempt, which must be in nobody's hands; tell whether that worked. The content is there at once."""
+    """Claim an unclaimed attempt; return whether that worked. The content appears atomically."""
     mine = f"{folder}/claim.{os.getpid()}"
     write(mine, holder.encode(), room(folder, "claim"))
     try:
@@ -71,12 +71,12 @@ def claim(folder: str, holder: str) -> bool:
 
 
 def room(folder: str, name: str) -> str:
-    """Return the file of spaces that takes the room which one of the `ROOMS` will need."""
+    """Return the placeholder file that reserves space for one of the `ROOMS`."""
     return f"{folder}/room.{name}"
 
 
 def write(path: str, data: bytes, into: str = "") -> None:
-    """Write a small file; where there is room kept for it, into that, and so also on a full disk."""
+    """Write a small file; into its reserved space where there is some, and so also on a full disk."""
     fresh = 0 if into and taken(into, path) else os.O_TRUNC
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | fresh, 0o644)
     try:
@@ -86,7 +86,7 @@ def write(path: str, data: bytes, into: str = "") -> None:
 
 
 def taken(kept: str, path: str) -> bool:
-    """Give room that was kept to a file; tell whether it was still there. Only one can have it."""
+    """Rename reserved space to a file; return whether it still existed. Only one process can have it."""
     try:
         os.rename(kept, path)
     except FileNotFoundError:
@@ -95,7 +95,7 @@ def taken(kept: str, path: str) -> bool:
 
 
 def write_exit(folder: str, code: int, why: str, note: str = "") -> None:
-    """Say how an attempt ended, for good: after this even a power cut does not undo it."""
+    """Record permanently how an attempt ended: not even a power failure undoes it."""
     line = f"{code} {time.time():.3f} {why}\n{note}\n".encode()[:EXIT_SIZE].ljust(EXIT_SIZE)
     taken(room(folder, "exit"), f"{folder}/exit.new")
     handle = os.open(f"{folder}/exit.new", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -113,7 +113,7 @@ def write_exit(folder: str, code: int, why: str, note: str = "") -> None:
 
 
 def read(path: str) -> bytes:
-    """Return all that a file holds."""
+    """Return the whole content of a file."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         parts = []
@@ -125,6 +125,6 @@ def read(path: str) -> bytes:
 
 
 def write_all(handle: int, data: bytes) -> None:
-    """Write to a file until all is written."""
+    """Write all data to a file."""
     while data:
         data = data[os.write(handle, data) :]

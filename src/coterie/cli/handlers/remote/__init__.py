@@ -1,1 +1,1 @@
-"""The work behind the commands that ask a service, all of it done over HTTP."""
+"""The implementations of the commands that use a service, over HTTP."""

@@ -1,4 +1,4 @@
-"""`coterie cancel`, `retry` and `delete`: what a service is asked to do about workflows."""
+"""`coterie cancel`, `retry` and `delete`: requests to change workflows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from coterie.rendering.text import count
 
 Json = dict[str, Any]
 
-# Workflows that a question names; of more it says how many there are.
+# The number of workflows that a prompt names; beyond it only their number is given.
 _NAMED = 10
 
 
 def cancel_all(client: Client, options: CancelOptions) -> None:
-    """Ask workflows to stop; all are asked, and the worst answer decides the exit code."""
+    """Request the end of workflows; all are requested, and the worst answer decides the exit code."""
     idents = options.workflows
     if len(idents) > 1 and not options.yes:
         confirm(f"Cancel {_listed(idents)}")
@@ -32,7 +32,7 @@ def cancel_all(client: Client, options: CancelOptions) -> None:
 
 
 def retry_one(client: Client, target: str, output: Output) -> None:
-    """Ask a workflow, or one task of it, to run again."""
+    """Request the retry of a workflow, or of one task of it."""
     ident, _, task = target.partition("/")
     view = client.retry(ident, task or None)
     show_as(
@@ -44,7 +44,7 @@ def retry_one(client: Client, target: str, output: Output) -> None:
 
 
 def delete_all(client: Client, idents: Sequence[str], output: Output, *, yes: bool) -> None:
-    """Delete workflows that have ended."""
+    """Delete ended workflows."""
     if not yes:
         confirm(f"Delete {_listed(idents)}, with logs and outputs")
 

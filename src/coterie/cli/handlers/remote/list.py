@@ -1,4 +1,4 @@
-"""`coterie list`: workflows, the newest first."""
+"""`coterie list`: workflows, newest first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PAGE = 500
 
 
 def run(client: Client, options: ListOptions) -> None:
-    """Print workflows, the newest first; with --watch, again whenever one changes."""
+    """Print workflows, newest first; with --watch, again whenever one changes."""
     output, watch = options.output, options.watch
     params = _params(options, time.time())
     if watch and options.pool is not None:
@@ -44,7 +44,7 @@ def run(client: Client, options: ListOptions) -> None:
 
 
 def _params(options: ListOptions, now: float) -> Json:
-    """Return the filter as the API takes it."""
+    """Return the filter as API parameters."""
     return {
         "status": [status.upper() for status in options.statuses],
         "pool": options.pool,
@@ -62,7 +62,7 @@ def _lines(client: Client, rows: Sequence[Json], now: float, *, wide: bool) -> I
 
 
 def _check_pool(client: Client, name: str) -> None:
-    """Raise `NotFound` for a pool that there is not, which an empty list would not tell."""
+    """Raise `NotFound` for an unknown pool, which an empty list would not show."""
     known = [pool["name"] for pool in client.pools()]
     if name not in known:
         listed = f"Pools are: {', '.join(known)}." if known else "There are none."

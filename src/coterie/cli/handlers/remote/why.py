@@ -1,4 +1,4 @@
-"""`coterie why`: the reason why a workflow waits, and what would help."""
+"""`coterie why`: the reason why a workflow waits, and its remedies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 def run(client: Client, options: WhyOptions) -> None:
-    """Print why a workflow, or one group of it, waits, or what would become of it if something were different."""
+    """Print why a workflow, or one group of it, waits, or its outcome under hypothetical changes."""
     output, verbose = options.output, options.verbose
     ident, _, group = options.target.partition("/")
     counting = verbose or output in {Output.TABLE, Output.WIDE}
@@ -39,7 +39,7 @@ def _why_lines(client: Client, answer: Json, *, verbose: bool, wide: bool) -> It
 
 
 def _usual() -> str:
-    """Return which service a call asks that names none; nothing where there is none."""
+    """Return the service that a call without options uses; empty where there is none."""
     try:
         return (os.environ.get("COTERIE_SERVER") or known_url()).rstrip("/")
     except Unavailable:

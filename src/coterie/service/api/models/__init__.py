@@ -1,1 +1,1 @@
-"""What requests hold and what answers hold, field by field: the published schema is made of these."""
+"""The fields of requests and answers, from which the published schema is made."""

@@ -1,4 +1,4 @@
-"""What all bodies share, and the one shape of errors."""
+"""The base of all bodies, and the single format of errors."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-# Names of workflows, pools and tasks are shorter; what is longer names nothing.
+# Names of workflows, pools and tasks are shorter; a longer text names nothing.
 Short = Annotated[str, Field(max_length=253)]
 
 
 class Wish(BaseModel):
-    """The body of a request; unknown fields are refused, so that a slip is seen."""
+    """The body of a request; unknown fields are refused, so that a misspelling is noticed."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Answer(BaseModel):
-    """The body of an answer. Fields may be added; clients let those pass that they do not know."""
+    """The body of an answer; fields may be added, and clients ignore unknown ones."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class Location(Answer):
-    """Where in a file something stands; lines and columns count from one."""
+    """A position in a file; lines and columns count from one."""
 
     file: str
     line: int | None
@@ -31,7 +31,7 @@ class Location(Answer):
 
 
 class FaultBody(Answer):
-    """One of the things that are wrong with what was sent."""
+    """One fault of the request."""
 
     code: str
     message: str
@@ -42,7 +42,7 @@ class FaultBody(Answer):
 
 
 class ErrorBody(Answer):
-    """What went wrong, where, and what to do about it."""
+    """An error: its message, its location, and a hint."""
 
     code: str = Field(description="A word that stays the same; those of a file's faults are in docs/reasons.md.")
     message: str
@@ -55,6 +55,6 @@ class ErrorBody(Answer):
 
 
 class Error(Answer):
-    """The one shape of all errors."""
+    """The single format of all errors."""
 
     error: ErrorBody

@@ -22,7 +22,7 @@ class TemplateSpec(BaseModel):
 
 
 class Submitted(Answer):
-    """What a submission answers."""
+    """The answer to a submission."""
 
     name: str
     overview: str
@@ -84,14 +84,14 @@ class Workflow(Row):
 
 
 class Cancelled(Answer):
-    """A workflow that was asked to stop."""
+    """A workflow whose cancellation was requested."""
 
     name: str
     status: Status
 
 
 class Usage(Answer):
-    """GPUs of a pool; numbers are text there."""
+    """GPUs of a pool; OSMO writes numbers as text."""
 
     quota_used: str
     quota_limit: str
@@ -126,7 +126,7 @@ class Pools(Answer):
 
 
 class ListedTask(Answer):
-    """A task in a list of all; cores, GPUs and GiB are what it asks for."""
+    """A task in a list of all; cores, GPUs and GiB are its requests."""
 
     user: str
     workflow_id: str

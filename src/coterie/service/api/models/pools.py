@@ -1,4 +1,4 @@
-"""Pools, their levels and their map as answers show them."""
+"""Pools, their levels and their map in answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Level(Answer):
 
 
 class Quota(Answer):
-    """GPUs of a pool: what it may use, and what there is."""
+    """The GPU quota of a pool, and its existing GPUs."""
 
     guarantee: int | None
     limit: int | None = Field(description="Null is no limit.")
@@ -29,14 +29,14 @@ class Quota(Answer):
 
 
 class Busy(Answer):
-    """How many workflows of a pool run and wait."""
+    """The number of running and waiting workflows of a pool."""
 
     running: int
     waiting: int
 
 
 class PoolWarning(Answer):
-    """Something odd about a pool or the labels of its nodes."""
+    """A finding about a pool or the labels of its nodes."""
 
     code: str
     severity: str
@@ -46,7 +46,7 @@ class PoolWarning(Answer):
 
 
 class Pool(Answer):
-    """A pool with its levels and what it holds."""
+    """A pool with its levels and its usage."""
 
     name: str
     description: str
@@ -85,7 +85,7 @@ class Affected(Answer):
 
 
 class Changed(Answer):
-    """A field of a pool that is given another value; null where it has none."""
+    """A changed field of a pool; null where it has no value."""
 
     field: str
     old: Any
@@ -93,7 +93,7 @@ class Changed(Answer):
 
 
 class Applied(Answer):
-    """What became of a pool that was applied."""
+    """The result of applying a pool."""
 
     pool: Pool
     changed: bool
@@ -105,7 +105,7 @@ class Applied(Answer):
 
 
 class LevelCount(Level):
-    """A level, and what nodes there are in it; null where the pool's nodes are not known here."""
+    """A level and its counts; null where the pool's nodes are not known here."""
 
     domains: int | None
     nodes: int | None
@@ -147,13 +147,13 @@ class Topologies(Answer):
 
 
 class MapGpus(Gpus):
-    """GPUs of a place on the map."""
+    """The GPUs of an area of the map."""
 
     out_of_service: int
 
 
 class MapHolder(Answer):
-    """Who holds GPUs."""
+    """A holder of GPUs."""
 
     owner: str
     gpus: int
@@ -170,7 +170,7 @@ class MapNode(Answer):
 
 
 class MapArea(Answer):
-    """What a place on the map holds: domains within it, and nodes that are in none of these."""
+    """The content of an area: its domains, and nodes outside all of them."""
 
     node_count: int
     gpus: MapGpus
@@ -195,7 +195,7 @@ class MapLevel(Answer):
 
 
 class Map(MapArea):
-    """All nodes of a pool by domain, with who is where."""
+    """All nodes of a pool by domain, with their holders."""
 
     version: int
     pool: str

@@ -1,4 +1,4 @@
-"""Events, and how the service is."""
+"""Events, and the state of the service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coterie.service.security import Role
 
 
 class Event(Answer):
-    """Something that happened."""
+    """One event."""
 
     seq: int = Field(description="Grows; a reader that goes on from the last one misses nothing.")
     at: str | None
@@ -33,7 +33,7 @@ class Events(Answer):
 
 
 class Identity(Answer):
-    """Who asks."""
+    """The caller."""
 
     name: str
     role: Role
@@ -47,20 +47,20 @@ class Alive(Answer):
 
 
 class Ready(Answer):
-    """Whether work can be done."""
+    """Whether the service can work."""
 
     ready: bool
     leader: bool
 
 
 class NotReady(Ready):
-    """Why no work can be done."""
+    """The reason why the service cannot work."""
 
     error: ErrorBody
 
 
 class Problem(Answer):
-    """Something that keeps the service from its work."""
+    """A problem of the service."""
 
     since: str | None
     what: str
@@ -68,7 +68,7 @@ class Problem(Answer):
 
 
 class Health(Ready):
-    """How the service is."""
+    """The health of the service."""
 
     holder: str = Field(description="The replica that leads; empty where none does.")
     store: str = Field(description="`ok`, or what is wrong with it.")
