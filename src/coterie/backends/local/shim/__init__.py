@@ -1,6 +1,6 @@
 """The process that supervises one task; it imports little of the standard library, so it starts quickly.
 
-Each attempt at a task has a folder. The process that creates the file `claim` in it, atomically, owns the attempt: so it
+Each attempt at a task has a folder. The process that atomically creates the file `claim` in it owns the attempt: so it
 runs once, however often it is started. The shim outlives its starter, and records the outcome in the folder:
 
     launch   in: limits, command and environment        claim   which process owns the attempt
