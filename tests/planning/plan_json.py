@@ -31,7 +31,7 @@ REFUSAL: Schema = {
             "detail": LEVEL_OR_NULL,
         }
     ],
-    "ways_out": [{"change": str, "command": str}],
+    "ways_out": [{"change": str, "command": str, "options": [{"name": str, "value": LEVEL_OR_NULL}]}],
 }
 GROUP: Schema = {
     "name": str,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 from coterie.errors import Reason
@@ -9,7 +11,9 @@ from coterie.gang.rules import Asked, Requirement, build
 from coterie.gang.tree import Gang, Path, Shape
 from coterie.placement.refusal import Nearest, Refusal, WayOut
 from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
+from coterie.planning.changes import WhatIf
 from coterie.rendering import refusals
+from coterie.rendering.command_line import words
 from coterie.topology import display_names
 from coterie.topology.cluster import Cluster, Node
 from coterie.topology.levels import Topology
@@ -137,8 +141,10 @@ def test_a_guess_is_made_only_where_a_label_is_close() -> None:
     ],
 )
 def test_a_way_out_is_a_sentence_and_an_option(change: Change, text: str, option: list[str] | None) -> None:
-    assert refusals.way_out(WayOut(change, now=True)) == text
-    assert refusals.option(change) == (option or ["--tasks", "train/zone:default/rack:model-1=2"])
+    way = WayOut(change, now=True)
+    assert refusals.way_out(way) == text
+    assert {one.name for one in way.options} <= {field.name for field in fields(WhatIf)}
+    assert words(way.options) == (option or ["--tasks", "train/zone:default/rack:model-1=2"])
 
 
 def test_what_fits_only_the_empty_cluster_does_not_place_now() -> None:

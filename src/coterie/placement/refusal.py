@@ -9,7 +9,7 @@ from coterie.errors import Reason
 from coterie.gang.tree import Path
 from coterie.placement.engine import Found
 from coterie.placement.explain.obstacles import Cause
-from coterie.placement.whatif import Change
+from coterie.placement.whatif import Change, Option, options
 
 
 class Verdict(StrEnum):
@@ -63,6 +63,11 @@ class WayOut:
 
     change: Change
     now: bool
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """The parameters that ask about the change."""
+        return options(self.change)
 
 
 @dataclass(frozen=True, slots=True)

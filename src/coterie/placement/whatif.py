@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from coterie.gang import edits
 from coterie.gang.tree import Gang, Path
@@ -66,6 +67,32 @@ class Tolerate:
 
 
 Change = Prefer | Coarsen | Keep | AllowExcluded | Release | Uncordon | Tolerate
+
+
+class Option(NamedTuple):
+    """A parameter of a question, by the name that commands and requests know it by; a flag has no value."""
+
+    name: str
+    value: str | None = None
+
+
+def options(change: Change) -> tuple[Option, ...]:
+    """Return the parameters that ask about a change."""
+    match change:
+        case Prefer(level):
+            return (Option("prefer", level),)
+        case Coarsen(level, _):
+            return (Option("coarsen", level),)
+        case Keep(gang, path, number):
+            return (Option("tasks", f"{'/'.join([gang, *(f'{level}:{name}' for level, name in path)])}={number}"),)
+        case Release(owner):
+            return (Option("without", owner),)
+        case Uncordon(nodes):
+            return tuple(Option("uncordon", node) for node in nodes)
+        case Tolerate(keys):
+            return tuple(Option("tolerate", key) for key in keys)
+        case AllowExcluded():
+            return (Option("allow_excluded"),)
 
 
 def relaxations(gang: Gang, topology: Topology) -> Iterator[Prefer | Coarsen]:

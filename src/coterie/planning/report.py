@@ -10,9 +10,11 @@ from coterie.errors import Fault, Notice, field_path
 from coterie.gang.tree import Path
 from coterie.inspection.labels import pool_size
 from coterie.placement.refusal import Refusal, Tally
+from coterie.placement.whatif import Option
 from coterie.planning.plan import GangPlan, Plan
 from coterie.rendering import refusals
 from coterie.rendering.causes import causes_json
+from coterie.rendering.command_line import words
 
 VERSION = 1
 
@@ -102,10 +104,16 @@ def _refusal(refusal: Refusal, one: GangPlan, plan: Plan, command: Sequence[str]
         ],
         "counted": _tally(refusal.tally) if refusal.tally else None,
         "causes": causes_json(refusal.tally),
-        "ways_out": [
-            {"change": refusals.way_out(way), "command": shlex.join([*command, *refusals.option(way.change)])}
-            for way in refusal.ways_out
-        ],
+        "ways_out": [way_out_json(refusals.way_out(way), command, way.options) for way in refusal.ways_out],
+    }
+
+
+def way_out_json(change: str, command: Sequence[str], options: Sequence[Option]) -> Json:
+    """Return a way out; without options there is no command that shows what comes of it."""
+    return {
+        "change": change,
+        "command": shlex.join([*command, *words(options)]) if options else "",
+        "options": [option._asdict() for option in options],
     }
 
 

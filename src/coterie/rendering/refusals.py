@@ -8,7 +8,7 @@ from collections.abc import Collection
 from coterie.errors import Reason, did_you_mean
 from coterie.gang.tree import Gang, Shape
 from coterie.placement.refusal import Nearest, Refusal, WayOut
-from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
+from coterie.placement.whatif import AllowExcluded, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
 from coterie.rendering.causes import counted
 from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import CPU, GPU, GPUS, MEMORY, Cluster, is_gpu
@@ -202,25 +202,6 @@ def way_out(way: WayOut) -> str:
             return f"{when} if its tasks tolerate the {'taint' if len(keys) == 1 else 'taints'} {' and '.join(keys)}"
         case AllowExcluded():
             return f"{when} without nodesExcluded"
-
-
-def option(change: Change) -> list[str]:
-    """Return the option of `coterie plan` that applies a change."""
-    match change:
-        case Prefer(level):
-            return ["--prefer", level]
-        case Coarsen(level, _):
-            return ["--coarsen", level]
-        case Keep(gang, path, number):
-            return ["--tasks", f"{'/'.join([gang, *(f'{level}:{name}' for level, name in path)])}={number}"]
-        case Release(owner):
-            return ["--without", owner]
-        case Uncordon(nodes):
-            return [word for node in nodes for word in ("--uncordon", node)]
-        case Tolerate(keys):
-            return [word for key in keys for word in ("--tolerate", key)]
-        case AllowExcluded():
-            return ["--allow-excluded"]
 
 
 def _lacking(level: str, topology: Topology, cluster: Cluster) -> str:

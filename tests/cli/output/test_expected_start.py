@@ -31,9 +31,10 @@ class Known:
     """A service that knows some workflows, and why one of them waits."""
 
     def __init__(self, *owners: str, position: int = 1) -> None:
-        commands = [f"coterie plan wf.yaml --pool lab --without {owner}" for owner in owners]
+        options = [*(("without", owner) for owner in owners), ("prefer", "rack")]
         ways = [
-            {"change": "places", "command": command} for command in (*commands, "coterie plan wf.yaml --prefer rack")
+            {"change": "places", "command": "coterie plan", "options": [{"name": name, "value": value}]}
+            for name, value in options
         ]
         refusal = {"reason": "NoCapacity", "message": "no", "level": None, "best": [], "holders": [], "ways_out": ways}
         self.group = {"name": "g", "verdict": "waiting", "waiting": None, "refusal": refusal, "position": position}

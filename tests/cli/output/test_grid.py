@@ -76,8 +76,12 @@ def test_tasks_are_told_by_the_word_that_says_most(status: str, tasks: dict[str,
 @pytest.mark.parametrize("width", [120, 60])
 def test_ways_out_come_with_the_option_that_shows_them(width: int) -> None:
     ways = [
-        {"change": "places when other-1 ends", "command": "coterie why wf-1/g --without other-1"},
-        {"change": "is within the limit if an admin raises it", "command": ""},
+        {
+            "change": "places when other-1 ends",
+            "command": "coterie why wf-1/g --without other-1",
+            "options": [{"name": "without", "value": "other-1"}],
+        },
+        {"change": "is within the limit if an admin raises it", "command": "", "options": []},
     ]
     refusal = {"reason": "NoCapacity", "message": "no", "level": None, "best": [], "holders": [], "ways_out": ways}
     group = {"name": "g", "verdict": "waiting", "waiting": None, "refusal": refusal}

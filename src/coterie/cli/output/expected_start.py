@@ -6,7 +6,6 @@ Nobody knows when work ends without one, nor who will be placed before those fur
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,8 +19,8 @@ Json = dict[str, Any]
 def within(client: Client, group: Json, now: float) -> str | None:
     """Return within what time a group of an answer to `why` is expected to be placed; None where nobody knows."""
     ways = (group["refusal"] or {}).get("ways_out", ()) if group.get("position") == 1 else ()
-    commands = [shlex.split(way["command"]) for way in ways]
-    ends = [_ends_by(client, words[-1]) for words in commands if words[-2:-1] == ["--without"]]
+    awaited = [one["value"] for way in ways for one in way.get("options", ()) if one["name"] == "without"]
+    ends = [_ends_by(client, owner) for owner in awaited]
     first = min((at for at in ends if at is not None), default=None)
     return lasting(first - now) if first is not None and first > now else None
 

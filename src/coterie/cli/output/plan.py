@@ -18,6 +18,7 @@ from coterie.placement.refusal import Refusal, Verdict
 from coterie.planning.plan import GangPlan, Outcome, Plan
 from coterie.rendering import refusals
 from coterie.rendering.causes import counted
+from coterie.rendering.command_line import words
 from coterie.rendering.text import legend, share
 from coterie.topology import display_names
 from coterie.topology.abbreviations import Abbreviations
@@ -152,7 +153,7 @@ def _refused(refusal: Refusal, one: GangPlan, plan: Plan, short: Abbreviations) 
             for holder in refusal.holders
         )
         yield f"held by  {', '.join(held)}"
-    ways = [(refusals.way_out(way), shlex.join(refusals.option(way.change))) for way in refusal.ways_out]
+    ways = [(refusals.way_out(way), shlex.join(words(way.options))) for way in refusal.ways_out]
     width = max((len(text) for text, _ in ways), default=0)
     for text, option in ways:
         yield f"way out  it {text.ljust(width)}  {option}"

@@ -9,7 +9,9 @@ from typing import Any
 
 from coterie.cli.output.short_names import short_names
 from coterie.cli.output.times import between
+from coterie.placement.whatif import Option
 from coterie.rendering.alternatives import choice_lines, counted
+from coterie.rendering.command_line import words
 from coterie.rendering.text import Ink, Style, count, legend, paint, visible, wrapped
 from coterie.topology import display_names
 from coterie.topology.abbreviations import Abbreviations
@@ -19,7 +21,6 @@ Json = dict[str, Any]
 
 _MARKS = {"placed": ("+", "green"), "impossible": ("x", "red")}
 _OTHER = ("?", "yellow")
-_CHANGES = frozenset({"--prefer", "--coarsen", "--tasks", "--without", "--uncordon", "--tolerate", "--allow-excluded"})
 
 
 def why_lines(
@@ -67,7 +68,7 @@ def why_lines(
             yield from (f"    {line}".rstrip() for line in choice_lines(group["name"], choice, short, style))
     yield from short.note()
     ways = [way for group in answer["groups"] for way in (group["refusal"] or {}).get("ways_out", ())]
-    calls = [way["command"] for way in ways if _call_and_option(way["command"])[1]]
+    calls = [way["command"] for way in ways if _option(way)]
     if calls:
         said = "Every way out was checked."
         if plan:
@@ -107,7 +108,7 @@ def refusal_lines(
             for one in refusal["holders"]
         )
         rows.append(("held by", ", ".join(held)))
-    ways = [(f"it {way['change']}", _call_and_option(way["command"])[1]) for way in refusal["ways_out"]]
+    ways = [(f"it {way['change']}", _option(way)) for way in refusal["ways_out"]]
     width = max((len(text) for text, _ in ways), default=0)
     longest = width + 2 + max((len(option) for _, option in ways), default=0)
     aligned = width if len(indent) + 9 + longest <= style.width else 0
@@ -116,11 +117,9 @@ def refusal_lines(
         yield from wrapped(visible(text), style.width, f"{indent}{'':9}", f"{indent}{word:9}")
 
 
-def _call_and_option(command: str) -> tuple[str, str]:
-    """Split a call into what it is about, and the option that asks about a change."""
-    words = shlex.split(command)
-    at = next((at for at, word in enumerate(words) if word in _CHANGES), len(words))
-    return shlex.join(words[:at]), shlex.join(words[at:])
+def _option(way: Json) -> str:
+    """Return the options of a way out as they are added to a call; none where the service tells of none."""
+    return shlex.join(words(Option(one["name"], one["value"]) for one in way.get("options", ())))
 
 
 def plan_lines(plan: Json, style: Style, *, wide: bool = False) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -11,10 +10,10 @@ from typing import Any
 from coterie.errors import Reason
 from coterie.gang.smaller import sizes
 from coterie.placement.refusal import Refusal, Verdict
-from coterie.placement.whatif import Change, Keep, Release
+from coterie.placement.whatif import Change, Keep, Option, Release, options
 from coterie.planning.plan import GangPlan, Plan
+from coterie.planning.report import way_out_json
 from coterie.planning.workload import Workload
-from coterie.rendering import refusals
 from coterie.rendering.text import count
 from coterie.service.pools.usage import Joining, Live
 from coterie.topology.cluster import GPU
@@ -63,8 +62,8 @@ def _explained(group: Json, one: GangPlan, refusal: Refusal, question: Question)
     held = sorted(((name, gpus) for name, gpus in mine.items() if gpus), key=lambda item: (-item[1], item[0]))
     holders = [{"owner": name, "gpus": gpus, "domain": []} for name, gpus in held[:_HOLDERS]]
     ways = [
-        {"change": change, "command": shlex.join([*question.command, *options]) if options else ""}
-        for change, options in (
+        way_out_json(change, question.command, asked)
+        for change, asked in (
             *_waiting(one.gang.name, refusal, dict(held), question),
             *_fewer(one, refusal, question),
             *_raised(one.gang.name, refusal, question),
@@ -75,7 +74,7 @@ def _explained(group: Json, one: GangPlan, refusal: Refusal, question: Question)
 
 def _waiting(
     gang: str, refusal: Refusal, held: Mapping[str, int], question: Question
-) -> Iterator[tuple[str, list[str]]]:
+) -> Iterator[tuple[str, tuple[Option, ...]]]:
     """Yield for whom it has to wait: the smallest that gives back enough, else as few of the largest as do."""
     used, limit = refusal.quota
     lacking = used + refusal.wanted - limit
@@ -89,12 +88,12 @@ def _waiting(
     when = f"when {' and '.join(ending)} {'ends' if len(ending) == 1 else 'have ended'}"
     match question.verdict(gang, gone=ending):
         case Verdict.PLACED:
-            yield f"places {when}", refusals.option(Release(ending[0])) if len(ending) == 1 else []
+            yield f"places {when}", options(Release(ending[0])) if len(ending) == 1 else ()
         case Verdict.WAITING | Verdict.UNDECIDED:
-            yield f"is within the limit {when}, and then waits for room", []
+            yield f"is within the limit {when}, and then waits for room", ()
 
 
-def _fewer(one: GangPlan, refusal: Refusal, question: Question) -> Iterator[tuple[str, list[str]]]:
+def _fewer(one: GangPlan, refusal: Refusal, question: Question) -> Iterator[tuple[str, tuple[Option, ...]]]:
     """Yield with how many tasks it is within the limit now, or would be if nobody else used the pool."""
     _, counts = sizes(one.gang, (), one.survivors)
     used, limit = refusal.quota
@@ -107,17 +106,17 @@ def _fewer(one: GangPlan, refusal: Refusal, question: Question) -> Iterator[tupl
     change, fewer = Keep(one.gang.name, (), number), f"with {count(number, 'task')}"
     match question.verdict(one.gang.name, changes=[change]):
         case Verdict.PLACED:
-            yield f"places now {fewer}", refusals.option(change)
+            yield f"places now {fewer}", options(change)
         case Verdict.WAITING | Verdict.UNDECIDED:
-            yield f"is not larger than the limit {fewer}, and then waits for its turn", refusals.option(change)
+            yield f"is not larger than the limit {fewer}, and then waits for its turn", options(change)
 
 
-def _raised(gang: str, refusal: Refusal, question: Question) -> Iterator[tuple[str, list[str]]]:
+def _raised(gang: str, refusal: Refusal, question: Question) -> Iterator[tuple[str, tuple[Option, ...]]]:
     used, _ = refusal.quota
     least = used + refusal.wanted
     when = f'if an admin raises gpus.limit of pool "{question.workload.pool.name}" to {least}'
     match question.verdict(gang, limit=least):
         case Verdict.PLACED:
-            yield f"places now {when}", []
+            yield f"places now {when}", ()
         case Verdict.WAITING | Verdict.UNDECIDED:
-            yield f"is within the limit {when}, and then waits for room", []
+            yield f"is within the limit {when}, and then waits for room", ()

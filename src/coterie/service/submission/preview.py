@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from coterie.errors import PlanStale
+from coterie.placement.whatif import options
 from coterie.planning.changes import AS_IT_IS, WhatIf, parse_changes
 from coterie.planning.report import plan_json
-from coterie.rendering import refusals
+from coterie.rendering.command_line import words
 from coterie.service.pools.usage import Live
 from coterie.service.queue.quota import Question, with_quota
 from coterie.service.settings import Submission
@@ -27,7 +28,7 @@ def plan_of(found: Checked, live: Live, what_if: WhatIf = AS_IT_IS) -> Json:
     began = time.perf_counter()
     pool = found.built.pool
     changes = parse_changes(what_if, [found.workload], live.cluster(pool))
-    command = [*_call(found.submission, pool.name), *(word for each in changes for word in refusals.option(each))]
+    command = [*_call(found.submission, pool.name), *(word for each in changes for word in words(options(each)))]
     plan = live.planner(pool, changes=changes).plan(found.workload)
     shown = with_quota(plan_json(plan, command=command, elapsed_ms=0.0), plan, Question(live, found.workload, command))
     told = [workflows.notice(each) for each in found.notices]

@@ -8,11 +8,12 @@ from coterie.config.configuration import Pool
 from coterie.errors import NotFound, Reason, did_you_mean
 from coterie.gang.tree import Gang
 from coterie.lifecycle import GroupState, State, from_json, requests
+from coterie.placement.whatif import options
 from coterie.planning.changes import AS_IT_IS, parse_changes
 from coterie.planning.fit import choices_json
 from coterie.planning.report import plan_json
 from coterie.planning.workload import Workload
-from coterie.rendering import refusals
+from coterie.rendering.command_line import words
 from coterie.service.driver.driven_workflow import Texts, levels_of
 from coterie.service.pools.changes import find
 from coterie.service.pools.usage import PLAINLY, Asked, Joining, Live
@@ -99,7 +100,7 @@ def _plan(stored: Workflow, pool: Pool, gang: Gang, live: Live, question: Asked)
         "coterie",
         "why",
         f"{stored.id}/{gang.name}",
-        *(word for each in changes for word in refusals.option(each)),
+        *(word for each in changes for word in words(options(each))),
     ]
     shown = plan_json(plan, command=command, elapsed_ms=0.0, alternatives=alternatives)
     found: Json = with_quota(shown, plan, Question(live, workload, command, joining))["groups"][0]

@@ -61,11 +61,19 @@ class Cause(Answer):
     detail: str | None = Field(description="The label or the taints, where the cause is about them.")
 
 
+class Option(Answer):
+    """A parameter that asks about a change: of a query and, with dashes, of a command."""
+
+    name: str
+    value: str | None = Field(description="Null for a flag.")
+
+
 class WayOut(Answer):
     """A change with which it fits, checked by the engine."""
 
     change: str
     command: str
+    options: list[Option]
 
 
 class Refusal(Answer):
