@@ -6,7 +6,8 @@ CoterieError
 ├── NotFound       a file, pool or node that was named does not exist
 ├── Unavailable    try again later
 ├── Conflict       another caller was first, or the current state forbids it
-│   └── PlanStale  a plan to be carried out no longer describes what would happen
+│   ├── PlanStale  a plan to be carried out no longer describes what would happen
+│   └── NeverFits  a workflow can never run in its pool
 ├── Unauthorized   the caller is unknown
 └── Forbidden      the caller is known but not allowed to do this
 
@@ -162,6 +163,10 @@ class Conflict(CoterieError):  # noqa: N818 - the leaf says what happened
 
 class PlanStale(Conflict):
     """Raised when a workflow is to be submitted as planned, and the plan would be different now."""
+
+
+class NeverFits(Conflict):
+    """Raised when a workflow can never run in its pool as it is, and was not submitted by force."""
 
 
 class Unauthorized(CoterieError):  # noqa: N818 - the leaf says what happened

@@ -86,7 +86,7 @@ def test_the_help_of_every_command_tells_its_exit_codes(name: str) -> None:
 def test_help_says_what_the_one_table_says_unless_a_command_has_words_of_its_own() -> None:
     assert told(Exit.TIMED_OUT, words={Exit.DONE: "fine"}) == (
         "Exit codes: 0 fine, 1 unexpected error, 2 wrong usage, 3 invalid input, 4 not found, 75 try again later, "
-        "124 time is up, 130 interrupted."
+        "124 timed out, 130 interrupted."
     )
 
 

@@ -117,7 +117,7 @@ LEVEL = "topology_keys: [{key: rack, label: rack}]"
         ),
         (pool("gpus: {limit: -2}"), "must not be negative", "0"),
         (pool("gpus: {limit: 1.5}"), "must be a whole number, not 1.5", "Example"),
-        (pool("max_exec_timeout: 0"), "longer than nothing", "no limit"),
+        (pool("max_exec_timeout: 0"), "more than zero", "no limit"),
         (pool("node_selector: {'a b': c}"), "is not a label", "Example"),
         (pool("tolerations: [{operator: Exist}]"), "operator must be Equal or Exists", 'Did you mean "Exists"?'),
         ("backends: {b: {scheduler: kia}}\npools: {p: {}}\n", "scheduler must be local or kai or default", "Allowed"),

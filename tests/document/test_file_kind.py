@@ -61,5 +61,5 @@ def test_an_error_of_kubectl_shows_its_message(tmp_path: Path) -> None:
         read_snapshot(json.dumps(status).encode(), str(tmp_path / "snapshot.json"))
     (fault,) = caught.value.faults
 
-    assert fault.message == "this is no cluster but an error: nodes is forbidden"
+    assert fault.message == "this is an error instead of a cluster: nodes is forbidden"
     assert "may list nodes and pods" in fault.hint

@@ -84,7 +84,7 @@ def opened(tmp_path: Path, case: Case) -> Service:
 def test_t200_t202_whoever_waits_is_told_why_without_a_hole_and_in_one_shape(tmp_path: Path, case: Case) -> None:
     service = opened(tmp_path, case)
     try:
-        service.submit(case.asked)
+        service.submit(case.asked, force=True)
         why = service.why("w-1")
         (group,) = why.pop("groups")
         assert group["refusal"]["reason"] == case.reason
@@ -103,7 +103,7 @@ def test_t200_what_a_driver_says_of_those_that_wait_has_no_hole(tmp_path: Path) 
         service.submit(gang("first", 2))
         running(service, "first-1")
         for name, asked in (("none", single("none", FOREVER)), ("never", gang("never", 3))):
-            service.submit(asked)
+            service.submit(asked, force=True)
             view = waiting(service, f"{name}-1")
             assert list(holes([view, service.events(workflow=f"{name}-1"), service.health()])) == []
         assert list(holes([service.workflows(), service.pool("main"), service.map("main")])) == []

@@ -312,7 +312,7 @@ def test_t139_losses_have_a_limit_of_their_own(tmp_path: Path) -> None:
 def test_t140_a_gang_that_never_ran_is_not_broken(tmp_path: Path) -> None:
     place = lab(tmp_path, r1=2)
     with place.serving() as service:
-        service.submit(gang("w", 3))
+        service.submit(gang("w", 3), force=True)
         waiting(service, "w-1", "NeverFits")
         place.ahead_s += 24 * 3600
         place.seen(service)

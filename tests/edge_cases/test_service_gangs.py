@@ -94,7 +94,7 @@ def test_t102_quota_and_capacity_are_told_apart(tmp_path: Path, limit: int, gpus
     with place.serving() as service:
         service.submit(one_of(4, "first"))
         running(service, "first-1")
-        service.submit(one_of(gpus))
+        service.submit(one_of(gpus), force=True)
         waiting(service, "w-1", reason)
         assert service.why("w-1")["groups"][0]["refusal"]["reason"] == reason
         assert service.plan(one_of(gpus, "other"))["groups"][0]["refusal"]["reason"] == reason
@@ -122,7 +122,7 @@ def test_t104_pods_of_others_count_and_their_end_wakes_what_waits(tmp_path: Path
     place = lab(tmp_path, r1=1)
     place.pods = f"- {{name: ns/p, node: r1-n1, gpu: 1{kind}}}\n"
     with place.serving() as service:
-        service.submit(one_of(4))
+        service.submit(one_of(4), force=True)
         waiting(service, "w-1", "NeverFits" if "daemon" in kind else "NoCapacity")
         place.pods = ""
         place.rewrite(service)
@@ -223,7 +223,7 @@ def test_t110_an_extra_member_counts_like_the_others(tmp_path: Path) -> None:
     with place.serving() as service:
         service.submit(gang("fits", 2, "true"))
         assert ended(service, "fits-1")["status"] == "COMPLETED"
-        service.submit(gang("w", 3))
+        service.submit(gang("w", 3), force=True)
         waiting(service, "w-1", "NeverFits")
         assert service.store.held() == {}
         assert any(warning["code"] == "NeverFits" for warning in service.workflow("w-1")["warnings"])

@@ -74,7 +74,7 @@ def test_a_workflow_of_more_tasks_than_are_taken_is_refused_with_one_fault() -> 
     with pytest.raises(SpecErrors) as caught:
         rehearse(found, Pool.for_levels(Topology()), {})
     [fault] = caught.value.faults
-    assert fault.message == "the workflow has 10,001 tasks, and at most 10,000 are taken"
+    assert fault.message == "the workflow has 10,001 tasks, and at most 10,000 are allowed"
     assert "several workflows" in fault.hint
     assert (fault.place and fault.place.line) == 4
 

@@ -89,7 +89,7 @@ def test_what_the_nodes_decide_is_told_at_submission(identity: str, services: di
     service = services[key(POOL)]
     submission = Submission(ENGINE_DOCUMENTS[identity].encode(), "w.yaml")
     verdict = service.plan(submission)["verdict"]
-    view = service.submit(submission)
+    view = service.submit(submission, force=True)
     # Ninety-nine tasks of eight GPUs are the only ones that these four nodes can never take.
     assert verdict == ("impossible" if identity in ("T060", "T062") else "placed")
     assert any(warning["code"] == "NeverFits" for warning in view["warnings"]) == (verdict == "impossible")

@@ -55,7 +55,7 @@ def in_team(name: str, tasks: int, script: str = FOREVER) -> Any:
 
 def test_t025_a_pool_is_deleted_when_nobody_uses_it_and_not_before(service: Service) -> None:
     service.apply_pool("team", TEAM)
-    service.submit(in_team("waits", 5))
+    service.submit(in_team("waits", 5), force=True)
     waiting(service, "waits-1", "NeverFits")
     with pytest.raises(Conflict, match="waits-1"):
         service.delete_pool("team")
@@ -136,7 +136,7 @@ def test_t026_a_named_topology_that_is_made_anew_loses_nothing(tmp_path: Path) -
 
 def test_t027_an_update_that_says_the_same_changes_nothing(service: Service, lab: Lab) -> None:
     service.apply_pool("team", TEAM)
-    service.submit(in_team("w", 5))
+    service.submit(in_team("w", 5), force=True)
     waiting(service, "w-1", "NeverFits")
     lab.seen(service)
     before = (service.store.workflow("w-1").version, service.pool("team")["version"], kinds(service, "w-1"))

@@ -113,7 +113,7 @@ def test_a_gang_waits_in_the_plan_and_in_kai_alike_while_others_have_the_channel
     assert refusal(plan)["reason"] == "ComputeDomainBlocked"
     assert refusal(plan)["message"].endswith("(2 nodes have their NVLink channel taken)")
     assert refusal(plan)["holders"] == [{"owner": "first", "gpus": 2, "domain": []}]
-    assert [way["change"] for way in refusal(plan)["ways_out"]] == ["places when first ends"]
+    assert [way["change"] for way in refusal(plan)["ways_out"]] == ["fits when first ends"]
 
     here.render(second)
     assert set(here.settle()) == {"a0", "a1"}

@@ -51,7 +51,7 @@ def test_pods_of_different_sizes_are_told_beforehand_where_nodes_report_no_stora
     wish = here.workflow({"small": "4 rack=x", "large": "8 rack=x", "other": "4 rack=x"})
     plan = here.plan(wish)
     assert plan["verdict"] == "placed"
-    assert "it finds room for 2 in one rack; what helps: rack as preferred" in warned(plan)["KaiWouldWait"]
+    assert "it finds room for 2 in one rack; to avoid it: rack as preferred" in warned(plan)["KaiWouldWait"]
 
     assert "warning[MixedSizes]" in here.render(wish).err
     assert here.settle() == {}

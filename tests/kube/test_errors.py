@@ -65,7 +65,7 @@ def failing(made: httpx2.Response | Exception, kind: Kind = NODE, name: str = ""
         (httpx2.ReadError("reset"), Unavailable, "broke off the connection: reset", "VPN"),
         (httpx2.RemoteProtocolError("half a header"), Unavailable, "half a header", "VPN"),
         (httpx2.ProxyError("407"), Unavailable, "cannot be reached: 407", "VPN"),
-        (httpx2.UnsupportedProtocol("no http"), UsageError, "is no address", "https://HOST:6443"),
+        (httpx2.UnsupportedProtocol("no http"), UsageError, "is not a valid address", "https://HOST:6443"),
         (
             caused(socket.gaierror(-2, "Name or service not known"), httpx2.ConnectError("x")),
             Unavailable,

@@ -124,20 +124,20 @@ def test_a_guess_is_made_only_where_a_label_is_close() -> None:
 @pytest.mark.parametrize(
     ("change", "text", "option"),
     [
-        (Prefer("rack"), "places now with rack preferred instead of required", ["--prefer", "rack"]),
-        (Coarsen("rack", "zone"), "places now with zone required instead of rack", ["--coarsen", "rack"]),
-        (Keep("train", (), 1), "places now with 1 task", ["--tasks", "train=1"]),
-        (Keep("train", MODEL, 2), 'places now with 2 tasks in rack group "model-1"', None),
-        (Release("wf-12"), "places when wf-12 ends", ["--without", "wf-12"]),
-        (Tolerate(("x",)), "places now if its tasks tolerate the taint x", ["--tolerate", "x"]),
+        (Prefer("rack"), "fits now with rack preferred instead of required", ["--prefer", "rack"]),
+        (Coarsen("rack", "zone"), "fits now with zone required instead of rack", ["--coarsen", "rack"]),
+        (Keep("train", (), 1), "fits now with 1 task", ["--tasks", "train=1"]),
+        (Keep("train", MODEL, 2), 'fits now with 2 tasks in rack group "model-1"', None),
+        (Release("wf-12"), "fits when wf-12 ends", ["--without", "wf-12"]),
+        (Tolerate(("x",)), "fits now if its tasks tolerate the taint x", ["--tolerate", "x"]),
         (
             Tolerate(("x", "y")),
-            "places now if its tasks tolerate the taints x and y",
+            "fits now if its tasks tolerate the taints x and y",
             ["--tolerate", "x", "--tolerate", "y"],
         ),
-        (Uncordon(("n1",)), "places if node n1 is uncordoned", ["--uncordon", "n1"]),
-        (Uncordon(("n1", "n2")), "places if nodes n[1-2] are uncordoned", ["--uncordon", "n1", "--uncordon", "n2"]),
-        (AllowExcluded(), "places now without nodesExcluded", ["--allow-excluded"]),
+        (Uncordon(("n1",)), "fits if node n1 is uncordoned", ["--uncordon", "n1"]),
+        (Uncordon(("n1", "n2")), "fits if nodes n[1-2] are uncordoned", ["--uncordon", "n1", "--uncordon", "n2"]),
+        (AllowExcluded(), "fits now without nodesExcluded", ["--allow-excluded"]),
     ],
 )
 def test_a_way_out_is_a_sentence_and_an_option(change: Change, text: str, option: list[str] | None) -> None:

@@ -110,7 +110,7 @@ def test_a_pool_without_nodes_and_no_pools_at_all_are_shown_for_what_they_are() 
     empty = usage_of([(Scene((), Area(), "none"), {"backend": "x"})])
 
     assert lines(empty)[1].split() == ["none", "0/0", "-", "0", "0/0/0/0"]
-    assert lines(usage_of([])) == ["There are no pools; an admin makes one with `coterie pool apply`."]
+    assert lines(usage_of([])) == ["There are no pools; an admin can create one with `coterie pool apply`."]
 
 
 def test_more_than_a_few_users_are_cut_and_counted() -> None:

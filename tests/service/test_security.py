@@ -61,7 +61,7 @@ def test_a_token_ends_when_it_expires_or_is_deleted(store: Store) -> None:
     with pytest.raises(Unauthorized, match="expired"):
         caller_of(store, header, open_to_all=False, now=NOW + 10)
     store.delete_token(store.tokens()[0].id)
-    with pytest.raises(Unauthorized, match="not known"):
+    with pytest.raises(Unauthorized, match="not valid"):
         caller_of(store, header, open_to_all=False, now=NOW)
 
 

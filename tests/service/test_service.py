@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from coterie.errors import Conflict, NotFound, SpecErrors, UsageError
+from coterie.errors import Conflict, NeverFits, NotFound, SpecErrors, UsageError
 from coterie.service.service import Service
 from coterie.service.settings import Settings, Submission
 from coterie.service.submission.compilation import fingerprint
@@ -263,7 +263,9 @@ def test_a_log_can_be_read_from_its_last_lines_or_from_a_time_on(service: Servic
 
 
 def test_what_waits_can_be_cancelled(service: Service) -> None:
-    service.submit(workflow("big", {"g": [task(f"t{n}", "true", "" if n else "lead: true") for n in range(9)]}))
+    service.submit(
+        workflow("big", {"g": [task(f"t{n}", "true", "" if n else "lead: true") for n in range(9)]}), force=True
+    )
     until(service, "big-1", waiting)
     service.cancel("big-1")
     assert ended(service, "big-1")["status"] == "FAILED_CANCELED"
@@ -322,8 +324,12 @@ def test_lists_are_filtered_and_paged(service: Service) -> None:
     assert page["items"][0]["tasks"] == {"total": 1, "running": 0, "completed": 1, "failed": 0}
 
 
-def test_a_group_that_never_fits_is_taken_with_a_warning(service: Service) -> None:
-    view = service.submit(single("huge", "true", gpu=5))
+def test_a_workflow_that_can_never_run_is_refused_at_once_and_queued_only_by_force(service: Service) -> None:
+    with pytest.raises(NeverFits, match='group "g" does not fit pool "main"') as refused:
+        service.submit(single("huge", "true", gpu=5))
+    assert "--force" in refused.value.hint
+    assert service.workflows()["items"] == []
+    view = service.submit(single("huge", "true", gpu=5), force=True)
     assert [warning["code"] for warning in view["warnings"]] == ["FieldIgnored", "NeverFits"]
     assert until(service, "huge-1", waiting)["waiting"]["reason"] == "NeverFits"
 

@@ -267,7 +267,7 @@ def test_sums_over_the_cluster_never_leave_an_int64() -> None:
     cluster = snapshot.cluster
     assert int(cluster.allocatable[cluster.resource("memory")].sum()) > 0
     assert int(cluster.pod_requests[cluster.resource("memory")].sum()) > 0
-    assert "absurdly large amounts of memory were lowered" in [notice.message for notice in snapshot.notices]
+    assert "impossibly large amounts of memory were lowered" in [notice.message for notice in snapshot.notices]
 
 
 @given(st.randoms(use_true_random=False))

@@ -61,7 +61,7 @@ BROKEN: list[tuple[str, bytes, str]] = [
     ("one pod", json.dumps(pod()).encode(), "there are only pods in it, and a cluster needs nodes"),
     ("too deep", b'{"kind": "List", "x": ' + b"[" * 100_000, "it is nested too deeply to be a list of nodes and pods"),
     ("a node twice", listing(node(), node(), node()), 'node "n1" is there 3 times'),
-    ("a pod twice", listing(node(), pod(), pod()), 'pod "default/p1" is there twice'),
+    ("a pod twice", listing(node(), pod(), pod()), 'pod "default/p1" is listed twice'),
     ("a node without name", listing(node("")), 'node name "" is empty: 1 to 253 are allowed'),
     (
         "an item that is no object",

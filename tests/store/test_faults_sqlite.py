@@ -119,7 +119,7 @@ def test_a_file_that_may_not_grow_is_said_and_what_was_accepted_is_kept(file: Pa
 
     accepted, kept, said, after = json.loads(done.stdout)
     assert kept == accepted
-    assert "the disk does not take or give the data" in said
+    assert "the disk cannot be read or written" in said
     assert after == f"train-{len(accepted) + 1}"
     with Store.open(str(file)) as store:
         assert len(store.workflows().items) == len(accepted) + 1

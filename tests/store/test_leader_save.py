@@ -46,7 +46,9 @@ def test_one_stale_version_keeps_everything_from_being_saved(store: Store) -> No
     wish = store.wish(a.id, {"cancel": True}, NOW)
     store.save([change(b)], lease.fence)
 
-    with pytest.raises(Conflict, match=r"^train-2: changed or deleted by somebody else since read, nothing was saved$"):
+    with pytest.raises(
+        Conflict, match=r"^train-2: changed or deleted by someone else in the meantime; nothing was saved$"
+    ):
         store.save([change(a, events=[NewEvent(NOW, "Queued", "")], wishes=[wish]), change(b)], lease.fence)
 
     assert store.workflow(a.id) == a
@@ -91,7 +93,7 @@ def test_nobody_saves_without_a_lease(store: Store) -> None:
     one = submitted(store)
 
     for fence in (0, 1):
-        with pytest.raises(Conflict, match="nobody has it now"):
+        with pytest.raises(Conflict, match="nobody holds it"):
             store.save([change(one)], fence)
 
 
@@ -208,7 +210,7 @@ def test_a_released_lease_is_free_at_once_and_ends_its_holders_rights(store: Sto
 
     store.release(old)
 
-    with pytest.raises(Conflict, match="nobody has it now"):
+    with pytest.raises(Conflict, match="nobody holds it"):
         store.save([], old.fence)
     assert store.acquire("b", NOW, 10) == Lease("leader", "b", 2, NOW + 10)
 

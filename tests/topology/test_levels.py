@@ -17,7 +17,11 @@ FAULTS: list[tuple[str, list[tuple[str, str]], list[str]]] = [
     ("a label twice", [ZONE, ("row", ZONE[1])], ['used by two levels, "zone" and "row"']),
     ("hostname first", [("host", HOSTNAME), ZONE], ["must be the last level"]),
     ("bad names", [("", "a"), ("a b", "b"), ("-x", "c"), ("x" * 64, "d")], ["is not 1 to 63"] * 4),
-    ("all at once", [("a b", "x/"), ZONE, ZONE], ["is not 1 to 63", "after the slash", "defined twice", "two levels"]),
+    (
+        "all at once",
+        [("a b", "x/"), ZONE, ZONE],
+        ["is not 1 to 63", "follows the slash", "defined twice", "two levels"],
+    ),
 ]
 
 
@@ -37,8 +41,8 @@ LABELS: list[tuple[str, str]] = [
     ("p" * 253 + "/a", ""),
     ("p" * 254 + "/a", "254 characters"),
     ("", "it is empty"),
-    ("/a", "before the slash"),
-    ("a/", "after the slash"),
+    ("/a", "precedes the slash"),
+    ("a/", "follows the slash"),
     ("Example.com/a", "lower-case DNS name"),
     ("a/b/c", "lower-case DNS name"),
     ("-a", "begins and ends"),

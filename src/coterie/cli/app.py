@@ -26,8 +26,8 @@ from coterie.cli.help import Grouped
 from coterie.cli.inputs.service_options import CLIENT_EXIT_CODES
 
 app = typer.Typer(
-    help="Keep the tasks of a GPU workload where their interconnect is: plan, explain, check, draw and render them, "
-    "run them here, or have a service run them.",
+    help="Place GPU workloads by topology: plan and explain placements, check and draw clusters, render manifests, "
+    "and run workflows on this machine or in a service.",
     cls=Grouped,
     no_args_is_help=True,
     rich_markup_mode=None,

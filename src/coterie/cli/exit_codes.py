@@ -32,16 +32,16 @@ MEANINGS: Mapping[Exit, str] = {
     Exit.USAGE: "wrong usage",
     Exit.INVALID: "invalid input",
     Exit.NOT_FOUND: "not found",
-    Exit.CONFLICT: "not possible as things are",
+    Exit.CONFLICT: "conflict with the current state",
     Exit.MUST_WAIT: "something must wait",
     Exit.NEVER_FITS: "something can never fit",
-    Exit.UNSUPPORTED: "valid, but not supported by a plan",
+    Exit.UNSUPPORTED: "valid, but not supported",
     Exit.TRY_AGAIN: "try again later",
     Exit.WORK_FAILED: "the workflow failed",
-    Exit.WORK_CANCELLED: "the workflow was cancelled",
-    Exit.TIMED_OUT: "time is up",
+    Exit.WORK_CANCELLED: "the workflow was canceled",
+    Exit.TIMED_OUT: "timed out",
     Exit.INTERRUPTED: "interrupted",
-    Exit.PIPE: "whoever read the output stopped reading",
+    Exit.PIPE: "output pipe closed",
 }
 
 # What may befall any command.

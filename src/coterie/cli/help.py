@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from coterie.cli.exit_codes import Exit
 
 PANELS: Mapping[str, Sequence[str]] = {
-    "Plan and look, on files and clusters": (
+    "Plan and inspect files and clusters": (
         "plan",
         "validate",
         "explain",

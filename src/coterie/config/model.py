@@ -83,16 +83,16 @@ class TolerationModel(Spec):
 class PlatformModel(Spec):
     """A kind of node in a pool, which a resource spec can ask for."""
 
-    description: str = Field("", description="What the platform is, in words.")
+    description: str = Field("", description="A description of the platform.")
     node_selector: Selector = Field(default_factory=dict, description="Labels that the platform's nodes have.")
-    tolerations: Many[TolerationModel] = Field((), description="Taints that tasks on the platform put up with.")
+    tolerations: Many[TolerationModel] = Field((), description="Taints that tasks on the platform tolerate.")
 
 
 class GpuQuotaModel(Spec):
     """How many GPUs a pool may use."""
 
-    guarantee: Gpus = Field(None, description="GPUs that are the pool's whenever it wants them.")
-    limit: Gpus = Field(None, description="The most GPUs the pool ever uses.")
+    guarantee: Gpus = Field(None, description="GPUs that are guaranteed to the pool.")
+    limit: Gpus = Field(None, description="The maximum number of GPUs that the pool uses.")
     weight: Count = Field(1, description="The pool's share of what is left over, relative to other pools.")
 
 
@@ -108,7 +108,7 @@ class BackendModel(Spec):
 class PoolModel(Spec):
     """Where users submit."""
 
-    description: str = Field("", description="What the pool is for, in words.")
+    description: str = Field("", description="A description of the pool.")
     backend: str | None = Field(None, description="The backend of the pool; needed when there are several.")
     node_selector: Selector = Field(default_factory=dict, description="Labels that the pool's nodes have.")
     nvlink: bool = Field(default=False, description="Whether groups get a ComputeDomain for multi-node NVLink.")
@@ -118,9 +118,9 @@ class PoolModel(Spec):
     topology: Annotated[str, rule(_dns_name)] | None = Field(
         None, description="The name of a ClusterTopology to use instead of topology_keys."
     )
-    tolerations: Many[TolerationModel] = Field((), description="Taints that the pool's tasks put up with.")
+    tolerations: Many[TolerationModel] = Field((), description="Taints that the pool's tasks tolerate.")
     resource_tolerations: bool = Field(
-        default=True, description="Whether tasks put up with taints named after an extended resource they ask for."
+        default=True, description="Whether tasks tolerate taints named after an extended resource they ask for."
     )
     platforms: dict[str, PlatformModel] = Field(default_factory=dict, description="Kinds of nodes by name.")
     gpus: GpuQuotaModel | None = Field(None, description="How many GPUs the pool may use.")

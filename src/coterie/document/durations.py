@@ -28,7 +28,7 @@ def read_span(value: object, shown: str) -> int:
             raise SpanError(f"{{field}} must be a time such as 10h5m, not {shown}", _HINT)
         seconds = sum(int(part or 0) * unit for part, (_, unit) in zip(found.groups(), _UNITS, strict=True))
     if seconds <= 0:
-        raise SpanError(f"{{field}} must be longer than nothing, but is {shown}", "Remove the line for no limit.")
+        raise SpanError(f"{{field}} must be more than zero, but is {shown}", "Remove the line for no limit.")
     if seconds > _LONGEST:
         raise SpanError(f"{{field}} is too long: {shown}", "At most ten years are allowed.")
     return seconds

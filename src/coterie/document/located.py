@@ -69,14 +69,24 @@ def decode(data: bytes, file: str, limits: Limits = LIMITS) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         raise refused(
             Place(file, line),
-            f"this is not UTF-8 text: byte 0x{data[error.start]:02x} at offset {error.start} has no meaning there",
+            f"this is not UTF-8 text: byte 0x{data[error.start]:02x} at offset {error.start} is not valid there",
             "Save the file as UTF-8. Compressed and binary files cannot be read.",
         ) from None
 
 
-def load(text: str, file: str, *, shown: str | None = None, limits: Limits = LIMITS) -> Document:
-    """Return the only document of a text; `shown` is the text as the user wrote it, where a template changed lines."""
-    found = documents(text, file, shown=shown, limits=limits)
+def load(
+    text: str,
+    file: str,
+    *,
+    shown: str | None = None,
+    origins: tuple[int, ...] | None = None,
+    limits: Limits = LIMITS,
+) -> Document:
+    """Return the only document of a text.
+
+    `shown` is the text as the user wrote it, where a template changed lines, and `origins` are as for a `Page`.
+    """
+    found = documents(text, file, shown=shown, origins=origins, limits=limits)
     if len(found) > 1:
         raise refused(
             found[1].place(()),
@@ -86,12 +96,19 @@ def load(text: str, file: str, *, shown: str | None = None, limits: Limits = LIM
     return found[0]
 
 
-def documents(text: str, file: str, *, shown: str | None = None, limits: Limits = LIMITS) -> list[Document]:
+def documents(
+    text: str,
+    file: str,
+    *,
+    shown: str | None = None,
+    origins: tuple[int, ...] | None = None,
+    limits: Limits = LIMITS,
+) -> list[Document]:
     """Return every non-empty document of a stream; raise `SpecErrors` for a text without any."""
     text = text.removeprefix("\ufeff")
     if len(text) > limits.size:
         raise refused(Place(file), _size_message(len(text), limits), "Split it into several files.")
-    page = Page.of(text, file, shown)
+    page = Page.of(text, file, shown, origins)
     if bad := _UNPRINTABLE.search(text):
         line = len(BREAK.findall(text, 0, bad.start())) + 1
         raise refused(

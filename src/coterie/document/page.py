@@ -26,30 +26,40 @@ LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The lines that YAML marks refer to, and the lines the user wrote where a template changed some of them."""
+    """The lines that YAML marks refer to, and the lines the user wrote where a template changed some of them.
+
+    Where a template moved lines, `origins` has for each of them the line that it was made of, 0 where none is known.
+    """
 
     file: str
     lines: tuple[str, ...]
     shown: tuple[str, ...] | None = None
+    origins: tuple[int, ...] | None = None
 
     @staticmethod
-    def of(text: str, file: str, shown: str | None = None) -> Page:
+    def of(text: str, file: str, shown: str | None = None, origins: tuple[int, ...] | None = None) -> Page:
         """Split a text into lines exactly as the YAML scanner does."""
-        return Page(file, tuple(BREAK.split(text)), None if shown is None else tuple(BREAK.split(shown)))
+        return Page(file, tuple(BREAK.split(text)), None if shown is None else tuple(BREAK.split(shown)), origins)
 
     def place(self, line: int, column: int = 1, length: int = 1) -> Place:
         """Return a place framed by its line and the line before; all numbers count from one.
 
         On a line that a template changed, columns mean nothing to the user, so the whole line is marked.
         """
-        lines = self.lines if self.shown is None else self.shown
+        file, lines, read = self.file, self.lines if self.shown is None else self.shown, self.lines[line - 1 : line]
+        if self.origins is not None:
+            line = min(max(line, 1), len(self.origins))
+            if self.origins[line - 1]:
+                line = self.origins[line - 1]
+            else:
+                file, lines = f"{file} (rendered)", self.lines
         line = min(max(line, 1), len(lines))
         text = lines[line - 1]
-        if self.shown is not None and self.lines[line - 1 : line] != (text,):
+        if self.shown is not None and read != (text,):
             bare = text.strip()
             column, length = len(text) - len(text.lstrip()) + 1, len(bare)
         frame = tuple((number, lines[number - 1][:_LONGEST_FRAME]) for number in (line - 1, line) if number > 0)
-        return Place(self.file, line, column, max(length, 1), frame)
+        return Place(file, line, column, max(length, 1), frame)
 
 
 @dataclass(slots=True)

@@ -130,7 +130,7 @@ def faults_of(error: ValidationError, root: type[Spec], document: Document, advi
         faults.append(
             Fault(
                 f"and {len(details) - MOST_FAULTS} more faults like these",
-                hint="Correct these to see the others.",
+                hint="Fix these to see the others.",
                 place=faults[-1].place,
             )
         )

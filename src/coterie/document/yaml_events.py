@@ -173,7 +173,7 @@ class Reader:
 
     def _alias(self, anchor: str | None, spot: Spot) -> tuple[Any, Spot]:
         if any(open_.anchor == anchor for open_ in self._stack):
-            raise refused(self._at(spot), f'the alias "*{anchor}" stands inside the very thing it names')
+            raise refused(self._at(spot), f'the alias "*{anchor}" is inside the value that it refers to')
         if anchor is None or anchor not in self._anchors:
             raise refused(
                 self._at(spot),

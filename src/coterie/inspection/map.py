@@ -53,8 +53,8 @@ def find_holder(cluster: Cluster, name: str) -> str:
         raise UsageError(f'"{name}" may be any of several holders', f"Name one of: {', '.join(short[:8])}.")
     known = f"Holders are: {', '.join(sorted(holders))}." if 0 < len(holders) <= 8 else ""
     guess = did_you_mean(name, sorted(holders)) if len(holders) <= 1000 else ""
-    hint = f"{guess} {known}".strip() if holders else "Nobody holds a GPU."
-    raise NotFound(f'nobody called "{name}" holds a GPU here', hint)
+    hint = f"{guess} {known}".strip() if holders else "No GPU is in use."
+    raise NotFound(f'no owner called "{name}" holds a GPU here', hint)
 
 
 def scene_of(domains: Domains, depth: int, *, pool: str = "", highlight: str | None = None) -> Scene:

@@ -193,7 +193,7 @@ def _conflict(call: Call, said: Status) -> CoterieError:
         managers, fields = tuple(dict.fromkeys(matches)), tuple(cause.field for cause in causes)
         owners = _listed(f'"{manager}"' for manager in managers) or "somebody else"
         message = f"{call.title()} has fields that {owners} manages: {_listed(fields)}"
-        hint = "Change them there, or remove the object so that it can be made anew."
+        hint = "Change them there, or remove the object so that it can be created again."
         return Conflict(message, hint, managers, fields)
     if said.reason == "AlreadyExists":
         return Conflict(f"there is a {call.title()} already", "Choose another name, or remove it first.")

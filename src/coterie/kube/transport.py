@@ -23,10 +23,12 @@ def unanswered(call: Call, error: Exception) -> CoterieError:
             return UsageError(f"TLS with {call.server} fails: {reason}", hint)
         if isinstance(cause, socket.gaierror):
             host = httpx2.URL(call.server).host
-            return Unavailable(f"the name {host} cannot be resolved", "Is the network, or the VPN, up?")
+            return Unavailable(f"the name {host} cannot be resolved", "Check the network or the VPN.")
     if isinstance(error, httpx2.InvalidURL | httpx2.UnsupportedProtocol | httpx2.LocalProtocolError):
         hint = "It should look like https://HOST:6443."
-        return UsageError(f'the server "{call.server}" of context "{call.context}" is no address: {error}', hint)
+        return UsageError(
+            f'the server "{call.server}" of context "{call.context}" is not a valid address: {error}', hint
+        )
     if isinstance(error, httpx2.ConnectTimeout | httpx2.ConnectError | httpx2.ProxyError):
         return Unavailable(f"{call.server} cannot be reached: {_reason(error)}", _look(call))
     if isinstance(error, httpx2.TimeoutException):

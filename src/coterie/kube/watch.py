@@ -157,7 +157,7 @@ class Follower(Generic[T]):
             self._well()
         elif not self._stop.is_set():
             message = f"{self._api.server} ends watches of {self._call.title()} at once"
-            raise Transient(Unavailable(message, "It is tried again; a proxy in between may not allow long answers."))
+            raise Transient(Unavailable(message, "It will be retried; a proxy in between may not allow long answers."))
 
     def _read(self, data: bytes) -> Batch[T]:
         try:
@@ -184,7 +184,7 @@ class Follower(Generic[T]):
 
     def _unreadable(self, error: Exception) -> CoterieError:
         message = f"{self._api.server} sent {self._call.title()} that cannot be read: {error}"
-        return Unavailable(message, "It is tried again; check the version of the cluster.")
+        return Unavailable(message, "It will be retried; check the version of the cluster.")
 
     @cached_property
     def _call(self) -> Call:

@@ -46,7 +46,7 @@ def _execution_limit(rules: GroupRules, group: GroupState) -> float | None:
 
 
 def _not_done(rules: GroupRules) -> str:
-    return f"not done within {rules.exec_timeout_s:g} s"
+    return f"not finished within {rules.exec_timeout_s:g} s"
 
 
 def _limits(rules: GroupRules, group: GroupState) -> Iterator[tuple[float, Status, str]]:

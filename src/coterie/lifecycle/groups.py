@@ -133,7 +133,7 @@ def _enqueue_pending(transition: Transition, index: int) -> None:
     tasks = tuple(_queued(task, attempt) if task.status in _PENDING else task for task in group.tasks)
     group = transition.group(index, tasks=tasks, attempt=attempt, base=attempt if whole else group.base)
     what = f'group "{group.name}"' if whole else ", ".join(f'task "{task.name}"' for task in pending)
-    transition.record("Queued", f"{what} waits for a place", group)
+    transition.record("Queued", f"{what} waits to be placed", group)
 
 
 def _queued(task: TaskState, attempt: int) -> TaskState:

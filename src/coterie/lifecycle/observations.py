@@ -36,6 +36,7 @@ class Refused:
     attempt: int
     reason: str
     message: str
+    never: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,11 +59,15 @@ class TaskState:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The reason why a group is not placed yet, as the queue states it; `reason` is one of Coterie's reason codes."""
+    """The reason why a group is not placed yet, as the queue states it; `reason` is one of Coterie's reason codes.
+
+    With `never` it waits until its pool changes.
+    """
 
     reason: str
     message: str
     since: float
+    never: bool = False
 
 
 @dataclass(frozen=True, slots=True)

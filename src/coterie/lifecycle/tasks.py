@@ -50,14 +50,14 @@ def refused(transition: Transition, index: int, observed: Refused) -> None:
         return
     beside = observed.attempt > group.base and any(task.present and _is_active(task) for task in group.tasks)
     if beside and observed.reason not in _HELD_EVERYWHERE:
-        restart(transition, index, f"no place beside the tasks that run: {observed.message}")
+        restart(transition, index, f"no place beside the running tasks: {observed.message}")
         return
     known = group.waiting
     if known is None or known.reason != observed.reason:
         transition.record("Waiting", f"{observed.reason}: {observed.message}", group)
-        transition.group(index, waiting=Waiting(observed.reason, observed.message, transition.now))
-    elif known.message != observed.message:
-        transition.group(index, waiting=Waiting(observed.reason, observed.message, known.since))
+        transition.group(index, waiting=Waiting(observed.reason, observed.message, transition.now, observed.never))
+    elif (known.message, known.never) != (observed.message, observed.never):
+        transition.group(index, waiting=Waiting(observed.reason, observed.message, known.since, observed.never))
 
 
 def created(transition: Transition, index: int, attempt: int) -> None:
@@ -89,7 +89,7 @@ def released(transition: Transition, index: int, attempt: int, names: tuple[str,
         if group.tasks[place].name in names:
             transition.task(index, place, presence=Presence.ABSENT)
     if group.cleaning and not transition.groups[index].cleaning:
-        transition.record("Cleaned", f'nothing is left of group "{group.name}"', group)
+        transition.record("Cleaned", f'cleaned up after group "{group.name}"', group)
 
 
 def progressed(transition: Transition, index: int, place: int, observed: Scheduled | Up | Running) -> None:
@@ -134,14 +134,14 @@ def ended(transition: Transition, index: int, place: int, observed: Ended) -> No
     elif meaning is ExitAction.FAIL:
         _fail(transition, index, place, Status.FAILED, said)
     elif task.reschedules >= most:
-        _fail(transition, index, place, Status.FAILED, f"{said} asks for another try, but all {most} were used")
+        _fail(transition, index, place, Status.FAILED, f"{said} asks for another attempt, but all {most} were used")
     else:
         transition.task(index, place, reschedules=task.reschedules + 1)
         reschedule(
             transition,
             index,
             place,
-            f'task "{task.name}" ended with {said}: try {task.reschedules + 1} of {most} follows',
+            f'task "{task.name}" ended with {said}: attempt {task.reschedules + 1} of {most} follows',
         )
 
 

@@ -18,7 +18,7 @@ from coterie.topology.pod_affinity import APART, HOST_PORT, NEAR, counts_neighbo
 from coterie.topology.ranges import fold
 
 _SHOWN_GROUPS = 4
-_NOT_SETTLED = "whether each fits alone was not settled within the search budget"
+_NOT_SETTLED = "the search budget ended before it was known whether each fits alone"
 
 _OBSTACLES = {
     **{f"no {name}": "no GPU" for name in GPUS},
@@ -123,7 +123,7 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
         case Reason.NO_CAPACITY if refusal.running[1]:
             used, most = refusal.running
             own = "its task starts" if lone else f"its {refusal.wanted} tasks start"
-            return f"{used} of {count(most, 'task')} that may run on this machine at a time do; {own} when others end"
+            return f"this machine runs {used} of at most {count(most, 'task')} at a time; {own} when others end"
         case Reason.NO_CAPACITY if refusal.reserved:
             return "it would fit, but the room is kept for a group that has waited longer"
         case Reason.NO_CAPACITY if lone:
@@ -170,7 +170,7 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
         case Reason.OVER_QUOTA:
             used, limit = refusal.quota
             beside = f" beside {count(used, 'GPU')} in use" if used else ""
-            return f"it asks for {count(refusal.wanted, 'GPU')}{beside}, and the pool's limit is {limit}"
+            return f"it asks for {count(refusal.wanted, 'GPU')}{beside}, but the pool's limit is {limit}"
         case Reason.GANG_INCOMPLETE:
             return f"it starts only beside {refusal.leader}, which is not placed"
         case Reason.LEVEL_LOST:
@@ -178,12 +178,12 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
                 f"its running tasks are no longer in one {level}, so the rest of {_of(refusal, gang)} cannot join them"
             )
         case _:
-            return "neither a placement nor a proof that there is none was found within the search budget"
+            return "the search budget ended before a placement was found or ruled out"
 
 
 def way_out(way: WayOut) -> str:
     """Return a remedy as the end of the sentence `it …`."""
-    when = "places now" if way.now else "would fit the empty cluster"
+    when = "fits now" if way.now else "would fit the empty cluster"
     match way.change:
         case Prefer(level):
             return f"{when} with {level} preferred instead of required"
@@ -193,11 +193,11 @@ def way_out(way: WayOut) -> str:
             where = f" in {group_name(path)}" if path else ""
             return f"{when} with {count(number, 'task')}{where}"
         case Release(owner):
-            return f"places when {owner} ends"
+            return f"fits when {owner} ends"
         case Uncordon((node,)):
-            return f"places if node {node} is uncordoned"
+            return f"fits if node {node} is uncordoned"
         case Uncordon(nodes):
-            return f"places if nodes {fold(nodes)} are uncordoned"
+            return f"fits if nodes {fold(nodes)} are uncordoned"
         case Tolerate(keys):
             return f"{when} if its tasks tolerate the {'taint' if len(keys) == 1 else 'taints'} {' and '.join(keys)}"
         case AllowExcluded():

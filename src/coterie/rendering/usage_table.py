@@ -34,7 +34,7 @@ def usage_lines(
     `most` rows. With `marks`, by the names of rows, the table has a first column for them.
     """
     if not usage.pools:
-        yield "There are no pools; an admin makes one with `coterie pool apply`."
+        yield "There are no pools; an admin can create one with `coterie pool apply`."
         return
     depth = len(max((pool.scene.levels for pool in usage.pools), key=len)) if wide else _depth(usage, most)
     short = Abbreviations() if wide else abbreviations(pool.scene for pool in usage.pools)

@@ -21,6 +21,6 @@ def check_address(host: str, *, tokens: bool) -> None:
     """Raise `UsageError` for an address that strangers reach, while nobody has to show a token."""
     if not tokens and not is_loopback(host):
         raise UsageError(
-            f"listening on {host} would let anybody in: there are no tokens yet",
-            "Make one first: coterie token create NAME --role admin. Without tokens only 127.0.0.1 is allowed.",
+            f"listening on {host} would give everyone access: there are no tokens yet",
+            "Create one first: coterie token create NAME --role admin. Without tokens only 127.0.0.1 is allowed.",
         )

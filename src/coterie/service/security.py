@@ -68,9 +68,9 @@ def new_token(store: Store, name: str, role: str, *, now: float, owner: str = ""
     for text in (name, owner or name):
         if not _NAME.fullmatch(text):
             hint = "Use 1 to 63 letters, digits and the characters . _ @ -"
-            raise UsageError(f'"{text[:80]}" cannot be the name of somebody', hint)
+            raise UsageError(f'"{text[:80]}" cannot be the name of a user', hint)
     if expires is not None and expires <= now:
-        raise UsageError("the token would have expired already", "Give a time that is still to come.")
+        raise UsageError("the token would have expired already", "Give a time in the future.")
     text = _PREFIX + secrets.token_urlsafe(32)
     store.add_token(Token(secrets.token_hex(8), name, digest(text), role, owner or name, now, expires))
     return text
@@ -89,13 +89,15 @@ def caller_of(store: Store, header: str | None, *, open_to_all: bool, now: float
     if header is None:
         if open_to_all and not store.tokens():
             return LOCAL
-        raise Unauthorized("a token is needed", "Send it as `Authorization: Bearer TOKEN`.")
+        raise Unauthorized("a token is needed", "Send the header `Authorization: Bearer TOKEN`.")
     scheme, _, text = header.partition(" ")
     if scheme.lower() != "bearer" or not text.strip():
-        raise Unauthorized("the Authorization header holds no bearer token", "Write `Authorization: Bearer TOKEN`.")
+        raise Unauthorized(
+            "the Authorization header holds no bearer token", "Send the header `Authorization: Bearer TOKEN`."
+        )
     token = store.token_by_hash(digest(text.strip()))
     if token is None or token.role not in list(Role):
-        raise Unauthorized("the token is not known here", "Ask an admin for a new one.")
+        raise Unauthorized("the token is not valid", "Ask an admin for a new one.")
     if token.expires_at is not None and token.expires_at <= now:
         raise Unauthorized("the token has expired", "Ask an admin for a new one.")
     return Caller(token.owner, Role(token.role))

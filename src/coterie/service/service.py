@@ -16,7 +16,6 @@ from typing import Any, Self
 from coterie.errors import CoterieError, Unavailable, UsageError
 from coterie.inspection.map import default_depth, map_json, scene_of
 from coterie.lifecycle import TaskState
-from coterie.planning.changes import AS_IT_IS, WhatIf
 from coterie.rendering.scene import Scene
 from coterie.service.driver.driven_workflow import nothing_fresh
 from coterie.service.driver.leader import Driver
@@ -28,7 +27,7 @@ from coterie.service.pools.resources import NodeUse, nodes_of
 from coterie.service.pools.usage import PLAINLY, Asked, Live
 from coterie.service.queue.positions import Standing, Standings
 from coterie.service.settings import Settings, Submission
-from coterie.service.submission.admission import checked, new_workflow
+from coterie.service.submission.admission import checked, new_workflow, refuse_never, with_changes
 from coterie.service.submission.compilation import fingerprint
 from coterie.service.submission.preview import hold_to, plan_of
 from coterie.service.submission.requests import cancels, check_retry, check_statuses
@@ -92,10 +91,11 @@ class Service:
 
     # Workflows
 
-    def submit(self, submission: Submission, plan: str | None = None) -> Json:
+    def submit(self, submission: Submission, plan: str | None = None, *, force: bool = False) -> Json:
         """Store a workflow, checked in every way that needs no room; the view says whether it is new.
 
-        Where the id of a plan is given, nothing is stored unless the plan would be the same now.
+        Where the id of a plan is given, nothing is stored unless the plan would be the same now. One that can never
+        run in its pool is stored only with `force`.
         """
         known = self._repeated(submission)
         if known is not None:
@@ -103,6 +103,10 @@ class Service:
         found = checked(submission, self._catalog(), self.settings)
         if plan is not None:
             hold_to(plan, plan_of(found, self._now()))
+        if submission.what_if is not None:
+            found = with_changes(found, self._now(), self.settings)
+        if not force:
+            refuse_never(found)
         stored, created = self.store.submit(new_workflow(found, self.settings))
         if created:
             self._fresh.append((stored.id, found.built, submission.local_files))
@@ -110,13 +114,13 @@ class Service:
         self._ring()
         return {**self._whole(stored, () if created else None), "created": created}
 
-    def plan(self, submission: Submission, *, rehearsed: bool = False, what_if: WhatIf = AS_IT_IS) -> Json:
+    def plan(self, submission: Submission, *, rehearsed: bool = False) -> Json:
         """Say where a workflow would go now, or would if something were different, or why not; nothing is stored.
 
         One that is `rehearsed` is checked as if it were submitted: the files that it names have to be there, too.
         """
         live = self._now()
-        return plan_of(checked(submission, live.catalog, self.settings, rehearsed=rehearsed), live, what_if)
+        return plan_of(checked(submission, live.catalog, self.settings, rehearsed=rehearsed), live)
 
     def workflows(self, query: Query = EVERYTHING, after: int | None = None, limit: int = 100) -> Json:
         """Return a page of workflows, the newest first; `after` is the `next` of the page before."""

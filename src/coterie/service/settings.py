@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coterie.backends.base.settings import DEFAULT_GRACE_S, DEFAULT_LOG, DEFAULT_PROCESSES, DriverSettings
 from coterie.service.driver.replica import new_holder
@@ -14,6 +14,7 @@ from coterie.service.driver.replica import new_holder
 if TYPE_CHECKING:
     # A command that only talks to a service has no use for what these load.
     from coterie.config.configuration import Config
+    from coterie.planning.changes import WhatIf
     from coterie.sources import Snapshot
 
 DEFAULT_FILES = 10 << 20
@@ -72,7 +73,8 @@ class Submission:
     """A workflow as a user hands it in.
 
     `labels` are added to those of the file. `local_files` holds the bytes of every `localpath` that the file names.
-    `client_key` is the user's own name for the request: the same key never makes a second workflow.
+    `client_key` is the user's own name for the request: the same key never makes a second workflow. `what_if` are the
+    changes that options make to it, `amendment` what is stored of them.
     """
 
     source: bytes
@@ -85,3 +87,5 @@ class Submission:
     local_files: Mapping[str, bytes] = field(default_factory=dict)
     client_key: str | None = None
     owner: str = "local"
+    what_if: WhatIf | None = None
+    amendment: Mapping[str, Any] | None = None

@@ -129,4 +129,6 @@ def _notices(trace: Trace, layouts: dict[int, Layout], found: Sequence[Figures])
                 "they do not count in its waits",
             )
         if one.undecided:
-            yield Notice("Undecided", f"{one.policy} gave up its search {one.undecided:,} times: these jobs waited on")
+            yield Notice(
+                "Undecided", f"{one.policy} gave up its search {one.undecided:,} times: these jobs kept waiting"
+            )

@@ -17,7 +17,7 @@ _MOST_SECONDS = 1e10
 _MOST_GPUS = 1 << 20
 _LIMITS = Limits(size=256 << 20)
 # A trace of the wrong kind is wrong in every row: the first few faults are enough.
-_ROW = "Correct the row, or remove it from the trace."
+_ROW = "Fix the row, or remove it from the trace."
 _SHOWN_FAULTS = 20
 _LONGEST_FRAME = 200
 
@@ -138,7 +138,7 @@ def _kind(header: Sequence[str], file: str, lines: Sequence[str]) -> Kind:
     nearest = max(KINDS, key=lambda kind: len(set(kind.columns) & set(header)) / len(kind.columns))
     missing = [column for column in nearest.columns if column not in header]
     if len(missing) == len(nearest.columns):
-        message = "these are not the columns of a trace that is known"
+        message = "these are not the columns of a known trace format"
     else:
         names = " and ".join(f'"{column}"' for column in missing)
         guess = did_you_mean(missing[0], [column for column in header if column not in nearest.columns])
@@ -172,7 +172,7 @@ def _job(
     name = row.cells.get(kind.job) or str(number)
     gpus = int(found[kind.columns[0]])
     if gpus > _MOST_GPUS:
-        message = f"{gpus:,} GPUs are more than any job has"
+        message = f"{gpus:,} GPUs is more than any job can have"
         faults.append(Fault(message, hint=_ROW, place=_place(file, lines, row.line)))
         return None
     if pace is not None:

@@ -35,5 +35,5 @@ def unused_nodes(rule: Rule, capacity: Capacity) -> tuple[tuple[str, int], ...]:
     count("not in the pool", ~eligible(shape, cluster, lift_transient=False)[domains.order])
     if rule.level is not None:
         count(f"in no {rule.level}", domains.tiers[domains.topology.index(rule.level)].of < 0)
-    count("hidden from KAI for want of a level's label", ~capacity.usable)
+    count("hidden from KAI because a level's label is missing", ~capacity.usable)
     return tuple(sorted(((cause, int(n)) for cause, n in found.items() if n), key=lambda pair: (-pair[1], pair[0])))

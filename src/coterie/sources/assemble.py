@@ -22,7 +22,7 @@ TASK_LABEL = "coterie.dev/task"
 MAX_NODES = 200_000
 _MAX_NAME = 253
 _MAX_VALUE = 63
-_FIRST = "Correct these to see the others."
+_FIRST = "Fix these to see the others."
 _MAX_FAULTS = 50
 
 _Thing = TypeVar("_Thing", Node, Pod)
@@ -67,7 +67,7 @@ def assemble(nodes: Sequence[Node], pods: Sequence[Pod], where: Place) -> Assemb
     nodes, too_much = _bounded_nodes(nodes)
     placed, too_many = _bounded_pods(placed)
     if lowered := sorted(too_much | too_many):
-        notices.append(Notice("AmountLowered", f"absurdly large amounts of {', '.join(lowered)} were lowered", where))
+        notices.append(Notice("AmountLowered", f"impossibly large amounts of {', '.join(lowered)} were lowered", where))
 
     cluster = Cluster.of(nodes, placed)
     if CHANNEL in cluster.resources:

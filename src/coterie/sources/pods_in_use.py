@@ -72,7 +72,7 @@ def _places(fields: Fields, entry: Mapping[str, object], path: Path, known: Coll
             fields.fault(
                 spot,
                 f'there is no node "{shortened(name, 60)}"',
-                f'Did you mean "{guess}"?' if guess else "Pods stand on nodes of this file.",
+                f'Did you mean "{guess}"?' if guess else "Pods run on nodes of this file.",
             )
         places.append(name)
     return places

@@ -95,8 +95,8 @@ def stale(tx: Connection, changes: Sequence[Change]) -> Conflict:
     times = Counter(one.id for one in changes)
     late = [one.id for one in changes if times[one.id] > 1 or _version(tx, one.id) != one.version]
     return Conflict(
-        f"{', '.join(dict.fromkeys(late))}: changed or deleted by somebody else since read, nothing was saved",
-        "Read again, then decide again.",
+        f"{', '.join(dict.fromkeys(late))}: changed or deleted by someone else in the meantime; nothing was saved",
+        "Read it again and retry.",
     )
 
 

@@ -47,7 +47,7 @@ def check(tx: Connection, name: str, fence: int) -> None:
     """Raise `Conflict` unless the fence is that of the current holder."""
     known = current(tx, name)
     if known is None or known.fence != fence or not known.holder:
-        now = f'"{known.holder}" has it now' if known and known.holder else "nobody has it now"
+        now = f'it is held by "{known.holder}"' if known and known.holder else "nobody holds it"
         raise Conflict(f"the {name}'s lease was lost: {now}, nothing was saved", "Acquire it again.")
 
 

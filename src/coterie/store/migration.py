@@ -49,7 +49,9 @@ def changing(database: Database) -> Iterator[Connection]:
         with database.writing(rebuilding=True) as connection:
             yield connection
             if broken := connection.exec_driver_sql("PRAGMA foreign_key_check").first():
-                raise UsageError(f"{database.name}: a row of {broken[0]} belongs to nothing", "Restore a backup.")
+                raise UsageError(
+                    f"{database.name}: a row of {broken[0]} refers to a row that does not exist", "Restore a backup."
+                )
     finally:
         # A connection without foreign-key checks must not be reused for anything else.
         database.close()
@@ -76,6 +78,6 @@ def _lacks_nothing(connection: Connection, script: ScriptDirectory) -> bool:
     except CommandError:
         raise UsageError(
             f"the database was written by a newer Coterie (its tables are of revision {revision})",
-            "Use that release or a newer one. Tables are never taken back by themselves.",
+            "Use that release or a newer one. Tables are never downgraded automatically.",
         ) from None
     return revision == script.get_current_head()

@@ -73,4 +73,4 @@ def _expect(name: str, known: PoolRecord | None, version: int | None) -> None:
         return
     now = f"is at version {known.version}" if known else "does not exist"
     wanted = f"version {version}" if version else "a new pool"
-    raise Conflict(f'pool "{name}" {now}, not {wanted}', "Read it again, then decide again.")
+    raise Conflict(f'pool "{name}" {now}, not {wanted}', "Read it again and retry.")

@@ -50,7 +50,8 @@ class NewWorkflow:
     `client_key` is the submitter's own name for the request, one per owner: a repeated key finds the same workflow,
     provided that the `fingerprint` of the request is the same. `spec` and `state` are the life cycle's, as JSON.
     `digest` is a small value for lists, so that they need not read states. `pool_version` is the version of a stored
-    pool that it was checked against; a pool of the configuration has none.
+    pool that it was checked against; a pool of the configuration has none. `amendment` is what the user changed about
+    the workflow with options.
     """
 
     name: str
@@ -73,6 +74,7 @@ class NewWorkflow:
     notices: Sequence[Json] = ()
     events: Sequence[NewEvent] = ()
     pool_version: int | None = None
+    amendment: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ class Upload:
     sets: tuple[str, ...]
     set_strings: tuple[str, ...]
     files: Mapping[str, bytes]
+    amendment: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)

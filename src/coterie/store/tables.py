@@ -88,6 +88,7 @@ submissions = Table(
     Column("sets", JSON, nullable=False),
     Column("set_strings", JSON, nullable=False),
     Column("spec", JSON, nullable=False),
+    Column("amendment", JSON),
 )
 
 files = Table(

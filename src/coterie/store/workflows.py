@@ -64,6 +64,7 @@ def submit(tx: Connection, new: NewWorkflow) -> tuple[Workflow, bool]:
             "sets": list(new.sets),
             "set_strings": list(new.set_strings),
             "spec": dict(new.spec),
+            "amendment": dict(new.amendment) if new.amendment else None,
         },
     )
     if new.labels:
@@ -108,7 +109,12 @@ def upload(tx: Connection, ident: str) -> Upload:
         raise _unknown(ident)
     attached = tx.execute(select(files.c.path, files.c.content).where(files.c.workflow == ident).order_by(files.c.path))
     return Upload(
-        sent.source, sent.file, tuple(sent.sets), tuple(sent.set_strings), {row.path: row.content for row in attached}
+        sent.source,
+        sent.file,
+        tuple(sent.sets),
+        tuple(sent.set_strings),
+        {row.path: row.content for row in attached},
+        sent.amendment,
     )
 
 
@@ -174,7 +180,7 @@ def _found(tx: Connection, wanted: Select[Any], ident: str) -> Sequence[Any]:
 
 
 def _unknown(ident: str) -> NotFound:
-    return NotFound(f'there is no workflow "{ident}"', "See which there are: coterie list")
+    return NotFound(f'there is no workflow "{ident}"', "List them: coterie list")
 
 
 def _matching(wanted: Select[Any], query: Query) -> Select[Any]:

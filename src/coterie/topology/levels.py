@@ -53,9 +53,9 @@ def label_fault(label: str) -> str:
     """Return the fault of a label key by Kubernetes' syntax, or an empty string."""
     prefix, slash, name = label.rpartition("/")
     if slash and not prefix:
-        return "nothing stands before the slash"
+        return "nothing precedes the slash"
     if not name:
-        return "nothing stands after the slash" if slash else "it is empty"
+        return "nothing follows the slash" if slash else "it is empty"
     if len(name) > 63:
         return f"the name part has {len(name)} characters, at most 63 are allowed"
     if not _NAME.fullmatch(name):

@@ -38,7 +38,7 @@ def test_what_kai_places_needs_no_warning() -> None:
 def test_mixed_sizes_are_named_with_the_count_and_a_level_that_helps() -> None:
     assert told(TWO, MIXED) == (
         'KAI would leave group "g" pending although it fits: of 3 pods of rack group "default", each counted as the '
-        "largest, it finds room for 2 in one rack; what helps: rack as preferred, or zone instead of rack"
+        "largest, it finds room for 2 in one rack; to avoid it: rack as preferred, or zone instead of rack"
     )
 
 

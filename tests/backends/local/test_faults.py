@@ -58,7 +58,7 @@ def test_a_disk_too_full_for_the_last_word_stops_a_task_before_its_first(tmp_pat
         return str(reached(supervisor, key(), Lost))
 
     said = cramped(500, start)
-    assert "the process that watches it could not begin: File too large" in said
+    assert "the process that watches it could not start: File too large" in said
     assert not (tmp_path / "ran").exists()
     with supervising(tmp_path / "root") as supervisor:
         assert isinstance(supervisor.status(key()), Lost)

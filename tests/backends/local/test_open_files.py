@@ -71,7 +71,7 @@ def test_those_for_whom_there_are_no_handles_wait_say_so_and_start_together_when
         assert found.trouble == ""
         found.start(second)
         assert {found.status(each.key) for each in second} == {Starting()}
-        assert "60 tasks cannot begin (w-1/g/b0/1, " in found.trouble
+        assert "60 tasks cannot start (w-1/g/b0/1, " in found.trouble
         assert "256 files" in found.trouble
         gate.touch()
         ends = [reached(found, each.key, Ended) for each in second]
@@ -99,10 +99,10 @@ def test_those_that_began_without_the_others_are_ended_when_the_others_cannot_be
     company = [order("sleep", "1000", task=task) for task in "abcd"]
     with supervising(tmp_path / "root") as found:
         found.start(company)
-        assert "2 tasks cannot begin (w-1/g/c/1, w-1/g/d/1): Too many open files" in found.trouble
+        assert "2 tasks cannot start (w-1/g/c/1, w-1/g/d/1): Too many open files" in found.trouble
         states = [reached(found, each.key, Ended) for each in company]
         assert [type(each) for each in states] == [Ended, Ended, Lost, Lost]
-        assert states[3] == Lost("it could not begin together with the others: Too many open files")
+        assert states[3] == Lost("it could not start together with the others: Too many open files")
         found.statuses()
         assert found.trouble == ""
         monkeypatch.setattr(Closed, "left", 10)

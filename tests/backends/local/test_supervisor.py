@@ -130,7 +130,7 @@ def test_a_log_never_grows_beyond_its_limit_and_says_where_it_was_cut(supervisor
     assert text.endswith("xxx\nend\n")
     assert "the limit of 65,536 bytes is reached" in text
     missing = 10_000_000 + 11 - text.count("x") - len("begin\n\nend\n")
-    assert f"[coterie: {missing:,} bytes are left out here]" in text
+    assert f"[coterie: {missing:,} bytes omitted here]" in text
 
 
 def test_lines_carry_the_time_where_that_is_wanted(supervisor: Supervisor) -> None:

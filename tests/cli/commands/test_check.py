@@ -45,7 +45,7 @@ def test_labels_that_form_the_hierarchy_are_said_to_and_exit_0(tmp_path: Path) -
     done = call("check", written(tmp_path, GOOD))
 
     assert done.exit_code == 0
-    assert "Nothing is odd" in done.stdout
+    assert "No problems found" in done.stdout
     assert done.stderr == ""
 
 
@@ -164,7 +164,7 @@ def test_the_cluster_of_the_backend_is_used_where_none_is_named() -> None:
     [
         ((), 2, "no cluster was named"),
         (("nowhere.yaml",), 4, "there is no file nowhere.yaml"),
-        (("-", "--config", "-"), 2, "standard input can be read once only"),
+        (("-", "--config", "-"), 2, "standard input can be read only once"),
         ((REFUSALS, "--pool", "x"), 2, "--pool needs a configuration"),
         ((REFUSALS, "--config", CONFIG, "--pool", "gb2000"), 4, 'Did you mean "gb200"?'),
         ((REFUSALS, "--config", CONFIG), 2, "so one must be named"),

@@ -98,7 +98,7 @@ def test_nobody_holds_anything_in_an_empty_cluster(tmp_path: Path) -> None:
     done = call("map", written(tmp_path, "nodes: [{name: n1, gpu: 8}]"), "--workload", "a")
 
     assert done.exit_code == 4
-    assert "Nobody holds a GPU." in done.stderr
+    assert "No GPU is in use." in done.stderr
 
 
 def test_without_levels_all_nodes_are_in_one_row(tmp_path: Path) -> None:

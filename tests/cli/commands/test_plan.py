@@ -219,3 +219,30 @@ def test_every_way_out_of_an_example_is_a_command_that_works(example: str) -> No
         assert program == "coterie"
         expected = {0} if way["change"].startswith("places") else {0, 6}
         assert call(*arguments, "-o", "name", cwd=ROOT).code in expected, way
+
+
+def test_the_rendered_text_of_a_template_can_be_seen(desk: Desk) -> None:
+    loop = "{% for i in range(n) %}\n  - {name: t{{ i }}}\n{% endfor %}\n"
+    text = f"default-values: {{n: 2}}\nworkflow:\n  name: w\n  tasks:\n{loop}"
+    file = desk.file("template.yaml", text)
+
+    done = call("plan", file, "--show-rendered", "--set", "n=3")
+    as_data = json.loads(call("plan", file, "--show-rendered", "-o", "json").out)
+
+    assert done.code == 0, done.err
+    assert [line for line in done.out.splitlines() if "name: t" in line] == [f"  - {{name: t{n}}}" for n in range(3)]
+    assert as_data[0]["file"] == str(file)
+    assert "{name: t1}" in as_data[0]["text"]
+
+
+def test_a_fault_in_a_loop_points_into_the_file(desk: Desk) -> None:
+    loop = "{%- for i in range(3) %}\n  - {name: t{{ i }}, image: i, command: x}\n{%- endfor %}\n"
+    text = f"workflow:\n  name: w\n  tasks:\n{loop}"
+    file = desk.file("loop.yaml", text)
+
+    done = desk.plan(file)
+
+    assert done.code == 3
+    assert done.err.count("error[") == 1
+    assert f"{file}:5:" in done.err
+    assert "(rendered)" not in done.err

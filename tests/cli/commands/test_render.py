@@ -114,7 +114,7 @@ def test_names_are_what_kubectl_prints() -> None:
         (("flow.yaml", *LEVELS, "--group", "gg"), 4, 'no group "gg"'),
         (("flow.yaml", *LEVELS, "--pool", "p"), 2, "--pool needs a configuration"),
         (("none.yaml", *LEVELS), 4, "there is no file none.yaml"),
-        (("-", "--cluster", "-"), 2, "standard input can be read once only"),
+        (("-", "--cluster", "-"), 2, "standard input can be read only once"),
         (("flow.yaml", "--config", "coterie.yaml"), 2, "has 2 pools"),
         (("flow.yaml", "--config", "coterie.yaml", "--pool", "three"), 4, 'no pool "three"'),
         (("flow.yaml", "--cluster", "coterie.yaml"), 3, "error[InvalidSpec]"),

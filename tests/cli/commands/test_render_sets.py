@@ -179,7 +179,7 @@ def test_grove_gets_a_namespace_where_the_file_has_none() -> None:
         (("set.yaml",), 3, 'ClusterTopology "t"'),
         (("set.yaml", "--topology", "topology.yaml#u"), 4, '"u"'),
         (("set.yaml", "--topology", "none.yaml"), 4, "none.yaml"),
-        (("-", "--topology", "-"), 2, "standard input can be read once only"),
+        (("-", "--topology", "-"), 2, "standard input can be read only once"),
     ],
     ids=str,
 )

@@ -96,7 +96,32 @@ def test_a_run_that_nobody_can_make_room_for_ends_with_the_reason(desk: Desk) ->
 
     assert done.code == 6
     assert "NoDomainFits" in done.err
-    assert "would wait for ever" in done.err
+    assert "would wait forever" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--prefer", "rack"), "changed: rack is preferred instead of required"),
+        (("--tasks", "g=1"), 'changed: group "g" runs 1 of 2 tasks; left out: t1'),
+        (("--without", "wf-13"), ""),
+    ],
+)
+def test_a_way_out_is_taken_by_running_with_its_option(desk: Desk, options: tuple[str, ...], said: str) -> None:
+    cluster = desk.file("full.yaml", CLUSTER + "- {owner: wf-13, node: a-r1-n1, gpu: 8}\n")
+
+    done = call("run", desk.file("wf.yaml", flow(tasks=2, gpus=8)), "--cluster", cluster, *options)
+
+    assert done.code == 0, done.err
+    assert said in done.err
+
+
+def test_that_images_are_not_used_is_said_once(desk: Desk) -> None:
+    done = call("run", desk.file("wf.yaml", flow(tasks=2)), "--cluster", desk.cluster)
+
+    assert done.err.count("image is ignored: commands run on this machine, not in containers") == 1
+    data = json.loads(call("run", desk.file("wf.yaml", flow()), "--cluster", desk.cluster, "-o", "json").out)
+    assert [warning["code"] for warning in data["workflow"]["warnings"]] == ["FieldIgnored"]
 
 
 def test_json_has_the_workflow_and_where_it_ran_and_nothing_else_is_on_standard_output(desk: Desk) -> None:
@@ -301,7 +326,7 @@ def test_tasks_of_a_run_are_left_running_when_somebody_detaches_and_a_service_fi
         process.wait(TIMEOUT_S)
 
     assert "[d]etach and leave its tasks running" in asked
-    assert "left alone; go on with: coterie serve --state" in left
+    assert "it keeps running; resume with: coterie serve --state" in left
     assert process.returncode == 130
     with serving(desk.folder) as (url, _):
         assert call("show", "wf-1", "-o", "json", "--server", url).out.count("RUNNING")
@@ -321,13 +346,7 @@ def test_levels_that_nobody_named_are_guessed_and_told_with_the_option_that_name
     assert f"--levels rack={label}" in done.err
 
 
-def test_that_images_are_not_used_is_said_where_it_matters(desk: Desk) -> None:
-    """Every task names an image, so that a warning on each run would tell nothing."""
-    fine = desk.file("fine.yaml", flow("true"))
+def test_a_command_that_is_missing_here_may_be_in_the_image_which_is_not_used(desk: Desk) -> None:
     missing = desk.file("missing.yaml", flow("no-such-command"))
 
-    assert "image" not in call("run", fine, "--cluster", desk.cluster).err
-    assert "warning[FieldIgnored]: image is ignored" in call("run", fine, "--cluster", desk.cluster, "-o", "wide").err
     assert "hint: Images are not used here" in call("run", missing, "--cluster", desk.cluster, "--quiet").err
-    data = json.loads(call("run", fine, "--cluster", desk.cluster, "-o", "json").out)
-    assert [warning["code"] for warning in data["workflow"]["warnings"]] == ["FieldIgnored"]

@@ -148,7 +148,7 @@ def test_a_plot_is_written_and_said_on_standard_error(folder: Path) -> None:
         (["--limit", "0"], Exit.USAGE, "--limit"),
         (["--cluster", "gone.yaml"], Exit.NOT_FOUND, "there is no file gone.yaml"),
         (["gone.csv"], Exit.NOT_FOUND, "there is no file gone.csv"),
-        (["-", "--cluster", "-"], Exit.USAGE, "standard input can be read once only"),
+        (["-", "--cluster", "-"], Exit.USAGE, "standard input can be read only once"),
     ],
 )
 def test_a_wrong_call_says_what_is_wrong_and_what_to_do(arguments: list[str], code: Exit, words: str) -> None:

@@ -64,7 +64,7 @@ def test_standard_input_is_read_and_names_in_it_cannot_drive_the_terminal() -> N
     ("options", "code", "words"),
     [
         (["--level", "rak"], 2, 'Did you mean "rack"?'),
-        (["--watch"], 2, "--watch follows a service"),
+        (["--watch"], 2, "--watch needs a service"),
         (["--pool", "none"], 2, "--pool"),
         (["--levels", "rack"], 3, "rack"),
     ],
@@ -80,7 +80,7 @@ def test_what_makes_no_sense_is_said(options: list[str], code: int, words: str) 
 def test_levels_of_a_call_need_a_cluster(tmp_path: Path) -> None:
     done = call("top", "--levels", "rack=x/rack", "--server", "http://127.0.0.1:1")
 
-    assert (done.exit_code, "are for --cluster" in done.stderr) == (2, True)
+    assert (done.exit_code, "need --cluster" in done.stderr) == (2, True)
     assert call("top", "-c", str(tmp_path / "none.yaml")).exit_code == 4
 
 

@@ -110,7 +110,7 @@ def test_a_followed_log_goes_on_where_it_was_when_the_service_comes_back(tmp_pat
         rest, err = process.communicate(timeout=TIMEOUT_S)
 
     assert (first, rest, err) == ("one\n", "two\n", "")
-    assert "waiting for it to come back" in gone
+    assert "waiting for it to return" in gone
     assert "is back" in back
     assert process.returncode == 0
 
@@ -134,7 +134,7 @@ def test_a_followed_log_of_a_service_that_stays_away_ends_with_that(tmp_path: Pa
 
     assert (first, rest) == ("one\n", "")
     assert process.returncode == 75
-    assert "waiting for it to come back" in err
+    assert "waiting for it to return" in err
     assert f"error: no service answers at {url}" in err
 
 

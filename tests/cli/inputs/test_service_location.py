@@ -114,7 +114,7 @@ def test_the_usual_address_is_asked_only_by_those_who_have_no_folder_at_all(
 
     done = call("list", "--token", "secret", XDG_STATE_HOME=str(tmp_path))
 
-    assert done.code == (Exit.TRY_AGAIN if exists else Exit.FAILED)  # it is no Coterie service
+    assert done.code == (Exit.TRY_AGAIN if exists else Exit.FAILED)  # it is not a Coterie service
     assert others == ([] if exists else ["Bearer secret"])
 
 

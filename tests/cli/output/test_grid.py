@@ -77,7 +77,7 @@ def test_tasks_are_told_by_the_word_that_says_most(status: str, tasks: dict[str,
 def test_ways_out_come_with_the_option_that_shows_them(width: int) -> None:
     ways = [
         {
-            "change": "places when other-1 ends",
+            "change": "fits when other-1 ends",
             "command": "coterie why wf-1/g --without other-1",
             "options": [{"name": "without", "value": "other-1"}],
         },
@@ -89,6 +89,6 @@ def test_ways_out_come_with_the_option_that_shows_them(width: int) -> None:
     lines = list(why_lines({"id": "wf-1", "waiting": 1, "groups": [group]}, Style(width), 0.0))
 
     said = " ".join(" ".join(lines).split())
-    assert "places when other-1 ends --without other-1" in said
+    assert "fits when other-1 ends --without other-1" in said
     assert lines[-1] == "  coterie why wf-1/g --without other-1"
     assert [line for line in lines if line != line.rstrip()] == []

@@ -67,7 +67,7 @@ def test_a_text_may_hold_several_documents_and_lists_and_other_kinds() -> None:
             f"{HEAD}metadata: {{name: a, namespace: b.c}}\n",
             (3, "Invalid", "metadata.namespace", '"b.c" cannot be the namespace of an object'),
         ),
-        (f"{TOPOLOGY}---\n{TOPOLOGY}", (8, "Duplicate", "metadata.name", f'{CT} "a" stands twice in the file')),
+        (f"{TOPOLOGY}---\n{TOPOLOGY}", (8, "Duplicate", "metadata.name", f'{CT} "a" is in the file twice')),
         ("apiVersion: v1\nkind: List\nitems: 5\n", (3, "Invalid", "items", "items of a List must be a list, not 5")),
     ],
 )

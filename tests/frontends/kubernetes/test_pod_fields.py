@@ -57,8 +57,8 @@ def test_every_field_that_is_known_passes() -> None:
 
 def test_a_name_like_no_other_may_be_a_newer_one_and_comes_last() -> None:
     assert told({"zzz": 1, "volums": []}) == [
-        ("volums", '"volums" is no known field of a pod spec. Did you mean "volumes"?'),
-        ("zzz", '"zzz" is no known field of a pod spec. A newer Kubernetes may have it.'),
+        ("volums", '"volums" is not a known field of a pod spec. Did you mean "volumes"?'),
+        ("zzz", '"zzz" is not a known field of a pod spec. A newer Kubernetes may have it.'),
     ]
 
 

@@ -169,7 +169,7 @@ def test_bad_templates_are_faults_with_a_place(text: str, message: str, line: in
 )
 def test_the_sandbox_lets_nothing_out(expression: str) -> None:
     (fault,) = faults_of(f"workflow:\n  a: 1\n  b: {{{{ {expression} }}}}\n")
-    assert "reaches for something it may not use" in fault.message
+    assert "uses something that is not allowed" in fault.message
     assert fault.place is not None
     assert fault.place.line == 3
 
@@ -212,9 +212,25 @@ def test_places_point_into_the_users_file_when_lines_stay_where_they_were() -> N
         "{% if false %}\n  a: 1\n  b: 1\n{% endif %}{{ '\n\n' }}\n  c: 1\n",
     ],
 )
-def test_places_speak_of_the_rendered_text_when_lines_moved(body: str) -> None:
-    found = rendered(f"workflow:\n{body}")
-    assert (found.file, found.shown) == ("w.yaml (rendered)", None)
+def test_places_speak_of_the_users_lines_when_lines_moved(body: str) -> None:
+    text = f"workflow:\n{body}"
+    found = rendered(text)
+    last = body.split(": 1\n")[-2][-1]
+    place = load(found.text, found.file, shown=found.shown, origins=found.origins).place(("workflow", last))
+    assert (place.file, place.frame[-1]) == ("w.yaml", (text.count("\n"), f"  {last}: 1"))
+
+
+def test_a_line_that_a_value_brings_is_one_of_the_rendered_text() -> None:
+    found = rendered("workflow:\n{{ '  a: 1\n  b: 2\n' }}\n  c: 3\n")
+    document = load(found.text, found.file, shown=found.shown, origins=found.origins)
+    assert [document.place(("workflow", key)).file for key in "abc"] == ["w.yaml (rendered)"] * 2 + ["w.yaml"]
+
+
+def test_a_template_that_looks_at_its_own_text_is_traced_no_further() -> None:
+    """Marks in the lines would change what it counts, so its lines count in the rendered text."""
+    found = rendered("{% set x %}ab\n{% endset %}\nworkflow: {a: {{ x | length }}}\n\n\n{{ '\n\n' }}\n")
+    assert found.text.splitlines()[1] == "workflow: {a: 3}"
+    assert found.origins is None or not any(found.origins)
 
 
 def test_a_set_that_nothing_uses_is_noticed_with_a_suggestion() -> None:

@@ -50,7 +50,7 @@ def test_all_parameters_that_do_not_exist_are_told_at_once(client: TestClient) -
     ("path", "sent", "hint"),
     [
         (AT, {"json": {"source": "x", "sauce": "y"}}, 'Did you mean "source"? Allowed fields are: source, file, pool'),
-        (AT, {"json": {}}, "It cannot be left out."),
+        (AT, {"json": {}}, "It is required."),
         (AT, {"json": {"source": "x", "priority": "SOON"}}, "What is expected is written in /api/v1/openapi.json."),
         (AT, {"content": b"{", "headers": {"content-type": "application/json"}}, "Send a JSON object."),
         (f"{AT}?dry_run=perhaps", {"content": b"x", "headers": YAML}, "Write true or false."),
@@ -98,8 +98,8 @@ def test_labels_that_disagree_are_refused(client: TestClient) -> None:
         ("x", "Cancel it first: coterie cancel w-1", None),
         (
             "x",
-            "See which there are: coterie list",
-            "See which there are: coterie list (In the API: GET /api/v1/workflows)",
+            "List them: coterie list",
+            "List them: coterie list (In the API: GET /api/v1/workflows)",
         ),
         ("x", "Give one with --levels.", "Give one with --levels."),
         ("a --pool-like word", "Nothing.", "Nothing."),
@@ -148,7 +148,7 @@ def test_a_dry_run_refuses_and_warns_like_a_submission(client: TestClient) -> No
     planned = client.post("/api/v1/plan", json=body(read))
     assert "inputs.url is ignored" in str(planned.json()["warnings"])
     big = body(workflow("big", {"g": [task("t", "true", "inputs: [{url: s3://x}]")]}, gpu=5))
-    dry, real = (client.post(AT, json=big, params=query) for query in ({"dry_run": "true"}, {}))
+    dry, real = (client.post(AT, json=big, params={query: "true"}) for query in ("dry_run", "force"))
     told = real.json()["warnings"]
     assert {one["code"] for one in told} == {"FieldIgnored", "NeverFits"}
     assert [one for one in told if one not in dry.json()["warnings"]] == []
@@ -177,7 +177,7 @@ def test_no_parameter_is_repeated_without_end(client: TestClient, path: str, nam
     assert asked(most).status_code == 200, asked(most).text
     refused = asked(most + 1)
     assert refused.status_code == 422, refused.text
-    assert error_of(refused)["errors"][0]["hint"] == "Give fewer of them."
+    assert error_of(refused)["errors"][0]["hint"] == "Send fewer."
 
 
 @pytest.mark.parametrize("name", ["label", "set", "set_string"])
@@ -204,7 +204,7 @@ def test_what_is_not_there_is_named(client: TestClient, path: str, message: str)
     error = error_of(answer)
     assert (answer.status_code, error["code"], error["message"]) == (404, "NotFound", message)
     if "%2F" in path:
-        assert 'has a "/" in its name. See which there are: coterie ' in error["hint"]
+        assert 'has a "/" in its name. List them: coterie ' in error["hint"]
         assert "(In the API: GET /api/v1/" in error["hint"]
     else:
         assert error["hint"] == "All paths are listed in /api/v1/openapi.json."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -43,7 +44,7 @@ def gang(name: str, size: int) -> Any:
 def refusal(service: Service, size: int) -> Json:
     """Return the same refusal from a plan and from a workflow that waits."""
     planned: Json = service.plan(gang("next", size))["groups"][0]["refusal"]
-    ident = service.submit(gang("next", size))["id"]
+    ident = service.submit(gang("next", size), force=True)["id"]
     service.wait(ident, lambda view: bool(view["waiting"]), timeout_s=30)
     (why,) = service.why(ident)["groups"]
     service.cancel(ident, force=True)
@@ -69,9 +70,9 @@ RAISED = 'if an admin raises gpus.limit of pool "main" to'
 @pytest.mark.parametrize(
     ("size", "ways"),
     [
-        (1, [("places when less-1 ends", "--without less-1"), (f"places now {RAISED} 18", "")]),
-        (2, [("places when large-1 ends", "--without large-1"), (f"places now {RAISED} 22", "")]),
-        (3, [("places when large-1 and small-1 have ended", ""), (f"places now {RAISED} 26", "")]),
+        (1, [("fits when less-1 ends", "--without less-1"), (f"fits now {RAISED} 18", "")]),
+        (2, [("fits when large-1 ends", "--without large-1"), (f"fits now {RAISED} 22", "")]),
+        (3, [("fits when large-1 and small-1 have ended", ""), (f"fits now {RAISED} 26", "")]),
         (
             5,
             [
@@ -103,10 +104,10 @@ def test_tasks_that_join_others_of_their_gang_do_not_count_those_twice(
 @pytest.mark.parametrize(("size", "what_if"), [(1, WhatIf(without=("less-1",))), (2, WhatIf(without=("large-1",)))])
 def test_a_dry_run_shows_what_comes_of_a_way_out(service: Service, size: int, what_if: WhatIf) -> None:
     assert service.plan(gang("next", size))["verdict"] == "waiting"
-    assert service.plan(gang("next", size), what_if=what_if)["verdict"] == "placed"
+    assert service.plan(replace(gang("next", size), what_if=what_if))["verdict"] == "placed"
 
 
 def test_with_fewer_tasks_the_limit_holds_as_it_was_told(service: Service) -> None:
-    found = service.plan(gang("next", 5), what_if=WhatIf(tasks=("g=4",)))
+    found = service.plan(replace(gang("next", 5), what_if=WhatIf(tasks=("g=4",))))
     assert found["verdict"] == "waiting"
     assert "16 GPUs" in found["groups"][0]["refusal"]["message"]

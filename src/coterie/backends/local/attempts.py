@@ -197,7 +197,7 @@ class Roster:
         words = os.strerror(code) if code > 0 else f"it was ended {attempt.tries} times"
         if not folders.withdraw(attempt.folder) and folders.holder_of(attempt.folder) is not None:
             return ""
-        return f"the process that watches it could not begin: {words}"
+        return f"the process that watches it could not start: {words}"
 
     def never(self, attempt: Attempt, why: str) -> None:
         """Say of an attempt that it is lost before it began, unless somebody was faster and began it."""
@@ -213,7 +213,7 @@ class Roster:
         commands = [folders.command_of(each.folder) for each in lost]
         left = processes.end(marks.__contains__, [found[0] for found in commands if found])
         for each, why in lost.items():
-            words = why + (f"; {left} processes could not be ended" if left else "")
+            words = why + (f"; {left} processes could not be stopped" if left else "")
             # On a full disk this is found out again by the next supervisor.
             with contextlib.suppress(OSError):
                 _put(each.folder / "lost", words)

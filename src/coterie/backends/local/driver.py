@@ -128,7 +128,7 @@ class LocalDriver:
                 yield ending.workflow, ending.confirms
         if said := self._supervisor.trouble:
             # Last, so that whatever there is to tell has been told.
-            raise Unavailable(said, "Let Coterie open more files (ulimit -n), or start it with fewer --processes.")
+            raise Unavailable(said, "Allow Coterie to open more files (ulimit -n), or start it with fewer --processes.")
 
     def wait(self, timeout_s: float) -> bool:
         """Block until a status is another one, or so long."""

@@ -22,7 +22,7 @@ def too_many(tasks: int, processes: int) -> tuple[str, str] | None:
         change = f"Start Coterie with --processes {tasks} or more"
     else:
         bound = f"at most {most:,} tasks run at a time here, for no more than {open_files.limit():,} files may be open"
-        change = f"Let Coterie open more files (ulimit -n {open_files.wanted_for(tasks)})"
+        change = f"Allow Coterie to open more files (ulimit -n {open_files.wanted_for(tasks)})"
     return bound, f"{change}, make the group smaller, or let its tasks run without one another (barrier: false)."
 
 
@@ -36,7 +36,7 @@ def crowd_faults(workflow: Workflow, processes: int) -> Iterator[Fault]:
     tasks = task_count(workflow)
     if tasks > MOST_TASKS:
         yield Fault(
-            f"the workflow has {tasks:,} tasks, and at most {MOST_TASKS:,} are taken",
+            f"the workflow has {tasks:,} tasks, and at most {MOST_TASKS:,} are allowed",
             hint="Submit it as several workflows, or let one task do the work of many.",
             path=workflow.teams[0].path[:-1],
             place=workflow.place(workflow.teams[0].path[:-1], key=True),

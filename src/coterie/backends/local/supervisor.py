@@ -254,7 +254,7 @@ class Supervisor:
         """Say why those cannot begin who should; when some of their company have begun without them, that must end."""
         names = ", ".join(each.key.path for each in left[:3]) + (", …" if len(left) > 3 else "")
         files = f"at most {open_files.limit():,} files are open at a time, {open_files.PER_TASK} of them for each task"
-        self._held_up = f"{len(left)} tasks cannot begin ({names}): {why}; {files}"
+        self._held_up = f"{len(left)} tasks cannot start ({names}): {why}; {files}"
         together = left[0].record.together
         if len(left) == len(together):
             return
@@ -263,7 +263,7 @@ class Supervisor:
             return
         del self._apart[together]
         for each in left:
-            self._roster.never(each, f"it could not begin together with the others: {why}")
+            self._roster.never(each, f"it could not start together with the others: {why}")
         for each in (self._roster.attempts[key] for key in together if key in self._roster.attempts):
             self._roster.stop(each, 0.0)
             self._turns.drop(each.key, together)
@@ -304,6 +304,6 @@ class Supervisor:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 # The folder is named at once, because the health of the service tells no hints.
                 full = f'cannot {action}: the disk is full, there is no room in the folder "{self._root}"'
-                raise Unavailable(full, "Make room on its disk; it is tried again until there is some.") from error
+                raise Unavailable(full, "Make room on its disk; it is retried until there is some.") from error
             hint = f'Look at the folder "{self._root}": it needs room, and must belong to the user who runs Coterie.'
             raise Unavailable(f"cannot {action}: {error.strerror or error}", hint) from error

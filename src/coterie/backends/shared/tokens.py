@@ -78,7 +78,7 @@ class Filling:
         number = next((index for index, entry in enumerate(inputs) if which in (str(index), entry.task)), None)
         if number is None:
             hint = f"Inputs are numbered from 0; the task has {len(inputs) or 'none'}."
-            message = f'{{{{input:{which}}}}} is no input of task "{self.member.name}"'
+            message = f'{{{{input:{which}}}}} is not an input of task "{self.member.name}"'
             self.faults.append(Fault(message, path=path, hint=hint))
             return ""
         folder = f"{INPUT}/{number}"

@@ -47,9 +47,9 @@ class Client:
         try:
             url = httpx2.URL(self.url)
         except httpx2.InvalidURL as error:
-            raise UsageError(f'"{self.url}" is no URL: {error}', "Write it like http://127.0.0.1:8720.") from None
+            raise UsageError(f'"{self.url}" is not a URL: {error}', "Write it as http://127.0.0.1:8720.") from None
         if url.scheme not in {"http", "https"} or not url.host:
-            raise UsageError(f'"{self.url}" is no URL of a service', "Write it like http://127.0.0.1:8720.")
+            raise UsageError(f'"{self.url}" is not the URL of a service', "Write it as http://127.0.0.1:8720.")
         headers = {"Authorization": f"Bearer {_plain(token)}"} if token else {}
         self._http = httpx2.Client(
             base_url=f"{self.url}/api/v1",
@@ -68,13 +68,13 @@ class Client:
     ) -> None:
         self._http.close()
 
-    def submit(self, submission: Submission, page: Page | None = None, plan: str | None = None) -> Json:
-        """Submit a workflow, whose text is `page`; where a plan is named, only if that still holds.
+    def submit(self, submission: Submission, page: Page | None = None, options: Params | None = None) -> Json:
+        """Submit a workflow, whose text is `page`, with the parameters that options of the call mean.
 
         The key makes it safe to ask again where the answer was lost.
         """
         headers = {"Idempotency-Key": submission.client_key or str(uuid.uuid4())}
-        body, params = _body(submission), {"plan": plan}
+        body, params = _body(submission), options
         try:
             return self._json("POST", "/workflows", params=params, body=body, headers=headers, page=page)
         except Unavailable:
@@ -107,7 +107,7 @@ class Client:
             except Unavailable as error:
                 if until is None:
                     until = time.monotonic() + _PATIENCE_S
-                    typer.echo(safe(f"{error}; waiting for it to come back"), err=True)
+                    typer.echo(safe(f"{error}; waiting for it to return"), err=True)
                 elif time.monotonic() > until:
                     raise
                 time.sleep(_PAUSE_S)
@@ -200,7 +200,7 @@ class Client:
             with suppress(Unavailable):
                 for name, data in self._sent(after, ident):
                     if name == "end" and data.get("reason") == "unauthorized":
-                        raise Unauthorized("the token is no longer known", "Ask an admin for a new one.")
+                        raise Unauthorized("the token is no longer valid", "Ask an admin for a new one.")
                     if name == "end":
                         return
                     after = data["seq"]
@@ -318,7 +318,7 @@ class Client:
         except httpx2.ConnectError:
             raise Unavailable(f"no service answers at {self.url}{self._told_by}", _NO_SERVICE) from None
         except httpx2.TimeoutException:
-            raise Unavailable(f"the service at {self.url} takes too long to answer", "Try again later.") from None
+            raise Unavailable(f"the service at {self.url} does not answer in time", "Try again later.") from None
         except httpx2.TransportError as error:
             raise Unavailable(f"the connection to {self.url} broke: {error}", "Try again.") from None
 
@@ -342,7 +342,9 @@ def _given(params: Params | None) -> dict[str, Any]:
 
 def _plain(token: str) -> str:
     if not token.isascii() or not token.isprintable():
-        raise UsageError("the token has characters that no token has", "Copy it again; it is one line of plain text.")
+        raise UsageError(
+            "the token contains characters that are not allowed", "Copy it again; it is one line of plain text."
+        )
     return token
 
 

@@ -14,6 +14,7 @@ from coterie.errors import (
     CoterieError,
     Fault,
     Forbidden,
+    NeverFits,
     NotFound,
     Place,
     PlanStale,
@@ -37,10 +38,11 @@ _KINDS: dict[int, type[CoterieError]] = {
     503: Unavailable,
     504: Unavailable,
 }
+_CONFLICTS: dict[str, type[Conflict]] = {"PlanStale": PlanStale, "NeverFits": NeverFits}
 # What the service says is for both its callers; only this part is for the other one.
 _FOR_REQUESTS = re.compile(r" ?\(In the API: [^()]*\)$")
 _WORD = re.compile(r"[^\s,:{}\[\]]+")
-_TOKEN_HINT = "Pass --token or set $COTERIE_TOKEN; an admin makes one with `coterie token create`."  # noqa: S105 - no secret
+_TOKEN_HINT = "Pass --token or set $COTERIE_TOKEN; an admin can create one with `coterie token create`."  # noqa: S105 - no secret
 
 
 def raise_for(answer: httpx2.Response, url: str, page: Page | None = None) -> None:
@@ -52,13 +54,13 @@ def raise_for(answer: httpx2.Response, url: str, page: Page | None = None) -> No
     error = _error(answer)
     if error is None:
         raise _KINDS.get(answer.status_code, CoterieError)(
-            f"{url} answered {answer.status_code}, and not as a Coterie service does", "Check --server."
+            f"{url} answered {answer.status_code}, which is not an answer of a Coterie service", "Check --server."
         )
     message, hint = str(error.get("message", "")), _hint(error)
     if answer.status_code == 422 and error.get("errors"):
         raise SpecErrors([_fault(one, page) for one in error["errors"]])
-    if error.get("code") == "PlanStale":
-        raise PlanStale(message, hint, error.get("details"))
+    if (conflict := _CONFLICTS.get(str(error.get("code")))) is not None:
+        raise conflict(message, hint, error.get("details"))
     if answer.status_code == 401:
         hint = _TOKEN_HINT
     raise _KINDS.get(answer.status_code, CoterieError)(message, hint)
@@ -69,7 +71,7 @@ def _expects_json(answer: httpx2.Response) -> bool:
 
 
 def _stranger(url: str) -> CoterieError:
-    return CoterieError(f"what answers at {url} is no Coterie service", "Check --server.")
+    return CoterieError(f"what answers at {url} is not a Coterie service", "Check --server.")
 
 
 def _error(answer: httpx2.Response) -> Json | None:

@@ -14,8 +14,8 @@ from coterie.cli.output.formats import Output
 
 EXIT_CODES = told(
     words={
-        Exit.DONE: "everything that runs is as required, preferences missed or not",
-        Exit.MUST_WAIT: "a gang is incomplete or a running task cannot be judged",
+        Exit.DONE: "all requirements hold, whether preferences are met or not",
+        Exit.MUST_WAIT: "a gang is incomplete, or a running task cannot be checked",
         Exit.NEVER_FITS: "something is VIOLATED",
     }
 )
@@ -39,7 +39,7 @@ class AuditOptions:
 
 @takes(AuditOptions)
 def audit(options: AuditOptions) -> None:
-    """Hold where the tasks of each gang really run against what was asked: held, missed, VIOLATED, unobservable.
+    """Compare where the tasks of each gang run with what was requested: held, missed, VIOLATED, unobservable.
 
     \b
     Examples:

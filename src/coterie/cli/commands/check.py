@@ -13,7 +13,7 @@ from coterie.cli.inputs.parameters import takes
 from coterie.cli.output.formats import Output
 
 EXIT_CODES = told(
-    words={Exit.DONE: "nothing odd or remarks only", Exit.MUST_WAIT: "warnings", Exit.NEVER_FITS: "errors"}
+    words={Exit.DONE: "no problems, or remarks only", Exit.MUST_WAIT: "warnings", Exit.NEVER_FITS: "errors"}
 )
 
 

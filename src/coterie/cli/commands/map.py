@@ -25,9 +25,9 @@ class MapOptions:
         typer.Option("--level", "-l", metavar="LEVEL", help="Show the domains of this level. Default: the finest."),
     ] = None
     workload: Annotated[
-        str | None, typer.Option("--workload", metavar="NAME", help="Make what this holder has stand out.")
+        str | None, typer.Option("--workload", metavar="NAME", help="Highlight what this owner holds.")
     ] = None
-    free: Annotated[bool, typer.Option("--free", help="Show what is free, and where, instead of what is used.")] = False
+    free: Annotated[bool, typer.Option("--free", help="Show what is free instead of what is used.")] = False
     source: ClusterOptions
     output: Annotated[Drawing, typer.Option("--output", "-o", help="How to print the map.")] = Drawing.TABLE
     debug: DebugOption = False

@@ -32,6 +32,9 @@ class PlanOptions:
     alternatives: Annotated[
         bool, typer.Option("--alternatives", help="Show the domains that each group had to choose from.")
     ] = False
+    rendered: Annotated[
+        bool, typer.Option("--show-rendered", help="Print the files with their templates rendered; plan nothing.")
+    ] = False
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print the plan.")] = Output.TABLE
     debug: DebugOption = False
 
@@ -56,6 +59,6 @@ def plan(options: PlanOptions) -> None:
     from coterie.cli.output.errors import reporting
 
     with reporting(options.output, debug=options.debug):
-        from coterie.cli.handlers.plan import run
+        from coterie.cli.handlers.plan import run, show_rendered
 
-        run(options)
+        (show_rendered if options.rendered else run)(options)

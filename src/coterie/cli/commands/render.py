@@ -36,7 +36,7 @@ class RenderOptions:
     ]
     backend: Annotated[
         Literal["kai", "grove"],
-        typer.Option("--backend", "-b", help="Whose manifests to write; grove takes no workflows."),
+        typer.Option("--backend", "-b", help="Scheduler to write manifests for; grove does not take workflows."),
     ] = "kai"
     config: ConfigOption = None
     pool: PoolOption = None
@@ -48,7 +48,7 @@ class RenderOptions:
             "--cluster",
             "-c",
             metavar="SRC",
-            help="Snapshot, cluster file or context:NAME: tells where pods run, how large nodes are, and levels.",
+            help="Snapshot, cluster file or context:NAME to read running pods, node sizes and levels from.",
         ),
     ] = None
     template: TemplateOptions

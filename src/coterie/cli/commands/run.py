@@ -9,7 +9,7 @@ import typer
 
 from coterie.backends.base.settings import DEFAULT_PROCESSES
 from coterie.cli.exit_codes import Exit, told
-from coterie.cli.inputs.options import ClusterOptions, DebugOption, TemplateOptions
+from coterie.cli.inputs.options import ClusterOptions, DebugOption, TemplateOptions, WhatIfOptions
 from coterie.cli.inputs.parameters import takes
 from coterie.cli.inputs.service_options import OutputOption, ProcessesOption
 from coterie.cli.output.formats import Output
@@ -17,10 +17,10 @@ from coterie.cli.output.formats import Output
 EXIT_CODES = told(
     words={
         Exit.DONE: "the workflow completed",
-        Exit.MUST_WAIT: "it waits for room that nobody will make",
+        Exit.MUST_WAIT: "it would wait forever",
         Exit.NEVER_FITS: "it can never fit",
         Exit.WORK_FAILED: "it failed",
-        Exit.WORK_CANCELLED: "it was cancelled",
+        Exit.WORK_CANCELLED: "it was canceled",
     }
 )
 
@@ -32,30 +32,33 @@ class RunOptions:
     file: Annotated[str, typer.Argument(help="A workflow file; - reads standard input.", metavar="FILE")]
     source: ClusterOptions
     template: TemplateOptions
+    what_if: WhatIfOptions
     state: Annotated[
         str | None,
         typer.Option("--state", metavar="DIR", help="Keep logs and results in this folder. Default: nothing is kept."),
     ] = None
     processes: ProcessesOption = DEFAULT_PROCESSES
-    logs: Annotated[bool, typer.Option("--logs", help="Print what tasks write as they write it.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing until the result is there.")] = False
+    logs: Annotated[bool, typer.Option("--logs", help="Print the output of tasks as it is written.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")] = False
     output: OutputOption = Output.TABLE
     debug: DebugOption = False
 
 
 @takes(RunOptions)
 def run(options: RunOptions) -> None:
-    """Run a workflow here, each task a process, placed as on the cluster that is named; nothing has to be installed.
+    """Run a workflow on this machine: each task is a process, placed as on the given cluster. Needs no installation.
 
     Shows what happens until the workflow ends, then where its tasks ran and whether that is what was asked for. Without
-    --cluster and --config the cluster is this machine. On a terminal, Ctrl-C asks what to do: stop it, continue, or,
-    with --state, detach. Elsewhere it stops the workflow; a second one kills its tasks.
+    --cluster and --config the cluster is this machine. On a terminal, Ctrl-C asks whether to stop, continue
+    or, with --state, detach. Elsewhere it stops the workflow; pressed again, it kills the tasks.
 
     \b
     Examples:
       coterie run examples/00-hello-rack/workflow.yaml --cluster examples/00-hello-rack/cluster.yaml
       # in a pool of a configuration, with a template value, and the tasks' output
       coterie run train.yaml --config coterie.yaml --pool gb200 --set steps=10 --logs
+      # with a change that a plan offers as a way out
+      coterie run train.yaml --cluster cluster.yaml --prefer rack
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     from coterie.cli.output.errors import reporting
 

@@ -27,7 +27,7 @@ class ServeOptions:
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8720
     names: Annotated[
         tuple[str, ...],
-        typer.Option("--host-name", metavar="NAME", help="Another name under which it is reached. May be repeated."),
+        typer.Option("--host-name", metavar="NAME", help="Another host name of the service. May be repeated."),
     ] = ()
     processes: ProcessesOption = DEFAULT_PROCESSES
     debug: DebugOption = False
@@ -35,9 +35,10 @@ class ServeOptions:
 
 @takes(ServeOptions)
 def serve(options: ServeOptions) -> None:
-    """Start the service: pools, a queue, the API, and tasks as processes of this machine. Prints its URL.
+    """Start the service and print its URL.
 
-    Only this machine reaches it, unless there are tokens: see coterie token create.
+    It has pools, a queue and an API, and runs tasks as processes of this machine. Without tokens it can be reached from
+    this machine only: see coterie token create.
 
     \b
     Examples:

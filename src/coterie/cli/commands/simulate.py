@@ -29,29 +29,32 @@ class SimulateOptions:
         typer.Option(
             "--rule",
             metavar="LEVEL|none",
-            help="Level that a job is required to be in one domain of; none adds no constraints. "
-            "Default: the finest level that is not a node.",
+            help="Level at which each job must fit into one domain; none adds no constraints. "
+            "Default: the finest level above nodes.",
         ),
     ] = None
     policy: Annotated[
-        str, typer.Option("--policy", metavar="NAME,...", help="Policies to compare, the first with the others.")
+        str, typer.Option("--policy", metavar="NAME,...", help="Policies to compare; the first is the baseline.")
     ] = _POLICIES
     window: Annotated[
-        int, typer.Option("--window", min=1, max=1_000_000, metavar="N", help="Jobs that may be passed over at a time.")
+        int,
+        typer.Option(
+            "--window", min=1, max=1_000_000, metavar="N", help="How many waiting jobs later ones may overtake."
+        ),
     ] = 100
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Replay only the first N jobs.")] = (
         None
     )
     speed: Annotated[
-        float, typer.Option("--speed", metavar="X", help="Submit jobs X times as fast; they run as long as before.")
+        float, typer.Option("--speed", metavar="X", help="Submit jobs X times as fast; run times stay the same.")
     ] = 1.0
     every: Annotated[
         float | None,
-        typer.Option("--every", metavar="SECONDS", help="For a trace without times: a job is submitted so often."),
+        typer.Option("--every", metavar="SECONDS", help="For a trace without times: seconds between submissions."),
     ] = None
     lasting: Annotated[
         float | None,
-        typer.Option("--lasting", metavar="SECONDS", help="For a trace without times: each job runs so long."),
+        typer.Option("--lasting", metavar="SECONDS", help="For a trace without times: seconds that each job runs."),
     ] = None
     plot: Annotated[
         str | None, typer.Option("--plot", metavar="FILE.svg", help="Draw use, queue and fragmentation over time.")

@@ -13,7 +13,7 @@ from coterie.cli.inputs.parameters import takes
 from coterie.cli.inputs.service_options import CLIENT_EXIT_CODES, OutputOption, StorageOptions
 from coterie.cli.output.formats import Output
 
-_HELP = """Make, list and delete the tokens that callers of the service show.
+_HELP = """Create, list and delete tokens for the service.
 
 \b
 Examples:
@@ -28,13 +28,15 @@ token = typer.Typer(help=_HELP, cls=Listed, epilog=CLIENT_EXIT_CODES, no_args_is
 class TokenCreateOptions:
     """A call of `coterie token create` as it was written."""
 
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Who will use it; also the owner of their workflows.")]
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the user, who will own the workflows submitted with it.")
+    ]
     role: Annotated[
         Literal["viewer", "user", "admin"],
-        typer.Option("--role", help="viewer looks, user also submits, admin does everything."),
+        typer.Option("--role", help="viewer: read only; user: also submit; admin: everything."),
     ] = "user"
     expires: Annotated[
-        str | None, typer.Option("--expires", metavar="TIME", help="For how long it is good, such as 90d.")
+        str | None, typer.Option("--expires", metavar="TIME", help="Lifetime, such as 90d. Default: unlimited.")
     ] = None
     storage: StorageOptions
     output: OutputOption = Output.TABLE
@@ -44,7 +46,7 @@ class TokenCreateOptions:
 @token.command("create", epilog=CLIENT_EXIT_CODES)
 @takes(TokenCreateOptions)
 def token_create(options: TokenCreateOptions) -> None:
-    """Make a token and print it. It is shown this once; the service keeps a hash of it.
+    """Create a token and print it. It is shown only once; the service stores its hash.
 
     \b
     Examples:
@@ -71,7 +73,7 @@ class TokenListOptions:
 @token.command("list", epilog=CLIENT_EXIT_CODES)
 @takes(TokenListOptions)
 def token_list(options: TokenListOptions) -> None:
-    """List tokens by name, never the tokens themselves.
+    """List tokens by name; the tokens themselves are never shown.
 
     \b
     Examples:
@@ -99,7 +101,7 @@ class TokenDeleteOptions:
 @token.command("delete", epilog=CLIENT_EXIT_CODES)
 @takes(TokenDeleteOptions)
 def token_delete(options: TokenDeleteOptions) -> None:
-    """Delete a token; it opens nothing from then on.
+    """Delete a token; it stops working at once.
 
     \b
     Examples:

@@ -49,19 +49,19 @@ class ValidateOptions:
         typer.Option(
             "--old",
             metavar="FILE",
-            help="What stood there before: objects that it has too are judged as updates. May be repeated.",
+            help="The files before the change: objects in both are checked as updates. May be repeated.",
         ),
     ] = ()
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Refuse also what only the operators of today refuse, such as packDomain."),
+        typer.Option("--strict", help="Also refuse what current operators refuse on new objects, such as packDomain."),
     ] = False
     off: Annotated[
         tuple[Feature, ...],
         typer.Option(
             "--off",
             metavar="topology|mnnvl|grove|kai",
-            help="What the cluster does not have: topology-aware scheduling, multi-node NVLink, Grove, KAI. "
+            help="A feature that the cluster lacks: topology-aware scheduling, multi-node NVLink, Grove, KAI. "
             "May be repeated.",
         ),
     ] = ()
@@ -75,7 +75,7 @@ class ValidateOptions:
             "--cluster",
             "-c",
             metavar="SRC",
-            help="A snapshot or context:NAME whose ClusterTopologies are known; not needed.",
+            help="Optional snapshot or context:NAME to read ClusterTopologies from.",
         ),
     ] = None
     template: TemplateOptions
@@ -90,7 +90,7 @@ class ValidateOptions:
 
 @takes(ValidateOptions)
 def validate(options: ValidateOptions) -> None:
-    """Judge files by the rules alone, as an API server would: new objects, and with --old updates of them.
+    """Check files against the rules alone, as an API server would: as new objects or, with --old, as updates.
 
     Needs no cluster. ClusterTopologies are known from the files themselves, --topology and --cluster; where none is,
     names and levels are not checked, and a warning says so.

@@ -33,7 +33,7 @@ MARKED_S = 15.0
 def watch(client: Client, rows: Callable[[], Rows], output: Output) -> None:
     """Show rows now and whenever they change, until interrupted."""
     if output is Output.YAML:
-        raise UsageError("--watch prints tables, names or JSON, not YAML", "Use -o json: one object for each line.")
+        raise UsageError("--watch prints tables, names or JSON, not YAML", "Use -o json for one object per line.")
     if sys.stdout.isatty() and output in {Output.TABLE, Output.WIDE}:
         _table(client, rows, wide=output is Output.WIDE)
         return

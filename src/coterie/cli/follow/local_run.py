@@ -108,7 +108,7 @@ class Vigil:
             case Choice.GO_ON:
                 self._interrupts = 0
             case Choice.DETACH:
-                self._say(f"left alone; go on with: {self._resume}")
+                self._say(f"it keeps running; resume with: {self._resume}")
             case Choice.STOP if self._interrupts == 1:
                 self._say("stopping; Ctrl-C again kills its tasks")
                 self._cancel("interrupted")

@@ -62,7 +62,7 @@ def _lines(world: World, findings: Sequence[Finding], style: Style, *, wide: boo
         yield from short.note()
     counted = Counter(finding.severity for finding in findings)
     if not findings:
-        yield "Nothing is odd: the labels form the hierarchy that the levels say."
+        yield "No problems found: the labels match the levels."
         return
     yield ""
     errors, warnings = count(counted["error"], "error"), count(counted["warning"], "warning")

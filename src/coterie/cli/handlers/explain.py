@@ -29,7 +29,7 @@ def run(topic: str | None, output: Output) -> None:
         close = [word for word in (nearest(topic, known), *_alike(topic)) if word]
         reasons = ", ".join(reason.value for reason in Reason)
         hint = f"Did you mean {' or '.join(close[:3])}?" if close else f"Reasons are: {reasons}."
-        message = f'there is no reason, no warning and no field "{topic}"'
+        message = f'there is no reason, warning or field "{topic}"'
         raise NotFound(message, f"{hint} `coterie explain` lists all topics.")
     name, kind, lines = found
     show_as(output, {"topic": name, "kind": kind, "text": "\n".join(lines)}, [name], lambda: lines)

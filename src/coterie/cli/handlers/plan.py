@@ -27,9 +27,12 @@ from coterie.cli.output.formats import Output, safe
 from coterie.cli.output.plan import plan_lines
 from coterie.cli.output.screen import screen, show, show_data
 from coterie.config.configuration import Config
+from coterie.document.located import decode
 from coterie.document.schema import by_file
 from coterie.errors import Fault, Notice, SpecErrors, UsageError
 from coterie.frontends.grove.topology_set import Topologies
+from coterie.frontends.kubernetes.objects import is_kubernetes
+from coterie.frontends.template.render import render
 from coterie.placement.refusal import Verdict
 from coterie.planning.changes import WhatIf, parse_changes
 from coterie.planning.fit import ChoosingPlanner, choices_json
@@ -62,6 +65,23 @@ _CODES = {
     Verdict.UNDECIDED: Exit.MUST_WAIT,
     Verdict.IMPOSSIBLE: Exit.NEVER_FITS,
 }
+
+
+def show_rendered(options: PlanOptions) -> None:
+    """Print the files of a call as they are read: templates rendered, everything else as it is."""
+    texts = [(shown(file), _text(options, read_input(file), shown(file))) for file in options.files]
+    if options.output in {Output.JSON, Output.YAML}:
+        show_data([{"file": file, "text": text} for file, text in texts], options.output)
+        return
+    for number, (_, text) in enumerate(texts):
+        show([*(["---"] if number else []), *(safe(line) for line in text.splitlines())])
+
+
+def _text(options: PlanOptions, data: bytes, file: str) -> str:
+    text = decode(data, file)
+    if is_kubernetes(data):
+        return text
+    return render(text, file, options.template.sets, options.template.set_strings).text
 
 
 def run(options: PlanOptions) -> None:
@@ -135,7 +155,7 @@ def _read(options: PlanOptions) -> tuple[list[Workload], Snapshot]:
     source = options.source
     if (*options.files, *named_files(source)).count("-") > 1:
         hint = "Use - for one FILE or for --cluster, not for both."
-        raise UsageError("standard input can be read once only", hint)
+        raise UsageError("standard input can be read only once", hint)
     faults: list[Fault] = []
     levels, config = read_pools(faults, source)
     written: list[Written] = []

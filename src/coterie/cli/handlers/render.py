@@ -58,7 +58,7 @@ def run(options: RenderOptions) -> None:
     source = options.source
     if (*options.files, *named_files(source)).count("-") > 1:
         hint = "Use - for one of FILE, --cluster, --config and --topology."
-        raise UsageError("standard input can be read once only", hint)
+        raise UsageError("standard input can be read only once", hint)
     if options.namespace is not None and not _NAMESPACE.fullmatch(options.namespace):
         raise _no_namespace(options.namespace)
     rendered = _rendered(options, source)

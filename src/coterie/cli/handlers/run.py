@@ -23,7 +23,7 @@ from coterie.cli.commands.serve import ServeOptions
 from coterie.cli.exit_codes import Exit
 from coterie.cli.follow.local_run import End, Terminated, Vigil
 from coterie.cli.follow.log_lines import Printer, pieces_of, print_tails
-from coterie.cli.inputs.options import ClusterOptions, WhatIfOptions
+from coterie.cli.inputs.options import ClusterOptions
 from coterie.cli.inputs.parameters import command_words
 from coterie.cli.inputs.service_options import StorageOptions
 from coterie.cli.inputs.submission import Call, prepare
@@ -52,7 +52,7 @@ _NO_COMMAND = 127
 
 def run(options: RunOptions) -> None:
     """Run a workflow to its end, print where it ran, and exit with its result."""
-    prepared = prepare(Call(options.file, options.source, options.template))
+    prepared = prepare(Call(options.file, options.source, options.template, what_if=options.what_if))
     raise_limit()
     with _interruptible(), _folder(options.state) as folder:
         store = str(folder / "coterie.db")
@@ -64,8 +64,10 @@ def run(options: RunOptions) -> None:
 
 
 def _submitted(options: RunOptions, service: Service, submission: Submission) -> int:
-    view = service.submit(submission)
-    for line in () if options.quiet else warnings(view, wide=options.output is Output.WIDE):
+    view = service.submit(submission, force=True)  # what can never run is reported below, with its ways out
+    for line in () if options.quiet else view["changes"]:
+        typer.echo(safe(f"changed: {line}"), err=True)
+    for line in () if options.quiet else warnings(view, wide=options.output is Output.WIDE, images=True):
         typer.echo(safe(line), err=True)
     with ExitStack() as stack:
         if options.state is None:
@@ -111,7 +113,7 @@ def _no_image(view: Json) -> str:
 
 def _plan_call(options: RunOptions) -> str:
     """Return the call of `coterie plan` about the same workflow on the same nodes."""
-    plan = PlanOptions(files=(options.file,), source=options.source, template=options.template, what_if=WhatIfOptions())
+    plan = PlanOptions(files=(options.file,), source=options.source, template=options.template, what_if=options.what_if)
     return shlex.join(command_words("plan", plan))
 
 
@@ -120,9 +122,9 @@ def _say_stuck(why: Json, plan: str) -> int:
     typer.echo("\n".join(why_lines({**why, "groups": groups}, screen(), time.time(), plan=plan)), err=True)
     never = any(group["verdict"] == "impossible" for group in groups)
     ways = any(group["refusal"] and group["refusal"]["ways_out"] for group in groups)
-    change = "Change the workflow as a way out says, or run it on another cluster."
+    change = "Add the option of a way out to the call, or run it on another cluster."
     hint = change if ways else "Run it on another cluster." if never else "Try it when there is room."
-    fail(f"{why['id']} would wait for ever: nobody else here can make room for it", hint)
+    fail(f"{why['id']} would wait forever: nothing else runs here that could end and make room", hint)
     return Exit.NEVER_FITS if never else Exit.MUST_WAIT
 
 

@@ -39,7 +39,7 @@ def run(options: SimulateOptions) -> None:
     pace = _pace(options)
     _check_plot(options.plot)
     if "-" in named_files(options.source) and options.trace == "-":
-        raise UsageError("standard input can be read once only", "Use - for the trace or for --cluster, not for both.")
+        raise UsageError("standard input can be read only once", "Use - for the trace or for --cluster, not for both.")
     trace = _trace(options, pace)
     world = read_world(options.source)
     domains = Domains.of(world.cluster, world.topology)
@@ -102,7 +102,7 @@ def _check_plot(plot: str | None) -> None:
     if not plot.endswith(".svg"):
         raise UsageError(f"{plot} does not end in .svg", "A plot is an SVG picture: --plot simulation.svg")
     if not Path(plot).parent.is_dir():
-        raise UsageError(f"there is no directory {Path(plot).parent}", "Make it first, or name another file.")
+        raise UsageError(f"there is no directory {Path(plot).parent}", "Create it first, or name another file.")
 
 
 def _level(rule: str | None, domains: Domains) -> str | None:

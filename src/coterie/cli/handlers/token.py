@@ -31,7 +31,7 @@ def create(options: TokenCreateOptions) -> None:
         first = not store.tokens()
         text = new_token(store, name, role, now=now, expires=until)
     if first:
-        said = "this is the first token: from now on the service wants one from everybody, on this machine too"
+        said = "this is the first token: from now on every caller needs one, on this machine too"
         typer.echo(f"warning[FirstToken]: {said}", err=True)
     if output in {Output.JSON, Output.YAML}:
         show_data({"name": name, "role": role, "token": text, "expires": _when(until)}, output)
@@ -49,7 +49,7 @@ def list_all(storage: StorageOptions, output: Output) -> None:
         case Output.NAME:
             show(visible(one.name) for one in found)
         case _ if not found:
-            show(["There are no tokens: whoever reaches this machine's loopback address may do everything."])
+            show(["There are no tokens: anyone on this machine has full access."])
         case _:
             rows = [("NAME", "ROLE", "CREATED", "EXPIRES")]
             rows += [

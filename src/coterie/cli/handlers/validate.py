@@ -39,7 +39,7 @@ def _validated(options: ValidateOptions) -> Validation:
     source = options.source
     if (*options.files, *options.old, *named_files(source)).count("-") > 1:
         hint = "Use - for one of FILE, --old, --cluster, --config and --topology."
-        raise UsageError("standard input can be read once only", hint)
+        raise UsageError("standard input can be read only once", hint)
     faults: list[Fault] = []
     levels, config = read_pools(faults, source)
     name = source.cluster

@@ -10,5 +10,5 @@ def parse_labels(texts: tuple[str, ...]) -> dict[str, str]:
     pairs = [text.partition("=") for text in texts]
     for text, (key, sign, _) in zip(texts, pairs, strict=True):
         if not key or not sign:
-            raise UsageError(f'--label "{text}" is not KEY=VALUE', "Write it like --label team=vision.")
+            raise UsageError(f'--label "{text}" is not KEY=VALUE', "Write it as --label team=vision.")
     return {key: value for key, _, value in pairs}

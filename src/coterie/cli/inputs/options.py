@@ -27,14 +27,14 @@ PoolOption = Annotated[
 ]
 LevelsOption = Annotated[
     str | None,
-    typer.Option("--levels", metavar="NAME=LABEL,...", help="Topology for this call, coarsest level first."),
+    typer.Option("--levels", metavar="NAME=LABEL,...", help="Levels for this call, coarsest first."),
 ]
 TopologyOption = Annotated[
     str | None,
     typer.Option(
         "--topology",
         metavar="FILE[#NAME]",
-        help="ClusterTopology whose levels to use; #NAME chooses one of several, of FILE or, alone, of the cluster.",
+        help="ClusterTopology to take levels from; #NAME picks one of several in FILE or, alone, in the cluster.",
     ),
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")]
@@ -69,27 +69,25 @@ class WhatIfOptions:
     """The options that suppose a change of the workload or of the cluster."""
 
     prefer: Annotated[
-        tuple[str, ...], typer.Option("--prefer", metavar="LEVEL", help="What if this level were only preferred?")
+        tuple[str, ...], typer.Option("--prefer", metavar="LEVEL", help="Prefer this level instead of requiring it.")
     ] = ()
     coarsen: Annotated[
-        tuple[str, ...], typer.Option("--coarsen", metavar="LEVEL", help="What if the next coarser level would do?")
+        tuple[str, ...], typer.Option("--coarsen", metavar="LEVEL", help="Ask for the next coarser level instead.")
     ] = ()
     tasks: Annotated[
-        tuple[str, ...], typer.Option("--tasks", metavar="GROUP=N", help="What if a group had only its first N tasks?")
+        tuple[str, ...], typer.Option("--tasks", metavar="GROUP=N", help="Run only the first N tasks of a group.")
     ] = ()
     without: Annotated[
-        tuple[str, ...], typer.Option("--without", metavar="OWNER", help="What if this holder's pods were gone?")
+        tuple[str, ...], typer.Option("--without", metavar="OWNER", help="Assume that this owner's pods are gone.")
     ] = ()
     uncordon: Annotated[
-        tuple[str, ...], typer.Option("--uncordon", metavar="NODE", help="What if this node were back in service?")
+        tuple[str, ...], typer.Option("--uncordon", metavar="NODE", help="Assume that this node is not cordoned.")
     ] = ()
     tolerate: Annotated[
         tuple[str, ...],
-        typer.Option("--tolerate", metavar="KEY", help="What if tasks tolerated the taint with this key?"),
+        typer.Option("--tolerate", metavar="KEY", help="Let tasks tolerate the taint with this key."),
     ] = ()
-    allow_excluded: Annotated[bool, typer.Option("--allow-excluded", help="What if nodesExcluded were ignored?")] = (
-        False
-    )
+    allow_excluded: Annotated[bool, typer.Option("--allow-excluded", help="Ignore nodesExcluded.")] = False
 
     def params(self) -> dict[str, list[str] | bool]:
         """Return those that were given, as a service takes them."""

@@ -48,5 +48,5 @@ def choose(question: str, choices: Mapping[str, T], default: str, over: Callable
 def confirm(question: str) -> None:
     """Ask somebody at the terminal, and end the command unless they agree; a script has said what it wants."""
     if somebody_there() and not choose(f"{question} [y/N]", {"y": True, "n": False}, "n", lambda: False):
-        typer.echo("nothing was changed", err=True)
+        typer.echo("nothing changed", err=True)
         raise typer.Exit(Exit.INTERRUPTED)

@@ -12,9 +12,9 @@ from coterie.cli.inputs import completion
 from coterie.cli.output.formats import Output
 
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How to print the answer.")]
-WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Go on and show changes as they happen.")]
-FollowOption = Annotated[bool, typer.Option("--follow", "-f", help="Go on until the end.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Keep showing changes as they happen.")]
+FollowOption = Annotated[bool, typer.Option("--follow", "-f", help="Keep following until the end.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 LabelOption = Annotated[
     tuple[str, ...], typer.Option("--label", metavar="KEY=VALUE", help="A label of the workflow. May be repeated.")
 ]
@@ -24,14 +24,16 @@ PoolNameOption = Annotated[
 ]
 ProcessesOption = Annotated[
     int,
-    typer.Option("--processes", min=1, metavar="N", show_default=True, help="Most tasks that run at a time."),
+    typer.Option(
+        "--processes", min=1, metavar="N", show_default=True, help="Maximum number of tasks that run at a time."
+    ),
 ]
 WorkflowArgument = Annotated[
     str, typer.Argument(metavar="ID", help="The workflow, such as train-7.", autocompletion=completion.workflows)
 ]
 TaskArgument = Annotated[
     str,
-    typer.Argument(metavar="ID[/TASK]", help="The workflow, and one task of it.", autocompletion=completion.tasks),
+    typer.Argument(metavar="ID[/TASK]", help="A workflow, or one task of it.", autocompletion=completion.tasks),
 ]
 PoolArgument = Annotated[str, typer.Argument(metavar="NAME", help="The pool.", autocompletion=completion.pools)]
 
@@ -50,12 +52,12 @@ class ServiceOptions:
             "--server",
             metavar="URL",
             envvar="COTERIE_SERVER",
-            help="Where the service is. Default: the one that runs on this machine.",
+            help="URL of the service. Default: the one on this machine.",
         ),
     ] = None
     token: Annotated[
         str | None,
-        typer.Option("--token", metavar="TOKEN", envvar="COTERIE_TOKEN", help="Who you are, to the service."),
+        typer.Option("--token", metavar="TOKEN", envvar="COTERIE_TOKEN", help="Token to authenticate with."),
     ] = None
 
 

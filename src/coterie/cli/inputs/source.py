@@ -54,7 +54,7 @@ def read_world(source: ClusterOptions) -> World:
     """
     if named_files(source).count("-") > 1:
         hint = "Use - for one of the cluster, --config and --topology."
-        raise UsageError("standard input can be read once only", hint)
+        raise UsageError("standard input can be read only once", hint)
     faults: list[Fault] = []
     levels, config = read_pools(faults, source)
     snapshot = read_cluster(faults, source, config, None)
@@ -73,7 +73,7 @@ def read_pools(faults: list[Fault], source: ClusterOptions) -> tuple[Topology | 
     """Read `--levels` or `--topology`, and `--config`; None for what was not given, and for what has faults."""
     text, file, chart = source.levels, source.config, source.topology
     if text is not None and chart is not None:
-        raise UsageError("--levels and --topology both say which levels there are", "Leave out one of the two.")
+        raise UsageError("--levels and --topology both say which levels there are", "Remove one of the two options.")
     levels: Topology | Chart | None = None
     if text is not None:
         levels = collect(faults, lambda: parse_levels(text))
@@ -158,7 +158,7 @@ def only_one(argument: str | None, source: ClusterOptions) -> ClusterOptions:
         return source
     if source.cluster is not None:
         message = f"{argument} and --cluster {source.cluster} both name the cluster"
-        raise UsageError(message, "Leave out one of the two.")
+        raise UsageError(message, "Remove one of the two options.")
     return replace(source, cluster=argument)
 
 

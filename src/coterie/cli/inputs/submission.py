@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from coterie.backends.base.registry import EMBEDDED
 from coterie.cli.inputs.companion_files import local_files
-from coterie.cli.inputs.options import ClusterOptions, TemplateOptions
+from coterie.cli.inputs.options import ClusterOptions, TemplateOptions, WhatIfOptions
 from coterie.cli.inputs.source import collect, named_files, read_cluster, read_input, read_pools, shown, warn
 from coterie.config.configuration import Backend, Config, Pool
 from coterie.document.schema import by_file
 from coterie.errors import Fault, SpecErrors, UsageError
 from coterie.frontends.workflow.read import Workflow
 from coterie.inspection.labels import guessed_notices
+from coterie.placement.whatif import Release, Uncordon
+from coterie.planning.changes import AS_IT_IS, WhatIf, parse_changes
 from coterie.planning.inputs import pool_for, topology_notices
 from coterie.planning.load import Scene, joined, lowered
 from coterie.service.settings import DEFAULT_FILES, Given, Submission
 from coterie.service.submission.admission import drafted
 from coterie.service.submission.compilation import read
 from coterie.sources import Snapshot
+from coterie.topology.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class Call:
     source: ClusterOptions
     template: TemplateOptions
     priority: str = "NORMAL"
+    what_if: WhatIfOptions = field(default_factory=WhatIfOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ def prepare(call: Call) -> Prepared:
     """Read everything that a call of `coterie run` names; faults of all files are reported together."""
     source = call.source
     if (call.file, *named_files(source)).count("-") > 1:
-        raise UsageError("standard input can be read once only", "Use - for FILE or for --cluster, not for both.")
+        raise UsageError("standard input can be read only once", "Use - for FILE or for --cluster, not for both.")
     faults: list[Fault] = []
     levels, config = read_pools(faults, source)
     known = not faults
@@ -78,6 +82,7 @@ def prepare(call: Call) -> Prepared:
     wished = found[1].pool if found else next((one.pool for one in drafts), None)
     snapshot = None
     changed = source.levels is not None or source.topology is not None
+    changed = changed or bool(call.what_if.without or call.what_if.uncordon)
     with joined(faults, drafts):
         if source.cluster or (config and found and changed):
             snapshot = read_cluster(faults, source, config, wished)
@@ -96,6 +101,12 @@ def prepare(call: Call) -> Prepared:
     if faults or found is None:
         raise SpecErrors(by_file(faults))
     submission, workflow = found
+    what_if = WhatIf(**asdict(call.what_if))
+    if snapshot is not None:
+        # Other work, and nodes that are out of service, are only a picture here: the picture is changed.
+        snapshot = replace(snapshot, cluster=_cleared(snapshot.cluster, what_if))
+        what_if = replace(what_if, without=(), uncordon=())
+    submission = replace(submission, what_if=None if what_if == AS_IT_IS else what_if)
     if config is not None and snapshot is None:
         warn(config.notices)
         return Prepared(submission, config=Path(source.config or ""))
@@ -103,6 +114,27 @@ def prepare(call: Call) -> Prepared:
     if snapshot is not None:
         warn((*snapshot.notices, *topology_notices(config, levels, snapshot, pool), *guessed_notices(pool)))
     return Prepared(replace(submission, pool=pool.name), given=_given(pool, snapshot, source))
+
+
+def _cleared(cluster: Cluster, what_if: WhatIf) -> Cluster:
+    """Return a cluster without the pods of some owners, and with some nodes back in service."""
+    for change in parse_changes(WhatIf(without=what_if.without, uncordon=what_if.uncordon), [], cluster):
+        match change:
+            case Release(owner):
+                kept = [at for at, pod in enumerate(cluster.pods) if pod.owner != owner or pod.daemon]
+                cluster = replace(
+                    cluster,
+                    pods=tuple(cluster.pods[at] for at in kept),
+                    pod_node=cluster.pod_node[kept],
+                    pod_requests=cluster.pod_requests[:, kept],
+                )
+            case Uncordon(nodes):
+                cordoned = cluster.cordoned.copy()
+                cordoned[[cluster.position[node] for node in nodes]] = False
+                cluster = replace(cluster, cordoned=cordoned)
+            case _:
+                pass
+    return cluster
 
 
 def _given(pool: Pool, snapshot: Snapshot | None, source: ClusterOptions) -> Given:

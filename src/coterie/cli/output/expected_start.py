@@ -1,6 +1,6 @@
 """By when a group that waits has its place, where that can be known.
 
-It can for the first in the queue of a pool, if it places when another workflow ends, and that one has a time limit.
+It can for the first in the queue of a pool, if it fits when another workflow ends, and that one has a time limit.
 Nobody knows when work ends without one, nor who will be placed before those further back.
 """
 

@@ -41,7 +41,7 @@ def why_lines(
     `wide` shows names in full.
     """
     if not answer["groups"]:
-        yield visible(f"{answer['id']} is {answer['status']}: no group of it waits for a place.")
+        yield visible(f"{answer['id']} is {answer['status']}: no group waits to be placed.")
         return
     short = short_names(answer["groups"], wide=wide)
     for group in answer["groups"]:
@@ -72,10 +72,12 @@ def why_lines(
     if calls:
         said = "Every way out was checked."
         if plan:
-            yield from wrapped(visible(f"{said} See its plan with: {plan} OPTION"), style.width, "  ", "")
+            yield from wrapped(
+                visible(f"{said} Run it with the option, or see its plan: {plan} OPTION"), style.width, "  ", ""
+            )
             return
         # A line of its own, however long: it is there to be copied.
-        yield f"{said} See what comes of one:"
+        yield f"{said} To try one:"
         yield visible(f"  {shlex.join([*shlex.split(calls[0]), *server])}")
 
 

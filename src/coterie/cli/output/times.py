@@ -43,4 +43,4 @@ def parse_span(text: str, option: str) -> int:
     try:
         return read_span(value, f'"{text[:60]}"')
     except SpanError as error:
-        raise UsageError(str(error).replace("{field}", option), "Write it like 90s, 10m or 1h30m.") from None
+        raise UsageError(str(error).replace("{field}", option), "Write it as 90s, 10m or 1h30m.") from None

@@ -46,7 +46,7 @@ def list_lines(
     wide = expected is not None
     short = Abbreviations(() if wide else {node for row in rows for node in row["nodes"]})
     if not rows:
-        yield "There are no such workflows."
+        yield "No workflows found."
         return
     names = ["ID", "STATUS", "POOL", "TASKS", "GPUS", "AGE", "RAN"]
     more = ["PRIORITY", "POS", "ETA", "OWNER", "LABELS"] if wide else []
@@ -90,7 +90,8 @@ def _tasks(row: Json) -> str:
 def _where_or_why(row: Json, short: Abbreviations, *, wide: bool) -> str:
     waiting = row["waiting"]
     if waiting:
-        return f"{waiting['reason']}: {waiting['message']}" if wide else str(waiting["reason"])
+        reason = f"never ({waiting['reason']})" if waiting["never"] else str(waiting["reason"])
+        return f"{reason}: {waiting['message']}" if wide else reason
     return str(row["message"] or fold(short.names(row["nodes"])) or ("cleaning up" if row["cleaning"] else ""))
 
 
@@ -103,6 +104,7 @@ def workflow_lines(
     yield _title(view, style, now)
     if view["message"]:
         yield cut(f"  {visible(view['message'])}", style.width if not wide else 1 << 16, style.symbols.more)
+    yield from (visible(f"  changed: {each}") for each in view.get("changes", ()))
     folded = most is not None and len(tasks) + len(view["groups"]) + 4 > most
     rows = [[Ink(name) for name in ("NAME", "STATUS", "NODE", "DOMAIN", "DEVICES", "EXIT", "RAN", "")]]
     for group in view["groups"]:
@@ -129,8 +131,9 @@ def _title(view: Json, style: Style, now: float) -> str:
 def _group_row(group: Json, short: Abbreviations, now: float, *, folded: bool) -> list[Ink]:
     counted = Counter(task["status"] for task in group["tasks"])
     said = ", ".join(f"{number} {status}" for status, number in counted.items()) if folded else ""
-    if group["waiting"]:
-        said = f"{group['waiting']['reason']}: {group['waiting']['message']}"
+    if waiting := group["waiting"]:
+        reason = f"never ({waiting['reason']})" if waiting["never"] else waiting["reason"]
+        said = f"{reason}: {waiting['message']}"
     elif group["message"]:
         said = group["message"]
     elif not group["started"] and group["needs"] and not group["ended"]:
@@ -206,14 +209,14 @@ def _constraint(one: Json, short: Abbreviations) -> list[Ink]:
     ]
 
 
-def warnings(view: Json, *, wide: bool = False) -> Iterable[str]:
-    """Yield the warnings of a workflow or a pool as they are said on standard error.
+def warnings(view: Json, *, wide: bool = False, images: bool = False) -> Iterable[str]:
+    """Yield the warnings of a workflow or a pool as they are printed on standard error.
 
-    Every task must name an image, and none is ever used where tasks are processes: who wants to know it asks for more.
+    That images are not used is said when a workflow is submitted, with `images`, and not each time it is shown.
     """
     for one in view["warnings"]:
-        # Remarks are nothing to do anything about, so that they are for those who want to know all.
-        if (one["message"] == NO_IMAGES or one.get("severity") == "info") and not wide:
+        # Remarks need no action, so they are for those who ask for everything.
+        if ((one["message"] == NO_IMAGES and not images) or one.get("severity") == "info") and not wide:
             continue
         line = f" (line {one['line']})" if one.get("line") else ""
         word = "note" if one.get("severity") == "info" else "warning"

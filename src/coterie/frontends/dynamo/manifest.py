@@ -18,7 +18,7 @@ MOST_COMPONENTS = 25
 class Shared(Spec):
     """The fields of a component in both versions."""
 
-    replicas: shared_fields.Replicas | None = Field(None, description="How many copies run; 1 if nothing is said.")
+    replicas: shared_fields.Replicas | None = Field(None, description="How many copies run; 1 if not given.")
     min_available: shared_fields.MinAvailable | None = Field(
         None, alias="minAvailable", description="How many copies must run for the graph to count as running."
     )
@@ -79,7 +79,7 @@ class Component(Shared):
         None, alias="podTemplate", description="The pods, with a container called main."
     )
     shared_memory_size: shared_fields.Amount | None = Field(
-        None, alias="sharedMemorySize", description="Size of /dev/shm; 8Gi if nothing is said, 0 for none."
+        None, alias="sharedMemorySize", description="Size of /dev/shm; 8Gi if not given, 0 for none."
     )
     frontend_sidecar: Any = Field(None, alias="frontendSidecar", description="A container that serves as frontend.")
     dynamo_sidecar: Any = Field(None, alias="dynamoSidecar", description="An init container with the runtime.")
@@ -118,14 +118,14 @@ class SharedMemory(Spec):
     """The size of /dev/shm in v1alpha1."""
 
     disabled: bool = Field(default=False, description="Whether there is none.")
-    size: shared_fields.Amount | None = Field(None, description="Its size; 8Gi if nothing is said.")
+    size: shared_fields.Amount | None = Field(None, description="Its size; 8Gi if not given.")
 
 
 class ExtraPodSpec(shared_fields.PodSpec):
     """A pod spec with the main container beside it."""
 
     main_container: shared_fields.MainContainer | None = Field(
-        None, alias="mainContainer", description="What is set of the main container."
+        None, alias="mainContainer", description="Settings of the main container."
     )
 
 
@@ -150,7 +150,7 @@ class Service(Shared):
     readiness_probe: dict[str, Any] | None = Field(None, alias="readinessProbe", description="Lets traffic in.")
     dynamo_namespace: str | None = Field(None, alias="dynamoNamespace", description="Discovery scope, deprecated.")
     autoscaling: Any = Field(None, description="Deprecated; Dynamo ignores it too.")
-    ingress: Any = Field(None, description="A way in from outside the cluster.")
+    ingress: Any = Field(None, description="Access from outside the cluster.")
     checkpoint: Any = Field(None, description="Snapshots of containers.")
     frontend_sidecar: Any = Field(None, alias="frontendSidecar", description="A frontend in each pod.")
     gpu_memory_service: Any = Field(None, alias="gpuMemoryService", description="Sharing of GPU memory.")

@@ -202,7 +202,7 @@ class TransferPolicy(Spec):
     domain: Domain = Field(description="The level to stay within.")
     enforcement: Literal["required", "preferred"] = Field("required", description="Whether it must hold.")
     preferred_weight: Weight | None = Field(
-        None, alias="preferredWeight", description="How strong the wish is, from 0 to 1."
+        None, alias="preferredWeight", description="The weight of the preference, from 0 to 1."
     )
 
 

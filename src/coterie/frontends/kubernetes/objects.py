@@ -328,8 +328,8 @@ def _repeated(resources: Sequence[Resource]) -> Iterator[Fault]:
         path = ("metadata", "name")
         if (first := seen.setdefault(key, resource)) is not resource:
             line = first.document.place(path).line
-            hint = f"The first is in line {line}." if line else ""
-            message = f"{resource} stands twice in the file"
+            hint = f"The first is on line {line}." if line else ""
+            message = f"{resource} is in the file twice"
             yield field_fault(FieldError.DUPLICATE, path, message, hint).at(resource.document.place(path))
 
 

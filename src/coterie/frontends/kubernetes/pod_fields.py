@@ -62,7 +62,7 @@ def unknown_fields(pods: Iterable[tuple[Mapping[str, Any], Path]]) -> Iterator[N
             for name in (str(each) for each in fields if each not in known):
                 uses.setdefault((what, name), ((*path, *at, name), known))
     found = [
-        (f"{said(name)} is no known field of {what}.", did_you_mean(name, known), path)
+        (f"{said(name)} is not a known field of {what}.", did_you_mean(name, known), path)
         for (what, name), (path, known) in islice(uses.items(), _MOST_COMPARED)
     ]
     # Probable misspellings come first: a name unlike any other may be one of a newer version.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coterie.document.located import load
-from coterie.document.page import LIMITS, Page
+from coterie.document.page import BREAK, LIMITS, Page
 from coterie.errors import Fault, Notice, Place, SpecErrors, did_you_mean
 from coterie.frontends.template.sandbox import RenderError, RenderFault, run
 
@@ -22,6 +22,7 @@ TOKENS = ("uuid", "workflow_id", "output", "input:N", "host:TASK")
 _TOKEN = re.compile(r"\{\{(?:uuid|workflow_id|output|input:[^}]+|host:[^}]+)\}\}")
 _SPACED = re.compile(r"\{\{-?\s*(uuid|workflow_id|output|input:[^}\s]+|host:[^}\s]+)\s*-?\}\}")
 _SYNTAX = re.compile(r"\{\{|\{%|\{#")
+_SYNTAX_SPAN = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _TOP_KEY = re.compile(r"(?P<quote>[\"']?)(?P<name>[A-Za-z][\w-]*)(?P=quote)[ \t]*:(?=\s|$)")
 _NESTED_DEFAULTS = re.compile(r"^[ \t]+[\"']?default-values[\"']?[ \t]*:", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*")
@@ -40,6 +41,7 @@ class Rendered:
     file: str
     shown: str | None
     notices: tuple[Notice, ...] = ()
+    origins: tuple[int, ...] | None = None
 
 
 def render(text: str, file: str, sets: Sequence[str] = (), set_strings: Sequence[str] = ()) -> Rendered:
@@ -51,14 +53,15 @@ def render(text: str, file: str, sets: Sequence[str] = (), set_strings: Sequence
     if not _SYNTAX.search(masked):
         return Rendered(body, file, text, _unused(given, frozenset(), variables, file))
     try:
-        answer = run(masked, variables, LIMITS.size)
+        sign = _sign(masked)
+        answer = run(masked, variables, LIMITS.size, traced=_traced(masked, sign))
     except RenderError as error:
         raise SpecErrors([_fault(fault, page, masked, variables) for fault in error.found]) from None
     result = _restore(answer.text, tokens)
     notices = _unused(given, answer.names, variables, file)
-    if _same_lines(body, result):
-        return Rendered(result, file, text, notices)
-    return Rendered(result, f"{file} (rendered)", None, notices)
+    origins = _origins(answer.text, answer.traced, sign)
+    stayed = all(origin in (0, number) for number, origin in enumerate(origins, start=1))
+    return Rendered(result, file, text, notices, None if stayed and _same_lines(body, result) else origins)
 
 
 def _take_defaults(text: str, file: str) -> tuple[str, dict[str, Any]]:
@@ -143,9 +146,8 @@ def _number(value: str) -> int | float | str:
 def _protect(text: str, page: Page) -> tuple[str, list[str]]:
     """Hide tokens behind a private-use character that neither the text nor any filter touches."""
     tokens: list[str] = []
-    taken = set(text)
-    mark = next((chr(code) for code in range(0xE000, 0xF900) if chr(code) not in taken), None)
-    if mark is None:
+    mark = _sign(text)
+    if not mark:
         raise SpecErrors([Fault("the text uses every private-use character", place=page.place(1), hint="Remove some.")])
 
     def hide(match: re.Match[str]) -> str:
@@ -153,6 +155,36 @@ def _protect(text: str, page: Page) -> tuple[str, list[str]]:
         return f"{mark}{len(tokens) - 1}{mark}"
 
     return _TOKEN.sub(hide, text), [mark, *tokens]
+
+
+def _sign(text: str) -> str:
+    """Return a private-use character that a text does not have; empty where it has all of them."""
+    taken = set(text)
+    return next((chr(code) for code in range(0xE000, 0xF900) if chr(code) not in taken), "")
+
+
+def _traced(text: str, sign: str) -> str:
+    """Return a template with the number of each line behind the last character of it that is no template syntax."""
+    syntax = [match.span() for match in _SYNTAX_SPAN.finditer(text)]
+    parts: list[str] = []
+    start = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        plain = list(line)
+        for begin, end in syntax:
+            for at in range(max(begin - start, 0), min(end - start, len(line))):
+                plain[at] = " "
+        cut = len("".join(plain).rstrip())
+        parts.append(f"{line[:cut]}{sign}{number}{sign}{line[cut:]}" if cut else line)
+        start += len(line) + 1
+    return "\n".join(parts)
+
+
+def _origins(text: str, traced: str | None, sign: str) -> tuple[int, ...]:
+    """Return for each line of a rendered text the line that it was made of, 0 where none is known."""
+    if not sign or traced is None or re.sub(f"{sign}[0-9]+{sign}", "", traced) != text:
+        return (0,) * len(BREAK.split(text))
+    found = (re.search(f"{sign}([0-9]+){sign}", line) for line in BREAK.split(traced))
+    return tuple(int(match[1]) if match else 0 for match in found)
 
 
 def _restore(text: str, tokens: Sequence[str]) -> str:
@@ -203,9 +235,9 @@ def _fault(fault: RenderFault, page: Page, masked: str, variables: Mapping[str, 
 
 
 _LIMIT_WORDS = {
-    "attribute": ("the template uses a value that is not there: {detail}", "Check the name against default-values."),
+    "attribute": ("the template uses a value that does not exist: {detail}", "Check the name against default-values."),
     "security": (
-        "the template reaches for something it may not use: {detail}",
+        "the template uses something that is not allowed: {detail}",
         "Use plain variables and filters only.",
     ),
     "memory": ("the template needs too much memory", "Make the text or list it builds smaller."),

@@ -21,10 +21,11 @@ _WORKER = Path(__file__).with_name("worker.py")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A rendered template, and the names of the variables it refers to."""
+    """A rendered template, the names of the variables it refers to, and the same rendered from its traced form."""
 
     text: str
     names: frozenset[str]
+    traced: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,13 @@ class RenderError(Exception):
         self.found = found
 
 
-def run(template: str, variables: Mapping[str, Any], output: int) -> Answer:
-    """Return a template rendered in a separate process; raise `RenderError` if it does not render."""
-    request = {"template": template, "variables": variables, "seconds": SECONDS, "memory": MEMORY, "output": output}
+def run(template: str, variables: Mapping[str, Any], output: int, traced: str = "") -> Answer:
+    """Return a template rendered in a separate process; raise `RenderError` if it does not render.
+
+    `traced` is the same template with marks in its lines.
+    """
+    limits = {"seconds": SECONDS, "memory": MEMORY, "output": output}
+    request = {"template": template, "variables": variables, "traced": traced, **limits}
     try:
         done = subprocess.run(  # noqa: S603 - our own file, by our own interpreter
             [sys.executable, "-I", str(_WORKER)],
@@ -68,7 +73,7 @@ def run(template: str, variables: Mapping[str, Any], output: int) -> Answer:
         raise RenderError(_crash(done.returncode, done.stderr.decode(errors="replace"))) from None
     if "error" in answer:
         raise RenderError(*(RenderFault(each["kind"], each["line"], each["detail"]) for each in answer["error"]))
-    return Answer(answer["text"], frozenset(answer["names"]))
+    return Answer(answer["text"], frozenset(answer["names"]), answer.get("traced"))
 
 
 def _crash(code: int, words: str) -> RenderFault:

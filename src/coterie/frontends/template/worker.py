@@ -1,8 +1,9 @@
 """The worker that renders one template in its own process under limits; it is run as a file, not imported.
 
 Reads one JSON object from standard input: `template`, `variables`, `seconds`, `memory` (bytes beyond what the
-interpreter holds once Jinja2 is loaded) and `output` (characters). Writes one JSON object to standard output: either
-`text` and `names` (every variable the template refers to), or `error`, a list of `kind`, `line` and `detail`.
+interpreter holds once Jinja2 is loaded), `output` (characters) and `traced`, the template with marks that tell lines
+apart. Writes one JSON object to standard output: either `text`, `names` (every variable the template refers to) and
+`traced` (null where that did not render), or `error`, a list of `kind`, `line` and `detail`.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ def main() -> None:
     """Answer one request."""
     request = json.load(sys.stdin)
     _limit(request["seconds"], request["memory"])
-    # A workflow is rendered again after a restart, and must be the one that was checked.
-    random.seed(json.dumps([request["template"], request["variables"]], sort_keys=True))
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
     try:
         answer = _render(environment, request)
+        if "text" in answer:
+            answer["traced"] = _render(environment, request, "traced").get("text")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     json.dump(answer, sys.stdout)
@@ -63,8 +64,12 @@ def _overtime(_number: int, _frame: object) -> None:
     raise _Overtime
 
 
-def _render(environment: ImmutableSandboxedEnvironment, request: dict[str, Any]) -> dict[str, Any]:
-    source, variables = request["template"], request["variables"]
+def _render(
+    environment: ImmutableSandboxedEnvironment, request: dict[str, Any], which: str = "template"
+) -> dict[str, Any]:
+    source, variables = request[which], request["variables"]
+    # A workflow is rendered again after a restart, and must be the one that was checked.
+    random.seed(json.dumps([request["template"], variables], sort_keys=True))
     template = None
     try:
         tree = environment.parse(source)

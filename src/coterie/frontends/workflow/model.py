@@ -59,7 +59,7 @@ class TaskOutput(Spec):
 class TaskFile(Spec):
     """A file put into a task's container before it starts."""
 
-    path: str = Field(description="Where the file stands in the container, an absolute path outside /osmo.")
+    path: str = Field(description="Where the file is in the container: an absolute path outside /osmo.")
     contents: Text | None = Field(None, description="The text of the file.")
     localpath: str | None = Field(None, description="A file beside the workflow file whose contents are taken.")
     base64: bool = Field(default=False, description="Whether contents are Base64 and decoded before use.")
@@ -170,7 +170,7 @@ class WorkflowFile(Spec):
     )
     workflow: WorkflowSpec = Field(description="The workflow itself.")
     resources: dict[str, ResourceSpec] = Field(
-        default_factory=dict, description="Resource specs by name, as if they stood under workflow."
+        default_factory=dict, description="Resource specs by name, as if they were under workflow."
     )
     default_values: dict[str, Any] = Field(
         default_factory=dict,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from coterie.document.file_kind import FileKind, expect
 from coterie.document.located import Document, Path, decode, load
@@ -15,16 +16,23 @@ from coterie.frontends.workflow.model import ResourceSpec, TaskSpec, WorkflowFil
 from coterie.frontends.workflow.repair import follows_from
 from coterie.frontends.workflow.rules import Resource, Team, elsewhere, resources_of, teams_of, workflow_faults
 
+if TYPE_CHECKING:
+    from coterie.placement.whatif import Change
+
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """A workflow that obeys every rule that can be checked without a pool."""
+    """A workflow that obeys every rule that can be checked without a pool.
+
+    `changes` are those that its user makes to it with options.
+    """
 
     spec: WorkflowSpec
     teams: tuple[Team, ...]
     resources: Mapping[str, Resource]
     document: Document = field(repr=False)
     notices: tuple[Notice, ...] = ()
+    changes: tuple[Change, ...] = ()
 
     @property
     def name(self) -> str:
@@ -66,7 +74,7 @@ def draft_workflow(data: bytes, file: str, *, sets: Sequence[str] = (), set_stri
     """Return a workflow file read as far as possible; raise `SpecErrors` where its template or its YAML is invalid."""
     expect(FileKind.WORKFLOW, data, file)
     rendered = render(decode(data, file), file, sets, set_strings)
-    document = load(rendered.text, rendered.file, shown=rendered.shown)
+    document = load(rendered.text, rendered.file, shown=rendered.shown, origins=rendered.origins)
     own, repaired = read_repaired(document.data, lambda data: valid(WorkflowFile, data, document, _advice))
     if repaired is None:
         return Draft(own, None)
@@ -75,7 +83,11 @@ def draft_workflow(data: bytes, file: str, *, sets: Sequence[str] = (), set_stri
     teams, resources = teams_of(model), resources_of(model)
     workflow = Workflow(model.workflow, teams, resources, document)
     if own or further:
-        return Draft(tuple(sorted((*own, *further), key=in_order)), workflow, gone)
+        # A loop repeats its mistakes, and each of them is one.
+        once: dict[object, Fault] = {}
+        for fault in sorted((*own, *further), key=in_order):
+            once.setdefault((fault.message, fault.place), fault)
+        return Draft(tuple(once.values()), workflow, gone)
     notices = (
         *rendered.notices,
         *_ignored(model.workflow, teams, document),
@@ -94,7 +106,7 @@ def _advice(model: type[Spec] | None, word: str) -> str:
     if word == "default-values":
         return "default-values belongs at the top level, beside workflow, in column one."
     if model is TaskSpec and word == "resources":
-        return "A task names one resource spec with resource: NAME; the specs stand under workflow.resources."
+        return "A task names one resource spec with resource: NAME; the specs are under workflow.resources."
     if model is not ResourceSpec and word in named_fields(ResourceSpec):
         return f"{word} belongs to a resource spec: workflow.resources.NAME.{word}."
     if model is WorkflowFile and word in named_fields(WorkflowSpec):

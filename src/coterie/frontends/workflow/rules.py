@@ -96,7 +96,7 @@ def workflow_faults(file: WorkflowFile) -> list[Fault]:
         faults.append(
             Fault(
                 f"only the first {MOST_FAULTS} faults are shown",
-                hint="Correct these to see the others.",
+                hint="Fix these to see the others.",
                 path=faults[-1].path,
             )
         )

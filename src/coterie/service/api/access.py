@@ -135,7 +135,7 @@ def submit_of(
         )
     if beside := sorted(set(request.query_params) & {"file", "pool", "set", "set_string", "priority", "label"}):
         raise UsageError(
-            f"with a JSON body, {' and '.join(beside)} in the query would say it twice", "Put it into the body."
+            f"with a JSON body, {' and '.join(beside)} must not be in the query as well", "Put it into the body."
         )
     return parsed(request, body, Submit)
 
@@ -231,7 +231,7 @@ def pairs(texts: list[str] | tuple[str, ...]) -> dict[str, str]:
     for text in texts:
         key, sign, value = text.partition("=")
         if not sign or not key:
-            raise UsageError(f'"{text[:80]}" is no label', "Write KEY=VALUE.")
+            raise UsageError(f'"{text[:80]}" is not a label', "Write KEY=VALUE.")
         found[key] = value
     return found
 
@@ -239,7 +239,7 @@ def pairs(texts: list[str] | tuple[str, ...]) -> dict[str, str]:
 def _labels(body: Submit) -> dict[str, str]:
     written = pairs(body.label)
     if twice := sorted(key for key in written.keys() & body.labels.keys() if written[key] != body.labels[key]):
-        raise UsageError(f'label and labels disagree about "{twice[0][:80]}"', "Say each label once.")
+        raise UsageError(f'label and labels disagree about "{twice[0][:80]}"', "Give each label once.")
     return {**written, **body.labels}
 
 

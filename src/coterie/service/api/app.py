@@ -28,14 +28,14 @@ MOST_BYTES = 10 << 20
 THREADS = 64
 
 _REFUSALS = {
-    400: "The request makes no sense.",
+    400: "The request is not valid.",
     401: "A token is needed.",
     403: "The role does not allow it.",
-    404: "There is no such thing.",
-    409: "It cannot be done as things are.",
+    404: "Not found.",
+    409: "It conflicts with the current state.",
     413: "The request is too large.",
     415: "The body is neither JSON nor YAML.",
-    421: "The service has another name.",
+    421: "The service is not known by this host name.",
     422: "What was sent is not valid; every fault is listed.",
     503: "Try again later.",
 }

@@ -17,6 +17,7 @@ from coterie.errors import (
     Conflict,
     CoterieError,
     Forbidden,
+    NeverFits,
     NotFound,
     PlanStale,
     SpecErrors,
@@ -39,6 +40,7 @@ _STATUS: Sequence[tuple[type[CoterieError], int, str]] = (
     (UsageError, 400, "BadRequest"),
     (NotFound, 404, "NotFound"),
     (PlanStale, 409, "PlanStale"),
+    (NeverFits, 409, "NeverFits"),
     (Conflict, 409, "Conflict"),
     (Forbidden, 403, "Forbidden"),
     (Unauthorized, 401, "Unauthorized"),
@@ -48,8 +50,8 @@ _INVALID = "InvalidRequest"
 _WORDS = {405: "MethodNotAllowed", 413: "TooLarge", 415: "UnsupportedMediaType"}
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
 _MOST_FAULTS = 100
-_LIST = ("workflow", "See which there are: coterie list")
-_POOLS = ("pool", "See which there are: coterie pool list")
+_LIST = ("workflow", "List them: coterie list")
+_POOLS = ("pool", "List them: coterie pool list")
 # What is named by the part of a path that comes after one of these.
 _NAMED = {
     "/api/v1/workflows/": _LIST,
@@ -60,13 +62,13 @@ _NAMED = {
 }
 # What to do about a fault of a request, by the beginning of its type.
 _ADVICE = {
-    "missing": "It cannot be left out.",
+    "missing": "It is required.",
     "bool": "Write true or false.",
     "int": "Write a whole number.",
     "datetime": "Write ISO 8601, such as 2026-01-31T12:00:00Z, or seconds since 1970.",
     "json": "Send a JSON object.",
     "string_too_long": "Write less.",
-    "too_long": "Give fewer of them.",
+    "too_long": "Send fewer.",
 }
 
 _log = structlog.get_logger("coterie.http")
@@ -123,7 +125,7 @@ def _advice(fault: Mapping[str, Any], request: Request) -> str:
         known = ("parameters", parameters_of(request)) if loc[0] == "query" else ("fields", fields_of(request))
         return words_for(known[0], str(loc[1])[:80], known[1])
     found = next((words for beginning, words in _ADVICE.items() if kind.startswith(beginning)), "")
-    return found or f"What is expected is written in {SCHEMA}."
+    return found or f"See the schema: {SCHEMA}."
 
 
 def _short(step: str | int) -> str | int:
@@ -157,7 +159,7 @@ def _gone(_: Request, __: Exception) -> JSONResponse:
 def _unexpected(request: Request, error: Exception) -> JSONResponse:
     """Answer for a fault of the service itself; only its log says more."""
     _log.error("unexpected", path=request.url.path[:300], error=type(error).__name__)
-    return _answer(500, "Unexpected", "the service failed on this request", "Its log says more; please report it.")
+    return _answer(500, "Unexpected", "the service failed to answer this request", "See its log, and please report it.")
 
 
 def body_of(code: str, message: str, hint: str) -> Json:

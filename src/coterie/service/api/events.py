@@ -42,7 +42,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     },
 }
-_DONE: dict[int | str, dict[str, Any]] = {204: {"description": "All was seen, and nothing more will happen."}}
+_DONE: dict[int | str, dict[str, Any]] = {204: {"description": "Everything was seen, and nothing more will happen."}}
 
 
 @router.get("/events", response_model=models.Events, responses=_RESPONSES)

@@ -12,6 +12,8 @@ _OPTIONS = {
     "--label": "?label=",
     "--priority": "?priority=",
     "--plan": "?plan=",
+    "--force": "?force=true",
+    "--dry-run": "?dry_run=true",
 }
 _COMMANDS = (
     (re.compile(r"\bcoterie list\b"), "GET /api/v1/workflows"),

@@ -40,7 +40,7 @@ def logs(
     attempt: Annotated[int | None, Query(ge=1, lt=2**31, description="The latest, where none is given.")] = None,
     offset: Annotated[int, Query(ge=0, lt=2**62, description="In bytes.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MOST, description="In bytes; not for `follow`.")] = MOST,
-    follow: Annotated[bool, Query(description="Go on until the attempt ends.")] = False,  # noqa: FBT002 - a parameter of the query
+    follow: Annotated[bool, Query(description="Keep following until the attempt ends.")] = False,  # noqa: FBT002 - a parameter of the query
     tail: Annotated[int | None, Query(ge=0, lt=2**31, description="Only the last lines, this many.")] = None,
     since: Annotated[
         float | None, Query(ge=0, lt=2**40, description="Only what was written after this time, in seconds since 1970.")

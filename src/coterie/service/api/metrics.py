@@ -36,9 +36,9 @@ class Metrics:
         self._backend = Gauge(
             "coterie_backend_gpus", "GPUs of all nodes in pools, each node once.", ("backend",), registry=registry
         )
-        self._leader = Gauge("coterie_leader", "1 where this replica leads.", registry=registry)
-        self._ready = Gauge("coterie_ready", "1 where work can be done.", registry=registry)
-        self._problems = Gauge("coterie_problems", "Troubles that /api/v1/health tells.", registry=registry)
+        self._leader = Gauge("coterie_leader", "1 if this replica leads.", registry=registry)
+        self._ready = Gauge("coterie_ready", "1 if the service is ready.", registry=registry)
+        self._problems = Gauge("coterie_problems", "Problems that /api/v1/health reports.", registry=registry)
         self._running = Gauge("coterie_tasks_running", "Tasks that this replica drives.", registry=registry)
         self._waiting = Gauge("coterie_groups_waiting", "Groups that wait for a place.", registry=registry)
         Gauge("coterie_followers", "Open streams of events and logs.", registry=registry).set_function(

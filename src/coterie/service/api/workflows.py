@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
@@ -41,24 +42,24 @@ SUBMIT = bodies(requests.Submit.model_json_schema())
 
 def what_if_of(
     prefer: Annotated[
-        list[Short] | None, Query(max_length=MANY, description="What if these levels were only preferred?")
+        list[Short] | None, Query(max_length=MANY, description="Prefer these levels instead of requiring them.")
     ] = None,
     coarsen: Annotated[
-        list[Short] | None, Query(max_length=MANY, description="What if the next coarser levels would do?")
+        list[Short] | None, Query(max_length=MANY, description="Ask for the next coarser levels instead.")
     ] = None,
     tasks: Annotated[
-        list[str] | None, Query(max_length=MANY, description="What if groups had only N tasks? GROUP=N.")
+        list[str] | None, Query(max_length=MANY, description="Run only the first N tasks of a group: GROUP=N.")
     ] = None,
     without: Annotated[
-        list[Short] | None, Query(max_length=MANY, description="What if these holders were gone?")
+        list[Short] | None, Query(max_length=MANY, description="Assume that the pods of these owners are gone.")
     ] = None,
     uncordon: Annotated[
-        list[Short] | None, Query(max_length=MANY, description="What if these nodes were back in service?")
+        list[Short] | None, Query(max_length=MANY, description="Assume that these nodes are not cordoned.")
     ] = None,
     tolerate: Annotated[
-        list[Short] | None, Query(max_length=MANY, description="What if tasks tolerated the taints with these keys?")
+        list[Short] | None, Query(max_length=MANY, description="Let tasks tolerate the taints with these keys.")
     ] = None,
-    allow_excluded: Annotated[bool, Query(description="What if nodesExcluded were ignored?")] = False,  # noqa: FBT002 - a parameter of the query
+    allow_excluded: Annotated[bool, Query(description="Ignore nodesExcluded.")] = False,  # noqa: FBT002 - a parameter of the query
 ) -> WhatIf:
     """Return what is asked about a world that is a little different."""
     return WhatIf(
@@ -80,7 +81,7 @@ Supposed = Annotated[WhatIf, Depends(what_if_of)]
     status_code=201,
     response_model=models.Submitted,
     responses={
-        200: {"model": models.Submitted | plans.Plan, "description": "It was there already; or the plan."},
+        200: {"model": models.Submitted | plans.Plan, "description": "It existed already; or the plan."},
     },
     openapi_extra=SUBMIT,
 )
@@ -94,20 +95,20 @@ def submit(
     plan: Annotated[
         str | None, Query(pattern="^[0-9a-f]{8}$", description="The id of a plan; 409 if it would be another one now.")
     ] = None,
+    force: Annotated[bool, Query(description="Queue it even if it can never run in its pool as that is now.")] = False,  # noqa: FBT002 - a parameter of the query
 ) -> Response:
-    """Submit a workflow.
+    """Submit a workflow. The parameters that ask what if change it; the answer says how.
 
-    The same Idempotency-Key with the same content gives the same workflow again (200), with other content 409.
+    The same Idempotency-Key with the same content gives the same workflow again (200), with other content 409. One that
+    can never run in its pool is refused (409, NeverFits).
     """
-    wanted = submission(body, caller, idempotency_key)
+    wanted = replace(submission(body, caller, idempotency_key), what_if=None if what_if == AS_IT_IS else what_if)
     if dry_run:
         if plan is not None:
-            raise UsageError("a dry run is held to no plan", "Leave out plan, and compare the id of the answer.")
-        return answer(service.plan(wanted, rehearsed=True, what_if=what_if))
-    if what_if != AS_IT_IS:
-        raise UsageError("what if is asked of a plan, and nothing is submitted for it", "Add dry_run=true.")
+            raise UsageError("a dry run cannot be held to a plan", "Leave out plan, and compare the id of the answer.")
+        return answer(service.plan(wanted, rehearsed=True))
     caller.need(Role.USER)
-    view = service.submit(wanted, plan)
+    view = service.submit(wanted, plan, force=force)
     return answer(view, 201 if view["created"] else 200, {"Location": f"/api/v1/workflows/{view['id']}"})
 
 

@@ -25,6 +25,7 @@ from coterie.lifecycle import (
     Up,
     holdings,
 )
+from coterie.placement.refusal import Verdict
 from coterie.rendering import refusals
 from coterie.service.driver.driven_workflow import Life, Texts, levels_of, shape_in
 from coterie.service.driver.node_health import Ailment, Ailments, next_end, outlasting, still, well
@@ -271,7 +272,9 @@ class Sites:
                     case Seated(entry, held):
                         yield self._placed(workflow, group, attempt, held, entry.pool.name)
                     case Told():
-                        yield News(workflow, Refused(group, attempt, *self._words(told, site.world)))
+                        never = told.decision.verdict is Verdict.IMPOSSIBLE
+                        reason, message = self._words(told, site.world)
+                        yield News(workflow, Refused(group, attempt, reason, message, never=never))
 
     def held(self, key: Key) -> Mapping[str, Held]:
         """Return what the tasks of a placement hold."""
@@ -328,7 +331,7 @@ class Sites:
 
 
 def _blocked(life: Life, asked: Enqueue, why: Blocked) -> News:
-    return News(life.id, Refused(asked.group, asked.attempt, why.reason.value, why.message))
+    return News(life.id, Refused(asked.group, asked.attempt, why.reason.value, why.message, never=True))
 
 
 def _gone(key: Key, held: Held) -> Failure:

@@ -89,7 +89,7 @@ class Life:
             message = f"{state.status}: {state.message}" if state.message else state.status.value
             events.append(NewEvent(now, "Status", message, self.id, self.pool, data={"status": state.status.value}))
         if state.finished and not self.state.finished:
-            said = "nothing of the workflow is left"
+            said = "everything is cleaned up"
             events.append(NewEvent(now, "Finished", said, self.id, self.pool, data={"finished": True}))
         released = [
             (each.group, task, each.attempt)
@@ -126,7 +126,8 @@ class Life:
 def digest_of(state: State, known: Mapping[str, Any]) -> Json:
     """Return what lists show of a state, so that they need not read it."""
     tasks = [task for group in state.groups for task in group.tasks]
-    waiting = next((group for group in state.groups if group.waiting), None)
+    waits = [group for group in state.groups if group.waiting]
+    waiting = next((group for group in waits if group.waiting and group.waiting.never), next(iter(waits), None))
     return {
         **known,
         "message": state.message,
@@ -137,6 +138,7 @@ def digest_of(state: State, known: Mapping[str, Any]) -> Json:
             "reason": waiting.waiting.reason,
             "message": waiting.waiting.message,
             "since": waiting.waiting.since,
+            "never": waiting.waiting.never,
         }
         if waiting and waiting.waiting
         else None,
@@ -209,7 +211,13 @@ class Texts:
                 self._take_in()
             if workflow not in self._known:
                 upload = self._store.upload(workflow)
-                text = Submission(upload.source, upload.file, sets=upload.sets, set_strings=upload.set_strings)
+                text = Submission(
+                    upload.source,
+                    upload.file,
+                    sets=upload.sets,
+                    set_strings=upload.set_strings,
+                    amendment=upload.amendment,
+                )
                 self._remember(workflow, read(text), upload.files)
             self._known.move_to_end(workflow)
             return self._known[workflow]

@@ -103,7 +103,7 @@ class Driver:
         except Exception as error:  # noqa: BLE001 - requests would still be taken, and nothing done about them
             _log.exception("driver")
             self._failing = True
-            self._troubles.say("driver", f"unexpected {type(error).__name__}: {error}. It begins again and again.")
+            self._troubles.say("driver", f"unexpected {type(error).__name__}: {error}. It is retried.")
             self._doubt()
             return _PAUSE_S
         self._failing = False

@@ -28,7 +28,7 @@ def levels_lost(life: Life, before: Catalog, after: Catalog, now: float) -> Iter
         levels = [level for level in life.digest.get("requires", {}).get(group.name, ()) if level in lost]
         if levels and not group.status.final and any(task.present for task in group.tasks):
             said = f'pool "{life.pool}" no longer has level "{levels[0]}", which group "{group.name}" requires'
-            rest = "its tasks go on, and none of them can be placed anew until the level is back"
+            rest = "its tasks keep running, and none of them can be placed again until the level is back"
             yield NewEvent(now, "LevelLost", f"{said}; {rest}", life.id, life.pool, group.name)
 
 
@@ -58,7 +58,7 @@ def violated(life: Life, texts: Texts, before: Catalog, after: Catalog, now: flo
         ]
         for path in wrong[1].keys() - wrong[0].keys():
             said = f"{_words(path)} is no longer kept together: {wrong[1][path]}"
-            rest = f"{count(len(placed), 'task')} of the group go on where they are"
+            rest = f"{count(len(placed), 'task')} of the group keep running where they are"
             yield NewEvent(now, "Violated", f"{said}; {rest}", life.id, life.pool, group)
 
 

@@ -35,7 +35,7 @@ class Aside:
             _log.error("workflow %s", workflow, exc_info=error)
         why = str(error) if known else f"unexpected {type(error).__name__}: {error}"
         self._idents.add(workflow)
-        self._troubles.say(_thing(workflow), f"{why}. It is left as it is, and tried again every minute.")
+        self._troubles.say(_thing(workflow), f"{why}. It is left as it is and retried every minute.")
 
     def leave(self, workflow: str) -> None:
         """Forget a workflow that is no longer there."""

@@ -63,7 +63,7 @@ class Catalog:
     def find(self, name: str | None, wished: str | None = None) -> Known:
         """Return the pool that is named by the call, else by the workflow, else the only one."""
         if not self.pools:
-            raise NotFound("there are no pools", "An admin makes one with `coterie pool apply`.")
+            raise NotFound("there are no pools", "An admin can create one with `coterie pool apply`.")
         config = Config(self.backends, {key: known.pool for key, known in self.pools.items()}, "this service")
         return self.pools[choose_pool(config, name, wished).name]
 

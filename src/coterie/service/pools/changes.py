@@ -313,7 +313,7 @@ def still_runs(catalog: Catalog, workflow: str, pool: str) -> None:
 def runs_here(known: Known) -> Pool:
     """Return a pool into which workflows can be submitted here; raise `UsageError` for any other."""
     if known.trouble:
-        raise UsageError(f'pool "{known.pool.name}" takes no workflows: {known.trouble}', "An admin has to mend it.")
+        raise UsageError(f'pool "{known.pool.name}" takes no workflows: {known.trouble}', "An admin has to fix it.")
     if not known.pool.traits.driven:
         raise UsageError(
             f'pool "{known.pool.name}" is of scheduler "{known.pool.scheduler}", which this service does not drive',

@@ -106,9 +106,9 @@ def _fewer(one: GangPlan, refusal: Refusal, question: Question) -> Iterator[tupl
     change, fewer = Keep(one.gang.name, (), number), f"with {count(number, 'task')}"
     match question.verdict(one.gang.name, changes=[change]):
         case Verdict.PLACED:
-            yield f"places now {fewer}", options(change)
+            yield f"fits now {fewer}", options(change)
         case Verdict.WAITING | Verdict.UNDECIDED:
-            yield f"is not larger than the limit {fewer}, and then waits for its turn", options(change)
+            yield f"is within the limit {fewer}, and then waits for its turn", options(change)
 
 
 def _raised(gang: str, refusal: Refusal, question: Question) -> Iterator[tuple[str, tuple[Option, ...]]]:
@@ -117,6 +117,6 @@ def _raised(gang: str, refusal: Refusal, question: Question) -> Iterator[tuple[s
     when = f'if an admin raises gpus.limit of pool "{question.workload.pool.name}" to {least}'
     match question.verdict(gang, limit=least):
         case Verdict.PLACED:
-            yield f"places now {when}", ()
+            yield f"fits now {when}", ()
         case Verdict.WAITING | Verdict.UNDECIDED:
             yield f"is within the limit {when}, and then waits for room", ()

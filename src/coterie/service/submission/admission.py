@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from coterie.config.configuration import Pool
 from coterie.document.schema import by_file
-from coterie.errors import Fault, Notice, SpecErrors
+from coterie.errors import Fault, NeverFits, Notice, SpecErrors
 from coterie.lifecycle import Record, Submitted, initial, step, to_json
+from coterie.planning.changes import parse_changes
 from coterie.planning.inputs import collect
 from coterie.planning.load import WORKFLOW, Scene, Written, draft_documents, faults_in, lowered, workload_of
 from coterie.planning.workload import Workload
 from coterie.service.driver.driven_workflow import digest_of, first_digest
 from coterie.service.pools.catalog import Catalog
 from coterie.service.pools.changes import runs_here
+from coterie.service.pools.usage import Live
 from coterie.service.settings import Settings, Submission
+from coterie.service.submission.amendments import amendment_of, sentences
 from coterie.service.submission.compilation import (
     Built,
     build,
@@ -30,12 +33,15 @@ from coterie.service.submission.compilation import (
 from coterie.service.views import workflows
 from coterie.store import NewEvent, NewWorkflow
 
+_SHOWN = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:
     """A submission with nothing wrong about it, and what its user should know.
 
-    `pool_version` is that of a pool which is stored, and could change.
+    `pool_version` is that of a pool which is stored, and could change. `never` says why it can never run in its pool
+    as that is. `changes` say what options of the call change about the workflow.
     """
 
     submission: Submission
@@ -44,6 +50,8 @@ class Checked:
     labels: dict[str, str]
     notices: tuple[Notice, ...]
     pool_version: int | None
+    never: tuple[Notice, ...] = ()
+    changes: tuple[str, ...] = ()
 
 
 def checked(submission: Submission, catalog: Catalog, settings: Settings, *, rehearsed: bool = True) -> Checked:
@@ -61,12 +69,34 @@ def checked(submission: Submission, catalog: Catalog, settings: Settings, *, reh
     if built is None or faults:
         raise SpecErrors(by_file((*faults, *faults_in(workflow, pool))))
     workload = workload_of(workflow, built.lowered, pool)
-    notices = (*built.notices, *never_fits(built, catalog.cluster(pool)))
+    never = tuple(never_fits(built, catalog.cluster(pool)))
+    notices = (*built.notices, *never)
     if check := pool.traits.submission:
         notices += tuple(check().size_notices(workflow, settings.processes))
     known = catalog.pools[pool.name]
     version = None if known.managed else known.version
-    return Checked(submission, built, workload, labels_of(workflow, submission), notices, version)
+    return Checked(submission, built, workload, labels_of(workflow, submission), notices, version, never)
+
+
+def with_changes(found: Checked, live: Live, settings: Settings) -> Checked:
+    """Return a submission as its options change it, checked again; raise `NotFound` for one that names nothing."""
+    submission, workload, pool = found.submission, found.workload, found.built.pool
+    if submission.what_if is None:
+        return found
+    changes = parse_changes(submission.what_if, [workload], live.cluster(pool))
+    amendment = amendment_of(changes, workload.gangs, pool.topology)
+    again = checked(replace(submission, amendment=amendment), live.catalog, settings)
+    return replace(again, changes=tuple(sentences(changes, workload.gangs, pool.topology)))
+
+
+def refuse_never(found: Checked) -> None:
+    """Raise `NeverFits` for a workflow that can never run in its pool as that is."""
+    if not found.never:
+        return
+    said = "; ".join(each.message for each in found.never[:_SHOWN])
+    more = f"; and {len(found.never) - _SHOWN} more" if len(found.never) > _SHOWN else ""
+    hint = "Change it as a way out says; --dry-run shows them. --force queues it until the pool changes."
+    raise NeverFits(f"it can never run as the pool is now: {said}{more}", hint)
 
 
 def _pool(catalog: Catalog, submission: Submission, wished: str | None) -> Pool:
@@ -99,7 +129,8 @@ def new_workflow(found: Checked, settings: Settings) -> NewWorkflow:
     now = settings.now()
     spec = spec_of(built, submission.priority, settings)
     state, actions = step(spec, initial(spec), Submitted(), now)
-    said = NewEvent(now, "Submitted", f'workflow "{name}" was submitted to pool "{pool}"')
+    changed = f" with changes: {'; '.join(found.changes)}" if found.changes else ""
+    said = NewEvent(now, "Submitted", f'workflow "{name}" was submitted to pool "{pool}"{changed}')
     records = [
         NewEvent(each.at, each.kind, each.message, group=each.group, task=each.task, attempt=each.attempt)
         for each in actions
@@ -122,8 +153,9 @@ def new_workflow(found: Checked, settings: Settings) -> NewWorkflow:
         files=submission.local_files,
         client_key=submission.client_key,
         fingerprint=fingerprint(submission, pool),
-        digest=digest_of(state, first_digest(built, submission.file)),
+        digest=digest_of(state, {**first_digest(built, submission.file), "changes": list(found.changes)}),
         notices=[workflows.notice(each) for each in found.notices],
         events=[said, *records],
         pool_version=found.pool_version,
+        amendment=submission.amendment,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 
 from pydantic import TypeAdapter, ValidationError
@@ -24,7 +24,10 @@ from coterie.lifecycle import ExitAction, GroupRules, Priority, Spec, TaskRules
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Absent, place
 from coterie.placement.explain.decision import SIDE_BUDGET
+from coterie.placement.whatif import changed_gang
+from coterie.rendering.text import count
 from coterie.service.settings import Settings, Submission
+from coterie.service.submission.amendments import amended
 from coterie.topology.cluster import GPU, Cluster
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
@@ -62,12 +65,17 @@ def read(submission: Submission) -> Workflow:
     if is_kubernetes(submission.source):
         hint = "`coterie plan` and `coterie render` take objects of Kubernetes; a cluster runs them."
         raise SpecErrors([Fault("this service runs workflows only", hint=hint, place=Place(submission.file))])
-    return read_workflow(submission.source, submission.file, sets=submission.sets, set_strings=submission.set_strings)
+    found = read_workflow(submission.source, submission.file, sets=submission.sets, set_strings=submission.set_strings)
+    return amended(found, submission.amendment) if submission.amendment else found
 
 
 def build(workflow: Workflow, pool: Pool) -> Built:
     """Lower a workflow for its pool, or raise `SpecErrors` with every fault."""
-    return Built(workflow, lower(workflow, pool), pool)
+    lowered = lower(workflow, pool)
+    gangs = lowered.gangs
+    for change in workflow.changes:
+        gangs = tuple(changed_gang(change, gang, pool.topology) or gang for gang in gangs)
+    return Built(workflow, replace(lowered, gangs=gangs), pool)
 
 
 def rehearse(workflow: Workflow, pool: Pool, files: Mapping[str, bytes], processes: int = DEFAULT_PROCESSES) -> None:
@@ -81,15 +89,18 @@ def rehearse(workflow: Workflow, pool: Pool, files: Mapping[str, bytes], process
 
 
 def never_fits(built: Built, cluster: Cluster) -> Iterator[Notice]:
-    """Warn of groups that do not even fit the pool when nothing runs there: they wait until it grows."""
+    """Warn of groups that do not fit the pool even when nothing else runs there: they wait until it changes."""
     empty = _empty(cluster, built.pool.topology)
+    limit, name = built.pool.gpus.limit, built.pool.name
     for gang in built.lowered.gangs:
-        if empty.shuts_out(gang):
-            message = (
-                f'group "{gang.name}" does not fit into pool "{built.pool.name}" even when nothing else runs there; '
-                "it waits until the pool changes"
-            )
-            yield Notice(Reason.NEVER_FITS.value, message, built.lowered.group_places.get(gang.name))
+        place = built.lowered.group_places.get(gang.name)
+        gpus = sum(task.shape.amount(GPU) for task in gang.all_tasks() if task.needed)
+        if limit is not None and gpus > limit:
+            message = f'group "{gang.name}" asks for {count(gpus, "GPU")}, but the limit of pool "{name}" is {limit}'
+            yield Notice(Reason.OVER_QUOTA.value, message, place)
+        elif empty.shuts_out(gang):
+            message = f'group "{gang.name}" does not fit pool "{name}" even when nothing else runs there'
+            yield Notice(Reason.NEVER_FITS.value, message, place)
 
 
 class _Empty:
@@ -158,11 +169,11 @@ def check_call(submission: Submission, limit: int) -> None:
     size = sum(map(len, submission.local_files.values()))
     if size > limit:
         raise UsageError(
-            f"the files of the workflow are too large: {size:,} bytes, at most {limit:,} are taken",
+            f"the files of the workflow are too large: {size:,} bytes, at most {limit:,} are allowed",
             "Put large files where tasks can read them, and mount that folder.",
         )
     if submission.client_key is not None and not 0 < len(submission.client_key) <= 200:
-        raise UsageError("a client key has 1 to 200 characters", "Any text that is new for each request will do.")
+        raise UsageError("a client key has 1 to 200 characters", "Use any text that is new for each request.")
 
 
 def labels_of(workflow: Workflow, submission: Submission) -> dict[str, str]:
@@ -197,6 +208,7 @@ def fingerprint(submission: Submission, pool: str) -> str:
         "labels": dict(submission.labels),
         "files": {path: hashlib.sha256(data).hexdigest() for path, data in submission.local_files.items()},
         "source": hashlib.sha256(submission.source).hexdigest(),
+        **({"what_if": asdict(submission.what_if)} if submission.what_if else {}),
     }
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from coterie.errors import PlanStale
 from coterie.placement.whatif import options
-from coterie.planning.changes import AS_IT_IS, WhatIf, parse_changes
+from coterie.planning.changes import AS_IT_IS, parse_changes
 from coterie.planning.report import plan_json
 from coterie.rendering.command_line import words
 from coterie.service.pools.usage import Live
@@ -23,15 +23,15 @@ from coterie.service.views import workflows
 Json = dict[str, Any]
 
 
-def plan_of(found: Checked, live: Live, what_if: WhatIf = AS_IT_IS) -> Json:
+def plan_of(found: Checked, live: Live) -> Json:
     """Return where a submission would go now, or why not, with everything that its user would be told."""
     began = time.perf_counter()
     pool = found.built.pool
-    changes = parse_changes(what_if, [found.workload], live.cluster(pool))
+    changes = parse_changes(found.submission.what_if or AS_IT_IS, [found.workload], live.cluster(pool))
     command = [*_call(found.submission, pool.name), *(word for each in changes for word in words(options(each)))]
     plan = live.planner(pool, changes=changes).plan(found.workload)
     shown = with_quota(plan_json(plan, command=command, elapsed_ms=0.0), plan, Question(live, found.workload, command))
-    told = [workflows.notice(each) for each in found.notices]
+    told = [workflows.notice(each) for each in found.notices if not changes or each not in found.never]
     shown["warnings"] += [each for each in told if each not in shown["warnings"]]
     shown["stats"]["elapsed_ms"] = round((time.perf_counter() - began) * 1000, 3)
     return {**shown, "id": plan_id(found.submission, pool.name, shown)}
@@ -62,8 +62,8 @@ def hold_to(wanted: str, plan: Json) -> None:
     now, verdict = plan["id"], plan["verdict"]
     if now != wanted:
         raise PlanStale(
-            f"plan {wanted} is out of date: either the nodes are used differently since then, or the workflow, "
-            f"its values, its files or its pool are others; nothing was submitted",
-            f"The plan is {now} now, and its verdict is {verdict}. Look at it, then submit with {now}.",
+            f"plan {wanted} is out of date: the use of the nodes, the workflow, its values, its files or its pool "
+            f"has changed; nothing was submitted",
+            f"The plan is now {now}, with the verdict {verdict}. Review it, then submit with {now}.",
             {"plan": now, "verdict": verdict},
         )

@@ -31,7 +31,7 @@ def cancels(stored: Workflow, waiting: Sequence[Wish], *, force: bool) -> bool:
         return False
     raise Conflict(
         f'workflow "{stored.id}" has ended already, as {state.status}',
-        "Its tasks are being removed; force makes that quick." if state.cleaning else "There is nothing to do.",
+        "Its tasks are being stopped; --force kills them at once." if state.cleaning else "There is nothing to do.",
     )
 
 
@@ -42,4 +42,4 @@ def check_retry(stored: Workflow, task: str | None) -> None:
         hint = f"Tasks are: {', '.join(list(spec.places)[:12])}. {did_you_mean(task, spec.places)}".strip()
         raise NotFound(f'workflow "{stored.id}" has no task "{task[:80]}"', hint)
     if fault := retry_fault(spec, state, task):
-        raise Conflict(f'workflow "{stored.id}" cannot be retried: {fault}', f"Look at it: coterie show {stored.id}")
+        raise Conflict(f'workflow "{stored.id}" cannot be retried: {fault}', f"See: coterie show {stored.id}")

@@ -45,7 +45,7 @@ def row(summary: Summary) -> Json:
         "message": known.get("message", ""),
         "finished": summary.finished,
         "cleaning": known.get("cleaning", False),
-        "waiting": {**waiting, "since": when(waiting["since"])} if waiting else None,
+        "waiting": {"never": False, **waiting, "since": when(waiting["since"])} if waiting else None,
         "tasks": known.get("tasks", {}),
         "gpus": known.get("gpus", 0),
     }
@@ -87,6 +87,7 @@ def whole(
         "nodes": sorted({seat.node for seat in seats.values() if seat.held}),
         "created_from": stored.digest.get("file", ""),
         "canceled": _canceled(state),
+        "changes": list(stored.digest.get("changes", ())),
         "groups": groups,
         "warnings": list(stored.notices),
     }
@@ -110,7 +111,9 @@ def ends_by(rules: GroupRules, group: GroupState) -> float | None:
 def waiting_of(group: GroupState) -> Json | None:
     """Return why a group has no place yet."""
     why = group.waiting
-    return {"reason": why.reason, "message": why.message, "since": when(why.since)} if why else None
+    if why is None:
+        return None
+    return {"reason": why.reason, "message": why.message, "since": when(why.since), "never": why.never}
 
 
 def waits(group: GroupState) -> bool:

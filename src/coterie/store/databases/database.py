@@ -65,7 +65,7 @@ class Database:
             yield
             return
         if not lock.acquire(timeout=self.patience_s):
-            hint = "Too much is asked of it, or another program has locked it. Try again."
+            hint = "It is overloaded, or another program has locked it. Try again."
             raise Unavailable(f"{self.name}: the database is busy", hint)
         try:
             yield
@@ -98,7 +98,9 @@ class Database:
         except DBAPIError as error:
             raise self.translated(error.orig, self.name) from error
         except NoConnection as error:
-            raise Unavailable(f"{self.name}: all connections are in use", "Too much is asked. Try again.") from error
+            raise Unavailable(
+                f"{self.name}: all connections are in use", "The database is overloaded. Try again."
+            ) from error
 
 
 def database(address: str, patience_s: float) -> Database:

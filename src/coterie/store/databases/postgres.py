@@ -16,16 +16,16 @@ WRITE_LOCK = int.from_bytes(b"coterie")
 
 # The share of the total patience after which a silent server is probed; the rest is for the probe.
 _QUIET = 0.4
-_RETRY = "It comes back by itself: try again in a few seconds."
+_RETRY = "It recovers by itself: try again in a few seconds."
 # By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html
 _WORDS = {
     "53100": ("its disk is full, nothing was written", "Make room on the server's disk, then try again."),
     "53200": ("it has no memory left", _RETRY),
-    "53300": ("it has no connection left", "Raise max_connections, or run fewer replicas."),
+    "53300": ("it has no free connection", "Raise max_connections, or run fewer replicas."),
     "55P03": ("another replica has been writing for too long", _RETRY),
     "57014": ("it took too long", _RETRY),
     "57P01": ("it was shut down", _RETRY),
-    "57P02": ("it crashed and restarts", _RETRY),
+    "57P02": ("it crashed and is restarting", _RETRY),
     "57P03": ("it is starting up or shutting down", _RETRY),
     "25006": ("it cannot be written: it is read-only, or a standby", "Name the primary server in the URL."),
     "25P03": ("the connection was idle for too long in the middle of a change", _RETRY),
@@ -75,7 +75,7 @@ def translated(error: Any, name: str) -> CoterieError:  # noqa: ANN401 - the dri
     state = getattr(error, "sqlstate", None)
     if state in _WORDS:
         what, hint = _WORDS[state]
-        return Unavailable(f"{name}: the database did not do it: {what}", hint)
+        return Unavailable(f"{name}: the database refused: {what}", hint)
     said = (str(error).strip().splitlines() or ["no reason given"])[0]
     if state is None:
         return Unavailable(

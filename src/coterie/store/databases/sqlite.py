@@ -56,7 +56,7 @@ def created(url: URL) -> Path:
     """Return the file's path; a missing database is created empty and readable only by its owner."""
     if url.database in {None, "", ":memory:"} or str(url.database).startswith("file:"):
         raise UsageError(
-            "the store needs a file: a database in memory is gone with the service",
+            "the store needs a file: an in-memory database is lost with the service",
             "Write sqlite:///PATH, or the path alone.",
         )
     if url.host or url.username or url.query or "\0" in str(url.database):
@@ -65,7 +65,7 @@ def created(url: URL) -> Path:
     if path.is_dir():
         raise UsageError(f"{path} is a folder", "Name a file in it.")
     if not path.parent.is_dir():
-        raise NotFound(f"{path}: there is no folder {path.parent}", f"Make it first: mkdir -p {path.parent}")
+        raise NotFound(f"{path}: there is no folder {path.parent}", f"Create it first: mkdir -p {path.parent}")
     try:
         if not path.exists():
             _create(path)
@@ -105,7 +105,7 @@ def translated(error: Any, name: str) -> CoterieError:  # noqa: ANN401 - the dri
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return Unavailable(
             f"{name}: the database is locked by another program",
-            "Try again. If it lasts, look who has the file open: fuser -v FILE.",
+            "Try again. If it lasts, check who has the file open: fuser -v FILE.",
         )
     # The shared-memory file in the same folder cannot grow either, which SQLite reports under another code.
     if code == sqlite3.SQLITE_FULL or (code in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN} and _is_full(name)):
@@ -113,16 +113,16 @@ def translated(error: Any, name: str) -> CoterieError:  # noqa: ANN401 - the dri
     if code == sqlite3.SQLITE_READONLY:
         return Unavailable(
             f"{name}: the database cannot be written",
-            "Look at the permissions of the file and of its folder, and whether the disk is mounted read-only.",
+            "Check the permissions of the file and of its folder, and whether the disk is mounted read-only.",
         )
     if code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
         return Unavailable(
-            f"{name}: the database cannot be opened", "Look at the permissions of the file and of its folder."
+            f"{name}: the database cannot be opened", "Check the permissions of the file and of its folder."
         )
     if code == sqlite3.SQLITE_IOERR:
         return Unavailable(
-            f"{name}: the disk does not take or give the data ({error})",
-            "Look whether it is full, whether a size limit applies (ulimit -f), and at the kernel's log.",
+            f"{name}: the disk cannot be read or written ({error})",
+            "Check whether it is full, whether a size limit applies (ulimit -f), and the kernel's log.",
         )
     if code == sqlite3.SQLITE_NOTADB:
         return UsageError(f"{name} is not a database of Coterie", "Name another file, or move this one away.")

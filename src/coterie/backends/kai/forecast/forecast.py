@@ -33,13 +33,13 @@ def kai_notices(gang: Gang, capacity: Capacity, running: Mapping[str, str] | Non
 
     refused = answer(gang)
     if isinstance(refused, Unknown):
-        message = f'whether KAI would place group "{gang.name}" is not known: it would have very much to try'
+        message = f'whether KAI would place group "{gang.name}" is not known: the search would take too long'
         return [Notice("KaiNotChecked", message)]
     if isinstance(refused, Placed):
         return []
     works = (words for words, changed in _changes(gang, refused.part, capacity) if isinstance(answer(changed), Placed))
     helps = list(islice(works, _OFFERED))
-    advice = f"what helps: {', or '.join(helps)}" if helps else "it starts when more is free"
+    advice = f"to avoid it: {', or '.join(helps)}" if helps else "it starts when more is free"
     message = f'KAI would leave group "{gang.name}" pending although it fits: {_reason(refused)}; {advice}'
     return [Notice("KaiWouldWait", message)]
 

@@ -45,9 +45,7 @@ class Log:
         self._room -= len(now)
         self._put(now)
         if later and not self._left_out:
-            self._put(
-                f"\n[coterie: the limit of {self._limit:,} bytes is reached; only the end will follow]\n".encode()
-            )
+            self._put(f"\n[coterie: the limit of {self._limit:,} bytes is reached; only the end is kept]\n".encode())
         self._left_out += len(later)
         self._tail = (self._tail + later)[-self._tail_bytes :]
 
@@ -59,7 +57,7 @@ class Log:
         """Write the end of a log that was cut, with the number of bytes that are missing before it."""
         if self._left_out:
             missing = self._left_out - len(self._tail)
-            self._put(f"[coterie: {missing:,} bytes are left out here]\n".encode() + self._tail)
+            self._put(f"[coterie: {missing:,} bytes omitted here]\n".encode() + self._tail)
         self._put(b"")
         if self._why and (self._late or self._missing):
             self.trouble = f"the log is incomplete: {self._why}"

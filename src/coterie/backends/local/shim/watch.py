@@ -62,7 +62,7 @@ class Watch:
         if self._why == "timeout":
             log.say(f"stopped: it ran longer than {self._launch.timeout_s:g} s")
         log.close()
-        notes = [log.trouble, f"{left} processes could not be ended" if left else ""]
+        notes = [log.trouble, f"{left} processes could not be stopped" if left else ""]
         write_exit(self._folder, exit_code(status), self._why, "; ".join(note for note in notes if note))
 
     def _start(self) -> tuple[int, int]:
@@ -169,7 +169,7 @@ class Watch:
             while data := os.read(output, CHUNK):
                 log.write(data)
         except BlockingIOError:
-            log.say("output is still held open by another process; the log ends here")
+            log.say("another process still holds the output open; the log ends here")
 
 
 def _forget_signals(mask: set[int | signal.Signals]) -> None:

@@ -23,8 +23,10 @@ class CancelOptions:
         tuple[str, ...],
         typer.Argument(metavar="ID...", help="Workflows, such as train-7.", autocompletion=completion.active_workflows),
     ]
-    message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, for whoever asks later.")] = ""
-    force: Annotated[bool, typer.Option("--force", help="Kill its tasks at once instead of asking them to stop.")] = (
+    message: Annotated[
+        str, typer.Option("--message", "-m", metavar="TEXT", help="Reason, shown with the workflow.")
+    ] = ""
+    force: Annotated[bool, typer.Option("--force", help="Kill the tasks at once instead of asking them to stop.")] = (
         False
     )
     yes: YesOption = False
@@ -35,7 +37,7 @@ class CancelOptions:
 
 @takes(CancelOptions)
 def cancel(options: CancelOptions) -> None:
-    """Stop workflows; on a terminal, several only after a question.
+    """Cancel workflows; for several, ask for confirmation on a terminal.
 
     \b
     Examples:

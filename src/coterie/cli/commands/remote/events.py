@@ -21,10 +21,10 @@ class EventsOptions:
 
     workflow: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="Only those of this workflow.", autocompletion=completion.workflows),
+        typer.Argument(metavar="[ID]", help="Only events of this workflow.", autocompletion=completion.workflows),
     ] = None
     follow: FollowOption = False
-    after: Annotated[int, typer.Option("--after", min=0, metavar="N", help="Only those after this number.")] = 0
+    after: Annotated[int, typer.Option("--after", min=0, metavar="N", help="Only events after this number.")] = 0
     service: ServiceOptions
     output: OutputOption = Output.TABLE
     debug: DebugOption = False
@@ -32,7 +32,7 @@ class EventsOptions:
 
 @takes(EventsOptions)
 def events(options: EventsOptions) -> None:
-    """Print what happened, in order; with --follow and JSON, one object for each line.
+    """Print events in order; with --follow and JSON, one object per line.
 
     \b
     Examples:

@@ -20,17 +20,18 @@ class ListOptions:
 
     statuses: Annotated[
         tuple[str, ...],
-        typer.Option("--status", metavar="STATUS", help="Only these, such as RUNNING. May be repeated."),
+        typer.Option("--status", metavar="STATUS", help="Only this status, such as RUNNING. May be repeated."),
     ] = ()
     pool: PoolNameOption = None
-    owner: Annotated[str | None, typer.Option("--owner", metavar="NAME", help="Only those of one user.")] = None
-    name: Annotated[str, typer.Option("--name", metavar="PREFIX", help="Only names that begin like this.")] = ""
+    owner: Annotated[str | None, typer.Option("--owner", metavar="NAME", help="Only workflows of this user.")] = None
+    name: Annotated[str, typer.Option("--name", metavar="PREFIX", help="Only names with this prefix.")] = ""
     labels: LabelOption = ()
     since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="Only those submitted within this time, such as 2h.")
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Only workflows submitted within this time, such as 2h."),
     ] = None
-    active: Annotated[bool, typer.Option("--active", help="Only those that have not finished.")] = False
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, metavar="N", help="At most so many.")] = 50
+    active: Annotated[bool, typer.Option("--active", help="Only workflows that have not finished.")] = False
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, metavar="N", help="Show at most N.")] = 50
     watch: WatchOption = False
     service: ServiceOptions
     output: OutputOption = Output.TABLE

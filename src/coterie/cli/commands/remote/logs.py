@@ -21,7 +21,7 @@ class LogsOptions:
     target: TaskArgument
     follow: FollowOption = False
     attempt: Annotated[
-        int | None, typer.Option("--attempt", min=1, metavar="N", help="An earlier attempt. Default: the latest.")
+        int | None, typer.Option("--attempt", min=1, metavar="N", help="Number of the attempt. Default: the latest.")
     ] = None
     tail: Annotated[
         int | None, typer.Option("--tail", min=0, metavar="N", help="Only the last N lines of each task.")
@@ -36,7 +36,7 @@ class LogsOptions:
 
 @takes(LogsOptions)
 def logs(options: LogsOptions) -> None:
-    """Print what a task has written, or all tasks of a workflow, each line with the name of its task before it.
+    """Print the log of a task, or of all tasks of a workflow, each line prefixed with its task.
 
     \b
     Examples:

@@ -82,12 +82,15 @@ class PoolApplyOptions:
     """A call of `coterie pool apply` as it was written."""
 
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="One pool, or `pools:` with several; - reads standard input.")
+        str,
+        typer.Argument(
+            metavar="FILE", help="A file with one pool, or with several under `pools:`; - reads standard input."
+        ),
     ]
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="The pool, where the file does not name it.")
+        str | None, typer.Option("--name", metavar="NAME", help="Name of the pool, if the file does not give it.")
     ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would do; change nothing.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; change nothing.")] = False
     service: ServiceOptions
     output: OutputOption = Output.TABLE
     debug: DebugOption = False
@@ -96,7 +99,7 @@ class PoolApplyOptions:
 @pool.command("apply", epilog=CLIENT_EXIT_CODES)
 @takes(PoolApplyOptions)
 def pool_apply(options: PoolApplyOptions) -> None:
-    """Make or change pools, and name the workflows that lose a level by it.
+    """Create or change pools, and list the workflows that lose a level.
 
     \b
     Examples:
@@ -146,9 +149,9 @@ class PoolMapOptions:
         typer.Option("--level", "-l", metavar="LEVEL", help="Show the domains of this level. Default: the finest."),
     ] = None
     workload: Annotated[
-        str | None, typer.Option("--workload", metavar="ID", help="Make what this workflow has stand out.")
+        str | None, typer.Option("--workload", metavar="ID", help="Highlight what this workflow holds.")
     ] = None
-    free: Annotated[bool, typer.Option("--free", help="Show what is free, and where, instead of what is used.")] = False
+    free: Annotated[bool, typer.Option("--free", help="Show what is free instead of what is used.")] = False
     service: ServiceOptions
     output: Annotated[Drawing, typer.Option("--output", "-o", help="How to print the map.")] = Drawing.TABLE
     debug: DebugOption = False

@@ -23,7 +23,7 @@ class RetryOptions:
 
 @takes(RetryOptions)
 def retry(options: RetryOptions) -> None:
-    """Run again what failed: all of a workflow that did, or one task of it.
+    """Retry a failed workflow, or one task of it.
 
     \b
     Examples:

@@ -27,7 +27,7 @@ EXIT_CODES = told(
     words={
         **CLIENT_WORDS,
         Exit.MUST_WAIT: "--dry-run: something must wait",
-        Exit.NEVER_FITS: "--dry-run: something can never fit",
+        Exit.NEVER_FITS: "something can never fit",
     },
 )
 
@@ -41,21 +41,26 @@ class SubmitOptions:
     template: TemplateOptions
     priority: Annotated[
         Literal["HIGH", "NORMAL", "LOW"],
-        typer.Option("--priority", case_sensitive=False, help="Whose turn comes first in the queue."),
+        typer.Option("--priority", case_sensitive=False, help="Priority in the queue."),
     ] = "NORMAL"
     labels: LabelOption = ()
     key: Annotated[
         str | None,
-        typer.Option("--key", metavar="TEXT", help="Your own name for this call: it never makes a second workflow."),
-    ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan it on what is free now; submit nothing.")] = False
-    plan: Annotated[
-        str | None,
         typer.Option(
-            "--plan", metavar="ID", help="Submit it only if the plan with this id, of --dry-run, still holds."
+            "--key",
+            metavar="TEXT",
+            help="Idempotency key: a repeated call with the same key creates no second workflow.",
         ),
     ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan with what is free now; submit nothing.")] = False
+    plan: Annotated[
+        str | None,
+        typer.Option("--plan", metavar="ID", help="Submit only if the plan with this id, from --dry-run, still holds."),
+    ] = None
     what_if: WhatIfOptions
+    force: Annotated[
+        bool, typer.Option("--force", help="Queue it even if it can never run in its pool as that is now.")
+    ] = False
     follow: FollowOption = False
     service: ServiceOptions
     output: OutputOption = Output.TABLE
@@ -64,9 +69,10 @@ class SubmitOptions:
 
 @takes(SubmitOptions)
 def submit(options: SubmitOptions) -> None:
-    """Hand a workflow to the service and print its id.
+    """Submit a workflow to the service and print its id.
 
-    The options that ask what if are for --dry-run.
+    Options such as --prefer change the workflow; what they change is printed, and shown with it later. A workflow that
+    can never run in its pool is refused, unless --force is given.
 
     \b
     Examples:
@@ -74,8 +80,8 @@ def submit(options: SubmitOptions) -> None:
       # see where it would go, then submit it if that is still so
       coterie submit train.yaml --dry-run
       coterie submit train.yaml --plan 4f2a91c0
-      # where would it go when another workflow has ended?
-      coterie submit train.yaml --dry-run --without train-6
+      # take a way out that the plan offers
+      coterie submit train.yaml --prefer rack
       # stay until it ends, and end as it does
       coterie submit train.yaml --follow
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text

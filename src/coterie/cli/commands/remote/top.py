@@ -30,7 +30,7 @@ class TopOptions:
             "--cluster",
             "-c",
             metavar="SRC",
-            help="Look at a snapshot, a cluster file or context:NAME instead of a service; - is standard input.",
+            help="Read a snapshot, a cluster file or context:NAME instead of a service; - reads standard input.",
         ),
     ] = None
     config: ConfigOption = None
@@ -43,9 +43,9 @@ class TopOptions:
 
 @takes(TopOptions)
 def top(options: TopOptions) -> None:
-    """Show how many GPUs and nodes are in use and free, per pool and per domain, and who uses most.
+    """Show GPUs and nodes in use and free, by pool and domain, and the largest users.
 
-    With --cluster it is about the nodes of a file or of a live cluster; otherwise about those of a service.
+    Shows the nodes of a file or a live cluster with --cluster, otherwise those of a service.
 
     \b
     Examples:
@@ -60,9 +60,7 @@ def top(options: TopOptions) -> None:
             from coterie.cli.handlers.remote.top import run as run_remote
 
             if options.levels is not None or options.topology is not None:
-                raise UsageError(
-                    "--levels and --topology are for --cluster", "A service knows the levels of its pools."
-                )
+                raise UsageError("--levels and --topology need --cluster", "A service knows the levels of its pools.")
             run_remote(client, options)
         return
     from coterie.cli.output.errors import reporting
@@ -71,5 +69,7 @@ def top(options: TopOptions) -> None:
         from coterie.cli.handlers.top import run
 
         if options.watch:
-            raise UsageError("--watch follows a service, not --cluster", "Leave out one of the two.")
+            raise UsageError(
+                "--watch needs a service and cannot be used with --cluster", "Remove one of the two options."
+            )
         run(options)

@@ -32,7 +32,8 @@ class WaitOptions:
         str, typer.Option("--for", metavar="WORD", help="finished, placed, running, completed, or another status.")
     ] = "finished"
     timeout: Annotated[
-        str | None, typer.Option("--timeout", metavar="TIME", help="At most so long, such as 10m. Default: for ever.")
+        str | None,
+        typer.Option("--timeout", metavar="TIME", help="Stop waiting after this time, such as 10m. Default: never."),
     ] = None
     service: ServiceOptions
     output: OutputOption = Output.TABLE

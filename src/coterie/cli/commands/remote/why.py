@@ -21,13 +21,9 @@ class WhyOptions:
 
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="ID[/GROUP]", help="The workflow, and one group of it.", autocompletion=completion.groups
-        ),
+        typer.Argument(metavar="ID[/GROUP]", help="A workflow, or one group of it.", autocompletion=completion.groups),
     ]
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show all the evidence: what each node and domain lacks.")
-    ] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what each node and domain lacks.")] = False
     what_if: WhatIfOptions
     service: ServiceOptions
     output: OutputOption = Output.TABLE
@@ -36,9 +32,9 @@ class WhyOptions:
 
 @takes(WhyOptions)
 def why(options: WhyOptions) -> None:
-    """Say why a workflow waits: the reason, the best domains, who is in the way, and what would help.
+    """Explain why a workflow waits: the reason, the best domains, who holds them, and the ways out.
 
-    The options that ask what if show what would become of it then; they change nothing.
+    Options such as --prefer show what would happen with that change; nothing is changed.
 
     \b
     Examples:

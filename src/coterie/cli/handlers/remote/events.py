@@ -19,7 +19,7 @@ def run(client: Client, options: EventsOptions) -> None:
     """Print what happened, one line for each event; with --follow, as it happens."""
     ident, output, follow_on, after = options.workflow, options.output, options.follow, options.after
     if output is Output.YAML and follow_on:
-        raise UsageError("--follow prints lines or JSON, not YAML", "Use -o json: one object for each line.")
+        raise UsageError("--follow prints lines or JSON, not YAML", "Use -o json for one object per line.")
     if output in {Output.JSON, Output.YAML} and not follow_on:
         show_data(client.events(after, ident), output)
         return

@@ -30,7 +30,7 @@ def run(client: Client, wanted: LogsOptions) -> None:
     """Print what one task has written, or the tasks of a workflow, each line with the name of its task before it."""
     output = wanted.output
     if output is Output.YAML:
-        raise UsageError("logs are printed as text or JSON, not YAML", "Use -o json: one object for each line.")
+        raise UsageError("logs are printed as text or JSON, not YAML", "Use -o json for one object per line.")
     ident, _, task = wanted.target.partition("/")
     view = client.workflow(ident)
     names = [one["name"] for one in tasks_of(view)]

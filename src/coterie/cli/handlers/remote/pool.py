@@ -37,7 +37,7 @@ def list_pools(client: Client, output: Output) -> None:
 
 def _pool_table(pools: Sequence[Json], style: Style, *, wide: bool) -> Iterator[str]:
     if not pools:
-        yield "There are no pools; an admin makes one with `coterie pool apply`."
+        yield "There are no pools; an admin can create one with `coterie pool apply`."
         return
     more = ["BACKEND", "SCHEDULER", "GUARANTEE"] if wide else []
     names = ("NAME", "NODES", "GPUS", "LIMIT", "FREE", "OTHERS", "OUT", "RUNNING", "WAITING", *more, "LEVELS")
@@ -175,7 +175,7 @@ def _names(document: object, name: str | None, file: str) -> list[str]:
 def _applied(answer: Json) -> Iterator[str]:
     name = visible(answer["pool"]["name"])
     if not answer["changed"]:
-        yield f"{name}: no changes, it is as the file says."
+        yield f"{name}: no changes."
         return
     word = "created" if answer["created"] else "changed"
     yield f"{name}: would be {word}." if answer["dry_run"] else f"{name}: {word}."
@@ -184,7 +184,7 @@ def _applied(answer: Json) -> Iterator[str]:
     if answer["lost_levels"]:
         yield f"  it loses {', '.join(map(visible, answer['lost_levels']))}"
     for one in answer["affected"]:
-        what = "waits, and cannot be placed any more (LevelLost)" if one["waits"] else "runs, and is left alone"
+        what = "waits and can no longer be placed (LevelLost)" if one["waits"] else "keeps running"
         yield visible(f"  {one['workflow']}/{one['group']} needs {one['level']}: {what}")
 
 

@@ -32,8 +32,8 @@ def scene_of(found: Json, view: View) -> Scene:
     holders = [str(one["owner"]) for one in found["holders"]]
     if view.workload is not None and view.workload not in holders:
         known = f"Holders are: {', '.join(holders)}." if 0 < len(holders) <= 8 else ""
-        hint = f"{did_you_mean(view.workload, holders)} {known}".strip() if holders else "Nobody holds a GPU."
-        raise NotFound(f'nobody called "{view.workload}" holds a GPU here', hint)
+        hint = f"{did_you_mean(view.workload, holders)} {known}".strip() if holders else "No GPU is in use."
+        raise NotFound(f'no owner called "{view.workload}" holds a GPU here', hint)
     return Scene(tuple(levels[:depth]), _area(found, depth), str(found["pool"]), view.workload)
 
 

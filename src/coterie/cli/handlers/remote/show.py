@@ -42,7 +42,7 @@ def run(client: Client, ident: str, output: Output, *, watch: bool) -> None:
 
 def _stay(client: Client, ident: str, output: Output) -> None:
     if output in {Output.YAML, Output.NAME}:
-        raise UsageError(f"--watch prints tables or JSON, not {output}", "Use -o json: one object for each line.")
+        raise UsageError(f"--watch prints tables or JSON, not {output}", "Use -o json for one object per line.")
     if output is Output.JSON:
         view: Json = {}
         for _ in client.news(ident):

@@ -25,7 +25,7 @@ from coterie.cli.output.screen import screen, show, show_as, show_data
 from coterie.cli.output.workflows import warnings
 from coterie.document.page import Page
 from coterie.document.schema import by_file
-from coterie.errors import CoterieError, Fault, PlanStale, SpecErrors, UsageError
+from coterie.errors import CoterieError, Fault, NeverFits, PlanStale, SpecErrors, UsageError
 from coterie.service.settings import Submission
 
 Json = dict[str, Any]
@@ -39,13 +39,14 @@ def run(client: Client, options: SubmitOptions) -> None:
     """Submit a workflow and say its id; with `follow`, stay until it ends."""
     labels = parse_labels(options.labels)
     if options.plan is not None and options.dry_run:
-        raise UsageError("--dry-run makes a plan, and --plan takes one", "Leave out one of the two.")
+        raise UsageError("--dry-run and --plan cannot be used together", "Remove one of the two options.")
     if options.plan is not None and not _PLAN.fullmatch(options.plan):
-        raise UsageError(f'--plan "{options.plan}" is no id of a plan', "coterie submit --dry-run ends with the id.")
+        raise UsageError(
+            f'--plan "{options.plan}" is not the id of a plan', "coterie submit --dry-run ends with the id."
+        )
     supposed = options.what_if.params()
-    if supposed and not options.dry_run:
-        given = " and ".join(f"--{name.replace('_', '-')}" for name in supposed)
-        raise UsageError(f"{given} asks what if, and submits nothing", "Add --dry-run.")
+    if options.force and options.dry_run:
+        raise UsageError("--dry-run submits nothing, so there is nothing to force", "Remove one of the two options.")
     call = Call(options.file, ClusterOptions(), options.template, options.priority)
     text = read_text(call, pool=options.pool, labels=labels, key=options.key)
     try:
@@ -58,15 +59,21 @@ def run(client: Client, options: SubmitOptions) -> None:
         _show_plan(options, plan)
         raise typer.Exit(_CODES.get(plan["verdict"], Exit.FAILED))
     try:
-        view = client.submit(submission, page, options.plan)
+        view = client.submit(submission, page, {**supposed, "plan": options.plan, "force": options.force or None})
     except PlanStale as error:
-        _show_plan(options, client.plan(submission, page))
+        _show_plan(options, client.plan(submission, page, supposed))
         fail(str(error))
         raise typer.Exit(Exit.CONFLICT) from None
-    for line in warnings(view, wide=options.output is Output.WIDE):
+    except NeverFits:
+        if options.output in {Output.TABLE, Output.WIDE}:
+            _show_plan(options, client.plan(submission, page, supposed))
+        raise
+    for line in view["changes"]:
+        typer.echo(safe(f"changed: {line}"), err=True)
+    for line in warnings(view, wide=options.output is Output.WIDE, images=True):
         typer.echo(safe(line), err=True)
     if not view["created"]:
-        typer.echo(safe(f"{view['id']} was there already, by the same key"), err=True)
+        typer.echo(safe(f"{view['id']} already exists: it was submitted with the same key"), err=True)
     if options.follow:
         follow_to_end(client, view["id"], options.output)
     if options.output in {Output.JSON, Output.YAML}:
@@ -98,9 +105,10 @@ def _spot(fault: Fault) -> tuple[str, int | None, int | None]:
 def _show_plan(options: SubmitOptions, plan: Json) -> None:
     names = [f"{plan['workload']}/{group['name']}" for group in plan["groups"]]
     show_as(options.output, plan, names, lambda: plan_lines(plan, screen(), wide=options.output is Output.WIDE))
-    for line in warnings(plan):
+    for line in warnings(plan, images=True):
         typer.echo(safe(line), err=True)
-    if plan["verdict"] != "impossible" and not options.what_if.params():
+    waits_for_others = options.what_if.without or options.what_if.uncordon
+    if plan["verdict"] != "impossible" and not waits_for_others:
         typer.echo(safe(f"Submit with: {_command(options, plan['id'])}"), err=True)
 
 

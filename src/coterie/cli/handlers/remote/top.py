@@ -28,7 +28,7 @@ def run(client: Client, look: TopOptions) -> None:
         print_usage(_read(client, look), look)
         return
     if look.output is Output.YAML:
-        raise UsageError("--watch prints tables, names or JSON, not YAML", "Use -o json: one object for each line.")
+        raise UsageError("--watch prints tables, names or JSON, not YAML", "Use -o json for one object per line.")
     if sys.stdout.isatty() and look.output in {Output.TABLE, Output.WIDE}:
         _redraw(client, look)
         return

@@ -31,7 +31,7 @@ _PAUSES_S = (0.1, 0.2, 0.5, 1.0)
 
 
 def run(client: Client, ident: str, wanted: str, timeout: str | None, output: Output) -> None:
-    """Wait until a workflow is as wanted; exit 124 when time is up, and by its result when it ended otherwise."""
+    """Wait until a workflow is as wanted; exit 124 when timed out, and by its result when it ended otherwise."""
     met = condition(wanted)
     until = None if timeout is None else time.monotonic() + parse_span(timeout, "--timeout")
     tries = 0
@@ -41,7 +41,7 @@ def run(client: Client, ident: str, wanted: str, timeout: str | None, output: Ou
         typer.echo(safe(f"{ident} is {view['status']}{why}; waiting until it is {wanted}"), err=True)
     while not met(view) and not view["finished"]:
         if until is not None and time.monotonic() >= until:
-            fail(f"{ident} is {view['status']}, and not {wanted}, after {timeout}", f"Ask why: coterie why {ident}")
+            fail(f"{ident} is {view['status']} and not yet {wanted} after {timeout}", f"Ask why: coterie why {ident}")
             raise typer.Exit(Exit.TIMED_OUT)
         pause = _PAUSES_S[min(tries, len(_PAUSES_S) - 1)]
         time.sleep(pause if until is None else max(0.0, min(pause, until - time.monotonic())))
@@ -50,7 +50,7 @@ def run(client: Client, ident: str, wanted: str, timeout: str | None, output: Ou
     _say(view, output)
     if met(view):
         raise typer.Exit(result_of(view) if wanted == "finished" else Exit.DONE)
-    fail(f"{ident} has ended, as {view['status']}, and is not {wanted}")
+    fail(f"{ident} has ended as {view['status']} without being {wanted}")
     raise typer.Exit(result_of(view) or Exit.FAILED)
 
 
@@ -68,7 +68,7 @@ def condition(wanted: str) -> Callable[[Json], bool]:
         return lambda view: view["status"] == wanted.upper()
     known = ["finished", "placed", *(status.value.lower() for status in Status)]
     hint = f"{did_you_mean(word, known)} Use finished, placed, running, completed, or another status.".strip()
-    raise UsageError(f'--for "{wanted}" is nothing to wait for', hint)
+    raise UsageError(f'--for "{wanted}" is not something to wait for', hint)
 
 
 def _say(view: Json, output: Output) -> None:

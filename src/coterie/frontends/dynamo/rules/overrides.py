@@ -89,7 +89,7 @@ def _value(graph: GraphDeployment, value: object, path: Path, allowed: tuple[str
             hint = did_you_mean(name, [step]) or f"Only {'.'.join(allowed)} is allowed here."
             yield graph.fault(FieldError.FORBIDDEN, (*path, name), message, hint)
     if step not in value:
-        message = f"the override says nothing: {'.'.join(allowed)} is missing"
+        message = f"the override is empty: {'.'.join(allowed)} is missing"
         yield graph.fault(FieldError.INVALID, (*path, step), message, "Write it, or remove the override.")
     else:
         yield from _value(graph, value[step], (*path, step), tuple(rest))

@@ -137,7 +137,7 @@ class GroupModel(Spec):
     name: str = Field(description="The name of the group, unique in the set.")
     clique_names: Many[str] = Field(alias="cliqueNames", description="The cliques of the group.")
     annotations: Texts | None = Field(None, description="Annotations of the group.")
-    replicas: Int32 | None = Field(None, description="How many times the group stands; 1 if not given.")
+    replicas: Int32 | None = Field(None, description="How many replicas of the group there are; 1 if not given.")
     min_available: Int32 | None = Field(
         None, alias="minAvailable", description="How many of them the gang needs to start; 1 if not given."
     )
@@ -191,7 +191,9 @@ class UpdateModel(Spec):
 class SetSpecModel(Spec):
     """The set."""
 
-    replicas: Int32 | None = Field(None, description="How many times the whole stands, each a gang of its own; 0.")
+    replicas: Int32 | None = Field(
+        None, description="How many replicas of the whole set there are, each a gang of its own; 0 if not given."
+    )
     update_strategy: UpdateModel | None = Field(None, alias="updateStrategy", description="How changes are made.")
     template: TemplateModel = Field(description="What every replica is made of.")
 

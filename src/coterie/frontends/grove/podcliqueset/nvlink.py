@@ -43,7 +43,7 @@ def group_changes(old: PodCliqueSet, new: PodCliqueSet) -> Iterator[Fault]:
         if owner not in before or before[owner] == value:
             continue
         what = " ".join(part for part in (owner[0], said(owner[1]) if owner[1] else "") if part)
-        hint = "Delete the PodCliqueSet and create it anew."
+        hint = "Delete the PodCliqueSet and create it again."
         if value is None or before[owner] is None:
             change = "added to" if before[owner] is None else "removed from"
             yield field_fault(FieldError.FORBIDDEN, path, f"{MNNVL_GROUP} cannot be {change} the {what}", hint)

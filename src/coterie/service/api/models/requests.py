@@ -19,7 +19,7 @@ class Submit(Wish):
     pool: Short | None = Field(None, description="The pool to run in; the workflow may name it, too.")
     set: list[str] = Field(default_factory=list, description="Values for the template, KEY=VALUE.")
     set_string: list[str] = Field(default_factory=list, description="The same, always as text.")
-    priority: Priority = Field("NORMAL", description="Whose turn comes first in the queue.")
+    priority: Priority = Field("NORMAL", description="Priority in the queue.")
     labels: dict[str, str] = Field(default_factory=dict, description="Labels beside those in the file.")
     label: list[str] = Field(default_factory=list, description="The same, KEY=VALUE, as in a query.")
     files: dict[str, str] = Field(default_factory=dict, description="Files of `localpath`, base64 by path.")

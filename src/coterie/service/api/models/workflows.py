@@ -21,6 +21,7 @@ class Waiting(Answer):
     reason: str
     message: str
     since: Time | None
+    never: bool = Field(description="Whether it waits until the pool changes, and not only until there is room.")
 
 
 class FirstWaiting(Waiting):
@@ -125,6 +126,7 @@ class Workflow(Row):
 
     created_from: str = Field(description="The name of its file.")
     canceled: Canceled | None = Field(description="Who canceled it, when and why.")
+    changes: list[str] = Field(description="What the parameters of its submission changed about it.")
     groups: list[Group]
     warnings: list[Warned]
 

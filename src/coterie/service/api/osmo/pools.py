@@ -109,7 +109,7 @@ def resources(
 ) -> Response:
     """List the nodes of pools, all of them where none is named, with what is in use there."""
     if concise:
-        raise UsageError("concise is not offered here", "The sums of each pool are at /api/pool_quota.")
+        raise UsageError("concise is not supported here", "The sums of each pool are at /api/pool_quota.")
     for name in pools or ():
         service.pool(name)
     wanted, kinds = set(pools or ()), set(platforms or ())

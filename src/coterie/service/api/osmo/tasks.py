@@ -51,7 +51,7 @@ def tasks(
     """List tasks of one workflow, or of the newest 200 that match; the newest are taken, and shown in order."""
     if summary or aggregate_by_workflow:
         hint = "Sums of GPUs are at /api/pool_quota, and by workflow at /api/v1/workflows."
-        raise UsageError("summary and aggregate_by_workflow are not offered here", hint)
+        raise UsageError("summary and aggregate_by_workflow are not supported here", hint)
     check_statuses(statuses or ())
     since, before = seconds(started_after), seconds(started_before)
     wanted = Filter(owners=tuple(users or ()), pools=tuple(pools or ()))

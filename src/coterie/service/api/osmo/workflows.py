@@ -53,9 +53,9 @@ def submit(
     service: Behind,
     caller: Who,
     label: Labels = None,
-    env_vars: Annotated[list[str] | None, Query(max_length=MANY, description="Not offered: refused.")] = None,
+    env_vars: Annotated[list[str] | None, Query(max_length=MANY, description="Not supported: refused.")] = None,
     workflow_id: Annotated[
-        Short | None, Query(description="One that is to be run once more, instead of a body.")
+        Short | None, Query(description="An earlier workflow to run again, instead of a body.")
     ] = None,
     dry_run: bool = False,  # noqa: FBT001, FBT002 - a parameter of the query
     validation_only: bool = False,  # noqa: FBT001, FBT002 - a parameter of the query
@@ -67,7 +67,7 @@ def submit(
     """
     if env_vars:
         hint = "Write them under `environment` of the tasks, or into the file as templates that set_variables fill in."
-        raise UsageError("env_vars are not offered here, and tasks would run without them", hint)
+        raise UsageError("env_vars are not supported here, and tasks would run without them", hint)
     wanted = replace(
         _sent(service, caller, body, workflow_id),
         pool=pool,
@@ -80,7 +80,7 @@ def submit(
         nowhere = dict.fromkeys(("overview", "logs", "spec", "dashboard_url"), "")
         return answer({"name": plan["workload"], **nowhere, "warnings": [*_messages(plan), *_verdicts(plan)]})
     caller.need(Role.USER)
-    view = service.submit(wanted)
+    view = service.submit(wanted, force=True)  # which says so in a warning
     return answer(_submitted(view, _messages(view)))
 
 
@@ -99,7 +99,12 @@ def _sent(service: Service, caller: Caller, body: models.TemplateSpec | None, ea
         # Whoever runs them can read them, and nobody else is shown more than their names.
         caller.need_own(service.owner_of(earlier))
     return Submission(
-        upload.source, upload.file, sets=upload.sets, set_strings=upload.set_strings, local_files=upload.files
+        upload.source,
+        upload.file,
+        sets=upload.sets,
+        set_strings=upload.set_strings,
+        local_files=upload.files,
+        amendment=upload.amendment,
     )
 
 

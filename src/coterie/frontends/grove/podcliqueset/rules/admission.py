@@ -89,7 +89,7 @@ def located(pcs: PodCliqueSet, faults: Iterable[Fault]) -> list[Fault]:
     found = list(islice(source, MOST_FAULTS))
     if next(source, None) is not None:
         last, message = found[-1], f"only the first {MOST_FAULTS} faults are shown"
-        found.append(Fault(message, hint="Correct these to see the others.", path=last.path, type=last.type))
+        found.append(Fault(message, hint="Fix these to see the others.", path=last.path, type=last.type))
     return [each.at(resource.document.place(each.path)) if resource else each for each in found]
 
 

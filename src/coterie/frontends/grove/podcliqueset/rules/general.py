@@ -42,7 +42,7 @@ def general_faults(pcs: PodCliqueSet, settings: Settings, *, create: bool) -> It
     yield from budget_faults(pcs)
     if pcs.termination_delay_ns <= 0:
         yield _invalid(
-            (*TEMPLATE, "terminationDelay"), "terminationDelay must be longer than nothing", "Example: 30m, or 4h."
+            (*TEMPLATE, "terminationDelay"), "terminationDelay must be more than zero", "Example: 30m, or 4h."
         )
 
 
@@ -110,7 +110,7 @@ def _scale(path: Path, least: int, most: int, owner: Clique | ScalingGroup) -> I
 
 def _bound(clique: Clique) -> Iterator[Fault]:
     for name, hint in (
-        ("topologySpreadConstraints", "Say where pods go together in topologyConstraint."),
+        ("topologySpreadConstraints", "Use topologyConstraint to keep pods together."),
         ("nodeName", "The scheduler chooses nodes."),
     ):
         if clique.pod_spec.get(name):

@@ -29,8 +29,8 @@ def repeated(names: Mapping[Path, str], what: str) -> Iterator[Fault]:
     seen: set[str] = set()
     for path, name in names.items():
         if name in seen:
-            hint = "Each may be there once; rename or remove one of them."
-            yield field_fault(FieldError.DUPLICATE, path, f"{what} {said(name)} is there twice", hint)
+            hint = "Each name may be used once; rename or remove one of them."
+            yield field_fault(FieldError.DUPLICATE, path, f"{what} {said(name)} is listed twice", hint)
         seen.add(name)
 
 

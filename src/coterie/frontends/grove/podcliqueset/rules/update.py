@@ -20,7 +20,7 @@ from coterie.frontends.grove.podcliqueset.rules.constraints import Topologies, m
 from coterie.frontends.grove.podcliqueset.settings import Settings
 from coterie.frontends.kubernetes.objects import field_fault
 
-_ANEW = "Delete the PodCliqueSet and create it anew."
+_ANEW = "Delete the PodCliqueSet and create it again."
 
 
 def completed(old: PodCliqueSet, new: PodCliqueSet) -> PodCliqueSet:
