@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from bench.timing import once, say
-from coterie.backends.kai.manifests.render import Ask, render
+from coterie.backends.kai.manifests.render import RenderRequest, render
 from coterie.frontends.workflow.lower import lower
 from coterie.kube.api import Api
 from coterie.kube.apply import apply_all
@@ -136,7 +136,7 @@ def gang(cluster: Snapshot) -> Manifests:
     spec = {"name": "bench", "resources": resources, "groups": [{"name": "train", "tasks": tasks}]}
     workflow = read_workflow(json.dumps({"workflow": spec}).encode())
     pool = pool_for(None, None, None, None, cluster)
-    return render(workflow, lower(workflow, pool), pool, Ask("default", cluster.cluster)).manifests
+    return render(workflow, lower(workflow, pool), pool, RenderRequest("default", cluster.cluster)).manifests
 
 
 def _timed(lab: Lab, way: Callable[[], None]) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from coterie.gang.rules import Asked, Requirement, build
+from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Shape
 from coterie.topology.cluster import CPU, GPU, MEMORY, PODS, Cluster, Node, Pod
 from coterie.topology.levels import HOSTNAME, Topology
@@ -96,7 +96,9 @@ def gang_of(request: Request) -> Gang:
     """Return a request as a gang."""
     level = next(level.name for level in TOPOLOGY.levels if level.label == request.level)
     shape = Shape(tuple(sorted(request.each.items())))
-    requirement = Requirement(level, required=request.required)
+    requirement = TaskRequirement(level, required=request.required)
     return build(
-        request.name, [Asked(f"task-{number}", shape, (requirement,)) for number in range(request.pods)], TOPOLOGY
+        request.name,
+        [RequestedTask(f"task-{number}", shape, (requirement,)) for number in range(request.pods)],
+        TOPOLOGY,
     )

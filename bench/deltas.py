@@ -11,7 +11,7 @@ import numpy as np
 
 from bench.cases import TOPOLOGY, pod_of
 from bench.timing import best, once
-from coterie.gang.rules import Asked, Requirement, build
+from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, place
@@ -101,9 +101,11 @@ class _Row:
 
 def _gang(number: int, chance: random.Random) -> tuple[Gang, Shape]:
     pods, gpus, level, required = chance.choice(_MIX)
-    requirement = Requirement(level, required=required)
+    requirement = TaskRequirement(level, required=required)
     shape = _SHAPES[gpus]
-    return build(f"g{number}", [Asked(f"t{task}", shape, (requirement,)) for task in range(pods)], TOPOLOGY), shape
+    return build(
+        f"g{number}", [RequestedTask(f"t{task}", shape, (requirement,)) for task in range(pods)], TOPOLOGY
+    ), shape
 
 
 def _rebuilt(domains: Domains) -> Capacity:

@@ -13,7 +13,7 @@ import numpy as np
 from bench.cases import TOPOLOGY, Request, gang_of, read_case
 from bench.timing import best, once
 from coterie.placement.capacity import Capacity
-from coterie.placement.engine import Absent, Found, place
+from coterie.placement.engine import Found, NoPlacement, place
 from coterie.topology.domains import Domains
 
 # The same number as for Kueue.
@@ -74,7 +74,7 @@ def _first(request: Request, domains: Domains) -> float:
     return once(lambda: place(gang, fresh))[0]
 
 
-def pods_per_node(answer: Found | Absent) -> Mapping[str, int] | None:
+def pods_per_node(answer: Found | NoPlacement) -> Mapping[str, int] | None:
     """Return how many pods an answer puts on each node, or None for a refusal."""
     return Counter(answer.nodes.values()) if isinstance(answer, Found) else None
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from coterie.config.configuration import Pool
-from coterie.frontends.admission import Site
-from coterie.frontends.dynamo.conditions import Condition, levels_available, warning_event
+from coterie.frontends.admission import TargetCluster
+from coterie.frontends.dynamo.conditions import DynamoCondition, levels_available, warning_event
 from coterie.frontends.dynamo.lower import to_podcliqueset
 from coterie.frontends.dynamo.read import read_graph
-from coterie.frontends.grove.conditions import Condition as DriftCondition
+from coterie.frontends.grove.conditions import GroveCondition
 from coterie.frontends.grove.drift import drift_of, drift_status, event_of
 from coterie.frontends.grove.kai_topology import KaiTopology, Owner
 from coterie.frontends.grove.podcliqueset.nvlink import compute_domains, enrolled
@@ -26,7 +26,7 @@ from coterie.library import plan_workloads
 from coterie.placement.refusal import Verdict
 from coterie.planning.inputs import all_topologies, read_snapshot
 from coterie.planning.load import read_documents, workload_for
-from coterie.planning.validation import Against, Text, Validation, validate
+from coterie.planning.validation import InputText, Validation, ValidationContext, validate
 from coterie.topology.levels import Topology
 from tests.frontends.dynamo import objects as dynamo
 from tests.frontends.grove import objects as grove
@@ -41,11 +41,11 @@ LEVELS = (ZONE, BLOCK, RACK, HOST)
 KEYS = tuple(key for _, key in LEVELS)
 
 # Today's API to the letter ([H]), and what Coterie takes besides: the form of the proposal ([D]).
-HEAD, EITHER = Site(strict=True), Site()
+HEAD, EITHER = TargetCluster(strict=True), TargetCluster()
 BOTH = (EITHER, HEAD)
 
 
-def off(feature: str) -> tuple[Site, ...]:
+def off(feature: str) -> tuple[TargetCluster, ...]:
     return tuple(replace(site, off=frozenset({feature})) for site in BOTH)
 
 
@@ -117,7 +117,7 @@ class Case:
     now: tuple[Manifest, ...] = ()
     faults: Faults = ()
     warnings: tuple[str, ...] = ()
-    sites: tuple[Site, ...] = BOTH
+    sites: tuple[TargetCluster, ...] = BOTH
     before: tuple[Manifest, ...] | None = None
     needs: str = ""
     shows: Callable[[Case], None] | None = None
@@ -131,9 +131,9 @@ def text(documents: Sequence[Manifest]) -> bytes:
     return "\n---\n".join(json.dumps(document, indent=1) for document in documents).encode()
 
 
-def judged(case: Case, site: Site) -> Validation:
-    old = None if case.before is None else [Text("old.yaml", text(case.before))]
-    return validate([Text("new.yaml", text(case.now))], Against(site), old)
+def judged(case: Case, site: TargetCluster) -> Validation:
+    old = None if case.before is None else [InputText("old.yaml", text(case.before))]
+    return validate([InputText("new.yaml", text(case.now))], ValidationContext(site), old)
 
 
 def gangs(case: Case) -> tuple[Gang, ...]:
@@ -200,7 +200,7 @@ def shows_other_order(_: Case) -> None:
 
 
 def shows_events(_: Case) -> None:
-    drifted, synced = DriftCondition("True", "Drift", ""), DriftCondition("False", "InSync", "")
+    drifted, synced = GroveCondition("True", "Drift", ""), GroveCondition("False", "InSync", "")
     assert event_of(drifted, synced) == ("Normal", "TopologyInSync")
     assert event_of(drifted, drifted) is None
 
@@ -274,16 +274,16 @@ def shows_names_on_the_parts(case: Case) -> None:
 
 
 def shows_pending(_: Case) -> None:
-    assert levels_available(None) == Condition("Unknown", "TopologyConditionPending")
+    assert levels_available(None) == DynamoCondition("Unknown", "TopologyConditionPending")
 
 
 def shows_not_found(_: Case) -> None:
-    after = levels_available(Condition("True", "ClusterTopologyNotFound"))
-    assert after == Condition("False", "TopologyDefinitionNotFound")
+    after = levels_available(DynamoCondition("True", "ClusterTopologyNotFound"))
+    assert after == DynamoCondition("False", "TopologyDefinitionNotFound")
     assert warning_event(None, after) == "TopologyDefinitionNotFound"
 
 
 def shows_unknown(_: Case) -> None:
-    unknown = Condition("Unknown", "ClusterTopologyNotFound")
-    assert levels_available(unknown, trusting=True) == Condition("True", "AllTopologyLevelsAvailable")
+    unknown = DynamoCondition("Unknown", "ClusterTopologyNotFound")
+    assert levels_available(unknown, trusting=True) == DynamoCondition("True", "AllTopologyLevelsAvailable")
     assert levels_available(unknown).status == "Unknown"

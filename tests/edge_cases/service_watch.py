@@ -12,7 +12,7 @@ from typing import Any
 from coterie.errors import Conflict
 from coterie.service.service import Service
 from coterie.service.settings import Submission
-from coterie.store import Query
+from coterie.store import WorkflowQuery
 from tests.eventually import eventually
 from tests.service.running_service import CONFIG, Place, single, task, workflow
 
@@ -96,7 +96,7 @@ def racks(**sizes: int) -> dict[str, str]:
 
 def clear(service: Service) -> None:
     """End everything that runs or waits."""
-    open_ones = [item["id"] for item in service.workflows(Query(finished=False), limit=1000)["items"]]
+    open_ones = [item["id"] for item in service.workflows(WorkflowQuery(finished=False), limit=1000)["items"]]
     for ident in open_ones:
         try:
             service.cancel(ident, force=True)

@@ -17,7 +17,7 @@ from coterie.rendering.text import Style
 from coterie.service.api.app import create_app
 from coterie.service.service import Service
 from coterie.service.settings import Submission
-from coterie.store import Query
+from coterie.store import WorkflowQuery
 from tests.edge_cases.service_watch import FOREVER, LEVELS, Lab, gang, racks, running, single, task, waiting, workflow
 from tests.planning.plan_json import REFUSAL, breaches, holes
 from tests.service.running_service import Place
@@ -118,7 +118,7 @@ def idle(tmp_path: Path) -> Iterator[Service]:
 
 @pytest.mark.parametrize("status", list(Status))
 def test_t201_every_status_can_be_asked_for_coloured_and_ends_in_a_code(idle: Service, status: Status) -> None:
-    assert idle.workflows(Query(statuses=[status.value]))["items"] == []
+    assert idle.workflows(WorkflowQuery(statuses=[status.value]))["items"] == []
     assert (status_colour(status.value) == "red") == status.failed
     assert (result_of({"status": status.value}) == 0) == (not status.failed)
 

@@ -10,7 +10,7 @@ import pytest
 
 from coterie.service.service import Service
 from coterie.service.settings import Submission
-from coterie.store import Placement
+from coterie.store import PlacementRecord
 from tests.edge_cases.service_watch import (
     FOREVER,
     Lab,
@@ -44,11 +44,11 @@ def lab(tmp_path: Path, **sizes: int) -> Lab:
     return Lab(tmp_path / "lab", racks(**sizes))
 
 
-def held(service: Service) -> list[Placement]:
+def held(service: Service) -> list[PlacementRecord]:
     return [row for rows in service.store.held().values() for row in rows]
 
 
-def overlaps(rows: list[Placement]) -> list[tuple[str, int]]:
+def overlaps(rows: list[PlacementRecord]) -> list[tuple[str, int]]:
     """Return the devices that are given to two tasks."""
     counted = Counter((row.node, gpu) for row in rows for gpu in row.gpus)
     return [device for device, count in counted.items() if count > 1]

@@ -13,7 +13,7 @@ from coterie.backends.local.work_order import Order
 from coterie.config.configuration import Backend, Config, Pool
 from coterie.errors import Fault, SpecErrors, Unavailable
 from coterie.service.service import Service
-from coterie.service.settings import Given, Settings, Submission
+from coterie.service.settings import GivenPools, Settings, Submission
 from coterie.sources import Snapshot
 from coterie.topology.cluster import CPU, GPU, MEMORY, Cluster, Node
 from tests.edge_cases.service_watch import Lab, clear, ended, racks, task, tasks, until, workflow
@@ -34,7 +34,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ser
         config = Config(
             {pool.backend: Backend(pool.backend, "local")}, {pool.name: replace(pool, scheduler="local")}, ""
         )
-        given = Given(config, {pool.backend: Snapshot(Cluster.of(nodes))})
+        given = GivenPools(config, {pool.backend: Snapshot(Cluster.of(nodes))})
         made[key(pool)] = Service(Settings(str(folder / "store.db"), folder / "state", given=given))
     yield made
     for service in made.values():

@@ -8,7 +8,7 @@ import pytest
 
 from coterie.config.configuration import Pool
 from coterie.errors import Reason, SpecErrors
-from coterie.frontends.workflow.lower import Lowered, lower
+from coterie.frontends.workflow.lower import LoweredWorkflow, lower
 from coterie.frontends.workflow.read import read_workflow
 from coterie.topology.levels import Topology
 from tests.frontends.workflow.samples import POOL, grouped, plain, resource, task
@@ -207,7 +207,7 @@ ENGINE = {
 }
 
 
-def outcome(case: Case) -> Lowered:
+def outcome(case: Case) -> LoweredWorkflow:
     return lower(read_workflow(case.text.encode(), "w.yaml", sets=case.sets), case.pool)
 
 

@@ -11,7 +11,7 @@ import typer
 from coterie.cli.app import app
 from coterie.cli.exit_codes import Exit
 from coterie.config import model as config_model
-from coterie.document.schema import Spec, named_fields
+from coterie.document.schema import DocumentModel, named_fields
 from coterie.errors import Reason
 from coterie.frontends.dynamo import manifest as graph_manifest
 from coterie.frontends.grove import topology_model
@@ -35,7 +35,7 @@ DOCUMENTS = sorted(
     ]
 )
 
-_WORKFLOW_SECTIONS: dict[str, type[Spec]] = {
+_WORKFLOW_SECTIONS: dict[str, type[DocumentModel]] = {
     "Top level": model.WorkflowFile,
     "workflow": model.WorkflowSpec,
     "Groups": model.GroupSpec,
@@ -49,22 +49,22 @@ _WORKFLOW_SECTIONS: dict[str, type[Spec]] = {
     "Checkpoints": model.Checkpoint,
     "Timeouts": model.Timeout,
 }
-_CONFIG_SECTIONS: dict[str, type[Spec]] = {
+_CONFIG_SECTIONS: dict[str, type[DocumentModel]] = {
     "Top level": config_model.ConfigModel,
     "Backends": config_model.BackendModel,
     "Pools": config_model.PoolModel,
     "Levels": config_model.LevelModel,
     "GPU quotas": config_model.GpuQuotaModel,
-    "Tolerations": config_model.TolerationModel,
+    "Tolerations": config_model.PoolTolerationModel,
     "Platforms": config_model.PlatformModel,
 }
-_TOPOLOGY_SECTIONS: dict[str, type[Spec]] = {
+_TOPOLOGY_SECTIONS: dict[str, type[DocumentModel]] = {
     "ClusterTopology": topology_model.TopologySpec,
     "ClusterTopologyBinding": topology_model.BindingSpec,
-    "Levels": topology_model.LevelModel,
+    "Levels": topology_model.TopologyLevelModel,
     "References": topology_model.ReferenceModel,
 }
-_SET_SECTIONS: dict[str, type[Spec]] = {
+_SET_SECTIONS: dict[str, type[DocumentModel]] = {
     "Topology constraints": manifest.ConstraintModel,
     "Spec": manifest.SetSpecModel,
     "Template": manifest.TemplateModel,
@@ -158,10 +158,12 @@ def test_the_index_of_reasons_links_every_page() -> None:
         *(("pool-configuration.md", title, spec) for title, spec in _CONFIG_SECTIONS.items()),
         *(("cluster-topology.md", title, spec) for title, spec in _TOPOLOGY_SECTIONS.items()),
         *(("podcliqueset.md", title, spec) for title, spec in _SET_SECTIONS.items()),
-        ("graph-deployment.md", "Components", graph_manifest.Component),
+        ("graph-deployment.md", "Components", graph_manifest.ComponentModel),
     ],
 )
-def test_a_section_lists_the_fields_of_its_model_and_no_others(document: str, title: str, spec: type[Spec]) -> None:
+def test_a_section_lists_the_fields_of_its_model_and_no_others(
+    document: str, title: str, spec: type[DocumentModel]
+) -> None:
     text = (ROOT / "docs" / document).read_text(encoding="utf-8")
 
     assert _rows(_section(text, title)) == set(named_fields(spec))
@@ -170,7 +172,7 @@ def test_a_section_lists_the_fields_of_its_model_and_no_others(document: str, ti
 def test_the_fields_of_both_versions_of_a_graph_deployment_are_documented() -> None:
     text = (ROOT / "docs/graph-deployment.md").read_text(encoding="utf-8")
     graph = {**named_fields(graph_manifest.BetaSpec), **named_fields(graph_manifest.AlphaSpec)}
-    service, shared = set(named_fields(graph_manifest.Service)), set(named_fields(graph_manifest.Shared))
+    service, shared = set(named_fields(graph_manifest.AlphaService)), set(named_fields(graph_manifest.ComponentFields))
 
     assert _rows(_section(text, "The graph")) == set(graph)
     assert _rows(_section(text, "Services")) == service - shared
@@ -183,7 +185,7 @@ def test_every_model_has_a_section() -> None:
         value
         for module in (model, config_model)
         for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Spec) and value is not Spec
+        if isinstance(value, type) and issubclass(value, DocumentModel) and value is not DocumentModel
     }
 
     assert documented == there

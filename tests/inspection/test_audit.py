@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from coterie.backends.kai.manifests.record import ANNOTATION, write
 from coterie.gang.tree import Gang, Group, Path, Shape, Task
-from coterie.inspection.audit import Audit, AuditedGang, Outcome, State, audit
+from coterie.inspection.audit import Audit, AuditedGang, AuditOutcome, GangProgress, audit
 from coterie.inspection.audit_report import audit_json
 from coterie.planning.inputs import read_snapshot
 from coterie.topology.levels import Topology
@@ -96,25 +96,25 @@ def placed(where: Mapping[str, str]) -> list[Json]:
 @pytest.mark.parametrize(
     ("level", "required", "where", "outcome", "why"),
     [
-        ("rack", True, {"t0": "n1", "t1": "n2"}, Outcome.HELD, ""),
-        ("rack", True, {"t0": "n1", "t1": "n3"}, Outcome.VIOLATED, "a/r1: t0 on n1; a/r2: t1 on n3"),
-        ("rack", False, {"t0": "n1", "t1": "n3"}, Outcome.MISSED, "2 racks instead of 1"),
+        ("rack", True, {"t0": "n1", "t1": "n2"}, AuditOutcome.HELD, ""),
+        ("rack", True, {"t0": "n1", "t1": "n3"}, AuditOutcome.VIOLATED, "a/r1: t0 on n1; a/r2: t1 on n3"),
+        ("rack", False, {"t0": "n1", "t1": "n3"}, AuditOutcome.MISSED, "2 racks instead of 1"),
         # One name in two zones is two racks.
-        ("rack", True, {"t0": "n1", "t1": "n4"}, Outcome.VIOLATED, "a/r1: t0 on n1; b/r1: t1 on n4"),
-        ("zone", True, {"t0": "n1", "t1": "n3"}, Outcome.HELD, ""),
-        ("rack", True, {"t0": "n4", "t1": "n5"}, Outcome.UNOBSERVABLE, f"node n5 has no label {RACK}"),
-        ("rack", True, {"t0": "n1", "t1": "n6"}, Outcome.UNOBSERVABLE, f"node n6 has no label {ZONE}"),
+        ("rack", True, {"t0": "n1", "t1": "n4"}, AuditOutcome.VIOLATED, "a/r1: t0 on n1; b/r1: t1 on n4"),
+        ("zone", True, {"t0": "n1", "t1": "n3"}, AuditOutcome.HELD, ""),
+        ("rack", True, {"t0": "n4", "t1": "n5"}, AuditOutcome.UNOBSERVABLE, f"node n5 has no label {RACK}"),
+        ("rack", True, {"t0": "n1", "t1": "n6"}, AuditOutcome.UNOBSERVABLE, f"node n6 has no label {ZONE}"),
         # Whatever its rack is called, a node of another zone is in another one.
-        ("rack", True, {"t0": "n1", "t1": "n5"}, Outcome.VIOLATED, "a/r1: t0 on n1; b/(no label): t1 on n5"),
-        ("rack", False, {"t0": "n1", "t1": "n5"}, Outcome.MISSED, "2 racks instead of 1"),
-        ("rack", True, {"t0": "n1", "t1": "gone"}, Outcome.UNOBSERVABLE, "node gone is not in the cluster"),
-        ("rack", True, {"t0": "", "t1": ""}, Outcome.UNOBSERVABLE, "none of its tasks runs"),
-        ("rack", True, {}, Outcome.UNOBSERVABLE, "none of its tasks runs"),
-        ("rack", False, {"t0": "n6", "t1": "n6"}, Outcome.UNOBSERVABLE, f"node n6 has no label {ZONE}"),
+        ("rack", True, {"t0": "n1", "t1": "n5"}, AuditOutcome.VIOLATED, "a/r1: t0 on n1; b/(no label): t1 on n5"),
+        ("rack", False, {"t0": "n1", "t1": "n5"}, AuditOutcome.MISSED, "2 racks instead of 1"),
+        ("rack", True, {"t0": "n1", "t1": "gone"}, AuditOutcome.UNOBSERVABLE, "node gone is not in the cluster"),
+        ("rack", True, {"t0": "", "t1": ""}, AuditOutcome.UNOBSERVABLE, "none of its tasks runs"),
+        ("rack", True, {}, AuditOutcome.UNOBSERVABLE, "none of its tasks runs"),
+        ("rack", False, {"t0": "n6", "t1": "n6"}, AuditOutcome.UNOBSERVABLE, f"node n6 has no label {ZONE}"),
     ],
 )
 def test_a_constraint_is_judged_by_where_its_tasks_are(
-    *, level: str, required: bool, where: Mapping[str, str], outcome: Outcome, why: str
+    *, level: str, required: bool, where: Mapping[str, str], outcome: AuditOutcome, why: str
 ) -> None:
     gang = Gang("g", (group(level, "t0 t1", required=required),))
 
@@ -128,8 +128,8 @@ def test_a_node_relabelled_under_a_running_task_is_seen() -> None:
 
     before, after = only(*objects), only(*objects, nodes={**NODES, "n2": "a/r9"})
 
-    assert before.findings[0].outcome is Outcome.HELD
-    assert after.findings[0].outcome is Outcome.VIOLATED
+    assert before.findings[0].outcome is AuditOutcome.HELD
+    assert after.findings[0].outcome is AuditOutcome.VIOLATED
     assert after.findings[0].domains == (("a", "r1"), ("a", "r9"))
 
 
@@ -140,33 +140,33 @@ def test_every_node_of_the_tree_is_judged_by_itself() -> None:
     found = only(pod_group(gang), *placed({"t0": "n1", "t1": "n2", "t2": "n3", "t3": "n4"}))
 
     assert [(finding.path[-1], finding.outcome) for finding in found.findings] == [
-        (("zone", "default"), Outcome.VIOLATED),
-        (("rack", "x"), Outcome.HELD),
-        (("rack", "y"), Outcome.MISSED),
+        (("zone", "default"), AuditOutcome.VIOLATED),
+        (("rack", "x"), AuditOutcome.HELD),
+        (("rack", "y"), AuditOutcome.MISSED),
     ]
 
 
 @pytest.mark.parametrize(
     ("pods", "state", "why"),
     [
-        (placed({"t0": "n1", "t1": "n2", "w0": "n1"}), State.RUNNING, ""),
-        (placed({"t0": "n1", "t1": "n2", "w0": ""}), State.RUNNING, ""),
+        (placed({"t0": "n1", "t1": "n2", "w0": "n1"}), GangProgress.RUNNING, ""),
+        (placed({"t0": "n1", "t1": "n2", "w0": ""}), GangProgress.RUNNING, ""),
         # One stands in for the other.
-        (placed({"t0": "n1", "t1": "", "w0": "n2"}), State.RUNNING, ""),
-        (placed({"t0": "n1", "t1": "", "w0": ""}), State.INCOMPLETE, "1 of 2 needed tasks does not run: t1,w0"),
-        (placed({"w0": "n1"}), State.INCOMPLETE, "1 of 2 needed tasks does not run"),
-        ([pod("t0", "n1"), pod("t1", "n2", phase="Succeeded")], State.RUNNING, ""),
+        (placed({"t0": "n1", "t1": "", "w0": "n2"}), GangProgress.RUNNING, ""),
+        (placed({"t0": "n1", "t1": "", "w0": ""}), GangProgress.INCOMPLETE, "1 of 2 needed tasks does not run: t1,w0"),
+        (placed({"w0": "n1"}), GangProgress.INCOMPLETE, "1 of 2 needed tasks does not run"),
+        ([pod("t0", "n1"), pod("t1", "n2", phase="Succeeded")], GangProgress.RUNNING, ""),
         (
             [pod("t0", "n1"), pod("t1", "n2", phase="Failed")],
-            State.INCOMPLETE,
+            GangProgress.INCOMPLETE,
             "1 of 2 needed tasks does not run: t1",
         ),
-        ([pod("t0", "n1", phase="Succeeded"), pod("t1", "n2", phase="Failed")], State.FINISHED, ""),
-        (placed({"t0": "", "t1": ""}), State.WAITING, ""),
-        ([], State.WAITING, ""),
+        ([pod("t0", "n1", phase="Succeeded"), pod("t1", "n2", phase="Failed")], GangProgress.FINISHED, ""),
+        (placed({"t0": "", "t1": ""}), GangProgress.WAITING, ""),
+        ([], GangProgress.WAITING, ""),
     ],
 )
-def test_a_gang_lacks_only_what_it_needs(pods: Sequence[Json], state: State, why: str) -> None:
+def test_a_gang_lacks_only_what_it_needs(pods: Sequence[Json], state: GangProgress, why: str) -> None:
     gang = Gang("g", (group("rack", "t0 t1 w0", wanted="w0"),))
 
     found = only(pod_group(gang, spec={"minMember": 2}), *pods)
@@ -177,7 +177,7 @@ def test_a_gang_lacks_only_what_it_needs(pods: Sequence[Json], state: State, why
 def test_a_gang_that_needs_all_names_those_that_do_not_run() -> None:
     found = only(pod_group(Gang("g", tasks=tasks("t0 t1 t2"))), *placed({"t0": "n1", "t1": ""}))
 
-    assert (found.state, found.why) == (State.INCOMPLETE, "2 of 3 needed tasks do not run: t[1-2]")
+    assert (found.state, found.why) == (GangProgress.INCOMPLETE, "2 of 3 needed tasks do not run: t[1-2]")
 
 
 def test_of_several_attempts_at_a_task_the_one_that_runs_counts() -> None:
@@ -191,7 +191,7 @@ def test_of_several_attempts_at_a_task_the_one_that_runs_counts() -> None:
     found = only(pod_group(gang), *tries, pod("t1", "n2"))
 
     assert found.seats[0].pod == "third"
-    assert found.findings[0].outcome is Outcome.HELD
+    assert found.findings[0].outcome is AuditOutcome.HELD
 
 
 def follower(extra: str = "") -> tuple[Gang, Gang]:
@@ -203,14 +203,14 @@ def test_a_group_shared_with_the_gang_it_follows_is_judged_over_both() -> None:
     leader, more = follower()
     pods = placed({"t0": "n1", "t1": "n3", "t2": "n4"})
 
-    def shared(on: str) -> tuple[Outcome, ...]:
+    def shared(on: str) -> tuple[AuditOutcome, ...]:
         own = [pod("u0", on, gang="more"), pod("u1", "n4", gang="more")]
         found = run(pod_group(leader, name="base"), pod_group(more, name="more"), *as_base(pods), *own)
         return tuple(finding.outcome for finding in found.gangs[1].findings)
 
-    assert shared("n2") == (Outcome.HELD, Outcome.HELD)
-    assert shared("n4") == (Outcome.VIOLATED, Outcome.HELD)
-    assert shared("") == (Outcome.UNOBSERVABLE, Outcome.HELD)
+    assert shared("n2") == (AuditOutcome.HELD, AuditOutcome.HELD)
+    assert shared("n4") == (AuditOutcome.VIOLATED, AuditOutcome.HELD)
+    assert shared("") == (AuditOutcome.UNOBSERVABLE, AuditOutcome.HELD)
 
 
 def as_base(pods: Sequence[Json]) -> list[Json]:
@@ -235,7 +235,7 @@ def test_a_damaged_annotation_is_said_and_the_fields_of_the_pod_group_count(text
 
     found = only(data, KAI_TOPOLOGY, *placed({"t0": "n1", "t1": "n3"}))
 
-    assert [finding.outcome for finding in found.findings] == [Outcome.UNOBSERVABLE, Outcome.VIOLATED]
+    assert [finding.outcome for finding in found.findings] == [AuditOutcome.UNOBSERVABLE, AuditOutcome.VIOLATED]
     assert "is damaged" in found.findings[0].why
     assert found.findings[0].level == ""
 
@@ -271,12 +271,12 @@ def test_a_pod_group_of_others_is_judged_by_its_own_fields() -> None:
     found = only(data, KAI_TOPOLOGY, in_part("x", "x0", "n1"), in_part("x", "x1", "n3"), in_part("y", "y0", "n3"))
 
     assert [(finding.path, finding.outcome) for finding in found.findings] == [
-        (((ZONE, "default"),), Outcome.HELD),
-        (((ZONE, "default"), (RACK, "default")), Outcome.MISSED),
-        (((ZONE, "default"), (RACK, "default"), (ZONE, "both")), Outcome.HELD),
-        (((ZONE, "default"), (RACK, "default"), (ZONE, "both"), (RACK, "x")), Outcome.VIOLATED),
+        (((ZONE, "default"),), AuditOutcome.HELD),
+        (((ZONE, "default"), (RACK, "default")), AuditOutcome.MISSED),
+        (((ZONE, "default"), (RACK, "default"), (ZONE, "both")), AuditOutcome.HELD),
+        (((ZONE, "default"), (RACK, "default"), (ZONE, "both"), (RACK, "x")), AuditOutcome.VIOLATED),
     ]
-    assert found.state is State.RUNNING
+    assert found.state is GangProgress.RUNNING
 
 
 def test_a_leaf_below_its_number_makes_a_gang_incomplete() -> None:
@@ -284,7 +284,7 @@ def test_a_leaf_below_its_number_makes_a_gang_incomplete() -> None:
 
     found = only(foreign(**asks(required=ZONE), subGroups=parts), in_part("x", "x0", "n1"), in_part("y", "y0", "n1"))
 
-    assert (found.state, found.why) == (State.INCOMPLETE, '1 of 2 needed tasks of "x" does not run')
+    assert (found.state, found.why) == (GangProgress.INCOMPLETE, '1 of 2 needed tasks of "x" does not run')
 
 
 def test_a_cluster_topology_gives_the_levels_of_others_their_names() -> None:
@@ -304,14 +304,14 @@ def test_a_cluster_topology_gives_the_levels_of_others_their_names() -> None:
 @pytest.mark.parametrize(
     ("topology", "level", "where", "outcome", "why"),
     [
-        ("other", RACK, ("n1", "n2"), Outcome.UNOBSERVABLE, 'the KAI Topology "other" is not in the snapshot'),
-        ("other", RACK, ("n1", "n3"), Outcome.VIOLATED, "r1: t0 on n1; r2: t1 on n3"),
-        (None, RACK, ("n1", "n2"), Outcome.UNOBSERVABLE, "names no topology, so KAI ignores it"),
-        ("racks", "spine", ("n1", "n2"), Outcome.UNOBSERVABLE, 'the KAI Topology "racks" has no level spine'),
+        ("other", RACK, ("n1", "n2"), AuditOutcome.UNOBSERVABLE, 'the KAI Topology "other" is not in the snapshot'),
+        ("other", RACK, ("n1", "n3"), AuditOutcome.VIOLATED, "r1: t0 on n1; r2: t1 on n3"),
+        (None, RACK, ("n1", "n2"), AuditOutcome.UNOBSERVABLE, "names no topology, so KAI ignores it"),
+        ("racks", "spine", ("n1", "n2"), AuditOutcome.UNOBSERVABLE, 'the KAI Topology "racks" has no level spine'),
     ],
 )
 def test_what_a_topology_does_not_say_stays_open(
-    topology: str | None, level: str, where: tuple[str, str], outcome: Outcome, why: str
+    topology: str | None, level: str, where: tuple[str, str], outcome: AuditOutcome, why: str
 ) -> None:
     data = foreign(**asks(required=level, topology=topology), minMember=2)
     pods = [pod(f"t{index}", on, name=f"t{index}") for index, on in enumerate(where)]
@@ -337,7 +337,7 @@ def test_pod_groups_of_one_name_in_two_namespaces_are_two() -> None:
 
     found = run(pod_group(gang), elsewhere, *placed({"t0": "n1", "t1": "n2"}))
 
-    assert [one.state for one in found.gangs] == [State.WAITING, State.RUNNING]
+    assert [one.state for one in found.gangs] == [GangProgress.WAITING, GangProgress.RUNNING]
 
 
 def test_the_json_of_an_audit_is_stable() -> None:
@@ -420,5 +420,5 @@ def test_an_outcome_is_what_the_labels_of_the_nodes_say(*, where: Sequence[str],
     zones = {NODES[on].split("/")[0] for on in where if NODES[on]}
     apart = len(full) > 1 or len(zones) > 1
     dark = any("/" not in NODES[on] for on in where)
-    split = Outcome.VIOLATED if required else Outcome.MISSED
-    assert finding.outcome is (split if apart else Outcome.UNOBSERVABLE if dark else Outcome.HELD)
+    split = AuditOutcome.VIOLATED if required else AuditOutcome.MISSED
+    assert finding.outcome is (split if apart else AuditOutcome.UNOBSERVABLE if dark else AuditOutcome.HELD)

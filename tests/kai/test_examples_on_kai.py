@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coterie.cli.handlers.audit import COMMAND
-from coterie.inspection.audit import Outcome, State, audit
+from coterie.inspection.audit import AuditOutcome, GangProgress, audit
 from coterie.planning.plan import Plan
 from lab import Lab
 from tests.cli.command import ROOT, call
@@ -118,11 +118,11 @@ def test_a_gang_that_others_wrote_is_judged_by_what_kai_was_told(lab: Lab) -> No
     found = audit(live_snapshot(lab))
 
     (gang,) = found.gangs
-    assert gang.state is State.RUNNING
+    assert gang.state is GangProgress.RUNNING
     assert [(finding.path[-1], finding.outcome) for finding in gang.findings] == [
-        ((gangs.ZONE, "default"), Outcome.HELD),
-        ((gangs.CLIQUE, "model-1"), Outcome.HELD),
-        ((gangs.CLIQUE, "model-2"), Outcome.HELD),
+        ((gangs.ZONE, "default"), AuditOutcome.HELD),
+        ((gangs.CLIQUE, "model-1"), AuditOutcome.HELD),
+        ((gangs.CLIQUE, "model-2"), AuditOutcome.HELD),
     ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from coterie.backends.kai.manifests import objects
-from coterie.inspection.audit import Outcome, State, audit
+from coterie.inspection.audit import AuditOutcome, GangProgress, audit
 from coterie.topology.cluster import Cluster
 from lab import Lab, nodes
 from tests.kai.random_clusters import case, found
@@ -42,16 +42,18 @@ def test_a_random_gang_runs_as_required_or_not_at_all(lab: Lab, capsys: pytest.C
         print(f"\n{GANGS} random gangs: {_listed(states)}; constraints: {_listed(outcomes)}")  # noqa: T201 - to be seen
     for name, gang in gangs.items():
         placed = [seat.task for seat in gang.seats if seat.node]
-        if gang.state is State.RUNNING:
-            assert {finding.outcome for finding in gang.findings} <= {Outcome.HELD, Outcome.MISSED}, cases[name]
+        if gang.state is GangProgress.RUNNING:
+            assert {finding.outcome for finding in gang.findings} <= {AuditOutcome.HELD, AuditOutcome.MISSED}, cases[
+                name
+            ]
             # KAI counts what is needed, and may take a small task that is only wanted for a large one that is needed.
             assert found(cases[name]) or not all(task.needed for task in cases[name].gang.all_tasks()), cases[name]
         else:
-            assert (gang.state, placed) == (State.WAITING, []), cases[name]
-    assert states[State.RUNNING] > GANGS / 4
-    assert states[State.WAITING]
-    assert outcomes[Outcome.MISSED]
+            assert (gang.state, placed) == (GangProgress.WAITING, []), cases[name]
+    assert states[GangProgress.RUNNING] > GANGS / 4
+    assert states[GangProgress.WAITING]
+    assert outcomes[AuditOutcome.MISSED]
 
 
-def _listed(counted: Counter[State] | Counter[Outcome]) -> str:
+def _listed(counted: Counter[GangProgress] | Counter[AuditOutcome]) -> str:
     return ", ".join(f"{count} {name}" for name, count in sorted(counted.items()))

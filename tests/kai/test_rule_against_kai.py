@@ -12,10 +12,10 @@ import pytest
 from lab.cluster import Lab
 from lab.nodes import add
 
-from coterie.backends.kai.forecast import Placed, Refused, kai_would_place
+from coterie.backends.kai.forecast import ForecastPlacement, ForecastRefusal, kai_would_place
 from coterie.backends.kai.manifests import objects, pods
-from coterie.backends.kai.manifests.metadata import TASK, WORKFLOW, Scene
-from coterie.backends.kai.pod_group import Constraint, Part, fold
+from coterie.backends.kai.manifests.metadata import TASK, WORKFLOW, ManifestContext
+from coterie.backends.kai.pod_group import LevelConstraint, PodGroupPart, fold
 from coterie.config.configuration import Pool
 from coterie.gang.tree import Gang, Shape, Task
 from coterie.placement.capacity import Capacity
@@ -34,26 +34,26 @@ WORK = pods.Work("example.com/image", ["true"], [], [], [], [])
 class Rendered:
     """A gang as Coterie writes it for KAI: its topology, its pods, and then its PodGroup."""
 
-    scene: Scene
-    root: Part
+    scene: ManifestContext
+    root: PodGroupPart
     before: Sequence[Any]
     last: Any
 
 
 def render(name: str, gang: Gang, pool: Pool, *, bare: bool = False) -> Rendered:
-    scene = Scene("default", name, pool)
+    scene = ManifestContext("default", name, pool)
     root = fold(gang, pool.topology)
     root = without_preferences(root) if bare else root
-    seat = pods.Seat(gang.name, "", claims=False, found_by_name=False, attempt=1, exec_timeout=None)
+    seat = pods.PodPosition(gang.name, "", claims=False, found_by_name=False, attempt=1, exec_timeout=None)
     topologies = [one for one in objects.shared(scene) if one["kind"] == "Topology"]
     made = [pods.pod(scene, task, seat.within(leaf.name), WORK) for leaf, _ in root.walk() for task in leaf.tasks]
     return Rendered(scene, root, [*topologies, *made], objects.pod_group(scene, gang, root))
 
 
-def without_preferences(part: Part) -> Part:
+def without_preferences(part: PodGroupPart) -> PodGroupPart:
     """Return a PodGroup as others write it, without a preferred level below a required one."""
     required = part.constraint.required
-    constraint = Constraint(required) if required else part.constraint
+    constraint = LevelConstraint(required) if required else part.constraint
     return replace(part, constraint=constraint, parts=tuple(map(without_preferences, part.parts)))
 
 
@@ -99,7 +99,7 @@ def unbound_requests(lab: Lab) -> set[str]:
     return waiting & {request["spec"]["podName"] for request in lab.objects("bindrequests", "default")}
 
 
-def as_kai_takes_them(part: Part, order: Mapping[str, tuple[str, str]]) -> Part:
+def as_kai_takes_them(part: PodGroupPart, order: Mapping[str, tuple[str, str]]) -> PodGroupPart:
     """Return a PodGroup with its pods in the order of their creation, by the second, and then of their uids."""
     tasks = tuple(sorted(part.tasks, key=lambda task: order[task.name]))
     return replace(part, parts=tuple(as_kai_takes_them(below, order) for below in part.parts), tasks=tasks)
@@ -110,17 +110,17 @@ class Outcome:
     """What the rule says of a case, and what KAI did."""
 
     one: Case
-    said: Placed | Refused
+    said: ForecastPlacement | ForecastRefusal
     did: Mapping[str, str]
 
     @property
     def agree(self) -> bool:
         """Whether the same pods are on the same nodes."""
-        return (self.said.nodes if isinstance(self.said, Placed) else {}) == self.did
+        return (self.said.nodes if isinstance(self.said, ForecastPlacement) else {}) == self.did
 
     @property
     def kind(self) -> str:
-        if isinstance(self.said, Refused):
+        if isinstance(self.said, ForecastRefusal):
             reason = self.said.why.name.lower().replace("_", " ")
             return f"refused, {reason}{', although it fits' * (found(self.one) is not None)}"
         return "placed, some wait" if self.said.waiting else "placed"
@@ -153,7 +153,7 @@ def outcomes(lab: Lab, cases: Sequence[Case]) -> list[Outcome]:
     for one, (name, rendered) in zip(cases, made.items(), strict=True):
         capacity = Capacity.now(Domains.of(cluster(one), one.topology))
         said = kai_would_place(as_kai_takes_them(rendered.root, order[name]), capacity)
-        assert isinstance(said, Placed | Refused)
+        assert isinstance(said, ForecastPlacement | ForecastRefusal)
         compared.append(Outcome(one, said, did.get(name, {})))
     return compared
 

@@ -12,10 +12,10 @@ from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.config.models import Cluster, User
 
 from coterie.kube.api import Api, Timeouts
-from coterie.kube.retry import Patience
+from coterie.kube.retry import RetryLimits
 
 SERVER = "https://cluster.test:6443"
-HASTE = Patience(attempts=4, total_s=5.0, first_wait_s=0.001, longest_wait_s=0.002)
+HASTE = RetryLimits(attempts=4, total_s=5.0, first_wait_s=0.001, longest_wait_s=0.002)
 
 Json = dict[str, Any]
 Handler = Callable[[httpx2.Request], httpx2.Response]
@@ -29,7 +29,7 @@ def config() -> SingleConfig:
     return found
 
 
-def api(handler: Handler, patience: Patience = HASTE, timeouts: Timeouts | None = None) -> Api:
+def api(handler: Handler, patience: RetryLimits = HASTE, timeouts: Timeouts | None = None) -> Api:
     """Return a connection whose server is a function."""
     return Api(config(), transport=httpx2.MockTransport(handler), patience=patience, timeouts=timeouts)
 

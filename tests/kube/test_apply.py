@@ -11,7 +11,7 @@ import pytest
 from coterie.errors import FieldError, NotFound, SpecErrors, UsageError
 from coterie.kube.apply import apply, apply_all
 from coterie.kube.delete import Dependents, delete
-from coterie.kube.errors import Conflict, Forbidden, MissingKind
+from coterie.kube.errors import ApiForbidden, MissingKind, ObjectConflict
 from coterie.kube.kinds import POD, POD_GROUP, kind_of
 from tests.kube.faulty_transport import Script, answer, api, status, thing
 
@@ -69,7 +69,7 @@ def test_the_status_is_a_resource_of_its_own() -> None:
 def test_a_conflict_names_the_other_managers() -> None:
     script = Script([TAKEN])
 
-    with pytest.raises(Conflict, match=r'that "kubectl", "argo" manages: \.spec\.queue, ') as caught:
+    with pytest.raises(ObjectConflict, match=r'that "kubectl", "argo" manages: \.spec\.queue, ') as caught:
         apply(api(script), GROUP)
 
     assert caught.value.managers == ("kubectl", "argo")
@@ -92,7 +92,7 @@ def test_fields_of_our_own_object_are_taken_back() -> None:
 def test_fields_of_another_s_object_are_left_alone(found: httpx2.Response) -> None:
     script = Script([TAKEN, found])
 
-    with pytest.raises(Conflict):
+    with pytest.raises(ObjectConflict):
         apply(api(script), GROUP, reclaim=True)
 
     assert len(script.asked) == 2
@@ -138,7 +138,7 @@ def test_an_absent_namespace_and_an_absent_kind_are_told_apart() -> None:
 def test_order_is_kept_and_the_first_failure_ends_it() -> None:
     script = Script([answer(thing("a")), status(403), answer(thing("c"))])
     manifests = [{**GROUP, "metadata": {"name": name}} for name in "abc"]
-    with pytest.raises(Forbidden):
+    with pytest.raises(ApiForbidden):
         list(apply_all(api(script), manifests, namespace="team"))
 
     assert [request.url.path.rpartition("/")[2] for request in script.asked] == ["a", "b"]
@@ -193,7 +193,7 @@ def test_what_is_gone_or_replaced_needs_no_deletion() -> None:
 
     assert not delete(api(Script([status(404, details={"name": "p"})])), POD, "p", namespace="n")
     assert not delete(api(Script([replaced])), POD, "p", namespace="n", uid="u1")
-    with pytest.raises(Conflict):
+    with pytest.raises(ObjectConflict):
         delete(api(Script([replaced])), POD, "p", namespace="n")
     with pytest.raises(MissingKind):
         delete(api(Script([status(404)])), POD_GROUP, "p", namespace="n")

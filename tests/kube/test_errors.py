@@ -11,9 +11,9 @@ import pytest
 
 from coterie.errors import CoterieError, NotFound, Unavailable, UsageError
 from coterie.kube.api import Timeouts
-from coterie.kube.errors import Expired, Forbidden, MissingKind, Unauthorized
-from coterie.kube.kinds import COMPUTE_DOMAIN, NODE, POD, POD_GROUP, TOPOLOGY, Kind
-from coterie.kube.reads import Query, get, list_all
+from coterie.kube.errors import ApiForbidden, ApiUnauthorized, Expired, MissingKind
+from coterie.kube.kinds import COMPUTE_DOMAIN, NODE, POD, POD_GROUP, TOPOLOGY, ObjectKind
+from coterie.kube.reads import ObjectQuery, get, list_all
 from coterie.kube.wire import Identified
 from tests.kube.faulty_transport import SERVER, Script, Stream, answer, api, status
 
@@ -31,11 +31,11 @@ def untrusted(message: str, code: int = 20) -> ssl.SSLCertVerificationError:
     return error
 
 
-def failing(made: httpx2.Response | Exception, kind: Kind = NODE, name: str = "") -> CoterieError:
+def failing(made: httpx2.Response | Exception, kind: ObjectKind = NODE, name: str = "") -> CoterieError:
     lab = api(Script([made]))
     namespace = "team" if kind.namespaced else None
     with pytest.raises(CoterieError) as caught:
-        _ = get(lab, kind, name, Identified, namespace) if name else list_all(lab, Query(kind), Identified)
+        _ = get(lab, kind, name, Identified, namespace) if name else list_all(lab, ObjectQuery(kind), Identified)
     assert "\n" not in str(caught.value)
     assert "\n" not in caught.value.hint
     return caught.value
@@ -44,9 +44,14 @@ def failing(made: httpx2.Response | Exception, kind: Kind = NODE, name: str = ""
 @pytest.mark.parametrize(
     ("made", "kind", "said", "hint"),
     [
-        (status(401, "Unauthorized", "Unauthorized"), Unauthorized, 'credentials of context "lab"', "log in again"),
-        (status(403, "Forbidden", FORBIDDEN), Forbidden, 'user "bob" may not list nodes in the whole cluster', "rule"),
-        (status(403, "Forbidden", "quota is used up"), Forbidden, "quota is used up", ""),
+        (status(401, "Unauthorized", "Unauthorized"), ApiUnauthorized, 'credentials of context "lab"', "log in again"),
+        (
+            status(403, "Forbidden", FORBIDDEN),
+            ApiForbidden,
+            'user "bob" may not list nodes in the whole cluster',
+            "rule",
+        ),
+        (status(403, "Forbidden", "quota is used up"), ApiForbidden, "quota is used up", ""),
         (status(410, "Expired", "too old"), Expired, "gone", "list"),
         (status(429, "TooManyRequests", "slow down"), Unavailable, "busy (429): slow down", "Try again"),
         (status(500, "InternalError", "etcd is gone"), Unavailable, "etcd is gone", "Try again"),
@@ -123,7 +128,7 @@ def test_a_forbidden_verb_names_the_rule_that_is_missing() -> None:
     assert error.hint == (
         'Add this rule to a Role that is bound to the user: {apiGroups: [""], resources: ["pods"], verbs: ["get"]}'
     )
-    assert isinstance(error, Forbidden)
+    assert isinstance(error, ApiForbidden)
     assert (error.user, error.call.verb, error.call.namespace) == ("system:serviceaccount:a:b", "get", "team")
 
 
@@ -134,7 +139,7 @@ def test_a_forbidden_verb_names_the_rule_that_is_missing() -> None:
         (POD_GROUP, "no kind PodGroup (scheduling.run.ai/v2alpha2)", "podgroups.scheduling.run.ai"),
         (COMPUTE_DOMAIN, "no kind ComputeDomain (resource.nvidia.com/v1beta1)", "DRA driver"),
     ],
-    ids=lambda value: value.name if isinstance(value, Kind) else "",
+    ids=lambda value: value.name if isinstance(value, ObjectKind) else "",
 )
 @pytest.mark.parametrize(
     "made",
@@ -146,7 +151,7 @@ def test_a_forbidden_verb_names_the_rule_that_is_missing() -> None:
 )
 @pytest.mark.parametrize("name", ["", "x"])
 def test_a_kind_that_a_cluster_lacks_is_told_apart_from_an_absent_object(
-    made: httpx2.Response, kind: Kind, says: str, install: str, name: str
+    made: httpx2.Response, kind: ObjectKind, says: str, install: str, name: str
 ) -> None:
     error = failing(made, kind, name)
 
@@ -177,7 +182,7 @@ def test_an_answer_that_never_ends_is_given_up() -> None:
     connection = api(endless, timeouts=Timeouts(answer_s=0.01))
 
     with pytest.raises(Unavailable, match="did not answer in time"):
-        list_all(connection, Query(NODE), Identified)
+        list_all(connection, ObjectQuery(NODE), Identified)
 
 
 @pytest.mark.parametrize("name", ["../secrets", "a/b", "a?b", "", "ä", "a b", "."])
@@ -193,7 +198,7 @@ def test_a_name_that_is_none_never_gets_into_a_path(name: str) -> None:
 def test_every_request_says_who_it_is_from() -> None:
     script = Script([answer({"items": [], "metadata": {}})])
 
-    list_all(api(script), Query(NODE), Identified)
+    list_all(api(script), ObjectQuery(NODE), Identified)
 
     assert script.asked[0].headers["user-agent"].startswith("coterie/")
     assert script.asked[0].headers["authorization"] == "Bearer t"

@@ -17,7 +17,7 @@ from coterie.errors import CoterieError, NotFound, UsageError
 from coterie.kube.api import Api, connect
 from coterie.kube.kinds import NODE
 from coterie.kube.kubeconfig import ServerEntry, choose
-from coterie.kube.reads import Query, list_all
+from coterie.kube.reads import ObjectQuery, list_all
 from coterie.kube.wire import Identified
 from tests.kube.faulty_transport import HASTE, Script, page
 
@@ -105,7 +105,7 @@ def test_the_name_on_the_certificate_is_the_one_that_is_given(tmp_path: Path) ->
     made["clusters"][0]["cluster"] |= {"tls-server-name": "kubernetes"}
     config = choose("", files(written(tmp_path / "config", made)))
     script = Script([page([])])
-    list_all(Api(config, transport=httpx2.MockTransport(script)), Query(NODE), Identified)
+    list_all(Api(config, transport=httpx2.MockTransport(script)), ObjectQuery(NODE), Identified)
     assert script.asked[0].extensions["sni_hostname"] == "kubernetes"
 
 
@@ -223,7 +223,7 @@ def test_a_plugin_gives_the_token_and_knows_in_which_version_it_is_asked(tmp_pat
         tmp_path, f'echo "$KUBERNETES_EXEC_INFO" > {seen}; echo \'{{"status": {{"token": "t"}}}}\'', version
     )
 
-    list_all(connection, Query(NODE), Identified)
+    list_all(connection, ObjectQuery(NODE), Identified)
 
     assert json.loads(seen.read_text())["apiVersion"] == f"{PLUGIN}/{version}"
 
@@ -239,7 +239,7 @@ def test_a_plugin_gives_the_token_and_knows_in_which_version_it_is_asked(tmp_pat
 )
 def test_a_plugin_that_fails_says_so(tmp_path: Path, body: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        list_all(plugin(tmp_path, body), Query(NODE), Identified)
+        list_all(plugin(tmp_path, body), ObjectQuery(NODE), Identified)
 
     assert said in str(caught.value)
 
@@ -250,7 +250,7 @@ def test_a_plugin_that_is_not_installed_says_how_to_get_it(tmp_path: Path) -> No
     connection = Api(config, transport=httpx2.MockTransport(Script([page([])])), patience=HASTE)
 
     with pytest.raises(UsageError, match="plugin no-such-login is not installed") as caught:
-        list_all(connection, Query(NODE), Identified)
+        list_all(connection, ObjectQuery(NODE), Identified)
 
     assert caught.value.hint == "Get it from there."
 
@@ -260,4 +260,4 @@ def test_a_token_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     connection = Api(config, transport=httpx2.MockTransport(Script([page([])])), patience=HASTE)
 
     with pytest.raises(UsageError, match="gone not found"):
-        list_all(connection, Query(NODE), Identified)
+        list_all(connection, ObjectQuery(NODE), Identified)

@@ -15,12 +15,12 @@ import yaml
 from coterie.errors import NotFound
 from coterie.kube.api import Api
 from coterie.kube.apply import apply, apply_all
-from coterie.kube.cache import Change
+from coterie.kube.cache import CacheChange
 from coterie.kube.delete import delete
-from coterie.kube.errors import Forbidden
-from coterie.kube.kinds import Kind, kind_of
+from coterie.kube.errors import ApiForbidden
+from coterie.kube.kinds import ObjectKind, kind_of
 from coterie.kube.kubeconfig import choose
-from coterie.kube.reads import Query, find, list_all
+from coterie.kube.reads import ObjectQuery, find, list_all
 from coterie.kube.watch_thread import Watching
 from coterie.kube.wire import Identified
 from coterie.planning.inputs import read_snapshot
@@ -112,7 +112,7 @@ class Trial:
         return f"{self.verb} {self.kind[1]} in {self.namespace or 'the cluster'}"
 
 
-def kind(name: tuple[str, str]) -> Kind:
+def kind(name: tuple[str, str]) -> ObjectKind:
     return kind_of({"apiVersion": name[0], "kind": name[1]})
 
 
@@ -132,7 +132,7 @@ def attempt(api: Api, trial: Trial) -> None:
         case "get":
             find(api, found, named(trial), Identified, namespace)
         case "list":
-            list_all(api, Query(found, namespace), Identified)
+            list_all(api, ObjectQuery(found, namespace), Identified)
         case "watch":
             watch = api.call_of("watch", found, namespace=namespace)
             with api.stream(watch, {"timeoutSeconds": "1"}, quiet_s=5):
@@ -184,7 +184,7 @@ def allowed(api: Api, trial: Trial) -> bool:
     """Tell whether the API lets it happen."""
     try:
         attempt(api, trial)
-    except Forbidden as error:
+    except ApiForbidden as error:
         assert_clear(error, trial)
         return False
     except NotFound:
@@ -194,7 +194,7 @@ def allowed(api: Api, trial: Trial) -> bool:
     return True
 
 
-def assert_clear(error: Forbidden, trial: Trial) -> None:
+def assert_clear(error: ApiForbidden, trial: Trial) -> None:
     """Check that a refusal says who may not do what and where, and which rule would allow it."""
     found = kind(trial.kind)
     verb = "patch" if trial.verb == "create" else trial.verb
@@ -222,13 +222,13 @@ def test_a_lease_of_another_name_is_out_of_reach(api: Api) -> None:
     assert apply(api, {**lease, "spec": {"holderIdentity": "a"}}).created
     assert not apply(api, {**lease, "spec": {"holderIdentity": "b"}}).created
 
-    with pytest.raises(Forbidden, match="may not patch leases"):
+    with pytest.raises(ApiForbidden, match="may not patch leases"):
         apply(api, {**lease, "metadata": {"name": "other", "namespace": OWN}})
 
 
 def test_the_status_of_a_node_is_out_of_reach(api: Api) -> None:
     status = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}, "status": {"capacity": {"cpu": "1"}}}
-    with pytest.raises(Forbidden, match="may not patch nodes/status in the whole cluster"):
+    with pytest.raises(ApiForbidden, match="may not patch nodes/status in the whole cluster"):
         apply(api, status, subresource="status")
 
 
@@ -317,12 +317,12 @@ def test_a_gang_lives_and_ends_by_the_hand_of_the_account(
 
     bound: set[str] = set()
 
-    def note(change: Change[dict[str, Any]]) -> None:
+    def note(change: CacheChange[dict[str, Any]]) -> None:
         if change.entry.value["spec"].get("nodeName"):
             bound.add(change.entry.meta.name)
 
     labels = "coterie.dev/workflow=everything"
-    with Watching(api, Query(kind(("v1", "Pod")), TASKS, labels), dict[str, Any], on_change=note) as watching:
+    with Watching(api, ObjectQuery(kind(("v1", "Pod")), TASKS, labels), dict[str, Any], on_change=note) as watching:
         watching.wait_known(PATIENCE_S)
         made = list(apply_all(api, manifests, reclaim=True))
         cluster.wait(lambda: len(bound) == 2, PATIENCE_S, "both pods are bound")

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.errors import NotFound
-from coterie.kube.errors import Expired, Forbidden, MissingKind
+from coterie.kube.errors import ApiForbidden, Expired, MissingKind
 from coterie.kube.kinds import CLUSTER_TOPOLOGY, NODE, POD, POD_GROUP
-from coterie.kube.reads import Query, find, get, list_all, list_served, serves
+from coterie.kube.reads import ObjectQuery, find, get, list_all, list_served, serves
 from coterie.kube.wire import Identified
 from tests.kube.faulty_transport import Script, answer, api, page, status, thing
 
@@ -27,7 +27,7 @@ def names(items: list[Identified]) -> list[str]:
 def test_pages_make_one_list() -> None:
     script = Script([page([thing("a"), thing("b")], 5, "t1"), page([thing("c")], 5, "t2"), page(None, 5)])
 
-    listing = list_all(api(script), Query(POD, labels="a=b", fields="status.phase!=Failed"), Identified, page=2)
+    listing = list_all(api(script), ObjectQuery(POD, labels="a=b", fields="status.phase!=Failed"), Identified, page=2)
 
     assert (names(listing.items), listing.version) == (["a", "b", "c"], "5")
     chosen = {"labelSelector": "a=b", "fieldSelector": "status.phase!=Failed", "limit": "2"}
@@ -38,7 +38,7 @@ def test_pages_make_one_list() -> None:
 def test_a_list_that_expires_in_the_middle_begins_anew() -> None:
     script = Script([page([thing("a")], 5, "t"), GONE, page([thing("a"), thing("b")], 9, "u"), page([thing("c")], 9)])
 
-    listing = list_all(api(script), Query(POD), Identified, page=1)
+    listing = list_all(api(script), ObjectQuery(POD), Identified, page=1)
 
     assert (names(listing.items), listing.version) == (["a", "b", "c"], "9")
 
@@ -47,7 +47,7 @@ def test_a_list_that_expires_again_is_asked_for_whole() -> None:
     first = page([thing("a")], 5, "t")
     script = Script([first, GONE, first, GONE, page([thing("a"), thing("b")], 9)])
 
-    listing = list_all(api(script), Query(POD), Identified, page=1)
+    listing = list_all(api(script), ObjectQuery(POD), Identified, page=1)
 
     assert names(listing.items) == ["a", "b"]
     assert "limit" not in script.params[-1]
@@ -55,7 +55,7 @@ def test_a_list_that_expires_again_is_asked_for_whole() -> None:
 
 def test_a_list_that_never_succeeds_ends() -> None:
     with pytest.raises(Expired):
-        list_all(api(Script([GONE])), Query(POD), Identified)
+        list_all(api(Script([GONE])), ObjectQuery(POD), Identified)
 
 
 @given(st.integers(0, 12), st.integers(1, 5))
@@ -67,7 +67,7 @@ def test_any_division_into_pages_gives_the_same_list(count: int, size: int) -> N
         end = start + int(request.url.params["limit"])
         return page(everything[start:end], 3, str(end) if end < count else "")
 
-    listing = list_all(api(handler), Query(NODE), Identified, page=size)
+    listing = list_all(api(handler), ObjectQuery(NODE), Identified, page=size)
 
     assert names(listing.items) == [f"n{number}" for number in range(count)]
 
@@ -75,16 +75,16 @@ def test_any_division_into_pages_gives_the_same_list(count: int, size: int) -> N
 @pytest.mark.parametrize(
     ("query", "path"),
     [
-        (Query(NODE), "/api/v1/nodes"),
-        (Query(POD), "/api/v1/pods"),
-        (Query(POD, "team"), "/api/v1/namespaces/team/pods"),
-        (Query(POD_GROUP), "/apis/scheduling.run.ai/v2alpha2/podgroups"),
-        (Query(POD_GROUP, "team"), "/apis/scheduling.run.ai/v2alpha2/namespaces/team/podgroups"),
-        (Query(CLUSTER_TOPOLOGY), "/apis/grove.io/v1alpha1/clustertopologies"),
+        (ObjectQuery(NODE), "/api/v1/nodes"),
+        (ObjectQuery(POD), "/api/v1/pods"),
+        (ObjectQuery(POD, "team"), "/api/v1/namespaces/team/pods"),
+        (ObjectQuery(POD_GROUP), "/apis/scheduling.run.ai/v2alpha2/podgroups"),
+        (ObjectQuery(POD_GROUP, "team"), "/apis/scheduling.run.ai/v2alpha2/namespaces/team/podgroups"),
+        (ObjectQuery(CLUSTER_TOPOLOGY), "/apis/grove.io/v1alpha1/clustertopologies"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_where_a_list_is_asked_for(query: Query, path: str) -> None:
+def test_where_a_list_is_asked_for(query: ObjectQuery, path: str) -> None:
     script = Script([page([])])
 
     list_all(api(script), query, Identified)
@@ -121,7 +121,7 @@ def test_without_a_namespace_an_object_is_looked_for_in_that_of_the_context() ->
 
 
 def test_a_kind_that_is_not_served_has_no_list() -> None:
-    assert list_served(api(Script([status(404)])), Query(POD_GROUP), Identified) is None
+    assert list_served(api(Script([status(404)])), ObjectQuery(POD_GROUP), Identified) is None
 
 
 def test_what_is_forbidden_is_absent_when_it_is_not_even_served() -> None:
@@ -129,10 +129,10 @@ def test_what_is_forbidden_is_absent_when_it_is_not_even_served() -> None:
     served = answer({"resources": [{"name": "podgroups"}, {"name": "podgroups/status"}]})
     other = answer({"resources": [{"name": "queues"}]})
 
-    assert list_served(api(Script([forbidden, status(404)])), Query(POD_GROUP), Identified) is None
-    assert list_served(api(Script([forbidden, other])), Query(POD_GROUP), Identified) is None
-    with pytest.raises(Forbidden):
-        list_served(api(Script([forbidden, served])), Query(POD_GROUP), Identified)
+    assert list_served(api(Script([forbidden, status(404)])), ObjectQuery(POD_GROUP), Identified) is None
+    assert list_served(api(Script([forbidden, other])), ObjectQuery(POD_GROUP), Identified) is None
+    with pytest.raises(ApiForbidden):
+        list_served(api(Script([forbidden, served])), ObjectQuery(POD_GROUP), Identified)
 
 
 def test_discovery_asks_for_the_group() -> None:

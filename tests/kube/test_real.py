@@ -17,14 +17,14 @@ from lab.nodes import node_object, pod_object
 from coterie.errors import FieldError, NotFound, SpecErrors, Unavailable
 from coterie.kube.api import Api
 from coterie.kube.apply import apply
-from coterie.kube.cache import Did
+from coterie.kube.cache import ChangeType
 from coterie.kube.delete import Dependents, delete
-from coterie.kube.errors import Conflict, Forbidden, MissingKind, Unauthorized
+from coterie.kube.errors import ApiForbidden, ApiUnauthorized, MissingKind, ObjectConflict
 from coterie.kube.kinds import COMPUTE_DOMAIN, NODE, POD_GROUP, TOPOLOGY, kind_of
 from coterie.kube.kubeconfig import choose
-from coterie.kube.reads import Query, find, get, list_all, list_served, serves
-from coterie.kube.retry import Patience
-from coterie.kube.watch import Follower, Pace
+from coterie.kube.reads import ObjectQuery, find, get, list_all, list_served, serves
+from coterie.kube.retry import RetryLimits
+from coterie.kube.watch import Follower, WatchTiming
 from coterie.kube.watch_thread import Watching
 from coterie.kube.wire import Identified
 from coterie.planning.inputs import read_snapshot
@@ -33,7 +33,7 @@ from tests.cli.command import ROOT, Done, call
 from tests.kube.faulty_transport import Json
 
 CONFIG_MAP = kind_of({"apiVersion": "v1", "kind": "ConfigMap"})
-HASTE = Pace(first_wait_s=0.02, longest_wait_s=0.2)
+HASTE = WatchTiming(first_wait_s=0.02, longest_wait_s=0.2)
 EXAMPLE = ROOT / "examples/06-training-4x4x4"
 PATIENCE_S = 30.0
 
@@ -57,7 +57,7 @@ def plain() -> Iterator[Lab]:
         lab.stop()
 
 
-def connected(lab: Lab, kubeconfig: Path | None = None, patience: Patience | None = None) -> Api:
+def connected(lab: Lab, kubeconfig: Path | None = None, patience: RetryLimits | None = None) -> Api:
     return Api(choose("", {"KUBECONFIG": str(kubeconfig or lab.kubeconfig)}), patience=patience)
 
 
@@ -115,7 +115,7 @@ def test_a_context_and_what_kubectl_prints_are_the_same_cluster(
 
 
 def test_pages_make_the_whole_list(api: Api) -> None:
-    whole, paged = list_all(api, Query(NODE), Identified), list_all(api, Query(NODE), Identified, page=3)
+    whole, paged = list_all(api, ObjectQuery(NODE), Identified), list_all(api, ObjectQuery(NODE), Identified, page=3)
 
     assert len(whole.items) > 3
     assert [item.metadata.name for item in paged.items] == [item.metadata.name for item in whole.items]
@@ -137,7 +137,7 @@ def test_a_field_of_another_manager_is_left_alone_and_its_manager_named(plain: L
     theirs = json.dumps(note("shared", a="theirs"))
     plain.kubectl("apply", "--server-side", "--field-manager=argo", "-f", "-", input=theirs)
 
-    with pytest.raises(Conflict) as caught:
+    with pytest.raises(ObjectConflict) as caught:
         apply(api, note("shared", a="ours"), reclaim=True)
 
     assert caught.value.managers == ("argo",)
@@ -150,7 +150,7 @@ def test_a_field_of_our_own_object_is_taken_back(plain: Lab, api: Api) -> None:
     apply(api, ours)
     plain.kubectl("patch", "configmap", "own", "--type=merge", "-p", '{"data": {"a": "theirs"}}')
 
-    with pytest.raises(Conflict):
+    with pytest.raises(ObjectConflict):
         apply(api, ours)
     apply(api, ours, reclaim=True)
 
@@ -196,13 +196,13 @@ def test_a_kind_that_is_not_installed_is_named(plain: Lab, api: Api, kind: Any) 
     with pytest.raises(MissingKind, match=kind.name):
         apply(api, manifest)
     with pytest.raises(MissingKind, match=kind.name):
-        list_all(api, Query(kind), Identified)
+        list_all(api, ObjectQuery(kind), Identified)
     with pytest.raises(MissingKind):
         find(api, kind, "x", Identified)
     assert not serves(api, kind)
     # Somebody who may do nothing is told "forbidden", and learns by asking that there is nothing.
     with connected(plain, plain.kubeconfig_for("nobody")) as nobody:
-        assert list_served(nobody, Query(kind), Identified) is None
+        assert list_served(nobody, ObjectQuery(kind), Identified) is None
 
 
 def test_only_the_object_that_was_meant_is_deleted(plain: Lab, api: Api) -> None:
@@ -220,8 +220,8 @@ def test_only_the_object_that_was_meant_is_deleted(plain: Lab, api: Api) -> None
 def test_an_unknown_token_is_not_accepted(plain: Lab, tmp_path: Path) -> None:
     wrong = changed(plain.kubeconfig, tmp_path / "wrong", token="expired")  # noqa: S106 - opens nothing
 
-    with connected(plain, wrong) as stranger, pytest.raises(Unauthorized):
-        list_all(stranger, Query(NODE), Identified)
+    with connected(plain, wrong) as stranger, pytest.raises(ApiUnauthorized):
+        list_all(stranger, ObjectQuery(NODE), Identified)
     done = coterie(plain, "check", "context:", kubeconfig=wrong)
 
     assert (done.code, len(done.err.splitlines())) == (1, 2)
@@ -255,7 +255,7 @@ def test_whoever_may_not_read_is_told_the_rule_and_with_it_may(plain: Lab) -> No
         return coterie(plain, "map", "context:", kubeconfig=account).code == 0
 
     plain.wait(may, PATIENCE_S, "the role counts")
-    with connected(plain, account) as planner, pytest.raises(Forbidden, match="may not patch configmaps"):
+    with connected(plain, account) as planner, pytest.raises(ApiForbidden, match="may not patch configmaps"):
         apply(planner, note("not-allowed"))
 
 
@@ -273,13 +273,13 @@ def test_a_server_without_a_known_authority_is_not_trusted(plain: Lab, tmp_path:
 
 
 def test_a_watch_is_stopped_at_once_also_over_tls(api: Api) -> None:
-    watching = Watching(api, Query(NODE), Identified, pace=HASTE)
+    watching = Watching(api, ObjectQuery(NODE), Identified, pace=HASTE)
     with watching:
         watching.wait_known(PATIENCE_S)
         count = len(watching.entries())
         begun = time.monotonic()
 
-    assert count == len(list_all(api, Query(NODE), Identified).items)
+    assert count == len(list_all(api, ObjectQuery(NODE), Identified).items)
     assert time.monotonic() - begun < 1.0
     assert not watching.running
 
@@ -295,16 +295,16 @@ def told(watching: Watching[Identified]) -> dict[str, str]:
     return {name: entry.meta.resource_version for (_, name), entry in watching.entries().items()}
 
 
-def there(api: Api, query: Query) -> dict[str, str]:
+def there(api: Api, query: ObjectQuery) -> dict[str, str]:
     items = list_all(api, query, Identified).items
     return {item.metadata.name: item.metadata.resource_version for item in items}
 
 
 def test_a_watch_survives_restarts_of_the_server_and_loses_nothing(plain: Lab) -> None:
-    query = Query(CONFIG_MAP, "default", labels="watched=yes")
-    seen: list[tuple[Did, str]] = []
+    query = ObjectQuery(CONFIG_MAP, "default", labels="watched=yes")
+    seen: list[tuple[ChangeType, str]] = []
     labels = {"watched": "yes"}
-    patience = Patience(attempts=60, total_s=60, first_wait_s=0.1, longest_wait_s=0.5)
+    patience = RetryLimits(attempts=60, total_s=60, first_wait_s=0.1, longest_wait_s=0.5)
     with connected(plain, patience=patience) as api:
         for number in range(10):
             apply(api, note(f"w{number}", labels))
@@ -327,14 +327,14 @@ def test_a_watch_survives_restarts_of_the_server_and_loses_nothing(plain: Lab) -
             plain.wait(lambda: told(watching) == there(api, query), PATIENCE_S, "the watch is up to date")
             assert watching.trouble is None
 
-    assert {name for did, name in seen if did is Did.DELETED} == {"w5", "w6", "w7", "w8"}
-    assert len(seen) == len([did for did, _ in seen if did is not Did.MODIFIED]) + 4
+    assert {name for did, name in seen if did is ChangeType.DELETED} == {"w5", "w6", "w7", "w8"}
+    assert len(seen) == len([did for did, _ in seen if did is not ChangeType.MODIFIED]) + 4
 
 
 def test_a_watch_that_slept_through_a_restart_learns_what_was_deleted(plain: Lab) -> None:
     """The new server does not remember the old version (410): everything is listed, and deletions are told."""
-    query = Query(CONFIG_MAP, "default", labels="slept=yes")
-    patience = Patience(attempts=60, total_s=60, first_wait_s=0.1, longest_wait_s=0.5)
+    query = ObjectQuery(CONFIG_MAP, "default", labels="slept=yes")
+    patience = RetryLimits(attempts=60, total_s=60, first_wait_s=0.1, longest_wait_s=0.5)
     with connected(plain, patience=patience) as api:
         for name in ("s1", "s2", "s3"):
             apply(api, note(name, {"slept": "yes"}))
@@ -354,7 +354,7 @@ def test_a_watch_that_slept_through_a_restart_learns_what_was_deleted(plain: Lab
             listed += batch.whole
             for change in batch.changes:
                 name = change.entry.meta.name
-                names = names - {name} if change.did is Did.DELETED else names | {name}
+                names = names - {name} if change.did is ChangeType.DELETED else names | {name}
         follower.stop()
         assert listed == 1
 
@@ -363,8 +363,8 @@ def test_an_unreachable_server_means_try_again(plain: Lab) -> None:
     plain.programs["kube-apiserver"].stop()
     try:
         done = coterie(plain, "check", "context:")
-        with connected(plain, patience=Patience(attempts=1)) as api, pytest.raises(Unavailable):
-            list_all(api, Query(NODE), Identified)
+        with connected(plain, patience=RetryLimits(attempts=1)) as api, pytest.raises(Unavailable):
+            list_all(api, ObjectQuery(NODE), Identified)
     finally:
         plain.programs["kube-apiserver"].start()
 

@@ -15,8 +15,8 @@ from coterie.errors import CoterieError, Unavailable
 from coterie.kube.apply import apply
 from coterie.kube.delete import delete
 from coterie.kube.kinds import NODE, POD
-from coterie.kube.reads import Query, list_all
-from coterie.kube.retry import Patience, Transient, backoff, patiently
+from coterie.kube.reads import ObjectQuery, list_all
+from coterie.kube.retry import RetryLimits, Transient, backoff, patiently
 from coterie.kube.wire import Identified
 from tests.kube.faulty_transport import HASTE, Script, answer, api, page, status, thing
 
@@ -40,7 +40,7 @@ BUSY = status(429, "TooManyRequests", "slow down")
 def test_what_may_pass_is_tried_again(failure: httpx2.Response | Exception) -> None:
     script = Script([failure, failure, page([thing("a")], 7)])
 
-    listing = list_all(api(script), Query(NODE), Identified)
+    listing = list_all(api(script), ObjectQuery(NODE), Identified)
 
     assert [item.metadata.name for item in listing.items] == ["a"]
     assert len(script.asked) == 3
@@ -51,7 +51,7 @@ def test_what_will_not_pass_is_not_tried_again(code: int) -> None:
     script = Script([status(code)])
 
     with pytest.raises(CoterieError):
-        list_all(api(script), Query(NODE), Identified)
+        list_all(api(script), ObjectQuery(NODE), Identified)
 
     assert len(script.asked) == 1
 
@@ -60,7 +60,7 @@ def test_patience_ends() -> None:
     script = Script([BUSY])
 
     with pytest.raises(Unavailable, match="slow down"):
-        list_all(api(script), Query(NODE), Identified)
+        list_all(api(script), ObjectQuery(NODE), Identified)
 
     assert len(script.asked) == HASTE.attempts
 
@@ -74,7 +74,7 @@ def test_a_server_that_asks_for_more_time_than_there_is_gets_no_further_call(bus
     script = Script([busy])
 
     with pytest.raises(Unavailable):
-        list_all(api(script), Query(NODE), Identified)
+        list_all(api(script), ObjectQuery(NODE), Identified)
 
     assert len(script.asked) == 1
 
@@ -86,7 +86,7 @@ def test_the_wait_that_a_server_asks_for_is_kept() -> None:
         times.append(time.monotonic())
         return status(429, headers={"Retry-After": "1"}) if len(times) == 1 else page([])
 
-    list_all(api(handler), Query(NODE), Identified)
+    list_all(api(handler), ObjectQuery(NODE), Identified)
 
     assert 1.0 <= times[1] - times[0] < 2.0
 
@@ -95,7 +95,7 @@ def test_the_wait_that_a_server_asks_for_is_kept() -> None:
 def test_a_wish_that_is_no_number_of_seconds_is_none(wish: str) -> None:
     script = Script([status(429, headers=[(b"retry-after", wish.encode())]), page([])])  # type: ignore[arg-type]
 
-    list_all(api(script), Query(NODE), Identified)
+    list_all(api(script), ObjectQuery(NODE), Identified)
 
     assert len(script.asked) == 2
 
@@ -135,4 +135,4 @@ def test_waits_grow_to_a_limit_and_are_never_nothing(failures: int, first: float
 
 
 def test_patience_has_room_for_a_restart_of_the_server() -> None:
-    assert Patience().total_s >= 10
+    assert RetryLimits().total_s >= 10

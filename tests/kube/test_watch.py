@@ -13,19 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.errors import CoterieError, Unavailable
-from coterie.kube.errors import Forbidden, MissingKind
+from coterie.kube.errors import ApiForbidden, MissingKind
 from coterie.kube.kinds import POD, POD_GROUP
-from coterie.kube.reads import Query
-from coterie.kube.watch import Follower, Pace, lines
+from coterie.kube.reads import ObjectQuery
+from coterie.kube.watch import Follower, WatchTiming, lines
 from coterie.kube.wire import Identified
 from tests.kube.faulty_transport import Script, api, event, page, status, status_body, stream, thing
 
-HASTE = Pace(first_wait_s=0, longest_wait_s=0)
+HASTE = WatchTiming(first_wait_s=0, longest_wait_s=0)
 RESET = httpx2.ReadError("connection reset")
 
 
 def followed(
-    answers: list[httpx2.Response | Exception], stop_after: int = 1, pace: Pace = HASTE
+    answers: list[httpx2.Response | Exception], stop_after: int = 1, pace: WatchTiming = HASTE
 ) -> tuple[list[str], list[str], list[CoterieError | None]]:
     """Play a server; return what was told, what was asked, and the troubles on the way.
 
@@ -48,7 +48,7 @@ def followed(
     ticks = itertools.count()
     follower = Follower(
         api(handler),
-        Query(POD),
+        ObjectQuery(POD),
         Identified,
         pace=pace,
         stop=stop,
@@ -121,7 +121,7 @@ def test_a_forgotten_version_is_answered_by_a_list_that_tells_what_was_missed() 
 def test_everything_is_listed_again_by_period() -> None:
     told, asked, _ = followed(
         [page([thing("a", 5)], 5), stream(event("ADDED", thing("b", 6))), page([thing("b", 6)], 7)],
-        pace=Pace(resync_s=2, first_wait_s=0, longest_wait_s=0),
+        pace=WatchTiming(resync_s=2, first_wait_s=0, longest_wait_s=0),
     )
 
     assert asked == ["list", "watch 5", "list"]
@@ -156,8 +156,8 @@ def test_an_unknown_type_of_event_is_taken_for_the_state_it_shows() -> None:
 @pytest.mark.parametrize(
     ("answers", "error"),
     [
-        ([status(403, "Forbidden", 'User "u" cannot')], Forbidden),
-        ([page([]), status(403, "Forbidden", 'User "u" cannot')], Forbidden),
+        ([status(403, "Forbidden", 'User "u" cannot')], ApiForbidden),
+        ([page([]), status(403, "Forbidden", 'User "u" cannot')], ApiForbidden),
         ([status(404)], MissingKind),
         ([page([{"metadata": {}}])], Unavailable),
     ],
@@ -166,7 +166,7 @@ def test_an_unknown_type_of_event_is_taken_for_the_state_it_shows() -> None:
 def test_what_will_not_pass_is_raised_before_the_first_watch_stands(
     answers: list[httpx2.Response | Exception], error: type[CoterieError]
 ) -> None:
-    follower = Follower(api(Script(answers)), Query(POD_GROUP), Identified, pace=HASTE)
+    follower = Follower(api(Script(answers)), ObjectQuery(POD_GROUP), Identified, pace=HASTE)
 
     with pytest.raises(error):
         list(follower.batches())
@@ -180,7 +180,7 @@ def test_what_would_not_pass_is_waited_for_once_a_watch_stood() -> None:
 
     assert asked == ["list", "watch 5", "watch 6", "watch 6"]
     assert told[:2] == ["added a", "added b"]
-    assert isinstance(troubles[0], Forbidden)
+    assert isinstance(troubles[0], ApiForbidden)
     assert troubles[1] is None
 
 
@@ -197,7 +197,7 @@ def test_a_server_that_ends_every_watch_at_once_is_not_hammered() -> None:
     script = iter(ended)
     follower = Follower(
         api(lambda _: next(script)),  # type: ignore[arg-type,return-value]
-        Query(POD),
+        ObjectQuery(POD),
         Identified,
         pace=HASTE,
         stop=stop,
@@ -220,7 +220,7 @@ def test_what_a_watch_asks_for() -> None:
         stop.set()
         return stream()
 
-    query = Query(POD, "team", labels="app=x", fields="spec.nodeName=n")
+    query = ObjectQuery(POD, "team", labels="app=x", fields="spec.nodeName=n")
     list(Follower(api(handler), query, Identified, stop=stop, clock=lambda: 0.0).batches())
 
     assert asked[1].url.path == "/api/v1/namespaces/team/pods"
@@ -240,7 +240,7 @@ def test_objects_are_read_into_the_shape_that_was_asked_for() -> None:
         status: dict[str, str]
 
     script = Script([page([thing("a", 5, status={"phase": "Running"})], 5), status(404)])
-    follower = Follower(api(script), Query(POD), Narrow, pace=HASTE)
+    follower = Follower(api(script), ObjectQuery(POD), Narrow, pace=HASTE)
 
     assert next(follower.batches()).changes[0].entry.value == Narrow({"phase": "Running"})
 

@@ -7,10 +7,10 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.kube.cache import Did
+from coterie.kube.cache import ChangeType
 from coterie.kube.kinds import POD
-from coterie.kube.reads import Query
-from coterie.kube.watch import Follower, Pace
+from coterie.kube.reads import ObjectQuery
+from coterie.kube.watch import Follower, WatchTiming
 from coterie.kube.wire import Identified, Meta
 from tests.kube.faulty_transport import api
 from tests.kube.simulated_server import Happening, Simulated, Step, Write
@@ -30,8 +30,8 @@ def state(meta: Meta) -> tuple[str, str, str]:
 def test_a_follower_ends_where_a_list_would(script: list[Happening], chunk: int, limit: int, resync: float) -> None:
     server = Simulated(list(script), chunk)
     ticks = itertools.count(step=0.25)
-    pace = Pace(resync_s=resync, first_wait_s=0, longest_wait_s=0, page=limit)
-    follower = Follower(api(server), Query(POD), Identified, pace=pace, clock=lambda: float(next(ticks)))
+    pace = WatchTiming(resync_s=resync, first_wait_s=0, longest_wait_s=0, page=limit)
+    follower = Follower(api(server), ObjectQuery(POD), Identified, pace=pace, clock=lambda: float(next(ticks)))
     server.calm = follower.stop
 
     seen: dict[str, Meta] = {}
@@ -40,7 +40,7 @@ def test_a_follower_ends_where_a_list_would(script: list[Happening], chunk: int,
         for change in batch.changes:
             meta = change.entry.meta
             before = seen.get(meta.name)
-            if change.did is Did.DELETED:
+            if change.did is ChangeType.DELETED:
                 assert before is not None
                 assert before.uid == meta.uid
                 assert meta.uid in server.deleted
@@ -49,7 +49,7 @@ def test_a_follower_ends_where_a_list_would(script: list[Happening], chunk: int,
             assert state(meta) in server.states
             assert int(meta.resource_version) > newest[meta.name]
             newest[meta.name] = int(meta.resource_version)
-            if change.did is Did.ADDED:
+            if change.did is ChangeType.ADDED:
                 assert before is None
             else:
                 assert before is not None

@@ -16,17 +16,17 @@ from lightkube.config.models import Cluster, User
 
 from coterie.errors import Unavailable
 from coterie.kube.api import Api
-from coterie.kube.cache import Change
-from coterie.kube.errors import Forbidden
+from coterie.kube.cache import CacheChange
+from coterie.kube.errors import ApiForbidden
 from coterie.kube.kinds import POD
-from coterie.kube.reads import Query
-from coterie.kube.watch import Pace
+from coterie.kube.reads import ObjectQuery
+from coterie.kube.watch import WatchTiming
 from coterie.kube.watch_thread import Watching
 from coterie.kube.wire import Identified
 from tests.eventually import eventually
 from tests.kube.faulty_transport import Script, api, event, page, status, stream, thing
 
-HASTE = Pace(first_wait_s=0.001, longest_wait_s=0.01)
+HASTE = WatchTiming(first_wait_s=0.001, longest_wait_s=0.01)
 PATIENCE_S = 10.0
 
 
@@ -86,7 +86,7 @@ def silent_server() -> Iterator[tuple[Silent, Api]]:
 
 def test_a_watch_that_waits_for_a_silent_server_is_stopped_at_once() -> None:
     with silent_server() as (server, connection):
-        watching = Watching(connection, Query(POD), Identified, pace=HASTE)
+        watching = Watching(connection, ObjectQuery(POD), Identified, pace=HASTE)
         with watching:
             watching.wait_known(PATIENCE_S)
             eventually(lambda: len(watching.entries()) == 2)
@@ -102,9 +102,9 @@ def test_a_watch_that_waits_for_a_silent_server_is_stopped_at_once() -> None:
 def test_a_watch_that_waits_before_trying_again_is_stopped_at_once() -> None:
     watching = Watching(
         api(Script([status(500, message="down")])),
-        Query(POD),
+        ObjectQuery(POD),
         Identified,
-        pace=Pace(first_wait_s=60, longest_wait_s=60),
+        pace=WatchTiming(first_wait_s=60, longest_wait_s=60),
     )
     with watching:
         eventually(lambda: watching.trouble is not None)
@@ -117,7 +117,7 @@ def test_a_watch_that_waits_before_trying_again_is_stopped_at_once() -> None:
 def test_changes_are_told_in_order_when_they_can_be_seen() -> None:
     told: list[tuple[str, bool]] = []
 
-    def heard(change: Change[Identified]) -> None:
+    def heard(change: CacheChange[Identified]) -> None:
         told.append((f"{change.did} {change.entry.meta.name}", change.entry.key in watching.entries()))
 
     answers = iter(
@@ -126,7 +126,9 @@ def test_changes_are_told_in_order_when_they_can_be_seen() -> None:
             stream(event("ADDED", thing("b", 6)), event("MODIFIED", thing("a", 7)), event("DELETED", thing("b", 8))),
         ]
     )
-    watching = Watching(api(lambda _: next(answers, status(500))), Query(POD), Identified, on_change=heard, pace=HASTE)
+    watching = Watching(
+        api(lambda _: next(answers, status(500))), ObjectQuery(POD), Identified, on_change=heard, pace=HASTE
+    )
     with watching:
         eventually(lambda: len(told) == 4)
 
@@ -134,10 +136,10 @@ def test_changes_are_told_in_order_when_they_can_be_seen() -> None:
 
 
 def test_whoever_asks_learns_what_ended_the_watch() -> None:
-    def spoiled(_: Change[Identified]) -> None:
+    def spoiled(_: CacheChange[Identified]) -> None:
         raise ZeroDivisionError
 
-    with Watching(api(Script([page([thing("a")])])), Query(POD), Identified, on_change=spoiled) as watching:
+    with Watching(api(Script([page([thing("a")])])), ObjectQuery(POD), Identified, on_change=spoiled) as watching:
         with pytest.raises(ZeroDivisionError):
             watching.wait_known(PATIENCE_S)
         with pytest.raises(ZeroDivisionError):
@@ -147,24 +149,24 @@ def test_whoever_asks_learns_what_ended_the_watch() -> None:
 def test_waiting_ends_with_what_prevents_the_watch() -> None:
     forbidden = status(403, "Forbidden", 'User "u" cannot list')
     with (
-        Watching(api(Script([forbidden])), Query(POD), Identified, pace=HASTE) as watching,
-        pytest.raises(Forbidden),
+        Watching(api(Script([forbidden])), ObjectQuery(POD), Identified, pace=HASTE) as watching,
+        pytest.raises(ApiForbidden),
     ):
         watching.wait_known(PATIENCE_S)
 
 
 def test_waiting_ends_with_the_trouble_that_does_not_pass() -> None:
     down = httpx2.ConnectError("connection refused")
-    with Watching(api(Script([down])), Query(POD), Identified, pace=HASTE) as watching:
+    with Watching(api(Script([down])), ObjectQuery(POD), Identified, pace=HASTE) as watching:
         eventually(lambda: watching.trouble is not None)
         with pytest.raises(Unavailable, match="cannot be reached"):
             watching.wait_known(0.01)
 
 
 def test_a_watch_can_be_stopped_by_what_it_tells() -> None:
-    def enough(_: Change[Identified]) -> None:
+    def enough(_: CacheChange[Identified]) -> None:
         watching.stop()
 
-    watching = Watching(api(Script([page([thing("a")])])), Query(POD), Identified, on_change=enough)
+    watching = Watching(api(Script([page([thing("a")])])), ObjectQuery(POD), Identified, on_change=enough)
     with watching:
         eventually(lambda: not watching.running)

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 
 from coterie.lifecycle import (
     CancelAsked,
-    Cause,
     Created,
     Ended,
     Enqueue,
     ExitAction,
     Gone,
     GroupRules,
+    LossCause,
     Lost,
     Observation,
     Placed,
@@ -156,7 +156,7 @@ def observation_of(line: str) -> Observation:
         case ["ended", task, attempt, code, "from", started, "to", at]:
             return Ended(task, int(attempt), int(code), started=float(started), at=float(at))
         case ["lost", task, attempt, cause, *words]:
-            return Lost(task, int(attempt), Cause(cause), " ".join(words))
+            return Lost(task, int(attempt), LossCause(cause), " ".join(words))
         case ["stopped", task, attempt]:
             return Stopped(task, int(attempt))
         case ["recovered", node]:

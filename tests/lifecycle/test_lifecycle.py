@@ -18,7 +18,7 @@ from coterie.lifecycle import (
     ExitAction,
     GroupRules,
     Holding,
-    Past,
+    PastAttempt,
     Priority,
     Record,
     Refused,
@@ -113,7 +113,7 @@ def test_earlier_attempts_are_kept() -> None:
     state, _ = after(ONE, [*told, "7 released train 1 t", "8 placed train 2 t=n2", "9 ended t 2 0"])
 
     [task] = state.groups[0].tasks
-    assert task.past == (Past(1, Status.RESCHEDULED, "n1", 10, "", 3, 5),)
+    assert task.past == (PastAttempt(1, Status.RESCHEDULED, "n1", 10, "", 3, 5),)
     assert (task.attempt, task.node, task.exit_code) == (2, "n2", 0)
 
 

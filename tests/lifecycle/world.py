@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from coterie.lifecycle import (
     Action,
     CancelAsked,
-    Cause,
     Create,
     Created,
     Delete,
@@ -23,6 +22,7 @@ from coterie.lifecycle import (
     Enqueue,
     Go,
     Gone,
+    LossCause,
     Lost,
     Observation,
     Placed,
@@ -55,7 +55,7 @@ Key = tuple[str, int]
 Move = tuple[str, Callable[[int], None]]
 
 CODES = (0, 0, 1, 10, 16)
-CAUSES = tuple(Cause)
+CAUSES = tuple(LossCause)
 REASONS = ("NoCapacity", "NoDomainFits", "LevelLost", "OverQuota", "Undecided")
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from coterie.gang.tree import Gang, Group, Shape, Task
 from coterie.placement.capacity import Capacity
 from coterie.placement.domain_fit import fitting
-from coterie.placement.engine import Absent, Found, place
+from coterie.placement.engine import Found, NoPlacement, place
 from coterie.topology.cluster import CPU, GPU, Cluster, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
@@ -89,7 +89,7 @@ def test_the_engine_places_exactly_what_counting_says(spread: list[tuple[int, in
 
     if best:
         assert isinstance(place(gang(shape, best), Capacity.now(seen)), Found)
-    assert isinstance(place(gang(shape, best + 1), Capacity.now(seen)), Absent)
+    assert isinstance(place(gang(shape, best + 1), Capacity.now(seen)), NoPlacement)
 
 
 @settings(max_examples=30, deadline=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.gang.rules import Asked, Requirement, build
+from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Expression, Gang, Shape, Task, Toleration
 from coterie.placement.capacity import Capacity
 from coterie.placement.explain.decision import decide
@@ -194,5 +194,5 @@ def test_a_refusal_for_a_level_counts_the_nodes_of_the_best_domain() -> None:
     nodes += [Node("c0", {}, {GPU: 8})]
     held = [Pod("p", "b0", {GPU: 8}, owner="x"), Pod("q", "b1", {GPU: 8}, owner="x")]
     found = Domains.of(Cluster.of(nodes, held), levels)
-    gang = build("g", [Asked(f"t{number}", EIGHT, (Requirement("rack"),)) for number in range(3)], levels)
+    gang = build("g", [RequestedTask(f"t{number}", EIGHT, (TaskRequirement("rack"),)) for number in range(3)], levels)
     assert refused(gang, found).endswith("(in a, a2 is cordoned; 2 nodes take 1 task each)")

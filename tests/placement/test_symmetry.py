@@ -9,7 +9,7 @@ import pytest
 from coterie.gang.tree import Gang
 from coterie.placement.budget import Budget
 from coterie.placement.capacity import Capacity
-from coterie.placement.engine import Absent, Found, place
+from coterie.placement.engine import Found, NoPlacement, place
 from coterie.placement.packing.feasibility import Packer
 from coterie.placement.packing.node_table import EVERYWHERE, Region
 from coterie.placement.problem import Problem, compile_gang
@@ -27,7 +27,7 @@ TWO_RACKS = "cluster rack of 1\n  rack r1 [1 1]\n  rack r2 [1 .:other]"
 ZONES = "cluster zone > rack of 1\n  zone a: rack r1 [1 1]  rack r2 [1 .:other]\n  zone b: rack r3 [.:other]"
 
 
-def asked(rows: str, text: str, where: Mapping[str, str]) -> tuple[Gang, Domains, Found | Absent]:
+def asked(rows: str, text: str, where: Mapping[str, str]) -> tuple[Gang, Domains, Found | NoPlacement]:
     """Ask the engine about a gang some of whose tasks run; the answer agrees with enumeration."""
     drawing = drawn(rows)
     (gang,) = gangs(text, drawing)
@@ -35,7 +35,7 @@ def asked(rows: str, text: str, where: Mapping[str, str]) -> tuple[Gang, Domains
     domains = drawing.domains()
     found = place(gang, Capacity.now(domains), anchors=where)
     truth = twin.best(gang, domains, where)
-    if isinstance(found, Absent):
+    if isinstance(found, NoPlacement):
         assert found.proved
         assert truth is None
     else:

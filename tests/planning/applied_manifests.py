@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from coterie.gang.rules import Asked, Requirement, build
+from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Path, Task
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, place
@@ -91,7 +91,7 @@ def after(change: Change, case: Case) -> Case:
             )
 
 
-_Told = tuple[Task, tuple[Requirement, ...]]
+_Told = tuple[Task, tuple[TaskRequirement, ...]]
 
 
 def _told(case: Case) -> list[_Told]:
@@ -101,7 +101,7 @@ def _told(case: Case) -> list[_Told]:
         (
             (
                 task,
-                tuple(Requirement(key, name, kinds[path[: depth + 1]]) for depth, (key, name) in enumerate(path)),
+                tuple(TaskRequirement(key, name, kinds[path[: depth + 1]]) for depth, (key, name) in enumerate(path)),
             )
             for path, task in leaves(case.gang)
         ),
@@ -110,11 +110,13 @@ def _told(case: Case) -> list[_Told]:
 
 
 def _retold(case: Case, told: Sequence[_Told]) -> Case:
-    asked = [Asked(task.name, task.shape, wants) for task, wants in told]
+    asked = [RequestedTask(task.name, task.shape, wants) for task, wants in told]
     return replace(case, gang=build(case.gang.name, asked, case.topology))
 
 
-def _rewritten(case: Case, change: Callable[[Requirement], list[Requirement]], *, drop_twice: bool = False) -> Case:
+def _rewritten(
+    case: Case, change: Callable[[TaskRequirement], list[TaskRequirement]], *, drop_twice: bool = False
+) -> Case:
     told = []
     for task, wants in _told(case):
         changed = [new for one in wants for new in change(one)]

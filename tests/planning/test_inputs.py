@@ -6,7 +6,7 @@ import pytest
 
 from coterie.config.configuration import Pool
 from coterie.errors import SpecErrors
-from coterie.gang.rules import Asked, Requirement, build
+from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Shape
 from coterie.planning.inputs import read_snapshot
 from coterie.planning.load import read_documents
@@ -42,7 +42,7 @@ def test_a_snapshot_is_not_taken_for_a_workflow() -> None:
 def notice_codes(topology: Topology, racks: str) -> list[str]:
     pairs = zip("ab", racks, strict=True)
     nodes = [Node(f"n{zone}", {ZONE: zone, RACK: rack}, {GPU: 8}) for zone, rack in pairs]
-    asked = [Asked("t0", Shape(((GPU, 8),)), (Requirement("rack"),))]
+    asked = [RequestedTask("t0", Shape(((GPU, 8),)), (TaskRequirement("rack"),))]
     workload = Workload("w", "Workflow", Pool.for_levels(topology), (build("g", asked, topology),))
     return [notice.code for notice in Planner(Cluster.of(nodes)).plan(workload).notices]
 

@@ -9,8 +9,8 @@ import pytest
 
 from coterie.errors import Reason
 from coterie.gang.tree import Gang
-from coterie.placement.engine import Absent
-from coterie.placement.joint import Room, Settled, Together, place_together
+from coterie.placement.engine import NoPlacement
+from coterie.placement.joint import DecidedFamily, JointCapacity, JointPlacement, place_together
 from coterie.placement.refusal import Verdict
 from coterie.planning import sequence
 from coterie.planning.plan import Plan, Planner
@@ -178,7 +178,9 @@ def test_what_is_not_proved_is_undecided_and_says_what_helps(monkeypatch: pytest
 def test_groups_of_one_kind_are_asked_about_together_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def counting(others: Sequence[Settled], new: Sequence[Gang], room: Room, budget: int) -> Together | Absent:
+    def counting(
+        others: Sequence[DecidedFamily], new: Sequence[Gang], room: JointCapacity, budget: int
+    ) -> JointPlacement | NoPlacement:
         asked.append(len(others))
         return place_together(others, new, room, budget)
 

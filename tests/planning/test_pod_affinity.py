@@ -18,7 +18,7 @@ from coterie.planning.plan import Plan, Planner
 from coterie.planning.workload import Workload
 from coterie.topology.cluster import GPU, Cluster, Node, Pod
 from coterie.topology.levels import Topology
-from coterie.topology.pod_affinity import HOSTNAME, AffinityTerm, HostPort, PodTraits, Requirement
+from coterie.topology.pod_affinity import HOSTNAME, AffinityTerm, HostPort, LabelRequirement, PodTraits
 
 RACK = "example.com/rack"
 LEVELS = Topology.of(("rack", RACK), ("host", HOSTNAME))
@@ -152,12 +152,12 @@ def possible(world: World) -> bool:
 labels = st.fixed_dictionaries({KIND: st.sampled_from("ab")})
 selectors = st.sampled_from(
     [
-        (Requirement(KIND, "In", ("a",)),),
-        (Requirement(KIND, "In", ("b",)),),
-        (Requirement(KIND, "In", ("a", "b")),),
-        (Requirement(KIND, "NotIn", ("a",)),),
-        (Requirement(KIND, "Exists"),),
-        (Requirement("other", "DoesNotExist"),),
+        (LabelRequirement(KIND, "In", ("a",)),),
+        (LabelRequirement(KIND, "In", ("b",)),),
+        (LabelRequirement(KIND, "In", ("a", "b")),),
+        (LabelRequirement(KIND, "NotIn", ("a",)),),
+        (LabelRequirement(KIND, "Exists"),),
+        (LabelRequirement("other", "DoesNotExist"),),
         (),
         None,
     ]
@@ -235,7 +235,7 @@ def kind(name: str, *apart: AffinityTerm, ports: Sequence[int] = (), near: Seque
 
 
 def by(key: str, *names: str) -> AffinityTerm:
-    return AffinityTerm(key, (Requirement(KIND, "In", names),)).of({}, SPACE)
+    return AffinityTerm(key, (LabelRequirement(KIND, "In", names),)).of({}, SPACE)
 
 
 def test_pods_that_are_kept_apart_by_host_each_have_a_node() -> None:

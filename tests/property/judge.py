@@ -10,7 +10,7 @@ from random import Random
 from coterie.gang.tree import Gang, Group
 from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.capacity import Capacity
-from coterie.placement.engine import Absent, Found, place
+from coterie.placement.engine import Found, NoPlacement, place
 from tests.placement import twin
 from tests.placement.twin import Room
 from tests.property.laws import renamed, reordered
@@ -30,7 +30,7 @@ class Verdict:
     seconds: float = 0.0
 
 
-def answer(world: World, budget: int = DEFAULT_BUDGET) -> Found | Absent:
+def answer(world: World, budget: int = DEFAULT_BUDGET) -> Found | NoPlacement:
     """Ask the engine."""
     capacity = Capacity.now(world.domains) if world.room is Room.NOW else Capacity.empty(world.domains)
     return place(world.gang, capacity, anchors=world.anchors, budget=budget)
@@ -58,7 +58,7 @@ def judge(world: World, budget: int = DEFAULT_BUDGET) -> Verdict:
     )
 
 
-def _broken_laws(world: World, given: Found | Absent, budget: int) -> Iterator[str]:
+def _broken_laws(world: World, given: Found | NoPlacement, budget: int) -> Iterator[str]:
     """Yield where other names or another order change the verdict or the cost; what is not proved breaks no law."""
     rng = Random(world.name)  # noqa: S311 - worlds are drawn, not secrets
     for word, change in (("renamed", renamed), ("reordered", reordered)):
@@ -67,15 +67,15 @@ def _broken_laws(world: World, given: Found | Absent, budget: int) -> Iterator[s
             yield f"{word}: {claim(given)} became {claim(again)}"
 
 
-def claim(given: Found | Absent) -> str | None:
+def claim(given: Found | NoPlacement) -> str | None:
     """Return what an answer claims, as far as it is proved: nothing, where it is not."""
-    if isinstance(given, Absent):
+    if isinstance(given, NoPlacement):
         return "absent" if given.proved else None
     return f"placed at {dict(given.extra)}" if given.optimal else None
 
 
-def _faults(world: World, truth: twin.Vector | None, given: Found | Absent) -> Iterator[str]:
-    if isinstance(given, Absent):
+def _faults(world: World, truth: twin.Vector | None, given: Found | NoPlacement) -> Iterator[str]:
+    if isinstance(given, NoPlacement):
         if given.proved and truth is not None:
             yield f"said to be absent, but costs {truth}"
         return
@@ -87,8 +87,8 @@ def _faults(world: World, truth: twin.Vector | None, given: Found | Absent) -> I
         yield f"costs {cost}, the best is {truth}"
 
 
-def _unproved(world: World, truth: twin.Vector | None, given: Found | Absent) -> str:
-    if isinstance(given, Absent):
+def _unproved(world: World, truth: twin.Vector | None, given: Found | NoPlacement) -> str:
+    if isinstance(given, NoPlacement):
         return "" if given.proved else f"undecided after {given.steps} steps, the truth is {truth}"
     if given.optimal:
         return ""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coterie.gang.tree import Gang, Path, Shape
 from coterie.placement.capacity import Capacity
-from coterie.placement.engine import Absent, Found, place
+from coterie.placement.engine import Found, NoPlacement, place
 from coterie.topology.cluster import GPU
 from tests.placement import twin
 from tests.property.judge import answer, without_task
@@ -28,7 +28,7 @@ thorough = settings(max_examples=150, deadline=None)
 def test_engine_agrees_with_enumeration(world: World) -> None:
     truth = twin.best(world.gang, world.domains, world.anchors, world.room)
     found = answer(world)
-    if isinstance(found, Absent):
+    if isinstance(found, NoPlacement):
         assert found.proved, f"{world}"
         assert truth is None, f"{world}"
     else:
@@ -94,8 +94,8 @@ def test_one_task_less_never_takes_a_placement_away(world: World, rng: Random) -
 @given(small_worlds())
 @thorough
 def test_what_the_empty_cluster_cannot_hold_never_fits_now(world: World) -> None:
-    if isinstance(place(world.gang, Capacity.empty(world.domains)), Absent):
-        assert isinstance(place(world.gang, Capacity.now(world.domains)), Absent), f"{world}"
+    if isinstance(place(world.gang, Capacity.empty(world.domains)), NoPlacement):
+        assert isinstance(place(world.gang, Capacity.now(world.domains)), NoPlacement), f"{world}"
 
 
 def _by_class(gang: Gang, found: Found) -> Counter[tuple[Path, Shape, str]]:

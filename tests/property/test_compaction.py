@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from coterie.gang.tree import Gang, Group, Task
 from coterie.placement import engine
 from coterie.placement.capacity import Capacity
-from coterie.placement.engine import Absent, Found, place
+from coterie.placement.engine import Found, NoPlacement, place
 from coterie.topology.cluster import GPU, Cluster
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
@@ -31,7 +31,7 @@ many = settings(max_examples=120, deadline=None, derandomize=True)
 def test_few_domains_cost_neither_a_placement_nor_a_preference(world: World) -> None:
     plain, compact = _without_tie_break(world), answer(world)
     assert type(plain) is type(compact), f"{world}"
-    if isinstance(plain, Absent) and isinstance(compact, Absent):
+    if isinstance(plain, NoPlacement) and isinstance(compact, NoPlacement):
         assert plain.proved == compact.proved, f"{world}"
     if isinstance(plain, Found) and isinstance(compact, Found):
         assert twin.verify(world.gang, world.domains, compact, world.anchors, world.room) == [], f"{world}"
@@ -66,7 +66,7 @@ def test_equal_tasks_in_one_zone_use_the_fewest_racks_that_any_zone_offers(rng: 
         assert len(_used(domains, 1, found)) == min(offers)
 
 
-def _without_tie_break(world: World) -> Found | Absent:
+def _without_tie_break(world: World) -> Found | NoPlacement:
     """Ask an engine that keeps to the constraints and leaves the rest to the packer."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine._Question, "_compact", lambda _question, _limits: None)

@@ -14,7 +14,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from coterie.gang.rules import Asked, Requirement, build, requirement_faults
+from coterie.gang.rules import RequestedTask, TaskRequirement, build, requirement_faults
 from coterie.gang.tree import Gang, Path, Shape
 from coterie.topology.cluster import GPU, Cluster, Member, Node, Pod
 from coterie.topology.domains import Domains
@@ -191,9 +191,9 @@ def ruled(rng: Random, size: Size) -> World:
         wants = []
         for key in keys:
             path = (*path, (key, rng.choice(names[key])))
-            wants.append(Requirement(key, path[-1][1], kinds.setdefault(path, chance(rng, required))))
+            wants.append(TaskRequirement(key, path[-1][1], kinds.setdefault(path, chance(rng, required))))
         rng.shuffle(wants)
-        asked.append(Asked(f"t{index}", rng.choice(shapes), () if chance(rng, 10) else tuple(wants)))
+        asked.append(RequestedTask(f"t{index}", rng.choice(shapes), () if chance(rng, 10) else tuple(wants)))
     if faults := requirement_faults([asked], topology):
         raise AssertionError(faults)
     return World("ruled", topology, tuple(nodes), build("gang", asked, topology))

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import re
 
-from coterie.rendering.scene import Area, Scene, Spot
+from coterie.rendering.scene import Area, MapScene, SceneNode
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def spot(name: str, gpus: int = 8, *, out: str = "", by: dict[str, int] | None = None, **held: int) -> Spot:
+def spot(name: str, gpus: int = 8, *, out: str = "", by: dict[str, int] | None = None, **held: int) -> SceneNode:
     """Return a node; `out` is "cordoned" or "down", and `by` has holders whose names are no words of Python."""
     holders = tuple(sorted((held | (by or {})).items(), key=lambda pair: (-pair[1], pair[0])))
-    return Spot(name, gpus, holders, cordoned=out == "cordoned", ready=out != "down")
+    return SceneNode(name, gpus, holders, cordoned=out == "cordoned", ready=out != "down")
 
 
-def rack(path: str, *spots: Spot) -> Area:
+def rack(path: str, *spots: SceneNode) -> Area:
     """Return a domain without finer ones, its path written with slashes."""
     return Area(tuple(path.split("/")), spots=spots)
 
 
-def scene(*racks: Area, outside: tuple[Spot, ...] = (), highlight: str | None = None) -> Scene:
+def scene(*racks: Area, outside: tuple[SceneNode, ...] = (), highlight: str | None = None) -> MapScene:
     """Return racks in zones."""
     zones: dict[str, list[Area]] = {}
     for one in racks:
         zones.setdefault(one.path[0], []).append(one)
     areas = tuple(Area((zone,), tuple(group)) for zone, group in zones.items())
-    return Scene(("zone", "rack"), Area((), areas, outside), "default", highlight)
+    return MapScene(("zone", "rack"), Area((), areas, outside), "default", highlight)
 
 
-def fleet(zones: int, racks: int, nodes: int, gpus: int = 8) -> Scene:
+def fleet(zones: int, racks: int, nodes: int, gpus: int = 8) -> MapScene:
     """Return a scene with so many zones of so many racks of so many free nodes."""
     return scene(
         *(

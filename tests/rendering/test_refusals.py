@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from coterie.errors import Reason
-from coterie.gang.rules import Asked, Requirement, build
+from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Path, Shape
 from coterie.placement.refusal import Nearest, Refusal, WayOut
 from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
@@ -27,7 +27,9 @@ MODEL: Path = (("zone", "default"), ("rack", "model-1"))
 
 def gang(*gpus: int) -> Gang:
     shapes = (Shape((("nvidia.com/gpu", gpu),) if gpu else ()) for gpu in gpus)
-    return build("train", [Asked(f"t{n}", shape, (Requirement("rack"),)) for n, shape in enumerate(shapes)], TOPOLOGY)
+    return build(
+        "train", [RequestedTask(f"t{n}", shape, (TaskRequirement("rack"),)) for n, shape in enumerate(shapes)], TOPOLOGY
+    )
 
 
 def said(refusal: Refusal) -> str:

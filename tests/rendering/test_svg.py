@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coterie.rendering.palette import MOST, paints_for
-from coterie.rendering.scene import Area, Scene
+from coterie.rendering.scene import Area, MapScene
 from coterie.rendering.svg import map_svg
 from coterie.topology.abbreviations import abbreviated
 from tests.rendering.scenes import USUAL, fleet, rack, scene, spot
@@ -19,7 +19,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 HEAD = [f"{SVG}title", f"{SVG}text", f"{SVG}text"]
 
 
-def picture(what: Scene, *, free: bool = False) -> tuple[str, ET.Element]:
+def picture(what: MapScene, *, free: bool = False) -> tuple[str, ET.Element]:
     text = "\n".join(map_svg(what, free=free))
     return text, ET.fromstring(text)  # noqa: S314 - our own output
 
@@ -106,7 +106,7 @@ def test_no_two_holders_look_alike_and_few_share_a_hatching() -> None:
 
 
 def test_a_highlighted_holder_is_the_only_one_with_a_paint() -> None:
-    _, root = picture(Scene(USUAL.levels, USUAL.root, USUAL.pool, "train"))
+    _, root = picture(MapScene(USUAL.levels, USUAL.root, USUAL.pool, "train"))
 
     assert {"train  16", "3 other holders  32"} <= set(words(root))
 
@@ -146,8 +146,8 @@ def test_beyond_that_domains_are_bars_and_beyond_that_folded() -> None:
 @pytest.mark.parametrize(
     "what",
     [
-        Scene((), Area()),
-        Scene((), Area((), (), (spot("n1"),))),
+        MapScene((), Area()),
+        MapScene((), Area((), (), (spot("n1"),))),
         scene(rack("a/r1", spot("n1", 0))),
         scene(rack("a/r1", spot("n1", 10**9, job=1))),
         scene(rack("a/r1", *(spot(f"n{number}") for number in range(500)))),
@@ -155,7 +155,7 @@ def test_beyond_that_domains_are_bars_and_beyond_that_folded() -> None:
     ],
     ids=["nothing", "no levels", "no GPUs", "very many GPUs", "a wide rack", "no domain"],
 )
-def test_odd_scenes_are_drawn_inside_the_picture(what: Scene) -> None:
+def test_odd_scenes_are_drawn_inside_the_picture(what: MapScene) -> None:
     _, root = picture(what)
 
     assert float(root.get("width", "0")) <= 1400

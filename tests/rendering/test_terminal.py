@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.rendering.scene import Area, Scene
+from coterie.rendering.scene import Area, MapScene
 from coterie.rendering.terminal import map_lines
 from coterie.rendering.text import ASCII, Style, columns
 from tests.rendering.scenes import ESCAPE, USUAL, fleet, rack, scene, spot
@@ -12,7 +12,7 @@ from tests.rendering.scenes import ESCAPE, USUAL, fleet, rack, scene, spot
 PLAIN = Style()
 
 
-def drawn(what: Scene, style: Style = PLAIN, *, free: bool = False, fold: bool = True, every: bool = False) -> str:
+def drawn(what: MapScene, style: Style = PLAIN, *, free: bool = False, fold: bool = True, every: bool = False) -> str:
     return "\n".join(map_lines(what, style, free=free, fold=fold, every=every))
 
 
@@ -31,7 +31,7 @@ def test_a_usual_map_in_full() -> None:
 
 
 def test_a_highlighted_holder_is_told_from_others_without_colour() -> None:
-    highlighted = Scene(USUAL.levels, USUAL.root, USUAL.pool, "a")
+    highlighted = MapScene(USUAL.levels, USUAL.root, USUAL.pool, "a")
 
     lines = drawn(highlighted).splitlines()
 
@@ -63,7 +63,7 @@ def test_every_node_has_a_line_with_its_holders_when_asked() -> None:
     [USUAL, fleet(2, 3, 18, 4), fleet(3, 40, 16), fleet(1, 1, 300), fleet(70, 70, 1), fleet(2, 2, 2, 100)],
     ids=["usual", "nvl72", "many racks", "one rack", "too many racks", "many GPUs"],
 )
-def test_no_line_is_wider_than_the_screen_whatever_is_drawn(what: Scene, width: int) -> None:
+def test_no_line_is_wider_than_the_screen_whatever_is_drawn(what: MapScene, width: int) -> None:
     for free in (False, True):
         for line in map_lines(what, Style(width), free=free):
             assert columns(line) <= width or " " not in line.strip()
@@ -115,7 +115,7 @@ def test_a_level_that_was_asked_for_is_never_folded() -> None:
 
 
 def test_more_coarsest_domains_than_a_screen_takes_are_cut_off_and_counted() -> None:
-    flat = Scene(("rack",), Area((), tuple(rack(f"r{number}", spot(f"n{number}")) for number in range(5000))))
+    flat = MapScene(("rack",), Area((), tuple(rack(f"r{number}", spot(f"n{number}")) for number in range(5000))))
 
     text = drawn(flat)
 
@@ -140,7 +140,7 @@ def test_names_cannot_drive_the_terminal_nor_break_a_line() -> None:
 
 
 def test_an_empty_scene_says_so() -> None:
-    assert drawn(Scene((), Area())) == "There are no nodes."
+    assert drawn(MapScene((), Area())) == "There are no nodes."
 
 
 def test_a_value_that_names_its_level_is_not_called_by_it_twice() -> None:

@@ -8,20 +8,20 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.rendering.scene import Area, Scene, Spot
+from coterie.rendering.scene import Area, MapScene, SceneNode
 from coterie.rendering.text import ASCII, Style
 from coterie.rendering.usage import Nodes, Usage, rows_of, usage_json, usage_of
 from coterie.rendering.usage_table import TOTAL, usage_lines
 
 PLAIN = Style(100, ASCII)
-BUSY = Spot("n1", 8, (("train-7", 8),))
-PART = Spot("n2", 8, (("eval-1", 2), ("train-7", 1)))
-IDLE = Spot("n3", 8)
-CLOSED = Spot("n4", 8, cordoned=True)
-LOST = Spot("n5", 8, ready=False)
+BUSY = SceneNode("n1", 8, (("train-7", 8),))
+PART = SceneNode("n2", 8, (("eval-1", 2), ("train-7", 1)))
+IDLE = SceneNode("n3", 8)
+CLOSED = SceneNode("n4", 8, cordoned=True)
+LOST = SceneNode("n5", 8, ready=False)
 R1 = Area(("a", "r1"), spots=(BUSY, PART))
 R2 = Area(("a", "r2"), spots=(IDLE, CLOSED))
-SCENE = Scene(("zone", "rack"), Area(areas=(Area(("a",), (R1, R2), (LOST,)),)), "gb200")
+SCENE = MapScene(("zone", "rack"), Area(areas=(Area(("a",), (R1, R2), (LOST,)),)), "gb200")
 ABOUT: dict[str, Any] = {
     "backend": "prod",
     "gpus": {"used": 9, "limit": 16, "total": 40, "free": 13},
@@ -29,8 +29,8 @@ ABOUT: dict[str, Any] = {
 }
 
 
-def pool(name: str, *spots: Spot, backend: str = "prod") -> tuple[Scene, dict[str, Any]]:
-    return Scene(("rack",), Area(areas=(Area(("r1",), spots=spots),)), name), {**ABOUT, "backend": backend}
+def pool(name: str, *spots: SceneNode, backend: str = "prod") -> tuple[MapScene, dict[str, Any]]:
+    return MapScene(("rack",), Area(areas=(Area(("r1",), spots=spots),)), name), {**ABOUT, "backend": backend}
 
 
 def lines(usage: Usage, **more: Any) -> list[str]:
@@ -92,7 +92,7 @@ def test_a_pool_of_few_levels_stands_beside_one_of_many() -> None:
 
 def test_too_many_rows_are_folded_to_coarser_levels_and_that_is_said() -> None:
     racks = tuple(Area(("a", f"r{n}"), spots=(replace(IDLE, name=f"n{n}"),)) for n in range(100))
-    usage = usage_of([(Scene(("zone", "rack"), Area(areas=(Area(("a",), racks),)), "big"), ABOUT)])
+    usage = usage_of([(MapScene(("zone", "rack"), Area(areas=(Area(("a",), racks),)), "big"), ABOUT)])
 
     assert len(lines(usage)) < 10
     assert "--level rack shows them" in " ".join(lines(usage))
@@ -107,22 +107,22 @@ def test_the_marks_of_rows_stand_before_them() -> None:
 
 
 def test_a_pool_without_nodes_and_no_pools_at_all_are_shown_for_what_they_are() -> None:
-    empty = usage_of([(Scene((), Area(), "none"), {"backend": "x"})])
+    empty = usage_of([(MapScene((), Area(), "none"), {"backend": "x"})])
 
     assert lines(empty)[1].split() == ["none", "0/0", "-", "0", "0/0/0/0"]
     assert lines(usage_of([])) == ["There are no pools; an admin can create one with `coterie pool apply`."]
 
 
 def test_more_than_a_few_users_are_cut_and_counted() -> None:
-    many = [Spot(f"n{n}", 8, ((f"w-{n}", 8 - n % 3),)) for n in range(8)]
+    many = [SceneNode(f"n{n}", 8, ((f"w-{n}", 8 - n % 3),)) for n in range(8)]
     shown = lines(usage_of([pool("one", *many)]))
 
     assert shown[-1] == "and 3 others; -o wide shows all"
 
 
 def test_a_name_that_could_drive_the_terminal_is_spelled_out_and_a_long_one_is_cut() -> None:
-    ugly = Spot("n", 8, (("\x1b[31mred", 1),))
-    long = Scene(("rack",), Area(areas=(Area(("r" * 200,), spots=(ugly,)),)), "\x9b2J")
+    ugly = SceneNode("n", 8, (("\x1b[31mred", 1),))
+    long = MapScene(("rack",), Area(areas=(Area(("r" * 200,), spots=(ugly,)),)), "\x9b2J")
     shown = lines(usage_of([(long, {"backend": "x"})]))
 
     assert all(line.isprintable() and len(line) <= PLAIN.width for line in shown)
@@ -130,7 +130,7 @@ def test_a_name_that_could_drive_the_terminal_is_spelled_out_and_a_long_one_is_c
 
 SPOTS = st.lists(
     st.builds(
-        Spot,
+        SceneNode,
         st.sampled_from([f"n{n}" for n in range(6)]),
         st.just(8),
         st.lists(st.tuples(st.sampled_from(["x", "y"]), st.integers(1, 4)), max_size=1).map(tuple),
@@ -143,10 +143,10 @@ SPOTS = st.lists(
 
 
 @given(SPOTS)
-def test_the_rows_of_each_level_add_up_to_the_pool_and_data_says_what_the_table_says(spots: list[Spot]) -> None:
+def test_the_rows_of_each_level_add_up_to_the_pool_and_data_says_what_the_table_says(spots: list[SceneNode]) -> None:
     half = len(spots) // 2
     areas = (Area(("r1",), spots=tuple(spots[:half])), Area(("r2",), spots=tuple(spots[half:])))
-    usage = usage_of([(Scene(("rack",), Area(areas=areas), "p"), ABOUT)])
+    usage = usage_of([(MapScene(("rack",), Area(areas=areas), "p"), ABOUT)])
     first, *rest = rows_of(usage.pools[0], "rack")
     data = usage_json(usage, None)
 

@@ -19,7 +19,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from coterie.gang.rules import Asked, Requirement, build
+from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Group, Path, Shape, Task, Toleration
 from coterie.topology.levels import Topology
 from tests.scenarios.sketch import UNITS
@@ -52,7 +52,7 @@ class Question:
 class _Above:
     indent: int
     names: tuple[str, ...]
-    wants: tuple[Requirement, ...]
+    wants: tuple[TaskRequirement, ...]
     options: dict[str, str]
 
 
@@ -67,7 +67,7 @@ def ask_family(lines: Sequence[str], topology: Topology) -> list[Question]:
 
 def ask(lines: Sequence[str], topology: Topology) -> Question:
     """Read the lines of a gang, the first of which begins with its name."""
-    asked: list[Asked] = []
+    asked: list[RequestedTask] = []
     wanted: set[str] = set()
     parts: list[Part] = []
     stack: list[_Above] = []
@@ -83,7 +83,11 @@ def ask(lines: Sequence[str], topology: Topology) -> Question:
         own = dict(word.partition("=")[::2] for word in words if "=" in word)
         group = name if stack else "default"
         new = sorted(
-            (Requirement(own[kind], group, kind == "required") for kind in ("required", "preferred") if kind in own),
+            (
+                TaskRequirement(own[kind], group, kind == "required")
+                for kind in ("required", "preferred")
+                if kind in own
+            ),
             key=lambda one: topology.index(one.key),
         )
         wants = (*above.wants, *new)
@@ -92,7 +96,7 @@ def ask(lines: Sequence[str], topology: Topology) -> Question:
         stack.append(_Above(indent, names, wants, options))
         shapes = list(_shapes(" ".join(word for word in words if "=" not in word), options))
         stem = "/".join(names) or name
-        tasks = [Asked(f"{stem}-{number}", shape, wants) for number, (shape, _) in enumerate(shapes)]
+        tasks = [RequestedTask(f"{stem}-{number}", shape, wants) for number, (shape, _) in enumerate(shapes)]
         asked.extend(tasks)
         wanted |= {task.name for task, (_, needed) in zip(tasks, shapes, strict=True) if not needed}
         path = tuple((one.key, one.group) for one in wants)

@@ -15,7 +15,7 @@ from coterie.errors import Conflict, NeverFits, NotFound, SpecErrors, UsageError
 from coterie.service.service import Service
 from coterie.service.settings import Settings, Submission
 from coterie.service.submission.compilation import fingerprint
-from coterie.store import NewWorkflow, Query, Workflow
+from coterie.store import NewWorkflow, WorkflowQuery, WorkflowRecord
 from tests.eventually import eventually
 from tests.service.running_service import Place, single, task, workflow
 
@@ -133,7 +133,7 @@ def test_nothing_is_stored_into_a_pool_that_is_deleted_while_it_is_checked(
     service.apply_pool("q", {"backend": "lab"})
     store = service.store.submit
 
-    def late(new: NewWorkflow) -> tuple[Workflow, bool]:
+    def late(new: NewWorkflow) -> tuple[WorkflowRecord, bool]:
         service.delete_pool("q")
         return store(new)
 
@@ -318,9 +318,9 @@ def test_lists_are_filtered_and_paged(service: Service) -> None:
     page = service.workflows(limit=2)
     assert [row["id"] for row in page["items"]] == ["many-5", "many-4"]
     assert [row["id"] for row in service.workflows(limit=2, after=page["next"])["items"]] == ["many-3", "many-2"]
-    assert len(service.workflows(Query(labels={"team": "a"}))["items"]) == 2
-    assert len(service.workflows(Query(owners=["u0"], statuses=["COMPLETED"]))["items"]) == 3
-    assert service.workflows(Query(statuses=["FAILED"]))["items"] == []
+    assert len(service.workflows(WorkflowQuery(labels={"team": "a"}))["items"]) == 2
+    assert len(service.workflows(WorkflowQuery(owners=["u0"], statuses=["COMPLETED"]))["items"]) == 3
+    assert service.workflows(WorkflowQuery(statuses=["FAILED"]))["items"] == []
     assert page["items"][0]["tasks"] == {"total": 1, "running": 0, "completed": 1, "failed": 0}
 
 
@@ -383,7 +383,7 @@ def test_what_does_not_exist_is_not_found(service: Service, call: Callable[[Serv
 
 def test_pages_and_statuses_that_make_no_sense_are_refused(service: Service) -> None:
     with pytest.raises(UsageError, match="status"):
-        service.workflows(Query(statuses=["running"]))
+        service.workflows(WorkflowQuery(statuses=["running"]))
     with pytest.raises(UsageError):
         service.workflows(limit=0)
 

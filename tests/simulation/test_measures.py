@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from coterie.simulation.measures import Waits, figures, series
-from coterie.simulation.replay import Run, Sample
+from coterie.simulation.replay import PolicyRun, Sample
 from tests.simulation.worlds import fabric, jobs, run
 
 
-def made(*samples: Sample, starts: list[float | None] | None = None) -> Run:
-    return Run("p", 10, starts or [], [], list(samples))
+def made(*samples: Sample, starts: list[float | None] | None = None) -> PolicyRun:
+    return PolicyRun("p", 10, starts or [], [], list(samples))
 
 
 def test_means_are_over_time_and_not_over_events() -> None:

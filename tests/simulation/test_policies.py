@@ -7,20 +7,22 @@ import pytest
 
 from coterie.placement.capacity import Capacity
 from coterie.simulation.kueue import pick
-from coterie.simulation.policies import POLICIES, No, Spots
+from coterie.simulation.policies import POLICIES, PolicyRefusal, Spots
 from coterie.simulation.rule import Rule
 from coterie.topology.domains import Domains
 from tests.simulation.worlds import fabric
 
 
-def where(policy: str, domains: Domains, gpus: int, held: str = "", level: str | None = "rack") -> list[str] | No:
+def where(
+    policy: str, domains: Domains, gpus: int, held: str = "", level: str | None = "rack"
+) -> list[str] | PolicyRefusal:
     """Ask a policy for a job, with some GPUs in use: `s0-r0-n0=8 s0-r1-n0=1`."""
     capacity = Capacity.now(domains)
     rule = Rule.of(domains, level)
     for name, amount in (word.split("=") for word in held.split()):
         capacity.take(rule.shape(int(amount)), [domains.position[name]], [1])
-    spots: Spots | No = POLICIES[policy](rule.layout(gpus), capacity)
-    return spots if isinstance(spots, No) else [domains.name(spot) for spot in spots]
+    spots: Spots | PolicyRefusal = POLICIES[policy](rule.layout(gpus), capacity)
+    return spots if isinstance(spots, PolicyRefusal) else [domains.name(spot) for spot in spots]
 
 
 ONE_SPINE = fabric([[8, 8], [8, 8], [8, 8]])
@@ -43,7 +45,7 @@ def test_within_a_rack_first_fit_takes_the_first_node_where_the_others_take_the_
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_job_never_spans_two_racks_when_one_is_required(policy: str) -> None:
-    assert where(policy, ONE_SPINE, 16, "s0-r0-n0=1 s0-r1-n1=1 s0-r2-n0=1") is No.WAITS
+    assert where(policy, ONE_SPINE, 16, "s0-r0-n0=1 s0-r1-n1=1 s0-r2-n0=1") is PolicyRefusal.WAITS
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -73,14 +75,14 @@ def test_without_a_rule_kueue_fills_nodes_with_the_least_room_first() -> None:
     assert where("kueue", ONE_SPINE, 4, "s0-r1-n1=4", None) == ["s0-r1-n1"]
     assert where("first-fit", ONE_SPINE, 4, "s0-r1-n1=4", None) == ["s0-r0-n0"]
     assert where("kueue", ONE_SPINE, 48, level=None) == list(ONE_SPINE.names)
-    assert where("kueue", ONE_SPINE, 48, "s0-r0-n0=1", None) is No.WAITS
+    assert where("kueue", ONE_SPINE, 48, "s0-r0-n0=1", None) is PolicyRefusal.WAITS
 
 
 def test_pods_of_two_sizes_are_placed_by_all() -> None:
     for policy in POLICIES:
         assert where(policy, ONE_SPINE, 15, "s0-r0-n0=1 s0-r1-n0=2 s0-r2-n0=8") in (
             ["s0-r0-n1", "s0-r0-n0"],
-            No.WAITS if policy == "kueue" else None,  # it counts both pods like the larger one
+            PolicyRefusal.WAITS if policy == "kueue" else None,  # it counts both pods like the larger one
         )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coterie.simulation.trace import Pace, read_trace
+from coterie.simulation.trace import TraceTiming, read_trace
 from tests.simulation.worlds import fabric, run
 
 _FOLDER = os.environ.get("COTERIE_TRACES")
@@ -30,7 +30,9 @@ def test_a_philly_trace_replays_whole_without_violations() -> None:
 
 
 def test_an_openb_trace_replays_at_a_given_pace() -> None:
-    trace = read_trace(_file("openb_pods_multigpu50.csv"), "openb_pods_multigpu50.csv", Pace(60, 7200)).first(1000)
+    trace = read_trace(_file("openb_pods_multigpu50.csv"), "openb_pods_multigpu50.csv", TraceTiming(60, 7200)).first(
+        1000
+    )
     result = run(fabric(*([[[8, 8]] * 4] * 3)), trace)
 
     assert trace.kind == "openb-untimed"

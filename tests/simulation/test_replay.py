@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coterie.placement.capacity import Capacity
-from coterie.simulation.replay import Run
+from coterie.simulation.replay import PolicyRun
 from coterie.simulation.rule import Rule
 from coterie.simulation.simulate import Result, simulate
 from coterie.simulation.trace import Trace
@@ -118,7 +118,7 @@ traces = st.lists(
 levels = st.sampled_from(["rack", "spine", None])
 
 
-def held_over_time(run: Run, result: Result) -> list[Counter[str]]:
+def held_over_time(run: PolicyRun, result: Result) -> list[Counter[str]]:
     """Return, for every moment at which a job starts, the GPUs in use by node; computed from starts alone."""
     rule = result.rule
     found = []

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.errors import SpecErrors, UsageError
-from coterie.simulation.trace import Job, Pace, read_trace
+from coterie.simulation.trace import TraceJob, TraceTiming, read_trace
 
 OPENB = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\n"
 UNTIMED = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n"
@@ -16,25 +16,33 @@ UNTIMED = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n"
 @pytest.mark.parametrize(
     ("text", "kind", "expected"),
     [
-        ("job,gpus,submit,duration\na,8,0,60\nb,1,5.5,2\n", "plain", (Job("a", 8, 0, 60), Job("b", 1, 5.5, 2))),
-        ("gpus,submit,duration\n2,0,1\n", "plain", (Job("0", 2, 0, 1),)),
+        (
+            "job,gpus,submit,duration\na,8,0,60\nb,1,5.5,2\n",
+            "plain",
+            (TraceJob("a", 8, 0, 60), TraceJob("b", 1, 5.5, 2)),
+        ),
+        ("gpus,submit,duration\n2,0,1\n", "plain", (TraceJob("0", 2, 0, 1),)),
         (
             "job_id,num_gpu,submit_time,iterations,duration\n7,16,2000,1,3000\n8,1,1500,1,500\n",
             "philly",
-            (Job("8", 1, 0, 0.5), Job("7", 16, 0.5, 3)),
+            (TraceJob("8", 1, 0, 0.5), TraceJob("7", 16, 0.5, 3)),
         ),
         (
             f"{OPENB}p,1,1,4,1000,100,160,110\nq,1,1,1,1000,100,130,\n",
             "openb",
-            (Job("p", 4, 0, 50), Job("q", 1, 0, 30)),
+            (TraceJob("p", 4, 0, 50), TraceJob("q", 1, 0, 30)),
         ),
-        ("\ufeff gpus , submit , duration \r\n 8 , 0 , 60 \r\n\r\n", "plain", (Job("0", 8, 0, 60),)),
-        ("gpus,submit,duration\n8.0,1e1,6e1\n", "plain", (Job("0", 8, 0, 60),)),
-        ('gpus,submit,duration,note\n8,0,60,"two\nlines"\n1,1,1,\n', "plain", (Job("0", 8, 0, 60), Job("1", 1, 1, 1))),
+        ("\ufeff gpus , submit , duration \r\n 8 , 0 , 60 \r\n\r\n", "plain", (TraceJob("0", 8, 0, 60),)),
+        ("gpus,submit,duration\n8.0,1e1,6e1\n", "plain", (TraceJob("0", 8, 0, 60),)),
+        (
+            'gpus,submit,duration,note\n8,0,60,"two\nlines"\n1,1,1,\n',
+            "plain",
+            (TraceJob("0", 8, 0, 60), TraceJob("1", 1, 1, 1)),
+        ),
     ],
 )
 def test_the_header_says_what_kind_of_trace_it_is_and_its_unit_of_time(
-    text: str, kind: str, expected: tuple[Job, ...]
+    text: str, kind: str, expected: tuple[TraceJob, ...]
 ) -> None:
     trace = read_trace(text.encode(), "t.csv")
 
@@ -42,16 +50,16 @@ def test_the_header_says_what_kind_of_trace_it_is_and_its_unit_of_time(
 
 
 def test_a_trace_without_times_takes_its_pace_from_the_caller() -> None:
-    trace = read_trace(f"{UNTIMED}a,1,1,1,460\nb,1,1,0,0\nc,1,1,2,1000\n".encode(), "t.csv", Pace(30, 600))
+    trace = read_trace(f"{UNTIMED}a,1,1,1,460\nb,1,1,0,0\nc,1,1,2,1000\n".encode(), "t.csv", TraceTiming(30, 600))
 
-    assert trace.jobs == (Job("a", 1, 0, 600), Job("c", 2, 60, 600))
+    assert trace.jobs == (TraceJob("a", 1, 0, 600), TraceJob("c", 2, 60, 600))
     assert [notice.code for notice in trace.notices] == ["NoGpus", "SharedGpus", "GpusOnly"]
 
 
 def test_a_faster_trace_has_the_same_jobs_sooner() -> None:
     trace = read_trace(b"gpus,submit,duration\n8,0,60\n4,100,30\n2,200,30\n", "t.csv")
 
-    assert trace.first(2).faster(4).jobs == (Job("0", 8, 0, 60), Job("1", 4, 25, 30))
+    assert trace.first(2).faster(4).jobs == (TraceJob("0", 8, 0, 60), TraceJob("1", 4, 25, 30))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +108,7 @@ def test_all_bad_rows_are_reported_at_once_but_not_thousands_of_them() -> None:
 
 def test_a_pace_for_a_trace_with_times_is_refused() -> None:
     with pytest.raises(UsageError, match="times of its own"):
-        read_trace(b"gpus,submit,duration\n8,0,1\n", "t.csv", Pace(1, 1))
+        read_trace(b"gpus,submit,duration\n8,0,1\n", "t.csv", TraceTiming(1, 1))
 
 
 @given(

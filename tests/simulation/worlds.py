@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from coterie.placement.capacity import Capacity
 from coterie.simulation.rule import Rule
 from coterie.simulation.simulate import Result, simulate
-from coterie.simulation.trace import Job, Trace
+from coterie.simulation.trace import Trace, TraceJob
 from coterie.topology.cluster import GPU, Cluster, Node
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
@@ -29,7 +29,7 @@ def fabric(*spines: Sequence[Sequence[int]]) -> Domains:
 
 def jobs(*rows: tuple[int, float, float]) -> Trace:
     """Build a trace from (GPUs, submission, duration)."""
-    return Trace("plain", tuple(Job(f"j{number}", *row) for number, row in enumerate(rows)))
+    return Trace("plain", tuple(TraceJob(f"j{number}", *row) for number, row in enumerate(rows)))
 
 
 def run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coterie.store import Change, Lease, NewWorkflow, Store, Workflow
+from coterie.store import Lease, NewWorkflow, Store, WorkflowChange, WorkflowRecord
 
 NOW = 1_700_000_000.0
 
@@ -26,13 +26,13 @@ def new(name: str = "train", **fields: Any) -> NewWorkflow:
     return NewWorkflow(name, **given)
 
 
-def change(workflow: Workflow, status: str = "RUNNING", **fields: Any) -> Change:
+def change(workflow: WorkflowRecord, status: str = "RUNNING", **fields: Any) -> WorkflowChange:
     """Return the next state of a workflow."""
     given: dict[str, Any] = {"state": {"version": 1, "status": status}, **fields}
-    return Change(workflow.id, workflow.version, status, **given)
+    return WorkflowChange(workflow.id, workflow.version, status, **given)
 
 
-def submitted(store: Store, name: str = "train", **fields: Any) -> Workflow:
+def submitted(store: Store, name: str = "train", **fields: Any) -> WorkflowRecord:
     """Submit a workflow."""
     return store.submit(new(name, **fields))[0]
 
@@ -44,6 +44,6 @@ def leading(store: Store, holder: str = "me", now: float = NOW, ttl_s: float = 1
     return lease
 
 
-def finish(store: Store, workflow: Workflow, lease: Lease) -> None:
+def finish(store: Store, workflow: WorkflowRecord, lease: Lease) -> None:
     """Let a workflow end."""
     store.save([change(workflow, "COMPLETED", finished=True, ended_at=NOW)], lease.fence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coterie.errors import Conflict, NotFound
-from coterie.store import Lease, NewEvent, Placement, Store, Wish
+from coterie.store import Lease, NewEvent, PlacementRecord, RequestRecord, Store
 from tests.store.builders import NOW, change, leading, submitted
 
 
@@ -100,15 +100,15 @@ def test_nobody_saves_without_a_lease(store: Store) -> None:
 def test_what_is_held_stays_known_after_it_is_given_back(store: Store) -> None:
     lease = leading(store)
     one = submitted(store)
-    first = Placement("g", "a", 1, "n1", (0, 1), {"rack": "r1"})
-    other = Placement("g", "b", 1, "n2", (), {})
-    again = Placement("g", "a", 2, "n3", (3,), {"rack": "r1"})
+    first = PlacementRecord("g", "a", 1, "n1", (0, 1), {"rack": "r1"})
+    other = PlacementRecord("g", "b", 1, "n2", (), {})
+    again = PlacementRecord("g", "a", 2, "n3", (3,), {"rack": "r1"})
 
     store.save([change(one, placed=[first, other])], lease.fence)
     assert store.held() == {one.id: (first, other)}
     store.save([change(store.workflow(one.id), released=[("g", "a", 1)], placed=[again])], lease.fence)
 
-    gone = Placement("g", "a", 1, "n1", (0, 1), {"rack": "r1"}, held=False)
+    gone = PlacementRecord("g", "a", 1, "n1", (0, 1), {"rack": "r1"}, held=False)
     assert store.held() == {one.id: (other, again)}
     assert store.placements(one.id) == (gone, other, again)
 
@@ -116,9 +116,9 @@ def test_what_is_held_stays_known_after_it_is_given_back(store: Store) -> None:
 def test_placing_and_releasing_again_changes_nothing(store: Store) -> None:
     lease = leading(store)
     one = submitted(store)
-    moved = Placement("g", "a", 1, "n2")
+    moved = PlacementRecord("g", "a", 1, "n2")
 
-    store.save([change(one, placed=[Placement("g", "a", 1, "n1")])], lease.fence)
+    store.save([change(one, placed=[PlacementRecord("g", "a", 1, "n1")])], lease.fence)
     store.save([change(store.workflow(one.id), placed=[moved])], lease.fence)
     assert store.held() == {one.id: (moved,)}
     for _ in range(2):
@@ -137,7 +137,7 @@ def test_a_wish_is_gone_with_the_state_that_answers_it(store: Store) -> None:
 
     store.save([change(one, wishes=[first])], lease.fence)
 
-    assert store.wishes() == (Wish(second, one.id, {"n": 2}, NOW + 2),)
+    assert store.wishes() == (RequestRecord(second, one.id, {"n": 2}, NOW + 2),)
     store.drop_wishes([first, second])
     assert store.wishes() == ()
 

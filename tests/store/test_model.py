@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 from coterie.errors import Conflict
-from coterie.store import Change, Lease, NewEvent, Placement, Store
+from coterie.store import Lease, NewEvent, PlacementRecord, Store, WorkflowChange
 from tests.store.builders import NOW, new
 
 _NAMES = st.sampled_from(["a", "a-1", "b"])
@@ -172,18 +172,18 @@ class Machine(RuleBasedStateMachine):
         self.fence, self.until = lease.fence, lease.expires_at
         return lease
 
-    def _change(self, ident: str, stale: bool, status: str, place: bool) -> Change:  # noqa: FBT001 - drawn
+    def _change(self, ident: str, stale: bool, status: str, place: bool) -> WorkflowChange:  # noqa: FBT001 - drawn
         known = self.known[ident]
         attempt = known.version
         fields: dict[str, Any] = {
             "finished": status == "COMPLETED",
             "events": [NewEvent(self.now, "Step", f"{ident} {known.version} {len(self.messages)}")],
             "wishes": list(known.wishes),
-            "placed": [Placement("g", "t", attempt, "n")] if place else [],
+            "placed": [PlacementRecord("g", "t", attempt, "n")] if place else [],
             "released": [] if place else sorted(known.held),
         }
         version = known.version - 1 if stale else known.version
-        return Change(ident, version, status, {"version": 1}, **fields)
+        return WorkflowChange(ident, version, status, {"version": 1}, **fields)
 
 
 Machine.TestCase.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coterie.errors import Conflict, NotFound
-from coterie.store import NewEvent, Placement, Query, Store, Upload, Wish, Workflow
+from coterie.store import NewEvent, PlacementRecord, RequestRecord, Store, Upload, WorkflowQuery, WorkflowRecord
 from tests.store.builders import NOW, change, finish, leading, new, submitted
 
 
@@ -114,7 +114,7 @@ def test_a_wish_is_left_in_view_of_the_workflow_and_of_what_waits(store: Store) 
     store.wish(other.id, {"kind": "retry"}, NOW)
     seen: list[tuple[str, list[Any]]] = []
 
-    def first(workflow: Workflow, waiting: Sequence[Wish]) -> bool:
+    def first(workflow: WorkflowRecord, waiting: Sequence[RequestRecord]) -> bool:
         seen.append((workflow.id, [wish.observation["kind"] for wish in waiting]))
         return not waiting
 
@@ -148,27 +148,27 @@ def test_events_of_a_submission_name_the_workflow_and_its_pool(store: Store) -> 
 
 
 _FILTERS = [
-    (Query(), "dcba"),
-    (Query(statuses=("RUNNING",)), "b"),
-    (Query(statuses=("RUNNING", "PENDING")), "dcb"),
-    (Query(pools=("small",)), "c"),
-    (Query(owners=("bo",)), "d"),
-    (Query(name_prefix="Tr"), "b"),
-    (Query(name_prefix="tr"), "ca"),
-    (Query(name_prefix="t_"), ""),
-    (Query(labels={"team": "vision"}), "cb"),
-    (Query(labels={"team": ""}), "dcb"),
-    (Query(labels={"team": "vision", "stage": "x"}), "c"),
-    (Query(submitted_after=NOW + 1), "dcb"),
-    (Query(submitted_before=NOW + 1), "a"),
-    (Query(submitted_after=NOW + 1, submitted_before=NOW + 3), "cb"),
-    (Query(finished=True), "a"),
-    (Query(finished=False), "dcb"),
-    (Query(owners=("ann",), pools=("small",), statuses=("PENDING",)), "c"),
-    (Query(owners=("an",)), ""),
-    (Query(owners=("bo", "nobody", "ann"), pools=("small", "gb200")), "dcba"),
-    (Query(pools=("small", "large")), "c"),
-    (Query(pools=("x\0\ud800",)), ""),
+    (WorkflowQuery(), "dcba"),
+    (WorkflowQuery(statuses=("RUNNING",)), "b"),
+    (WorkflowQuery(statuses=("RUNNING", "PENDING")), "dcb"),
+    (WorkflowQuery(pools=("small",)), "c"),
+    (WorkflowQuery(owners=("bo",)), "d"),
+    (WorkflowQuery(name_prefix="Tr"), "b"),
+    (WorkflowQuery(name_prefix="tr"), "ca"),
+    (WorkflowQuery(name_prefix="t_"), ""),
+    (WorkflowQuery(labels={"team": "vision"}), "cb"),
+    (WorkflowQuery(labels={"team": ""}), "dcb"),
+    (WorkflowQuery(labels={"team": "vision", "stage": "x"}), "c"),
+    (WorkflowQuery(submitted_after=NOW + 1), "dcb"),
+    (WorkflowQuery(submitted_before=NOW + 1), "a"),
+    (WorkflowQuery(submitted_after=NOW + 1, submitted_before=NOW + 3), "cb"),
+    (WorkflowQuery(finished=True), "a"),
+    (WorkflowQuery(finished=False), "dcb"),
+    (WorkflowQuery(owners=("ann",), pools=("small",), statuses=("PENDING",)), "c"),
+    (WorkflowQuery(owners=("an",)), ""),
+    (WorkflowQuery(owners=("bo", "nobody", "ann"), pools=("small", "gb200")), "dcba"),
+    (WorkflowQuery(pools=("small", "large")), "c"),
+    (WorkflowQuery(pools=("x\0\ud800",)), ""),
 ]
 
 
@@ -246,7 +246,7 @@ def test_a_workflow_that_has_not_ended_cannot_be_deleted(store: Store) -> None:
 
 def test_deleting_removes_all_of_a_workflow_and_leaves_one_event(store: Store) -> None:
     lease = leading(store)
-    placed = (Placement("g", "t", 1, "n1"),)
+    placed = (PlacementRecord("g", "t", 1, "n1"),)
     one = submitted(store, labels={"a": "b"}, files={"f": b""}, events=[NewEvent(NOW, "Submitted", "")])
     other = submitted(store, events=[NewEvent(NOW, "Submitted", "")])
     store.wish(one.id, {"cancel": True}, NOW)
@@ -261,7 +261,7 @@ def test_deleting_removes_all_of_a_workflow_and_leaves_one_event(store: Store) -
     for ask in (store.workflow, store.summary, store.upload):
         with pytest.raises(NotFound, match=r'there is no workflow "train-1"'):
             ask(one.id)
-    assert [found.id for found in store.workflows(Query(labels={"a": ""})).items] == []
+    assert [found.id for found in store.workflows(WorkflowQuery(labels={"a": ""})).items] == []
 
 
 def test_whatever_is_asked_for_is_found_or_not(store: Store) -> None:
@@ -306,4 +306,4 @@ def test_any_json_any_text_and_any_bytes_can_be_stored(store: Store, data: Any, 
     assert one.state == _scrubbed(data)
     assert store.upload(one.id).source == source
     assert store.workflow(one.id) == one
-    assert one.id in [found.id for found in store.workflows(Query(labels={text: text}, name_prefix=text)).items]
+    assert one.id in [found.id for found in store.workflows(WorkflowQuery(labels={text: text}, name_prefix=text)).items]

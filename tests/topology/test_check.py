@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.topology.check import Finding, check
+from coterie.topology.check import LabelFinding, check
 from coterie.topology.cluster import GPU, Cluster, Node
 from coterie.topology.levels import HOSTNAME, Topology
 
@@ -17,7 +17,7 @@ ZONE, RACK, CLIQUE, HOST = ("zone", Z), ("rack", R), ("gpu-clique", C), ("host",
 NULL = "00000000-0000-0000-0000-000000000000.0"
 
 
-def look(levels: list[tuple[str, str]], *labels: dict[str, str]) -> tuple[Finding, ...]:
+def look(levels: list[tuple[str, str]], *labels: dict[str, str]) -> tuple[LabelFinding, ...]:
     cluster = Cluster.of(Node(f"n{i}", each) for i, each in enumerate(labels, 1))
     return check(cluster, Topology.of(*levels))
 
@@ -28,7 +28,7 @@ def zr(*pairs: str) -> list[dict[str, str]]:
     return [{key: value for key, value in ((Z, zone), (R, rack)) if value} for zone, rack in split]
 
 
-def codes(findings: tuple[Finding, ...]) -> list[tuple[str, str, str]]:
+def codes(findings: tuple[LabelFinding, ...]) -> list[tuple[str, str, str]]:
     return [(finding.code, finding.severity, finding.level) for finding in findings]
 
 

@@ -8,11 +8,11 @@ from types import MappingProxyType
 
 from coterie.backends.base import registry
 from coterie.backends.base.traits import Traits
-from coterie.config.model import BackendModel, ConfigModel, GpuQuotaModel, PoolModel, TolerationModel
+from coterie.config.model import BackendModel, ConfigModel, GpuQuotaModel, PoolModel, PoolTolerationModel
 from coterie.document.file_kind import FileKind, expect
 from coterie.document.located import Document, Path, decode, load
 from coterie.document.repair import overlaps, read_repaired
-from coterie.document.schema import Spec, in_order, named_fields, valid
+from coterie.document.schema import DocumentModel, in_order, named_fields, valid
 from coterie.errors import Fault, NotFound, Notice, SpecErrors, UsageError, did_you_mean
 from coterie.gang.tolerations import with_resource_tolerations
 from coterie.gang.tree import Shape, Toleration
@@ -184,7 +184,7 @@ def choose_pool(config: Config, name: str | None = None, workflow_pool: str | No
     return next(iter(config.pools.values()))
 
 
-def _advice(model: type[Spec] | None, word: str) -> str:
+def _advice(model: type[DocumentModel] | None, word: str) -> str:
     folded = word.replace("_", "").casefold()
     if folded in ("topologykeys", "topologykey"):
         if model is PoolModel:
@@ -292,7 +292,7 @@ def _pool(name: str, model: PoolModel, backends: Mapping[str, Backend]) -> Pool:
     )
 
 
-def _tolerations(found: Sequence[TolerationModel]) -> tuple[Toleration, ...]:
+def _tolerations(found: Sequence[PoolTolerationModel]) -> tuple[Toleration, ...]:
     return tuple(Toleration(each.key, each.operator, each.value, each.effect) for each in found)
 
 

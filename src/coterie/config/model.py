@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from coterie.backends.base.registry import MODULES
 from coterie.document.quantities import Count, Duration, count
-from coterie.document.schema import Many, Spec, Text, Words, Wrong, rule, said, wrong
+from coterie.document.schema import DocumentModel, Many, Text, TypeName, Wrong, rule, said, wrong
 from coterie.topology.levels import label_fault
 
 if TYPE_CHECKING:
@@ -58,18 +58,18 @@ def _gpus(value: object) -> int | None:
 
 
 Name = Annotated[str, rule(dns_label)]
-Selector = Annotated[dict[str, Text], rule(_selector), Words("a mapping of node labels to values")]
-Gpus = Annotated[int | None, BeforeValidator(_gpus), Words("a whole number, or -1 for none")]
+Selector = Annotated[dict[str, Text], rule(_selector), TypeName("a mapping of node labels to values")]
+Gpus = Annotated[int | None, BeforeValidator(_gpus), TypeName("a whole number, or -1 for none")]
 
 
-class LevelModel(Spec):
+class LevelModel(DocumentModel):
     """One level of a pool's topology."""
 
     key: str = Field(description="The short name of the level, which workflows use, such as rack.")
     label: str = Field(description="The node label whose values are the domains of the level.")
 
 
-class TolerationModel(Spec):
+class PoolTolerationModel(DocumentModel):
     """A taint that tasks of the pool put up with."""
 
     key: str = Field("", description="The key of the taint; without one, every taint is tolerated.")
@@ -80,15 +80,15 @@ class TolerationModel(Spec):
     )
 
 
-class PlatformModel(Spec):
+class PlatformModel(DocumentModel):
     """A kind of node in a pool, which a resource spec can ask for."""
 
     description: str = Field("", description="A description of the platform.")
     node_selector: Selector = Field(default_factory=dict, description="Labels that the platform's nodes have.")
-    tolerations: Many[TolerationModel] = Field((), description="Taints that tasks on the platform tolerate.")
+    tolerations: Many[PoolTolerationModel] = Field((), description="Taints that tasks on the platform tolerate.")
 
 
-class GpuQuotaModel(Spec):
+class GpuQuotaModel(DocumentModel):
     """How many GPUs a pool may use."""
 
     guarantee: Gpus = Field(None, description="GPUs that are guaranteed to the pool.")
@@ -96,7 +96,7 @@ class GpuQuotaModel(Spec):
     weight: Count = Field(1, description="The pool's share of what is left over, relative to other pools.")
 
 
-class BackendModel(Spec):
+class BackendModel(DocumentModel):
     """A cluster and its scheduler."""
 
     scheduler: Scheduler = Field(description="What places the tasks: local (embedded), kai, or the cluster's default.")
@@ -105,7 +105,7 @@ class BackendModel(Spec):
     namespace: Name | None = Field(None, description="The namespace in which tasks run.")
 
 
-class PoolModel(Spec):
+class PoolModel(DocumentModel):
     """Where users submit."""
 
     description: str = Field("", description="A description of the pool.")
@@ -118,7 +118,7 @@ class PoolModel(Spec):
     topology: Annotated[str, rule(_dns_name)] | None = Field(
         None, description="The name of a ClusterTopology to use instead of topology_keys."
     )
-    tolerations: Many[TolerationModel] = Field((), description="Taints that the pool's tasks tolerate.")
+    tolerations: Many[PoolTolerationModel] = Field((), description="Taints that the pool's tasks tolerate.")
     resource_tolerations: bool = Field(
         default=True, description="Whether tasks tolerate taints named after an extended resource they ask for."
     )
@@ -128,7 +128,7 @@ class PoolModel(Spec):
     max_queue_timeout: Duration | None = Field(None, description="The longest time a group may wait to be placed.")
 
 
-class ConfigModel(Spec):
+class ConfigModel(DocumentModel):
     """A whole configuration file."""
 
     backends: Annotated[dict[Name, BackendModel], Field(min_length=1)] = Field(description="Backends by name.")

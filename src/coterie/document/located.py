@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from coterie.document.page import BREAK, LIMITS, Limits, Page, Spot, refused
-from coterie.document.yaml_events import Reader
+from coterie.document.page import BREAK, LIMITS, NodePosition, Page, TextLimits, refused
+from coterie.document.yaml_events import DocumentReader
 from coterie.errors import Place
 
 Step = str | int
@@ -29,7 +29,7 @@ class Document:
 
     data: Any
     page: Page
-    _root: Spot = field(repr=False)
+    _root: NodePosition = field(repr=False)
 
     def place(self, path: Sequence[Step], *, key: bool = False) -> Place:
         """Return the place of the value at a path (or of its key); for an unknown path, that of its last known part."""
@@ -55,11 +55,11 @@ class Document:
                 return None
         return found
 
-    def _at(self, spot: Spot) -> Place:
+    def _at(self, spot: NodePosition) -> Place:
         return self.page.place(spot.line, spot.column, spot.length)
 
 
-def decode(data: bytes, file: str, limits: Limits = LIMITS) -> str:
+def decode(data: bytes, file: str, limits: TextLimits = LIMITS) -> str:
     """Return bytes as text; raise `SpecErrors` when they are too many or not UTF-8."""
     if len(data) > limits.size + len("\ufeff".encode()):
         raise refused(Place(file), _size_message(len(data), limits), "Split it into several files.")
@@ -80,7 +80,7 @@ def load(
     *,
     shown: str | None = None,
     origins: tuple[int, ...] | None = None,
-    limits: Limits = LIMITS,
+    limits: TextLimits = LIMITS,
 ) -> Document:
     """Return the only document of a text.
 
@@ -102,7 +102,7 @@ def documents(
     *,
     shown: str | None = None,
     origins: tuple[int, ...] | None = None,
-    limits: Limits = LIMITS,
+    limits: TextLimits = LIMITS,
 ) -> list[Document]:
     """Return every non-empty document of a stream; raise `SpecErrors` for a text without any."""
     text = text.removeprefix("\ufeff")
@@ -116,13 +116,13 @@ def documents(
             f"the character U+{ord(bad[0]):04X} is not allowed in YAML",
             r'Remove it, or write it inside double quotes as an escape such as "\x07".',
         )
-    found = [Document(data, page, root) for data, root in Reader(text, page, limits).documents()]
+    found = [Document(data, page, root) for data, root in DocumentReader(text, page, limits).documents()]
     if not found:
         raise refused(Place(file, 1, 1), "the file is empty", "Write a document into it, or check the file name.")
     return found
 
 
-def _below(spot: Spot, step: Step) -> tuple[Spot | None, Spot] | None:
+def _below(spot: NodePosition, step: Step) -> tuple[NodePosition | None, NodePosition] | None:
     if spot.keys is not None and isinstance(step, str):
         return spot.keys.get(step)
     if spot.items is not None and isinstance(step, int) and 0 <= step < len(spot.items):
@@ -130,5 +130,5 @@ def _below(spot: Spot, step: Step) -> tuple[Spot | None, Spot] | None:
     return None
 
 
-def _size_message(size: int, limits: Limits) -> str:
+def _size_message(size: int, limits: TextLimits) -> str:
     return f"the file is too large: {size:,} characters, at most {limits.size:,} are allowed"

@@ -13,7 +13,7 @@ _LONGEST_FRAME = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TextLimits:
     """The allowed size of a text: characters, levels of nesting, nodes with all aliases expanded."""
 
     size: int = 4 << 20
@@ -21,7 +21,7 @@ class Limits:
     nodes: int = 200_000
 
 
-LIMITS = Limits()
+LIMITS = TextLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +63,15 @@ class Page:
 
 
 @dataclass(slots=True)
-class Spot:
+class NodePosition:
     """The position of one node and of the values it holds; aliases share the children of their anchors."""
 
     line: int
     column: int
     length: int
     size: int = 1
-    keys: dict[str, tuple[Spot, Spot]] | None = None
-    items: list[Spot] | None = None
+    keys: dict[str, tuple[NodePosition, NodePosition]] | None = None
+    items: list[NodePosition] | None = None
 
 
 def refused(place: Place, message: str, hint: str = "") -> SpecErrors:

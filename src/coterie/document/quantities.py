@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import BeforeValidator
 
 from coterie.document.durations import SpanError, read_span
-from coterie.document.schema import Words, Wrong, said, wrong
+from coterie.document.schema import TypeName, Wrong, said, wrong
 from coterie.errors import nearest
 
 # The engine adds amounts in 64-bit integers, and JSON readers are exact only up to 2**53.
@@ -78,7 +78,7 @@ def duration(value: object) -> int:
 
 _UNIT_HINT = "Units are B, K, M, G, T (thousands) and Ki, Mi, Gi, Ti (1024s)."
 
-Count = Annotated[int, BeforeValidator(count), Words("a whole number")]
-Cpus = Annotated[int, BeforeValidator(cpus), Words("a whole number")]
-Size = Annotated[int, BeforeValidator(size), Words("an amount such as 16Gi")]
-Duration = Annotated[int, BeforeValidator(duration), Words("a time such as 10h5m, or seconds")]
+Count = Annotated[int, BeforeValidator(count), TypeName("a whole number")]
+Cpus = Annotated[int, BeforeValidator(cpus), TypeName("a whole number")]
+Size = Annotated[int, BeforeValidator(size), TypeName("an amount such as 16Gi")]
+Duration = Annotated[int, BeforeValidator(duration), TypeName("a time such as 10h5m, or seconds")]

@@ -24,17 +24,17 @@ MOST_FAULTS = 100
 T = TypeVar("T")
 
 
-class Spec(BaseModel):
+class DocumentModel(BaseModel):
     """The base of all user-written models: unknown fields are refused, and values are not converted silently."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-M = TypeVar("M", bound=Spec)
+M = TypeVar("M", bound=DocumentModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class TypeName:
     """The name of a field's type in explanations."""
 
     text: str
@@ -72,13 +72,13 @@ def _as_text(value: object) -> object:
     return value
 
 
-Text = Annotated[str, BeforeValidator(_as_text), Words("text (numbers are taken as they are written)")]
+Text = Annotated[str, BeforeValidator(_as_text), TypeName("text (numbers are taken as they are written)")]
 Many = Annotated[tuple[T, ...], Strict(strict=False)]
 
 
-def model_of(annotation: Any) -> type[Spec] | None:  # noqa: ANN401 - annotations are of any kind
+def model_of(annotation: Any) -> type[DocumentModel] | None:  # noqa: ANN401 - annotations are of any kind
     """Return the model inside an annotation such as `Many[Task]`, `dict[str, Task]` or `Task | None`."""
-    if isinstance(annotation, type) and issubclass(annotation, Spec):
+    if isinstance(annotation, type) and issubclass(annotation, DocumentModel):
         return annotation
     for part in typing.get_args(annotation):
         if (found := model_of(part)) is not None:
@@ -86,7 +86,7 @@ def model_of(annotation: Any) -> type[Spec] | None:  # noqa: ANN401 - annotation
     return None
 
 
-def named_fields(model: type[Spec]) -> dict[str, FieldInfo]:
+def named_fields(model: type[DocumentModel]) -> dict[str, FieldInfo]:
     """Return a model's fields by the names users write."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
@@ -99,9 +99,9 @@ def keyed(annotation: Any) -> bool:  # noqa: ANN401 - annotations are of any kin
     return isinstance(origin, type) and issubclass(origin, Mapping)
 
 
-def model_at(root: type[Spec], path: Path) -> type[Spec] | None:
+def model_at(root: type[DocumentModel], path: Path) -> type[DocumentModel] | None:
     """Return the model that describes the mapping at a path."""
-    model: type[Spec] | None = root
+    model: type[DocumentModel] | None = root
     steps = iter(path)
     for step in steps:
         if isinstance(step, int):
@@ -115,10 +115,10 @@ def model_at(root: type[Spec], path: Path) -> type[Spec] | None:
     return model
 
 
-Advice = Callable[[type[Spec] | None, str], str]
+Advice = Callable[[type[DocumentModel] | None, str], str]
 
 
-def faults_of(error: ValidationError, root: type[Spec], document: Document, advice: Advice) -> list[Fault]:
+def faults_of(error: ValidationError, root: type[DocumentModel], document: Document, advice: Advice) -> list[Fault]:
     """Return the faults of a validation error in plain words and with places.
 
     `advice` returns where a misplaced field belongs, or an empty string.
@@ -177,7 +177,7 @@ def _apart(details: Sequence[ErrorDetails]) -> list[ErrorDetails]:
     return [each for each in details if each["type"] != "missing" or each["loc"] not in meant]
 
 
-def _faults(detail: ErrorDetails, root: type[Spec], document: Document, advice: Advice) -> Iterator[Fault]:
+def _faults(detail: ErrorDetails, root: type[DocumentModel], document: Document, advice: Advice) -> Iterator[Fault]:
     on_key = detail["loc"][-1:] == ("[key]",)
     path: Path = detail["loc"][:-1] if on_key else detail["loc"]
     kind, value = detail["type"], detail["input"]
@@ -186,7 +186,7 @@ def _faults(detail: ErrorDetails, root: type[Spec], document: Document, advice: 
         yield _unknown(path, model_at(root, path[:-1]), document, advice)
     elif kind == "missing":
         owner = f' in "{field_name(path[:-1])}"' if len(path) > 1 else ""
-        field = named_fields(model_at(root, path[:-1]) or Spec).get(str(path[-1]))
+        field = named_fields(model_at(root, path[:-1]) or DocumentModel).get(str(path[-1]))
         hint = f"{field.description}" if field and field.description else ""
         yield Fault(f'"{path[-1]}" is missing{owner}', path=path, place=document.place(path), hint=hint)
     elif kind == "coterie":
@@ -200,7 +200,7 @@ def _faults(detail: ErrorDetails, root: type[Spec], document: Document, advice: 
         yield Fault(message, path=path, place=document.place(path, key=on_key), hint=hint)
 
 
-def _unknown(path: Path, model: type[Spec] | None, document: Document, advice: Advice) -> Fault:
+def _unknown(path: Path, model: type[DocumentModel] | None, document: Document, advice: Advice) -> Fault:
     word = str(path[-1])
     known = list(named_fields(model)) if model else []
     hint = advice(model, word)

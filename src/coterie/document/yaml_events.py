@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from yamlcore import CCoreLoader
 
-from coterie.document.page import Limits, Page, Spot, refused
+from coterie.document.page import NodePosition, Page, TextLimits, refused
 from coterie.errors import Place, SpecErrors
 
 _TAG = "tag:yaml.org,2002:"
@@ -30,30 +30,30 @@ class WrittenFloat(float):
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenNode:
     """A mapping or sequence that has begun and not ended."""
 
-    spot: Spot
+    spot: NodePosition
     data: dict[str, Any] | list[Any]
     anchor: str | None
     key: str | None = None
-    key_spot: Spot | None = None
-    merged: list[tuple[Any, Spot, Spot]] = field(default_factory=list)
+    key_spot: NodePosition | None = None
+    merged: list[tuple[Any, NodePosition, NodePosition]] = field(default_factory=list)
 
 
-class Reader:
+class DocumentReader:
     """The conversion of the event stream of one text to documents."""
 
-    def __init__(self, text: str, page: Page, limits: Limits) -> None:
+    def __init__(self, text: str, page: Page, limits: TextLimits) -> None:
         self._page = page
         self._limits = limits
         self._loader: Any = CCoreLoader(text)
-        self._stack: list[_Open] = []
-        self._anchors: dict[str, tuple[Any, Spot]] = {}
+        self._stack: list[_OpenNode] = []
+        self._anchors: dict[str, tuple[Any, NodePosition]] = {}
         self._nodes = 0
-        self._root: tuple[Any, Spot] | None = None
+        self._root: tuple[Any, NodePosition] | None = None
 
-    def documents(self) -> Iterator[tuple[Any, Spot]]:
+    def documents(self) -> Iterator[tuple[Any, NodePosition]]:
         """Yield the data and the root position of every non-empty document."""
         try:
             while (event := self._loader.get_event()) is not None:
@@ -92,7 +92,7 @@ class Reader:
             return
         self._open(event, spot)
 
-    def _open(self, event: Any, spot: Spot) -> None:  # noqa: ANN401 - the event classes share no typed base
+    def _open(self, event: Any, spot: NodePosition) -> None:  # noqa: ANN401 - the event classes share no typed base
         mapping = isinstance(event, yaml.MappingStartEvent)
         if event.tag not in (None, "!", _TAG + ("map" if mapping else "seq")):
             raise self._tag_refused(event.tag, spot)
@@ -108,7 +108,7 @@ class Reader:
             spot.keys = {}
         else:
             spot.items = []
-        self._stack.append(_Open(spot, {} if mapping else [], event.anchor))
+        self._stack.append(_OpenNode(spot, {} if mapping else [], event.anchor))
 
     def _close(self) -> None:
         done = self._stack.pop()
@@ -118,7 +118,7 @@ class Reader:
             self._anchors[done.anchor] = done.data, done.spot
         self._put(done.data, done.spot)
 
-    def _put(self, value: Any, spot: Spot) -> None:  # noqa: ANN401 - YAML holds data of any shape
+    def _put(self, value: Any, spot: NodePosition) -> None:  # noqa: ANN401 - YAML holds data of any shape
         if not self._stack:
             self._root = value, spot
             return
@@ -138,7 +138,7 @@ class Reader:
             parent.key = parent.key_spot = None
         parent.spot.size += spot.size
 
-    def _key(self, parent: _Open, event: Any, spot: Spot) -> None:  # noqa: ANN401 - the event classes share no typed base
+    def _key(self, parent: _OpenNode, event: Any, spot: NodePosition) -> None:  # noqa: ANN401 - the event classes share no typed base
         if event.tag not in (None, "!") and event.tag not in _SCALAR_TAGS:
             raise self._tag_refused(event.tag, spot)
         name: str = event.value
@@ -157,7 +157,7 @@ class Reader:
             parent.spot.length = spot.length
         parent.key, parent.key_spot = name, spot
 
-    def _merge(self, into: _Open, value: Any, key_spot: Spot, spot: Spot) -> None:  # noqa: ANN401 - any shape
+    def _merge(self, into: _OpenNode, value: Any, key_spot: NodePosition, spot: NodePosition) -> None:  # noqa: ANN401 - any shape
         sources = list(zip(value, spot.items or [], strict=True)) if isinstance(value, list) else [(value, spot)]
         for source, where in sources:
             if not isinstance(source, dict) or where.keys is None:
@@ -171,7 +171,7 @@ class Reader:
                     into.data[name] = entry
                     into.spot.keys[name] = where.keys[name]
 
-    def _alias(self, anchor: str | None, spot: Spot) -> tuple[Any, Spot]:
+    def _alias(self, anchor: str | None, spot: NodePosition) -> tuple[Any, NodePosition]:
         if any(open_.anchor == anchor for open_ in self._stack):
             raise refused(self._at(spot), f'the alias "*{anchor}" is inside the value that it refers to')
         if anchor is None or anchor not in self._anchors:
@@ -182,7 +182,7 @@ class Reader:
             )
         return self._anchors[anchor]
 
-    def _scalar(self, event: Any, spot: Spot) -> Any:  # noqa: ANN401 - a scalar is text, number, truth or nothing
+    def _scalar(self, event: Any, spot: NodePosition) -> Any:  # noqa: ANN401 - a scalar is text, number, truth or nothing
         written: str = event.value
         if event.tag == "!" or (event.tag is None and event.style):
             return written
@@ -202,7 +202,7 @@ class Reader:
             return number
         return value
 
-    def _count(self, spot: Spot) -> None:
+    def _count(self, spot: NodePosition) -> None:
         self._nodes += spot.size
         if self._nodes > self._limits.nodes:
             raise refused(
@@ -211,7 +211,7 @@ class Reader:
                 "Aliases of aliases multiply; write less, or split the document.",
             )
 
-    def _tag_refused(self, tag: str, spot: Spot) -> SpecErrors:
+    def _tag_refused(self, tag: str, spot: NodePosition) -> SpecErrors:
         shown = tag.replace(_TAG, "!!")
         return refused(
             self._at(spot),
@@ -219,7 +219,7 @@ class Reader:
             'Remove it; put quotes around text that begins with "!".',
         )
 
-    def _at(self, spot: Spot) -> Place:
+    def _at(self, spot: NodePosition) -> Place:
         return self._page.place(spot.line, spot.column, spot.length)
 
     def _syntax(self, error: yaml.YAMLError) -> SpecErrors:
@@ -250,11 +250,11 @@ def _advice(near: Sequence[str]) -> str:
     return "Check the indentation, and that quotes and brackets are closed."
 
 
-def _spot(event: Any) -> Spot:  # noqa: ANN401 - the event classes share no typed base
+def _spot(event: Any) -> NodePosition:  # noqa: ANN401 - the event classes share no typed base
     start, end = event.start_mark, event.end_mark
     scalar = isinstance(event, yaml.ScalarEvent | yaml.AliasEvent)
     length = end.column - start.column if scalar and end.line == start.line else 1
-    return Spot(start.line + 1, start.column + 1, max(length, 1))
+    return NodePosition(start.line + 1, start.column + 1, max(length, 1))
 
 
 def _spelling(value: float) -> str:

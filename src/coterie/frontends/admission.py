@@ -12,20 +12,19 @@ from typing import TypeVar
 
 from coterie.document.schema import in_order
 from coterie.errors import Fault, Notice, SpecErrors, Unavailable
-from coterie.frontends.dynamo.lower import Lowered, lower_graph
+from coterie.frontends.dynamo.lower import LoweredGraph, lower_graph
 from coterie.frontends.dynamo.model import GraphDeployment
 from coterie.frontends.dynamo.read import read_graph
 from coterie.frontends.dynamo.rules import admission as graph_rules
 from coterie.frontends.dynamo.rules.topology import live_faults
-from coterie.frontends.dynamo.settings import Settings as GraphSettings
+from coterie.frontends.dynamo.settings import DynamoSettings
 from coterie.frontends.grove.availability import levels_unavailable
 from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
 from coterie.frontends.grove.podcliqueset.pod_shapes import placeable
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.podcliqueset.rules import admission as set_rules
 from coterie.frontends.grove.podcliqueset.rules.constraints import meaning_faults
-from coterie.frontends.grove.podcliqueset.settings import DEFAULT_SCHEDULER, KAI, SCHEDULERS, Form
-from coterie.frontends.grove.podcliqueset.settings import Settings as SetSettings
+from coterie.frontends.grove.podcliqueset.settings import DEFAULT_SCHEDULER, KAI, SCHEDULERS, Form, GroveSettings
 from coterie.frontends.grove.topology import KINDS, read_cluster_topology, update_notices
 from coterie.frontends.kubernetes.objects import Resource
 from coterie.topology.levels import Topology
@@ -38,7 +37,7 @@ _NOT_CHECKED = "TopologyNotChecked"
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class TargetCluster:
     """The configuration of the cluster that the objects are intended for.
 
     `strict` refuses what today's operators refuse, where Coterie itself only warns. `off` are features that the cluster
@@ -54,9 +53,9 @@ class Site:
         return SCHEDULERS - {KAI} if "kai" in self.off else SCHEDULERS
 
     @property
-    def sets(self) -> SetSettings:
+    def sets(self) -> GroveSettings:
         """The settings of the rules for PodCliqueSets."""
-        return SetSettings(
+        return GroveSettings(
             form=Form.GROVE_HEAD if self.strict else Form.EITHER,
             topology_aware_scheduling="topology" not in self.off,
             auto_mnnvl="mnnvl" not in self.off,
@@ -65,13 +64,13 @@ class Site:
         )
 
     @property
-    def graphs(self) -> GraphSettings:
+    def graphs(self) -> DynamoSettings:
         """The settings of the rules for graph deployments."""
-        return GraphSettings(grove="grove" not in self.off, kai="kai" not in self.off, strict=self.strict)
+        return DynamoSettings(grove="grove" not in self.off, kai="kai" not in self.off, strict=self.strict)
 
 
 @dataclass(frozen=True, slots=True)
-class Knowledge:
+class KnownTopologies:
     """The known topologies: those found, the invalid ones, and levels that may stand for any topology.
 
     `told` means that the list is complete, so that a name outside it does not exist.
@@ -97,14 +96,14 @@ class Knowledge:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ObjectVerdict:
     """The verdict of the rules on one object."""
 
     faults: tuple[Fault, ...] = ()
     notices: tuple[Notice, ...] = ()
 
 
-def judge_topology(new: Resource, old: Resource | None, site: Site) -> Said:
+def judge_topology(new: Resource, old: Resource | None, site: TargetCluster) -> ObjectVerdict:
     """Judge a ClusterTopology or ClusterTopologyBinding; an update is judged like a creation, with notices."""
     topology = read_cluster_topology(new, site.schedulers)
     notices = topology.notices
@@ -113,19 +112,19 @@ def judge_topology(new: Resource, old: Resource | None, site: Site) -> Said:
         notices = (*notices, Notice("KindRenamed", message, new.document.place(("kind",)), ("kind",)))
     before, unread = _before(lambda resource: read_cluster_topology(resource, None), new, old)
     lost = update_notices(before, topology) if before else ()
-    return Said((), (*notices, *unread, *lost))
+    return ObjectVerdict((), (*notices, *unread, *lost))
 
 
-def judge_set(new: Resource, old: Resource | None, knowledge: Knowledge, site: Site) -> Said:
+def judge_set(new: Resource, old: Resource | None, knowledge: KnownTopologies, site: TargetCluster) -> ObjectVerdict:
     """Judge a PodCliqueSet: a new one, or an update of an old one."""
     pcs = read_podcliqueset(new)
     before, unread = _before(read_podcliqueset, new, old)
     known, assumed = knowledge.of(_named(pcs))
     said = _set(pcs, before, known, site)
-    return Said(said.faults, _placed(new, (*unread, *assumed, *_once(said.notices, assumed))))
+    return ObjectVerdict(said.faults, _placed(new, (*unread, *assumed, *_once(said.notices, assumed))))
 
 
-def judge_graph(new: Resource, old: Resource | None, knowledge: Knowledge, site: Site) -> Said:
+def judge_graph(new: Resource, old: Resource | None, knowledge: KnownTopologies, site: TargetCluster) -> ObjectVerdict:
     """Judge a graph deployment by Dynamo's rules, and if those hold, its PodCliqueSet by Grove's."""
     graph = read_graph(new)
     before, unread = _before(read_graph, new, old)
@@ -139,12 +138,12 @@ def judge_graph(new: Resource, old: Resource | None, knowledge: Knowledge, site:
         lost = () if faults else live_faults(graph, known, site.graphs)
     notices = (*unread, *assumed, *graph_rules.warnings(graph, known, site.graphs), *map(_lost, lost))
     if faults:
-        return Said(tuple(faults), _placed(new, _once(notices, assumed)))
+        return ObjectVerdict(tuple(faults), _placed(new, _once(notices, assumed)))
     below = _behind(graph, before, knowledge, site)
-    return Said(below.faults, _placed(new, _once((*notices, *below.notices), assumed)))
+    return ObjectVerdict(below.faults, _placed(new, _once((*notices, *below.notices), assumed)))
 
 
-def _set(pcs: PodCliqueSet, before: PodCliqueSet | None, known: Known, site: Site) -> Said:
+def _set(pcs: PodCliqueSet, before: PodCliqueSet | None, known: Known, site: TargetCluster) -> ObjectVerdict:
     settings = site.sets
     lost: Iterable[Fault] = ()
     if before is None:
@@ -157,28 +156,30 @@ def _set(pcs: PodCliqueSet, before: PodCliqueSet | None, known: Known, site: Sit
     notices = [*set_rules.warnings(pcs, known, settings, before), *(_lost(fault, told) for fault in lost)]
     if not faults:
         notices += map(_unplannable, placeable(pcs).faults)
-    return Said(tuple(faults), tuple(notices))
+    return ObjectVerdict(tuple(faults), tuple(notices))
 
 
-def _behind(graph: GraphDeployment, before: GraphDeployment | None, knowledge: Knowledge, site: Site) -> Said:
+def _behind(
+    graph: GraphDeployment, before: GraphDeployment | None, knowledge: KnownTopologies, site: TargetCluster
+) -> ObjectVerdict:
     """Judge the PodCliqueSet of a graph; all findings point into the user's file."""
     if before is not None:
         graph, before = _running(graph, before)
         if not graph.components:
-            return Said()
+            return ObjectVerdict()
     try:
         lowered = lower_graph(graph, site.graphs)
         former = lower_graph(before, site.graphs) if before else None
     except SpecErrors as error:
-        return Said((), tuple(map(_unplannable, error.faults)))
+        return ObjectVerdict((), tuple(map(_unplannable, error.faults)))
     try:
         pcs = _generated(lowered)
         known, _ = knowledge.of(_named(pcs))
         said = _set(pcs, _generated(former) if former else None, known, site)
     except SpecErrors as error:
-        said = Said(error.faults)
+        said = ObjectVerdict(error.faults)
     faults = sorted((_of_grove(lowered.blamed(fault)) for fault in said.faults), key=in_order)
-    return Said(tuple(faults), tuple(map(lowered.noted, said.notices)))
+    return ObjectVerdict(tuple(faults), tuple(map(lowered.noted, said.notices)))
 
 
 def _of_grove(fault: Fault) -> Fault:
@@ -192,7 +193,7 @@ def _running(new: GraphDeployment, old: GraphDeployment) -> tuple[GraphDeploymen
     return replace(new, components=next(kept)), replace(old, components=next(kept))
 
 
-def _generated(lowered: Lowered) -> PodCliqueSet:
+def _generated(lowered: LoweredGraph) -> PodCliqueSet:
     return read_podcliqueset(lowered.resource)
 
 
@@ -230,7 +231,7 @@ def _placed(resource: Resource, notices: Iterable[Notice]) -> tuple[Notice, ...]
     return tuple(each if each.place else each.at(resource.document.place(each.path)) for each in notices)
 
 
-def _condition(pcs: PodCliqueSet, known: Known, settings: SetSettings) -> str:
+def _condition(pcs: PodCliqueSet, known: Known, settings: GroveSettings) -> str:
     """Return the reason of Grove's condition of a set, in brackets; empty where nothing is wrong."""
     try:
         found = levels_unavailable(pcs, known or {}, settings)
@@ -252,12 +253,12 @@ def _unplannable(fault: Fault) -> Notice:
     return Notice("NotPlanned", f"admitted, but Coterie cannot plan it: {fault.message}", fault.place, fault.path)
 
 
-def judged(judge: Callable[[], Said]) -> Said:
+def judged(judge: Callable[[], ObjectVerdict]) -> ObjectVerdict:
     """Return the verdict of a judge; faults that prevent the reading of an object are the whole verdict."""
     try:
         return judge()
     except SpecErrors as error:
-        return Said(error.faults)
+        return ObjectVerdict(error.faults)
 
 
 def removed(old: Resource) -> Notice:

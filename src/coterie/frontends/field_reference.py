@@ -14,13 +14,13 @@ from functools import cache
 from pydantic.fields import FieldInfo
 
 from coterie.config.model import ConfigModel
-from coterie.document.schema import Spec, Words, keyed, model_of, named_fields
+from coterie.document.schema import DocumentModel, TypeName, keyed, model_of, named_fields
 from coterie.frontends.dynamo.manifest import AlphaGraph, BetaGraph
 from coterie.frontends.grove.podcliqueset.manifest import Manifest
 from coterie.frontends.grove.topology_model import ClusterTopologyBindingModel, ClusterTopologyModel
 from coterie.frontends.workflow.model import WorkflowFile
 
-_OBJECTS: tuple[tuple[str, str, type[Spec], str], ...] = (
+_OBJECTS: tuple[tuple[str, str, type[DocumentModel], str], ...] = (
     ("PodCliqueSet", "grove.io/v1alpha1", Manifest, "Grove: cliques of pods that start and scale together."),
     ("ClusterTopology", "grove.io/v1alpha1", ClusterTopologyModel, "Grove: the levels of a cluster, under a name."),
     (
@@ -96,13 +96,13 @@ def _catalogue() -> dict[tuple[str, ...], FieldInfo]:
     return found
 
 
-def _object(model: type[Spec], version: str, description: str) -> FieldInfo:
+def _object(model: type[DocumentModel], version: str, description: str) -> FieldInfo:
     info = FieldInfo(annotation=model, default=None, description=description)
-    info.metadata.append(Words(f"an object of {version}"))
+    info.metadata.append(TypeName(f"an object of {version}"))
     return info
 
 
-def _walk(model: type[Spec], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
+def _walk(model: type[DocumentModel], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
     for name, info in _described(model).items():
         yield (*above, name), info
         below = model_of(info.annotation)
@@ -110,7 +110,7 @@ def _walk(model: type[Spec], above: tuple[str, ...]) -> Iterator[tuple[tuple[str
             yield from _walk(below, (*above, name))
 
 
-def _described(model: type[Spec]) -> dict[str, FieldInfo]:
+def _described(model: type[DocumentModel]) -> dict[str, FieldInfo]:
     """Return the fields defined by Coterie; partly read models are Kubernetes'."""
     if model.model_config.get("extra") == "ignore":
         return {}
@@ -148,7 +148,7 @@ _PLAIN = {str: "text", int: "a whole number", bool: "true or false", float: "a n
 
 
 def _kind(info: FieldInfo) -> str:
-    words = next((each.text for each in reversed(info.metadata) if isinstance(each, Words)), None)
+    words = next((each.text for each in reversed(info.metadata) if isinstance(each, TypeName)), None)
     return words or _in_words(info.annotation)
 
 
@@ -156,7 +156,7 @@ def _in_words(annotation: object) -> str:
     if isinstance(annotation, type) and annotation in _PLAIN:
         return _PLAIN[annotation]
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if words := next((each.text for each in reversed(arguments) if isinstance(each, Words)), None):
+    if words := next((each.text for each in reversed(arguments) if isinstance(each, TypeName)), None):
         return words
     if origin is typing.Literal:
         return " or ".join(str(word) for word in arguments if word)

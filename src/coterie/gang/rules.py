@@ -17,7 +17,7 @@ _GROUP_NAME = re.compile(r"[A-Za-z0-9._-]{1,63}")
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class TaskRequirement:
     """One entry of a task's topology list: share a domain at `key` with the tasks of the same `group`."""
 
     key: str
@@ -26,7 +26,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedTask:
     """A task as a front end read it; `spare` has the meaning it has in `Task`.
 
     `where` is the path of its requirement list in the user's document.
@@ -34,13 +34,13 @@ class Asked:
 
     name: str
     shape: Shape
-    requirements: tuple[Requirement, ...] = ()
+    requirements: tuple[TaskRequirement, ...] = ()
     where: tuple[str | int, ...] = ()
     spare: bool = True
 
 
 def requirement_faults(
-    gangs: Sequence[Sequence[Asked]], topology: Topology, lists: Iterable[Asked] = ()
+    gangs: Sequence[Sequence[RequestedTask]], topology: Topology, lists: Iterable[RequestedTask] = ()
 ) -> list[Fault]:
     """Return each breach of the tree rules by the gangs of a workload once; `build` succeeds where there is none.
 
@@ -58,7 +58,7 @@ def requirement_faults(
     return [*faults, *_contradictions(sound, topology)]
 
 
-def build(name: str, tasks: Sequence[Asked], topology: Topology) -> Gang:
+def build(name: str, tasks: Sequence[RequestedTask], topology: Topology) -> Gang:
     """Build the tree of one gang from tasks whose requirements have no faults."""
     leaves = [
         (_sorted(task, topology), Task(task.name, task.shape, rank, spare=task.spare))
@@ -68,9 +68,9 @@ def build(name: str, tasks: Sequence[Asked], topology: Topology) -> Gang:
     return Gang(name, _branch((), [leaf for leaf in leaves if leaf[0]]), free)
 
 
-def _branch(parent: Path, leaves: Sequence[tuple[tuple[Requirement, ...], Task]]) -> tuple[Group, ...]:
+def _branch(parent: Path, leaves: Sequence[tuple[tuple[TaskRequirement, ...], Task]]) -> tuple[Group, ...]:
     depth = len(parent)
-    branches: dict[Path, list[tuple[tuple[Requirement, ...], Task]]] = {}
+    branches: dict[Path, list[tuple[tuple[TaskRequirement, ...], Task]]] = {}
     for requirements, task in leaves:
         step = requirements[depth]
         branches.setdefault((*parent, (step.key, step.group)), []).append((requirements, task))
@@ -85,11 +85,11 @@ def _branch(parent: Path, leaves: Sequence[tuple[tuple[Requirement, ...], Task]]
     )
 
 
-def _sorted(task: Asked, topology: Topology) -> tuple[Requirement, ...]:
+def _sorted(task: RequestedTask, topology: Topology) -> tuple[TaskRequirement, ...]:
     return tuple(sorted(task.requirements, key=lambda requirement: topology.index(requirement.key)))
 
 
-def _no_levels(task: Asked) -> Fault:
+def _no_levels(task: RequestedTask) -> Fault:
     return Fault(
         "this pool has no topology keys, so tasks cannot have topology requirements",
         code=Reason.UNKNOWN_LEVEL,
@@ -98,7 +98,7 @@ def _no_levels(task: Asked) -> Fault:
     )
 
 
-def _own_faults(task: Asked, topology: Topology) -> Iterable[Fault]:
+def _own_faults(task: RequestedTask, topology: Topology) -> Iterable[Fault]:
     seen: set[str] = set()
     for index, requirement in enumerate(task.requirements):
         path = (*task.where, index)
@@ -124,7 +124,7 @@ def _own_faults(task: Asked, topology: Topology) -> Iterable[Fault]:
             )
 
 
-def _differing_keys(tasks: Sequence[Asked], topology: Topology) -> Iterable[Fault]:
+def _differing_keys(tasks: Sequence[RequestedTask], topology: Topology) -> Iterable[Fault]:
     for task in tasks[1:]:
         first = tasks[0]
         ours, theirs = (_keys(one) for one in (task, first))
@@ -138,11 +138,11 @@ def _differing_keys(tasks: Sequence[Asked], topology: Topology) -> Iterable[Faul
             return
 
 
-def _keys(task: Asked) -> frozenset[str]:
+def _keys(task: RequestedTask) -> frozenset[str]:
     return frozenset(requirement.key for requirement in task.requirements)
 
 
-def _contradictions(gangs: Iterable[Sequence[Asked]], topology: Topology) -> Iterable[Fault]:
+def _contradictions(gangs: Iterable[Sequence[RequestedTask]], topology: Topology) -> Iterable[Fault]:
     """Yield groups of one gang that are both required and preferred, one fault per pair of list entries."""
     found: dict[tuple[Path, Entry, Entry], tuple[list[str], list[str]]] = {}
     for tasks in gangs:
@@ -166,7 +166,7 @@ def _contradictions(gangs: Iterable[Sequence[Asked]], topology: Topology) -> Ite
         )
 
 
-def _users(tasks: Iterable[Asked], topology: Topology) -> dict[Path, list[tuple[Entry, str]]]:
+def _users(tasks: Iterable[RequestedTask], topology: Topology) -> dict[Path, list[tuple[Entry, str]]]:
     """Return, for every group of a gang, its tasks by name, each with the entry that assigns it to the group."""
     found: dict[Path, list[tuple[Entry, str]]] = {}
     for task in tasks:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from coterie.gang.tree import Path
-from coterie.inspection.pod_groups import AskedGang, Constraint, asked_gangs, has_ended, is_placed
+from coterie.inspection.pod_groups import AskedGang, PodGroupConstraint, asked_gangs, has_ended, is_placed
 from coterie.rendering import refusals
 from coterie.sources import Snapshot
 from coterie.topology import display_names
@@ -26,7 +26,7 @@ Domain = tuple[str | None, ...]
 _SHOWN = 4
 
 
-class Outcome(StrEnum):
+class AuditOutcome(StrEnum):
     """The outcome of a constraint."""
 
     HELD = "held"
@@ -35,7 +35,7 @@ class Outcome(StrEnum):
     UNOBSERVABLE = "unobservable"
 
 
-class State(StrEnum):
+class GangProgress(StrEnum):
     """The progress of a gang; incomplete means that some tasks run while other needed ones do not."""
 
     RUNNING = "running"
@@ -45,7 +45,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ConstraintFinding:
     """One constraint: its outcome, the domains that its tasks use, and an explanation where there is one.
 
     A domain ends in None where a node lacks the label of the next level. A constraint that could not be read has no
@@ -54,7 +54,7 @@ class Finding:
 
     path: Path
     required: bool
-    outcome: Outcome
+    outcome: AuditOutcome
     domains: tuple[Domain, ...] = ()
     why: str = ""
 
@@ -65,7 +65,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class AuditedTask:
     """A task, its pod if there is one, its node, and its level values as far as they are known."""
 
     task: str
@@ -79,20 +79,20 @@ class AuditedGang:
     """A gang and the outcomes of all its constraints; `why` explains its state further."""
 
     asked: AskedGang
-    state: State
+    state: GangProgress
     why: str
-    findings: tuple[Finding, ...]
-    seats: tuple[Seat, ...]
+    findings: tuple[ConstraintFinding, ...]
+    seats: tuple[AuditedTask, ...]
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: AuditOutcome) -> int:
         """Return how many constraints have this outcome."""
         return sum(finding.outcome is outcome for finding in self.findings)
 
     @property
     def doubtful(self) -> bool:
         """Whether tasks run whose constraints cannot be judged, or without other needed tasks."""
-        runs = self.state in {State.RUNNING, State.INCOMPLETE}
-        return self.state is State.INCOMPLETE or (runs and self.count(Outcome.UNOBSERVABLE) > 0)
+        runs = self.state in {GangProgress.RUNNING, GangProgress.INCOMPLETE}
+        return self.state is GangProgress.INCOMPLETE or (runs and self.count(AuditOutcome.UNOBSERVABLE) > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +102,17 @@ class Audit:
     gangs: tuple[AuditedGang, ...]
     unconstrained: int = 0
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: AuditOutcome) -> int:
         """Return how many constraints of all gangs have this outcome."""
         return sum(gang.count(outcome) for gang in self.gangs)
 
-    def states(self) -> Counter[State]:
+    def states(self) -> Counter[GangProgress]:
         """Return the number of gangs in each state."""
         return Counter(gang.state for gang in self.gangs)
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class ObservedDomain:
     """The domain of a task as far as labels show it; `lacks` says why they show no more."""
 
     task: str
@@ -138,26 +138,32 @@ def audit(snapshot: Snapshot) -> Audit:
 
 def _audited(gang: AskedGang, leader: AskedGang | None, cluster: Cluster) -> AuditedGang:
     state, why = _state(gang)
-    unread = [Finding((), required=True, outcome=Outcome.UNOBSERVABLE, why=problem) for problem in gang.unread]
+    unread = [
+        ConstraintFinding((), required=True, outcome=AuditOutcome.UNOBSERVABLE, why=problem) for problem in gang.unread
+    ]
     theirs = {one.path: one for one in leader.constraints} if leader else {}
     findings = [_judged(one, gang, theirs.get(one.path), leader, cluster) for one in gang.constraints]
     why = "; ".join(filter(None, (why, _alone(gang, leader, state))))
     return AuditedGang(gang, state, why, (*unread, *findings), tuple(_seats(gang, cluster)))
 
 
-def _alone(gang: AskedGang, leader: AskedGang | None, state: State) -> str:
+def _alone(gang: AskedGang, leader: AskedGang | None, state: GangProgress) -> str:
     """Return the problem with the gang that this one follows."""
     if gang.follows and leader is None:
         return f'it follows "{gang.follows}", which is not in the snapshot: judged alone'
-    if leader and state in {State.RUNNING, State.INCOMPLETE} and _state(leader)[0] is State.WAITING:
+    if (
+        leader
+        and state in {GangProgress.RUNNING, GangProgress.INCOMPLETE}
+        and _state(leader)[0] is GangProgress.WAITING
+    ):
         return f'it runs although "{gang.follows}", which it follows, does not'
     return ""
 
 
-def _state(gang: AskedGang) -> tuple[State, str]:
+def _state(gang: AskedGang) -> tuple[GangProgress, str]:
     """Return the progress of a gang, and the tasks it lacks."""
     if not any(map(is_placed, gang.tasks.values())):
-        return (State.FINISHED if any(map(has_ended, gang.tasks.values())) else State.WAITING), ""
+        return (GangProgress.FINISHED if any(map(has_ended, gang.tasks.values())) else GangProgress.WAITING), ""
     problems = []
     for quorum in gang.quorums:
         pods = {task: gang.tasks[task] for task in quorum.tasks}
@@ -168,12 +174,16 @@ def _state(gang: AskedGang) -> tuple[State, str]:
             names = f": {fold(missing)}" if missing else ""
             runs = "does not run" if short == 1 else "do not run"
             problems.append(f"{short} of {refusals.count(quorum.least, 'needed task')}{part} {runs}{names}")
-    return (State.INCOMPLETE, "; ".join(problems)) if problems else (State.RUNNING, "")
+    return (GangProgress.INCOMPLETE, "; ".join(problems)) if problems else (GangProgress.RUNNING, "")
 
 
 def _judged(
-    one: Constraint, gang: AskedGang, shared: Constraint | None, leader: AskedGang | None, cluster: Cluster
-) -> Finding:
+    one: PodGroupConstraint,
+    gang: AskedGang,
+    shared: PodGroupConstraint | None,
+    leader: AskedGang | None,
+    cluster: Cluster,
+) -> ConstraintFinding:
     """Judge a constraint; one shared with the followed gang has the tasks of both."""
     spots = _spots(one, gang, one.labels, cluster)
     if spots and shared is not None and leader is not None:
@@ -181,60 +191,62 @@ def _judged(
     return judged(one.path, spots, required=one.required, doubt=one.doubt)
 
 
-def judged(path: Path, spots: Sequence[Spot], *, required: bool, doubt: str = "") -> Finding:
+def judged(path: Path, spots: Sequence[ObservedDomain], *, required: bool, doubt: str = "") -> ConstraintFinding:
     """Judge a constraint by the domains of its tasks; `doubt` is the reason why the evidence may be incomplete."""
     if not spots:
-        return Finding(path, required, Outcome.UNOBSERVABLE, why="none of its tasks runs")
+        return ConstraintFinding(path, required, AuditOutcome.UNOBSERVABLE, why="none of its tasks runs")
     domains = _distinct(spots)
-    found = Finding(path, required, Outcome.HELD, domains)
+    found = ConstraintFinding(path, required, AuditOutcome.HELD, domains)
     if _apart(spots) and required:
         why = "; ".join(filter(None, (_whereabouts(spots), doubt)))
-        return replace(found, outcome=Outcome.VIOLATED, why=why)
+        return replace(found, outcome=AuditOutcome.VIOLATED, why=why)
     if _apart(spots):
-        return replace(found, outcome=Outcome.MISSED, why=f"{refusals.count(len(domains), found.level)} instead of 1")
+        return replace(
+            found, outcome=AuditOutcome.MISSED, why=f"{refusals.count(len(domains), found.level)} instead of 1"
+        )
     lacking = list(dict.fromkeys(spot.lacks for spot in spots if spot.lacks))
     if lacking or doubt:
         more = [f"and {len(lacking) - _SHOWN} more like it"] if len(lacking) > _SHOWN else []
         why = "; ".join(filter(None, (doubt, *lacking[:_SHOWN], *more)))
-        return replace(found, outcome=Outcome.UNOBSERVABLE, why=why)
+        return replace(found, outcome=AuditOutcome.UNOBSERVABLE, why=why)
     return found
 
 
-def _spots(one: Constraint, gang: AskedGang, labels: Sequence[str], cluster: Cluster) -> list[Spot]:
+def _spots(one: PodGroupConstraint, gang: AskedGang, labels: Sequence[str], cluster: Cluster) -> list[ObservedDomain]:
     pods = ((task, gang.tasks[task]) for task in one.tasks)
     return [spot_of(task, pod.node, labels, cluster) for task, pod in pods if pod and is_placed(pod)]
 
 
-def spot_of(task: str, node: str, labels: Sequence[str], cluster: Cluster) -> Spot:
+def spot_of(task: str, node: str, labels: Sequence[str], cluster: Cluster) -> ObservedDomain:
     """Return the domain of a task on a node, by the labels of the levels down to the constrained one."""
     index = cluster.position.get(node)
     if index is None:
-        return Spot(task, node, (), f"node {node} is not in the cluster")
+        return ObservedDomain(task, node, (), f"node {node} is not in the cluster")
     values: list[str] = []
     for label in labels:
         value = cluster.label(index, label)
         if value is None or is_null(label, value):
-            return Spot(task, node, tuple(values), f"node {node} has no label {label}")
+            return ObservedDomain(task, node, tuple(values), f"node {node} has no label {label}")
         values.append(value)
-    return Spot(task, node, tuple(values))
+    return ObservedDomain(task, node, tuple(values))
 
 
-def _apart(spots: Iterable[Spot]) -> bool:
+def _apart(spots: Iterable[ObservedDomain]) -> bool:
     """Return whether some tasks are certainly in different domains: not all match the best-known domain."""
     domains = {spot.domain for spot in spots}
     longest = max(domains, key=len)
     return any(longest[: len(domain)] != domain for domain in domains)
 
 
-def _distinct(spots: Iterable[Spot]) -> tuple[Domain, ...]:
+def _distinct(spots: Iterable[ObservedDomain]) -> tuple[Domain, ...]:
     """Return the domains in use, the completely known ones first."""
     found = dict.fromkeys(spot.shown for spot in spots)
     return tuple(sorted(found, key=lambda domain: None in domain))
 
 
-def _whereabouts(spots: Sequence[Spot]) -> str:
+def _whereabouts(spots: Sequence[ObservedDomain]) -> str:
     """Return a description of which tasks are in which domain, the domains with most tasks first."""
-    there: dict[Domain, list[Spot]] = {}
+    there: dict[Domain, list[ObservedDomain]] = {}
     for spot in spots:
         there.setdefault(spot.shown, []).append(spot)
     ordered = sorted(there.items(), key=lambda entry: -len(entry[1]))
@@ -247,9 +259,9 @@ def _whereabouts(spots: Sequence[Spot]) -> str:
     return "; ".join(said)
 
 
-def _seats(gang: AskedGang, cluster: Cluster) -> Iterator[Seat]:
+def _seats(gang: AskedGang, cluster: Cluster) -> Iterator[AuditedTask]:
     labels = [level.label for level in gang.levels.levels]
     for task, pod in gang.tasks.items():
         node = pod.node if pod and is_placed(pod) else ""
         values = spot_of(task, node, labels, cluster).domain if node else ()
-        yield Seat(task, pod.name if pod else "", node, dict(zip(gang.levels.names, values, strict=False)))
+        yield AuditedTask(task, pod.name if pod else "", node, dict(zip(gang.levels.names, values, strict=False)))

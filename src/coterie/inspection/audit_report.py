@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coterie.inspection.audit import Audit, AuditedGang, Finding, Outcome, State
+from coterie.inspection.audit import Audit, AuditedGang, AuditOutcome, ConstraintFinding, GangProgress
 
 VERSION = 1
 
@@ -19,9 +19,9 @@ def audit_json(found: Audit) -> Json:
         "gangs": [_gang(gang) for gang in found.gangs],
         "summary": {
             "gangs": len(found.gangs),
-            **{state.value: states[state] for state in State},
+            **{state.value: states[state] for state in GangProgress},
             "constraints": sum(len(gang.findings) for gang in found.gangs),
-            **{outcome.value: found.count(outcome) for outcome in Outcome},
+            **{outcome.value: found.count(outcome) for outcome in AuditOutcome},
             "unconstrained": found.unconstrained,
         },
     }
@@ -44,7 +44,7 @@ def _gang(gang: AuditedGang) -> Json:
     }
 
 
-def finding_json(finding: Finding) -> Json:
+def finding_json(finding: ConstraintFinding) -> Json:
     """Return the JSON object of one constraint's outcome."""
     return {
         "path": [list(step) for step in finding.path],

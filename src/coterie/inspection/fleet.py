@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coterie.topology.check import Finding
+from coterie.topology.check import LabelFinding
 from coterie.topology.cluster import Bools, Cluster
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
@@ -38,7 +38,7 @@ class Fleet:
         return Fleet(len(cluster), int(cluster.has_gpus.sum()), *(_names(cluster, which) for which in out))
 
 
-def short_of_gpus(cluster: Cluster, topology: Topology) -> Iterator[Finding]:
+def short_of_gpus(cluster: Cluster, topology: Topology) -> Iterator[LabelFinding]:
     """Yield nodes that offer fewer GPUs than most nodes of their kind, by kind and number.
 
     Nodes whose GPUs are partitioned are left out: how many whole ones they offer says nothing.
@@ -56,7 +56,7 @@ def short_of_gpus(cluster: Cluster, topology: Topology) -> Iterator[Finding]:
             nodes = _names(cluster, which & (gpus == number))
             offer = f"{number} GPU{'' if number == 1 else 's'}" if number else "no GPU"
             who = f"{nodes[0]} offers" if len(nodes) == 1 else f"{len(nodes)} nodes ({_cut(fold(nodes))}) offer"
-            yield Finding(
+            yield LabelFinding(
                 "FewerGpus",
                 "warning",
                 "",

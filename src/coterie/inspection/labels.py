@@ -13,7 +13,7 @@ from coterie.errors import Notice, nearest
 from coterie.gang.tree import Shape
 from coterie.inspection.fleet import Fleet, short_of_gpus
 from coterie.placement.eligibility import eligible
-from coterie.topology.check import Finding, check
+from coterie.topology.check import LabelFinding, check
 from coterie.topology.cluster import Bools, Cluster, Column, is_gpu
 from coterie.topology.domains import is_null
 from coterie.topology.levels import HOSTNAME, Topology
@@ -94,17 +94,17 @@ def pool_size(cluster: Cluster, pool: Pool) -> int:
     return int(_selected(cluster, pool.node_selector).sum())
 
 
-def check_pool(cluster: Cluster, pool: Pool, config: Config | None) -> tuple[Finding, ...]:
+def check_pool(cluster: Cluster, pool: Pool, config: Config | None) -> tuple[LabelFinding, ...]:
     """Return the findings about the labels of a pool's nodes, and about the pool on this cluster.
 
     `cluster` is the whole one. Findings that concern no single level come first.
     """
     own = pool_nodes(cluster, pool)
-    findings: list[Finding] = []
+    findings: list[LabelFinding] = []
     if pool.guessed:
         message = _guessed_message(pool.topology)
         said, _, hint = message.partition("; ")
-        findings.append(Finding("LevelsGuessed", "info", "", said, hint=f"{hint[0].upper()}{hint[1:]}"))
+        findings.append(LabelFinding("LevelsGuessed", "info", "", said, hint=f"{hint[0].upper()}{hint[1:]}"))
     if not len(own):
         findings += _selects_nothing(cluster, pool)
         return tuple(findings)
@@ -115,7 +115,7 @@ def check_pool(cluster: Cluster, pool: Pool, config: Config | None) -> tuple[Fin
         findings += _quota(own, pool)
         findings += _shared(cluster, own, pool, config)
         findings += (
-            Finding(notice.code, "info", "", notice.message)
+            LabelFinding(notice.code, "info", "", notice.message)
             for notice in config.notices
             if notice.path[:2] == ("pools", pool.name)
         )
@@ -123,7 +123,7 @@ def check_pool(cluster: Cluster, pool: Pool, config: Config | None) -> tuple[Fin
     return tuple(findings)
 
 
-def label_findings(own: Cluster, topology: Topology) -> tuple[Finding, ...]:
+def label_findings(own: Cluster, topology: Topology) -> tuple[LabelFinding, ...]:
     """Return the findings about labels, except for hostnames without a coarser label: every node has a hostname."""
     found = check(own, topology)
     if len(topology.levels) < 2 or topology.levels[-1].label != HOSTNAME:
@@ -166,11 +166,11 @@ def part_of(cluster: Cluster, mask: Bools) -> Cluster:
     )
 
 
-def _selects_nothing(cluster: Cluster, pool: Pool) -> Iterator[Finding]:
+def _selects_nothing(cluster: Cluster, pool: Pool) -> Iterator[LabelFinding]:
     if not len(cluster):
-        yield Finding("NoNodes", "error", "", "the cluster has no nodes")
+        yield LabelFinding("NoNodes", "error", "", "the cluster has no nodes")
         return
-    yield Finding(
+    yield LabelFinding(
         "SelectorMatchesNothing",
         "error",
         "",
@@ -196,15 +196,15 @@ def _selector_hint(cluster: Cluster, selector: Selector) -> str:
     return "Each of the labels is on some nodes, but no node has them all."
 
 
-def _platforms(own: Cluster, pool: Pool) -> Iterator[Finding]:
+def _platforms(own: Cluster, pool: Pool) -> Iterator[LabelFinding]:
     for name, platform in pool.platforms.items():
         if not _selected(own, platform.node_selector).any():
             message = f'no node of pool "{pool.name}" has all labels of the node_selector of platform "{name}"'
             hint = _selector_hint(own, platform.node_selector)
-            yield Finding("PlatformMatchesNothing", "warning", "", message, hint=hint)
+            yield LabelFinding("PlatformMatchesNothing", "warning", "", message, hint=hint)
 
 
-def _taints(own: Cluster, pool: Pool) -> Iterator[Finding]:
+def _taints(own: Cluster, pool: Pool) -> Iterator[LabelFinding]:
     """Return findings about GPU nodes that the pool selects, but whose taints its tasks tolerate on no platform."""
     gpus = own.has_gpus
     task = Shape(tuple((name, 1) for name in own.resources if is_gpu(name)) if gpus.any() else ())
@@ -220,20 +220,22 @@ def _taints(own: Cluster, pool: Pool) -> Iterator[Finding]:
     message = f"tasks do not tolerate the taints ({', '.join(keys)}) of {_some(nodes, own)}"
     hint = f'Add them to the tolerations of pool "{pool.name}", or leave these nodes out by its node_selector.'
     everything = not (welcome & (gpus if gpus.any() else welcome)).any()
-    yield Finding("TaintNotTolerated", "error" if everything else "warning", "", message, nodes, hint)
+    yield LabelFinding("TaintNotTolerated", "error" if everything else "warning", "", message, nodes, hint)
 
 
-def _quota(own: Cluster, pool: Pool) -> Iterator[Finding]:
+def _quota(own: Cluster, pool: Pool) -> Iterator[LabelFinding]:
     there = int(own.gpus(own.allocatable).sum())
     if (guarantee := pool.gpus.guarantee) is not None and guarantee > there:
         message = f'pool "{pool.name}" guarantees {guarantee} GPUs, but its nodes have {there}'
-        yield Finding("QuotaAboveCapacity", "warning", "", message, hint="Lower gpus.guarantee, or widen the pool.")
+        yield LabelFinding(
+            "QuotaAboveCapacity", "warning", "", message, hint="Lower gpus.guarantee, or widen the pool."
+        )
     if (limit := pool.gpus.limit) is not None and limit > there:
         message = f'the limit of pool "{pool.name}" is {limit} GPUs, but its nodes have {there}'
-        yield Finding("QuotaAboveCapacity", "info", "", message, hint="It never takes effect.")
+        yield LabelFinding("QuotaAboveCapacity", "info", "", message, hint="It never takes effect.")
 
 
-def _shared(cluster: Cluster, own: Cluster, pool: Pool, config: Config) -> Iterator[Finding]:
+def _shared(cluster: Cluster, own: Cluster, pool: Pool, config: Config) -> Iterator[LabelFinding]:
     for other in config.pools.values():
         if other.name == pool.name or other.backend != pool.backend:
             continue
@@ -241,10 +243,10 @@ def _shared(cluster: Cluster, own: Cluster, pool: Pool, config: Config) -> Itera
         if nodes := tuple(name for name in own.names if name in theirs):
             message = f'pool "{other.name}" has {_some(nodes, own)} of pool "{pool.name}" too'
             hint = "Their quotas together may be more than these nodes have."
-            yield Finding("PoolsShareNodes", "info", "", message, nodes, hint)
+            yield LabelFinding("PoolsShareNodes", "info", "", message, nodes, hint)
 
 
-def _for_scheduler(finding: Finding, own: Cluster, pool: Pool) -> Finding:
+def _for_scheduler(finding: LabelFinding, own: Cluster, pool: Pool) -> LabelFinding:
     """Return the finding with more weight where nodes with GPUs are really hidden, because they lack a label."""
     if finding.code != "HiddenFromScheduler" or not pool.traits.hides_unlabelled:
         return finding
@@ -264,7 +266,7 @@ def _some(nodes: tuple[str, ...], cluster: Cluster) -> str:
     return f"{len(nodes)} of {len(cluster)} nodes ({text if len(text) <= 80 else text[:79] + '…'})"
 
 
-def check_json(findings: Sequence[Finding], pool: Pool, cluster: Cluster, notices: Sequence[Notice]) -> Json:
+def check_json(findings: Sequence[LabelFinding], pool: Pool, cluster: Cluster, notices: Sequence[Notice]) -> Json:
     """Return findings as data, with the checked levels."""
     fleet = Fleet.of(cluster)
     severities = [finding.severity for finding in findings]

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from coterie.errors import NotFound, UsageError, did_you_mean
-from coterie.rendering.scene import Area, Scene, Spot, Total, ranked
+from coterie.rendering.scene import Area, MapScene, SceneNode, Total, ranked
 from coterie.topology.cluster import Cluster
 from coterie.topology.domains import Domains
 from coterie.topology.levels import HOSTNAME, Topology
@@ -57,7 +57,7 @@ def find_holder(cluster: Cluster, name: str) -> str:
     raise NotFound(f'no owner called "{name}" holds a GPU here', hint)
 
 
-def scene_of(domains: Domains, depth: int, *, pool: str = "", highlight: str | None = None) -> Scene:
+def scene_of(domains: Domains, depth: int, *, pool: str = "", highlight: str | None = None) -> MapScene:
     """Return the scene of a cluster, down to the level at `depth`."""
     spots = _spots(domains)
     tiers = domains.tiers[:depth]
@@ -78,10 +78,10 @@ def scene_of(domains: Domains, depth: int, *, pool: str = "", highlight: str | N
         ]
     children = [(tiers[0], index, area) for index, area in enumerate(areas)] if depth else []
     root = _area((), 0, len(domains), children, spots)
-    return Scene(domains.topology.names[:depth], root, pool, highlight)
+    return MapScene(domains.topology.names[:depth], root, pool, highlight)
 
 
-def map_json(scene: Scene, topology: Topology, *, guessed: bool) -> Json:
+def map_json(scene: MapScene, topology: Topology, *, guessed: bool) -> Json:
     """Return a map as data: nested domains, each with its own nodes; top-level `nodes` are in no domain."""
     return {
         "version": VERSION,
@@ -92,13 +92,13 @@ def map_json(scene: Scene, topology: Topology, *, guessed: bool) -> Json:
     }
 
 
-def _area(values: tuple[str, ...], start: int, end: int, children: list[Any], spots: list[Spot]) -> Area:
+def _area(values: tuple[str, ...], start: int, end: int, children: list[Any], spots: list[SceneNode]) -> Area:
     # The nodes of a domain that are in no finer one come after those that are.
     rest = max((int(tier.end[index]) for tier, index, _ in children), default=start)
     return Area(values, tuple(area for _, _, area in children), tuple(spots[rest:end]))
 
 
-def _spots(domains: Domains) -> list[Spot]:
+def _spots(domains: Domains) -> list[SceneNode]:
     cluster = domains.cluster
     offered = cluster.gpus(cluster.allocatable)
     held: dict[int, Counter[str]] = {}
@@ -112,7 +112,7 @@ def _spots(domains: Domains) -> list[Spot]:
         holders = ranked(held.get(node, Counter()))
         used = sum(gpus for _, gpus in holders)
         spots.append(
-            Spot(
+            SceneNode(
                 cluster.names[node],
                 max(int(offered[node]), used),
                 holders,
@@ -123,7 +123,7 @@ def _spots(domains: Domains) -> list[Spot]:
     return spots
 
 
-def _area_json(area: Area, scene: Scene) -> Json:
+def _area_json(area: Area, scene: MapScene) -> Json:
     depth = len(area.path)
     named = {"level": scene.levels[depth - 1], "value": area.path[-1], "path": list(area.path)} if depth else {}
     return {
@@ -136,7 +136,7 @@ def _area_json(area: Area, scene: Scene) -> Json:
     }
 
 
-def _spot_json(spot: Spot) -> Json:
+def _spot_json(spot: SceneNode) -> Json:
     total = Total.over([spot])
     return {
         "name": spot.name,

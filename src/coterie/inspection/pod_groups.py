@@ -31,7 +31,7 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(frozen=True, slots=True)
-class Constraint:
+class PodGroupConstraint:
     """Tasks that share one domain, which is identified by the values of `labels`, coarsest first.
 
     `doubt` is the reason why equal values do not prove one domain, where not all coarser labels are known.
@@ -65,7 +65,7 @@ class AskedGang:
     workload: str
     group: str
     tasks: Tasks
-    constraints: tuple[Constraint, ...] = ()
+    constraints: tuple[PodGroupConstraint, ...] = ()
     quorums: tuple[Quorum, ...] = ()
     levels: Topology = _NO_LEVELS
     follows: str = ""
@@ -133,7 +133,7 @@ def _recorded(
         if pod.member and (task := known.get(pod.member.task)) is not None:
             tasks[task] = pod
     constraints = tuple(
-        Constraint(
+        PodGroupConstraint(
             group.path,
             group.required,
             tuple(labels[: topology.index(group.level) + 1]),
@@ -172,7 +172,7 @@ class _Fields:
             for part in ("", *self._chain(pod.subgroup)):
                 self._under[part].append(task)
 
-    def constraints(self) -> Iterator[Constraint]:
+    def constraints(self) -> Iterator[PodGroupConstraint]:
         """Yield the constraints of the PodGroup itself, then of its subgroups."""
         for name, part in {"": self._spec, **self._parts}.items():
             for required, label in self._levels(part, name):
@@ -186,7 +186,7 @@ class _Fields:
             if isinstance(least, int) and (not name or name in leaves):
                 yield Quorum(tuple(self._under[name]), least, name)
 
-    def _constraint(self, name: str, part: Json, label: str, *, required: bool) -> Constraint:
+    def _constraint(self, name: str, part: Json, label: str, *, required: bool) -> PodGroupConstraint:
         topology, doubt = self._topology(part, label)
         labels = [level.label for level in topology.levels]
         above = tuple(
@@ -197,7 +197,7 @@ class _Fields:
         )
         path = (*above, (self._level(label), name or _DEFAULT))
         down_to = tuple(labels[: labels.index(label) + 1]) if label in labels else (label,)
-        return Constraint(path, required, down_to, tuple(self._under[name]), doubt)
+        return PodGroupConstraint(path, required, down_to, tuple(self._under[name]), doubt)
 
     def _topology(self, part: Json, label: str) -> tuple[Topology, str]:
         name = _mapping(part.get("topologyConstraint")).get("topology")

@@ -20,10 +20,10 @@ from lightkube.core.generic_client import ALL_NS, BasicRequest, GenericSyncClien
 from lightkube.core.resource import Resource
 
 from coterie.errors import CoterieError, UsageError
-from coterie.kube.errors import Call, error_of, passing
-from coterie.kube.kinds import Kind
+from coterie.kube.errors import RequestDescription, error_of, passing
+from coterie.kube.kinds import ObjectKind
 from coterie.kube.kubeconfig import ServerEntry, choose
-from coterie.kube.retry import Patience, Transient, patiently
+from coterie.kube.retry import RetryLimits, Transient, patiently
 from coterie.kube.transport import unanswered
 from coterie.kube.wire import read_status
 
@@ -64,14 +64,14 @@ class Api:
         *,
         transport: httpx2.BaseTransport | None = None,
         timeouts: Timeouts | None = None,
-        patience: Patience | None = None,
+        patience: RetryLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.context = config.context_name
         self.server = config.cluster.server
         self.namespace = config.namespace
         self.timeouts = timeouts or Timeouts()
-        self.patience = patience or Patience()
+        self.patience = patience or RetryLimits()
         self._clock = clock
         self._plugin = config.user.exec if config.user else None
         self._extensions: dict[str, Any] = {}
@@ -104,8 +104,8 @@ class Api:
         self._client.close()  # type: ignore[no-untyped-call]
 
     def call_of(
-        self, verb: str, kind: Kind, name: str = "", namespace: str | None = None, subresource: str = ""
-    ) -> Call:
+        self, verb: str, kind: ObjectKind, name: str = "", namespace: str | None = None, subresource: str = ""
+    ) -> RequestDescription:
         """Return the description of a call; without a namespace, lists cover all and other verbs use the context's."""
         if (name or verb not in _WITHOUT_NAME) and not _NAME.fullmatch(name):
             raise UsageError(f'"{name}" cannot be the name of a {kind.name}', _NAME_HINT)
@@ -113,13 +113,17 @@ class Api:
             raise UsageError(f'"{namespace}" cannot be the name of a namespace', _NAME_HINT)
         anywhere = not kind.namespaced or (namespace is None and verb in {"list", "watch"})
         inside = "" if anywhere else namespace or self.namespace
-        return Call(verb, kind, name, inside, self.context, self.server, subresource)
+        return RequestDescription(verb, kind, name, inside, self.context, self.server, subresource)
 
-    def send(self, call: Call, params: Mapping[str, str | None] | None = None, body: object = None) -> Answer:
+    def send(
+        self, call: RequestDescription, params: Mapping[str, str | None] | None = None, body: object = None
+    ) -> ApiResponse:
         """Return the answer to a call, with retries while they may help."""
         return patiently(self.patience, lambda: self.attempt(call, params, body), self._clock)
 
-    def attempt(self, call: Call, params: Mapping[str, str | None] | None = None, body: object = None) -> Answer:
+    def attempt(
+        self, call: RequestDescription, params: Mapping[str, str | None] | None = None, body: object = None
+    ) -> ApiResponse:
         """Return the answer to a call tried once; raise Transient for a temporary failure, else its error."""
         request = self._request(call, params, body)
         end = self._clock() + self.timeouts.answer_s
@@ -129,10 +133,12 @@ class Api:
                 chunks.append(chunk)
                 if self._clock() > end:
                     raise httpx2.ReadTimeout("the answer does not end", request=request)
-        return Answer(response.status_code, b"".join(chunks))
+        return ApiResponse(response.status_code, b"".join(chunks))
 
     @contextmanager
-    def stream(self, call: Call, params: Mapping[str, str | None], quiet_s: float) -> Iterator[httpx2.Response]:
+    def stream(
+        self, call: RequestDescription, params: Mapping[str, str | None], quiet_s: float
+    ) -> Iterator[httpx2.Response]:
         """Yield the answer to a watch as it arrives; it may be silent for `quiet_s`. Raises as `attempt` does."""
         request = self._request(call, params, None)
         request.extensions["timeout"] = {**request.extensions["timeout"], "read": quiet_s}
@@ -140,7 +146,7 @@ class Api:
             yield response
 
     @contextmanager
-    def _answering(self, call: Call, request: httpx2.Request) -> Iterator[httpx2.Response]:
+    def _answering(self, call: RequestDescription, request: httpx2.Request) -> Iterator[httpx2.Response]:
         """Yield a successful answer; every failure, also while it is read, becomes one of this package's errors."""
         response: httpx2.Response | None = None
         try:
@@ -155,7 +161,7 @@ class Api:
             if response is not None:
                 response.close()
 
-    def _start(self, call: Call, request: httpx2.Request) -> httpx2.Response:
+    def _start(self, call: RequestDescription, request: httpx2.Request) -> httpx2.Response:
         try:
             response: httpx2.Response = self._client.send(request, stream=True)
         except ConfigError as error:
@@ -177,7 +183,9 @@ class Api:
         problem = _brief(error) if isinstance(error, ConfigError | OSError) else "it printed no token"
         return UsageError(f"the credential plugin {plugin.command} fails: {problem}", "Log in again, then try again.")
 
-    def _request(self, call: Call, params: Mapping[str, str | None] | None, body: object) -> httpx2.Request:
+    def _request(
+        self, call: RequestDescription, params: Mapping[str, str | None] | None, body: object
+    ) -> httpx2.Request:
         if call.verb == DISCOVER:
             basic = BasicRequest("GET", f"apis/{call.kind.api_version}")
         else:
@@ -186,7 +194,9 @@ class Api:
         request.extensions.update(self._extensions)
         return request
 
-    def _prepared(self, call: Call, params: Mapping[str, str | None] | None, body: object) -> BasicRequest:
+    def _prepared(
+        self, call: RequestDescription, params: Mapping[str, str | None] | None, body: object
+    ) -> BasicRequest:
         resource: type[Resource] = call.kind.resource
         if call.subresource:
             resource = getattr(resource, call.subresource.capitalize())
@@ -207,19 +217,21 @@ class Api:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiResponse:
     """A successful answer."""
 
     code: int
     body: bytes
 
 
-def connect(context: str = "", *, patience: Patience | None = None, timeouts: Timeouts | None = None) -> Api:
+def connect(context: str = "", *, patience: RetryLimits | None = None, timeouts: Timeouts | None = None) -> Api:
     """Return a connection to the cluster of a kubeconfig context, by default the current one."""
     return Api(choose(context), patience=patience, timeouts=timeouts)
 
 
-def failure_of(call: Call, code: int, headers: Mapping[str, str], body: bytes) -> CoterieError | Transient:
+def failure_of(
+    call: RequestDescription, code: int, headers: Mapping[str, str], body: bytes
+) -> CoterieError | Transient:
     """Return the exception for an unsuccessful answer."""
     error = error_of(call, code, body)
     return Transient(error, _asked_wait(headers, body)) if passing(code) else error

@@ -14,8 +14,8 @@ import msgspec
 
 from coterie.errors import UsageError
 from coterie.kube.api import MANAGER, Api
-from coterie.kube.errors import Call, Conflict
-from coterie.kube.kinds import Kind, kind_of
+from coterie.kube.errors import ObjectConflict, RequestDescription
+from coterie.kube.kinds import ObjectKind, kind_of
 from coterie.kube.reads import decoded, find
 from coterie.kube.wire import Identified, Meta
 
@@ -24,10 +24,10 @@ _DECODER = msgspec.json.Decoder(Identified)
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedObject:
     """An object after it was applied."""
 
-    kind: Kind
+    kind: ObjectKind
     meta: Meta
     created: bool
 
@@ -40,7 +40,7 @@ def apply(
     subresource: str = "",
     namespace: str | None = None,
     dry_run: bool = False,
-) -> Applied:
+) -> AppliedObject:
     """Apply a manifest: set the fields that it states and leave all others alone.
 
     Raises Conflict with the names of the other managers when one of them owns a field. With `reclaim`, such fields are
@@ -49,7 +49,7 @@ def apply(
     kind, call = _call(api, manifest, subresource, namespace)
     try:
         return _apply(api, kind, call, manifest, force=False, dry_run=dry_run)
-    except Conflict as conflict:
+    except ObjectConflict as conflict:
         if not (reclaim and conflict.managers and _ours(api, kind, call)):
             raise
     return _apply(api, kind, call, manifest, force=True, dry_run=dry_run)
@@ -57,7 +57,7 @@ def apply(
 
 def apply_all(
     api: Api, manifests: Sequence[Mapping[str, Any]], *, reclaim: bool = False, namespace: str | None = None
-) -> Iterable[Applied]:
+) -> Iterable[AppliedObject]:
     """Apply manifests in order, yielding each once it is applied; the first failure ends the sequence.
 
     Every manifest is checked before the first is sent, so that an error in the last one leaves nothing half applied.
@@ -68,7 +68,9 @@ def apply_all(
         yield apply(api, manifest, reclaim=reclaim, namespace=namespace)
 
 
-def _call(api: Api, manifest: Mapping[str, Any], subresource: str, namespace: str | None) -> tuple[Kind, Call]:
+def _call(
+    api: Api, manifest: Mapping[str, Any], subresource: str, namespace: str | None
+) -> tuple[ObjectKind, RequestDescription]:
     kind = kind_of(manifest)
     meta = manifest.get("metadata")
     name = meta.get("name") if isinstance(meta, Mapping) else None
@@ -81,13 +83,15 @@ def _call(api: Api, manifest: Mapping[str, Any], subresource: str, namespace: st
     return kind, api.call_of("patch", kind, name, inside or namespace, subresource)
 
 
-def _apply(api: Api, kind: Kind, call: Call, manifest: Mapping[str, Any], *, force: bool, dry_run: bool) -> Applied:
+def _apply(
+    api: Api, kind: ObjectKind, call: RequestDescription, manifest: Mapping[str, Any], *, force: bool, dry_run: bool
+) -> AppliedObject:
     params = {"fieldManager": MANAGER, "force": str(force).lower(), "dryRun": "All" if dry_run else None}
     answer = api.send(call, params, dict(manifest))
     meta = decoded(call, answer.body, _DECODER).metadata
-    return Applied(kind, meta, created=answer.code == 201)
+    return AppliedObject(kind, meta, created=answer.code == 201)
 
 
-def _ours(api: Api, kind: Kind, call: Call) -> bool:
+def _ours(api: Api, kind: ObjectKind, call: RequestDescription) -> bool:
     found = find(api, kind, call.name, Identified, call.namespace or None)
     return found is not None and (found.metadata.labels or {}).get(MARK[0]) == MARK[1]

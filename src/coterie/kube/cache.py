@@ -16,7 +16,7 @@ T = TypeVar("T")
 Key = tuple[str, str]
 
 
-class Did(StrEnum):
+class ChangeType(StrEnum):
     """The type of a change to an object."""
 
     ADDED = "added"
@@ -25,7 +25,7 @@ class Did(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry(Generic[T]):
+class CacheEntry(Generic[T]):
     """An object: its identity, and the data that the watcher keeps of it."""
 
     meta: Meta
@@ -38,24 +38,24 @@ class Entry(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Change(Generic[T]):
+class CacheChange(Generic[T]):
     """A change to one object; for a deletion, `entry` is its last known state."""
 
-    did: Did
-    entry: Entry[T]
+    did: ChangeType
+    entry: CacheEntry[T]
 
 
 class Cache(Generic[T]):
     """The objects of a query at `version`."""
 
     def __init__(self) -> None:
-        self.entries: dict[Key, Entry[T]] = {}
+        self.entries: dict[Key, CacheEntry[T]] = {}
         self.version = ""
 
-    def replace(self, entries: Iterable[Entry[T]], version: str) -> list[Change[T]]:
+    def replace(self, entries: Iterable[CacheEntry[T]], version: str) -> list[CacheChange[T]]:
         """Replace all objects by a fresh list; objects missing in it were deleted, even without an event."""
         fresh = {entry.key: entry for entry in entries}
-        changes = [Change(Did.DELETED, old) for key, old in self.entries.items() if key not in fresh]
+        changes = [CacheChange(ChangeType.DELETED, old) for key, old in self.entries.items() if key not in fresh]
         for change in changes:
             del self.entries[change.entry.key]
         for entry in fresh.values():
@@ -63,21 +63,25 @@ class Cache(Generic[T]):
         self.version = version
         return changes
 
-    def put(self, entry: Entry[T]) -> list[Change[T]]:
+    def put(self, entry: CacheEntry[T]) -> list[CacheChange[T]]:
         """Record the current state of an object; a new uid under its name means that the former one was deleted."""
         old = self.entries.get(entry.key)
         self.entries[entry.key] = entry
         if old is None:
-            return [Change(Did.ADDED, entry)]
+            return [CacheChange(ChangeType.ADDED, entry)]
         if old.meta.uid != entry.meta.uid:
-            return [Change(Did.DELETED, old), Change(Did.ADDED, entry)]
+            return [CacheChange(ChangeType.DELETED, old), CacheChange(ChangeType.ADDED, entry)]
         # The same version is the same object: lists and replayed events repeat what is known.
-        return [Change(Did.MODIFIED, entry)] if old.meta.resource_version != entry.meta.resource_version else []
+        return (
+            [CacheChange(ChangeType.MODIFIED, entry)]
+            if old.meta.resource_version != entry.meta.resource_version
+            else []
+        )
 
-    def remove(self, entry: Entry[T]) -> list[Change[T]]:
+    def remove(self, entry: CacheEntry[T]) -> list[CacheChange[T]]:
         """Record the deletion of an object; that of an unknown one, or of a predecessor, changes nothing."""
         old = self.entries.get(entry.key)
         if old is None or old.meta.uid != entry.meta.uid:
             return []
         del self.entries[entry.key]
-        return [Change(Did.DELETED, entry)]
+        return [CacheChange(ChangeType.DELETED, entry)]

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from coterie.errors import NotFound
 from coterie.kube.api import Api
-from coterie.kube.errors import Conflict, MissingKind
-from coterie.kube.kinds import Kind
+from coterie.kube.errors import MissingKind, ObjectConflict
+from coterie.kube.kinds import ObjectKind
 
 
 class Dependents(StrEnum):
@@ -20,7 +20,7 @@ class Dependents(StrEnum):
 
 def delete(
     api: Api,
-    kind: Kind,
+    kind: ObjectKind,
     name: str,
     *,
     namespace: str | None = None,
@@ -49,7 +49,7 @@ def delete(
         raise
     except NotFound:
         return False
-    except Conflict:
+    except ObjectConflict:
         if not uid:
             raise
         return False

@@ -19,8 +19,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from coterie.errors import CoterieError, Fault, FieldError, NotFound, SpecErrors, Unavailable, UsageError
-from coterie.kube.kinds import Kind
-from coterie.kube.wire import Status, read_status
+from coterie.kube.kinds import ObjectKind
+from coterie.kube.wire import ApiStatus, read_status
 
 _USER = re.compile(r'User "([^"]*)"')
 _DENIED = re.compile(r"cannot (\w+) resource")
@@ -44,11 +44,11 @@ _FIELD_ERRORS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RequestDescription:
     """The description of a request, sufficient to report its failure."""
 
     verb: str
-    kind: Kind
+    kind: ObjectKind
     name: str = ""
     namespace: str = ""
     context: str = ""
@@ -73,20 +73,20 @@ class Call:
         return self._inside() or " in the whole cluster"
 
 
-class Unauthorized(CoterieError):  # noqa: N818 - the leaf says what happened
+class ApiUnauthorized(CoterieError):  # noqa: N818 - the leaf says what happened
     """Raised when the API does not accept the credentials."""
 
 
-class Forbidden(CoterieError):  # noqa: N818 - the leaf says what happened
+class ApiForbidden(CoterieError):  # noqa: N818 - the leaf says what happened
     """Raised when the user may not perform the request."""
 
-    def __init__(self, message: str, hint: str, call: Call, user: str) -> None:
+    def __init__(self, message: str, hint: str, call: RequestDescription, user: str) -> None:
         super().__init__(message, hint)
         self.call = call
         self.user = user
 
 
-class Conflict(CoterieError):  # noqa: N818 - the leaf says what happened
+class ObjectConflict(CoterieError):  # noqa: N818 - the leaf says what happened
     """Raised when the object is not in the expected state; `managers` own the `fields` that were to be written."""
 
     def __init__(self, message: str, hint: str, managers: tuple[str, ...] = (), fields: tuple[str, ...] = ()) -> None:
@@ -102,7 +102,7 @@ class Expired(CoterieError):  # noqa: N818 - the leaf says what happened
 class MissingKind(NotFound):
     """Raised when the cluster does not have a kind of object."""
 
-    def __init__(self, message: str, hint: str, kind: Kind) -> None:
+    def __init__(self, message: str, hint: str, kind: ObjectKind) -> None:
         super().__init__(message, hint)
         self.kind = kind
 
@@ -112,10 +112,10 @@ def passing(code: int) -> bool:
     return code in _BUSY or code >= 500
 
 
-def error_of(call: Call, code: int, body: bytes) -> CoterieError:
+def error_of(call: RequestDescription, code: int, body: bytes) -> CoterieError:
     """Return the error for an unsuccessful answer."""
     status = read_status(body)
-    said = status or Status(message=_plain(body))
+    said = status or ApiStatus(message=_plain(body))
     if code == 401:
         return _unauthorized(call)
     if code == 403:
@@ -136,31 +136,31 @@ def error_of(call: Call, code: int, body: bytes) -> CoterieError:
     return CoterieError(message, "Correct what the message names; the API server decided this.")
 
 
-def not_kubernetes(call: Call, found: str) -> CoterieError:
+def not_kubernetes(call: RequestDescription, found: str) -> CoterieError:
     """Return the error of an answer that did not come from a Kubernetes API."""
     hint = "Check the server's address in the kubeconfig; a proxy or a login page may stand in between."
     return UsageError(f"{call.server} does not answer as a Kubernetes API does: {found}", hint)
 
 
-def _unauthorized(call: Call) -> CoterieError:
+def _unauthorized(call: RequestDescription) -> CoterieError:
     message = f'{call.server} does not accept the credentials of context "{call.context}"'
     hint = "A token may have expired: log in again, then try: kubectl --context {} auth whoami"
-    return Unauthorized(message, hint.format(call.context))
+    return ApiUnauthorized(message, hint.format(call.context))
 
 
-def _forbidden(call: Call, said: Status) -> CoterieError:
+def _forbidden(call: RequestDescription, said: ApiStatus) -> CoterieError:
     found = _USER.search(said.message)
     user = found[1] if found else ""
     who = f'user "{user}"' if user else f'the user of context "{call.context}"'
     if found is None and said.message:
         # This is not the authorizer: an admission plugin, a quota or a webhook refused, and states its reason.
-        return Forbidden(f"{call.title()} is refused: {_line(said.message)}", _ADMISSION, call, user)
+        return ApiForbidden(f"{call.title()} is refused: {_line(said.message)}", _ADMISSION, call, user)
     role = "Role" if call.namespace else "ClusterRole"
     # A patch that would have to create the object is refused for the creation.
     denied = _DENIED.search(said.message)
     verb = denied[1] if denied else call.verb
     rule = f'{{apiGroups: ["{call.kind.group}"], resources: ["{call.resource()}"], verbs: ["{verb}"]}}'
-    return Forbidden(
+    return ApiForbidden(
         f"{who} may not {verb} {call.resource()}{call.scope()}",
         f"Add this rule to a {role} that is bound to the user: {rule}",
         call,
@@ -168,7 +168,7 @@ def _forbidden(call: Call, said: Status) -> CoterieError:
     )
 
 
-def _not_found(call: Call, status: Status | None) -> CoterieError:
+def _not_found(call: RequestDescription, status: ApiStatus | None) -> CoterieError:
     details = status.about if status else None
     if status and details and details.name and details.kind == "namespaces" and call.namespace == details.name:
         hint = f"Create it: kubectl create namespace {details.name}"
@@ -186,7 +186,7 @@ def _not_found(call: Call, status: Status | None) -> CoterieError:
     return MissingKind(message, hint, kind)
 
 
-def _conflict(call: Call, said: Status) -> CoterieError:
+def _conflict(call: RequestDescription, said: ApiStatus) -> CoterieError:
     causes = [cause for cause in said.about.causes or () if cause.reason == "FieldManagerConflict"]
     if causes:
         matches = [match[1] for cause in causes if (match := _MANAGER.search(cause.message))]
@@ -194,13 +194,15 @@ def _conflict(call: Call, said: Status) -> CoterieError:
         owners = _listed(f'"{manager}"' for manager in managers) or "somebody else"
         message = f"{call.title()} has fields that {owners} manages: {_listed(fields)}"
         hint = "Change them there, or remove the object so that it can be created again."
-        return Conflict(message, hint, managers, fields)
+        return ObjectConflict(message, hint, managers, fields)
     if said.reason == "AlreadyExists":
-        return Conflict(f"there is a {call.title()} already", "Choose another name, or remove it first.")
-    return Conflict(f"{call.title()} changed in the meantime: {_line(said.message)}", "Read it again, then try again.")
+        return ObjectConflict(f"there is a {call.title()} already", "Choose another name, or remove it first.")
+    return ObjectConflict(
+        f"{call.title()} changed in the meantime: {_line(said.message)}", "Read it again, then try again."
+    )
 
 
-def _faults(call: Call, said: Status) -> Iterable[Fault]:
+def _faults(call: RequestDescription, said: ApiStatus) -> Iterable[Fault]:
     """Yield a fault for each field that the API rejected, named as the API names it."""
     causes = said.about.causes or ()
     for cause in causes:
@@ -216,7 +218,7 @@ def _faults(call: Call, said: Status) -> Iterable[Fault]:
         yield Fault(f"{call.title()} is refused by the API: {_line(said.message)}", hint=_EXPLAIN)
 
 
-def _unavailable(call: Call, code: int, said: Status) -> CoterieError:
+def _unavailable(call: RequestDescription, code: int, said: ApiStatus) -> CoterieError:
     words = _line(said.message) or "no reason is given"
     if code == 429:
         return Unavailable(f"{call.server} is busy ({code}): {words}", "Try again in a moment.")

@@ -21,7 +21,7 @@ _DRA = "Dynamic resource allocation needs Kubernetes 1.34 or newer."
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ObjectKind:
     """A kind of object: lightkube's class for it, and how it is installed in a cluster that lacks it."""
 
     resource: type[Resource]
@@ -62,20 +62,20 @@ class Kind:
         return f"{self.plural}.{self.group}"
 
 
-def _cluster_wide(group: str, version: str, name: str, plural: str, install: str) -> Kind:
-    return Kind(create_global_resource(group, version, name, plural), install)
+def _cluster_wide(group: str, version: str, name: str, plural: str, install: str) -> ObjectKind:
+    return ObjectKind(create_global_resource(group, version, name, plural), install)
 
 
-def _namespaced(group: str, version: str, name: str, plural: str, install: str) -> Kind:
-    return Kind(create_namespaced_resource(group, version, name, plural), install)
+def _namespaced(group: str, version: str, name: str, plural: str, install: str) -> ObjectKind:
+    return ObjectKind(create_namespaced_resource(group, version, name, plural), install)
 
 
-NODE = Kind(core_v1.Node)
-POD = Kind(core_v1.Pod)
-NAMESPACE = Kind(core_v1.Namespace)
-RESOURCE_CLAIM = Kind(resource_v1.ResourceClaim, _DRA)
-RESOURCE_CLAIM_TEMPLATE = Kind(resource_v1.ResourceClaimTemplate, _DRA)
-RESOURCE_SLICE = Kind(resource_v1.ResourceSlice, _DRA)
+NODE = ObjectKind(core_v1.Node)
+POD = ObjectKind(core_v1.Pod)
+NAMESPACE = ObjectKind(core_v1.Namespace)
+RESOURCE_CLAIM = ObjectKind(resource_v1.ResourceClaim, _DRA)
+RESOURCE_CLAIM_TEMPLATE = ObjectKind(resource_v1.ResourceClaimTemplate, _DRA)
+RESOURCE_SLICE = ObjectKind(resource_v1.ResourceSlice, _DRA)
 TOPOLOGY = _cluster_wide("kai.scheduler", "v1alpha1", "Topology", "topologies", _KAI)
 QUEUE = _cluster_wide("scheduling.run.ai", "v2", "Queue", "queues", _KAI)
 POD_GROUP = _namespaced("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", _KAI)
@@ -96,7 +96,7 @@ _ALL = (
 _KNOWN = {(kind.api_version, kind.name): kind for kind in _ALL}
 
 
-def kind_of(manifest: Mapping[str, object]) -> Kind:
+def kind_of(manifest: Mapping[str, object]) -> ObjectKind:
     """Return the kind of a manifest, Coterie's or one built into Kubernetes; raise UsageError for another."""
     version, name = manifest.get("apiVersion"), manifest.get("kind")
     if not isinstance(version, str) or not isinstance(name, str):
@@ -104,7 +104,7 @@ def kind_of(manifest: Mapping[str, object]) -> Kind:
     if (known := _KNOWN.get((version, name))) is not None:
         return known
     try:
-        return Kind(resource_registry.load(version, name))
+        return ObjectKind(resource_registry.load(version, name))
     except (LoadResourceError, ValueError):
         hint = did_you_mean(name, [kind for _, kind in _KNOWN]) or "Only Kubernetes' own kinds and KAI's are written."
         raise UsageError(f"kind {name} of {version} is not known", hint) from None

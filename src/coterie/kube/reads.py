@@ -10,22 +10,22 @@ import msgspec
 
 from coterie.document.json_faults import field_problem
 from coterie.errors import NotFound
-from coterie.kube.api import DISCOVER, Answer, Api
-from coterie.kube.errors import Call, Expired, Forbidden, MissingKind, not_kubernetes
-from coterie.kube.kinds import Kind
-from coterie.kube.wire import Group, Page
+from coterie.kube.api import DISCOVER, Api, ApiResponse
+from coterie.kube.errors import ApiForbidden, Expired, MissingKind, RequestDescription, not_kubernetes
+from coterie.kube.kinds import ObjectKind
+from coterie.kube.wire import ApiGroup, ListPage
 
 T = TypeVar("T")
-Send = Callable[[Call, Mapping[str, str | None]], Answer]
+Send = Callable[[RequestDescription, Mapping[str, str | None]], ApiResponse]
 
 PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class ObjectQuery:
     """A selection of objects of a kind: one namespace or all, with selectors as kubectl writes them."""
 
-    kind: Kind
+    kind: ObjectKind
     namespace: str | None = None
     labels: str = ""
     fields: str = ""
@@ -43,13 +43,13 @@ class Listing(Generic[T]):
     version: str
 
 
-def get(api: Api, kind: Kind, name: str, shape: type[T], namespace: str | None = None) -> T:
+def get(api: Api, kind: ObjectKind, name: str, shape: type[T], namespace: str | None = None) -> T:
     """Return one object; raise NotFound if it does not exist."""
     call = api.call_of("get", kind, name, namespace)
     return decoded(call, api.send(call).body, msgspec.json.Decoder(shape))
 
 
-def find(api: Api, kind: Kind, name: str, shape: type[T], namespace: str | None = None) -> T | None:
+def find(api: Api, kind: ObjectKind, name: str, shape: type[T], namespace: str | None = None) -> T | None:
     """Return one object, or None if it does not exist; raise MissingKind if the cluster lacks the kind."""
     try:
         return get(api, kind, name, shape, namespace)
@@ -59,7 +59,7 @@ def find(api: Api, kind: Kind, name: str, shape: type[T], namespace: str | None 
         return None
 
 
-def list_all(api: Api, query: Query, shape: type[T], *, send: Send | None = None, page: int = PAGE) -> Listing[T]:
+def list_all(api: Api, query: ObjectQuery, shape: type[T], *, send: Send | None = None, page: int = PAGE) -> Listing[T]:
     """Return all objects of a query, page by page.
 
     A list whose version expires while it is read is restarted; the second time it is requested in one page. `send`
@@ -76,30 +76,30 @@ def list_all(api: Api, query: Query, shape: type[T], *, send: Send | None = None
     raise AssertionError("the last way of asking returns or raises")
 
 
-def list_served(api: Api, query: Query, shape: type[T]) -> Listing[T] | None:
+def list_served(api: Api, query: ObjectQuery, shape: type[T]) -> Listing[T] | None:
     """Return all objects of a query, or None if the cluster lacks the kind."""
     try:
         return list_all(api, query, shape)
     except MissingKind:
         return None
-    except Forbidden:
+    except ApiForbidden:
         # Authorization comes before existence: without permission, even a missing kind is forbidden.
         if not serves(api, query.kind):
             return None
         raise
 
 
-def serves(api: Api, kind: Kind) -> bool:
+def serves(api: Api, kind: ObjectKind) -> bool:
     """Return whether the cluster has a kind; every authenticated user may ask that."""
     call = api.call_of(DISCOVER, kind)
     try:
-        group = decoded(call, api.send(call).body, msgspec.json.Decoder(Group))
+        group = decoded(call, api.send(call).body, msgspec.json.Decoder(ApiGroup))
     except MissingKind:
         return False
     return any(found.name == kind.plural for found in group.resources)
 
 
-def _pages(call: Call, send: Send, query: Query, shape: type[T], limit: int | None) -> Listing[T]:
+def _pages(call: RequestDescription, send: Send, query: ObjectQuery, shape: type[T], limit: int | None) -> Listing[T]:
     items: list[T] = []
     decoder = _page_decoder(shape)
     token: str | None = None
@@ -112,7 +112,7 @@ def _pages(call: Call, send: Send, query: Query, shape: type[T], limit: int | No
             return Listing(items, found.metadata.resource_version)
 
 
-def decoded(call: Call, body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+def decoded(call: RequestDescription, body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """Return the decoded body of an answer; an undecodable one did not come from this API."""
     try:
         return decoder.decode(body)
@@ -120,5 +120,5 @@ def decoded(call: Call, body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         raise not_kubernetes(call, f"{call.verb} {call.title()}: {field_problem(error)[1]}") from None
 
 
-def _page_decoder(shape: type[T]) -> msgspec.json.Decoder[Page[T]]:
-    return msgspec.json.Decoder(Page[shape])  # type: ignore[valid-type]
+def _page_decoder(shape: type[T]) -> msgspec.json.Decoder[ListPage[T]]:
+    return msgspec.json.Decoder(ListPage[shape])  # type: ignore[valid-type]

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryLimits:
     """The number of attempts of a call, and the time limit for all of them together."""
 
     attempts: int = 5
@@ -38,7 +38,7 @@ class Transient(Exception):  # noqa: N818 - not an error yet: it becomes one whe
         self.after_s = after_s
 
 
-def patiently(patience: Patience, call: Callable[[], T], clock: Callable[[], float] = time.monotonic) -> T:
+def patiently(patience: RetryLimits, call: Callable[[], T], clock: Callable[[], float] = time.monotonic) -> T:
     """Return the result of `call`, retrying on `Transient`; raise its error when the retries are used up."""
     end = clock() + patience.total_s
 

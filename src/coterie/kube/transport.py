@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import httpx2
 
 from coterie.errors import CoterieError, Unavailable, UsageError
-from coterie.kube.errors import Call
+from coterie.kube.errors import RequestDescription
 
 
-def unanswered(call: Call, error: Exception) -> CoterieError:
+def unanswered(call: RequestDescription, error: Exception) -> CoterieError:
     """Return the error for a request without an answer."""
     for cause in _chain(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -36,7 +36,7 @@ def unanswered(call: Call, error: Exception) -> CoterieError:
     return Unavailable(f"{call.server} broke off the connection: {_reason(error)}", _look(call))
 
 
-def _untrusted(call: Call, cause: ssl.SSLCertVerificationError) -> CoterieError:
+def _untrusted(call: RequestDescription, cause: ssl.SSLCertVerificationError) -> CoterieError:
     problem = cause.verify_message or "certificate verify failed"
     problem = problem[:1].lower() + problem[1:].removesuffix(".")
     if "mismatch" in problem or "doesn't match" in problem or "not valid for" in problem:
@@ -48,7 +48,7 @@ def _untrusted(call: Call, cause: ssl.SSLCertVerificationError) -> CoterieError:
     return UsageError(f"the certificate of {call.server} is not trusted: {problem}", hint)
 
 
-def _look(call: Call) -> str:
+def _look(call: RequestDescription) -> str:
     return f"Is the cluster up, and the network or VPN? Compare: kubectl --context {call.context} get --raw /readyz"
 
 

@@ -21,11 +21,11 @@ import msgspec
 
 from coterie.errors import CoterieError, Unavailable
 from coterie.kube.api import Api, failure_of
-from coterie.kube.cache import Cache, Change, Entry
-from coterie.kube.errors import Call, Expired
-from coterie.kube.reads import Query, list_all
+from coterie.kube.cache import Cache, CacheChange, CacheEntry
+from coterie.kube.errors import Expired, RequestDescription
+from coterie.kube.reads import ObjectQuery, list_all
 from coterie.kube.retry import Transient, backoff, jittered
-from coterie.kube.wire import Status, read_line, read_meta, read_status, read_version
+from coterie.kube.wire import ApiStatus, read_line, read_meta, read_status, read_version
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ _RELIST_AFTER = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class WatchTiming:
     """The timing of a watch; a connection without data for slightly more than `watch_s` is dropped."""
 
     watch_s: float = 120.0
@@ -48,7 +48,7 @@ class Pace:
 class Batch(Generic[T]):
     """Changes that belong together; after a batch with `whole`, the consumer has the complete state."""
 
-    changes: tuple[Change[T], ...]
+    changes: tuple[CacheChange[T], ...]
     whole: bool = False
 
 
@@ -58,17 +58,17 @@ class Follower(Generic[T]):
     def __init__(
         self,
         api: Api,
-        query: Query,
+        query: ObjectQuery,
         shape: type[T],
         *,
-        pace: Pace | None = None,
+        pace: WatchTiming | None = None,
         stop: threading.Event | None = None,
         clock: Callable[[], float] = time.monotonic,
         on_trouble: Callable[[CoterieError | None], None] = lambda _: None,
     ) -> None:
         self._api = api
         self._query = query
-        self._pace = pace or Pace()
+        self._pace = pace or WatchTiming()
         self._stop = stop or threading.Event()
         self._clock = clock
         self._on_trouble = on_trouble
@@ -175,11 +175,11 @@ class Follower(Generic[T]):
         self._cache.version = entry.meta.resource_version
         return Batch(tuple(changes))
 
-    def _entry(self, raw: msgspec.Raw) -> Entry[T]:
-        return Entry(read_meta(raw), self._decoder.decode(raw))
+    def _entry(self, raw: msgspec.Raw) -> CacheEntry[T]:
+        return CacheEntry(read_meta(raw), self._decoder.decode(raw))
 
     def _refused(self, body: bytes) -> CoterieError | Transient:
-        status = read_status(body) or Status()
+        status = read_status(body) or ApiStatus()
         return failure_of(self._call, status.code or 500, {}, body)
 
     def _unreadable(self, error: Exception) -> CoterieError:
@@ -187,7 +187,7 @@ class Follower(Generic[T]):
         return Unavailable(message, "It will be retried; check the version of the cluster.")
 
     @cached_property
-    def _call(self) -> Call:
+    def _call(self) -> RequestDescription:
         return self._api.call_of("watch", self._query.kind, namespace=self._query.namespace)
 
     def _well(self) -> None:

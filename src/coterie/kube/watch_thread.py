@@ -9,9 +9,9 @@ from typing import Generic, Self, TypeVar
 
 from coterie.errors import CoterieError, Unavailable
 from coterie.kube.api import Api
-from coterie.kube.cache import Change, Did, Entry, Key
-from coterie.kube.reads import Query
-from coterie.kube.watch import Batch, Follower, Pace
+from coterie.kube.cache import CacheChange, CacheEntry, ChangeType, Key
+from coterie.kube.reads import ObjectQuery
+from coterie.kube.watch import Batch, Follower, WatchTiming
 
 T = TypeVar("T")
 
@@ -26,15 +26,15 @@ class Watching(Generic[T]):
     def __init__(
         self,
         api: Api,
-        query: Query,
+        query: ObjectQuery,
         shape: type[T],
         *,
-        on_change: Callable[[Change[T]], None] | None = None,
-        pace: Pace | None = None,
+        on_change: Callable[[CacheChange[T]], None] | None = None,
+        pace: WatchTiming | None = None,
     ) -> None:
         self._title = query.kind.plural
         self._on_change = on_change or _nothing
-        self._entries: dict[Key, Entry[T]] = {}
+        self._entries: dict[Key, CacheEntry[T]] = {}
         self._lock = threading.Lock()
         self._known = threading.Event()
         self._failure: BaseException | None = None
@@ -73,7 +73,7 @@ class Watching(Generic[T]):
         """Whether the watch is running."""
         return self._thread.is_alive()
 
-    def entries(self) -> dict[Key, Entry[T]]:
+    def entries(self) -> dict[Key, CacheEntry[T]]:
         """Return the objects as currently known; raise the error that ended the watch, if any."""
         self._check()
         with self._lock:
@@ -98,7 +98,7 @@ class Watching(Generic[T]):
     def _take(self, batch: Batch[T]) -> None:
         with self._lock:
             for change in batch.changes:
-                if change.did is Did.DELETED:
+                if change.did is ChangeType.DELETED:
                     del self._entries[change.entry.key]
                 else:
                     self._entries[change.entry.key] = change.entry

@@ -34,7 +34,7 @@ class ListMeta(msgspec.Struct, gc=False, rename="camel"):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class Page(msgspec.Struct, Generic[T], kw_only=True):
+class ListPage(msgspec.Struct, Generic[T], kw_only=True):
     """One page of a list; Go writes an empty list as null in places."""
 
     items: list[T] | None
@@ -47,20 +47,20 @@ class Served(msgspec.Struct, gc=False):
     name: str
 
 
-class Group(msgspec.Struct):
+class ApiGroup(msgspec.Struct):
     """The kinds of one version of an API group."""
 
     resources: list[Served]
 
 
-class Line(msgspec.Struct):
+class WatchLine(msgspec.Struct):
     """One line of a watch; the meaning of the object depends on the type."""
 
     type: str
     object: msgspec.Raw
 
 
-class Version(msgspec.Struct, gc=False, rename="camel"):
+class ObjectVersion(msgspec.Struct, gc=False, rename="camel"):
     """The metadata of a bookmark, which names no object."""
 
     resource_version: str
@@ -69,10 +69,10 @@ class Version(msgspec.Struct, gc=False, rename="camel"):
 class Bookmark(msgspec.Struct, gc=False):
     """A bookmark: no change up to a version."""
 
-    metadata: Version
+    metadata: ObjectVersion
 
 
-class Cause(msgspec.Struct):
+class StatusCause(msgspec.Struct):
     """One cause of a failure: a field, or another manager of it."""
 
     reason: str = ""
@@ -86,11 +86,11 @@ class Details(msgspec.Struct, rename="camel"):
     name: str = ""
     group: str = ""
     kind: str = ""
-    causes: list[Cause] | None = None
+    causes: list[StatusCause] | None = None
     retry_after_seconds: int = 0
 
 
-class Status(msgspec.Struct):
+class ApiStatus(msgspec.Struct):
     """A failure as the API reports it."""
 
     kind: str = ""
@@ -105,13 +105,13 @@ class Status(msgspec.Struct):
         return self.details or Details()
 
 
-_STATUS = msgspec.json.Decoder(Status)
-_LINE = msgspec.json.Decoder(Line)
+_STATUS = msgspec.json.Decoder(ApiStatus)
+_LINE = msgspec.json.Decoder(WatchLine)
 _IDENTIFIED = msgspec.json.Decoder(Identified)
 _BOOKMARK = msgspec.json.Decoder(Bookmark)
 
 
-def read_status(data: bytes) -> Status | None:
+def read_status(data: bytes) -> ApiStatus | None:
     """Return the failure in a body, or None when the body is not a Status."""
     try:
         status = _STATUS.decode(data)
@@ -120,7 +120,7 @@ def read_status(data: bytes) -> Status | None:
     return status if status.kind == "Status" else None
 
 
-def read_line(data: bytes) -> Line:
+def read_line(data: bytes) -> WatchLine:
     """Return one line of a watch; raise msgspec.DecodeError for anything else."""
     return _LINE.decode(data)
 

@@ -28,8 +28,18 @@ from coterie.lifecycle.observations import (
 )
 from coterie.lifecycle.outstanding import outstanding, requests
 from coterie.lifecycle.spec import ExitAction, GroupRules, Priority, Spec, TaskRules
-from coterie.lifecycle.state import Cancel, GroupState, Holding, Past, State, TaskState, Waiting, holdings, initial
-from coterie.lifecycle.status import Cause, Presence, Status
+from coterie.lifecycle.state import (
+    Cancel,
+    GroupState,
+    Holding,
+    PastAttempt,
+    State,
+    TaskState,
+    Waiting,
+    holdings,
+    initial,
+)
+from coterie.lifecycle.status import LossCause, Presence, Status
 from coterie.lifecycle.step import advance, step
 from coterie.lifecycle.users import retry_fault
 
@@ -38,7 +48,6 @@ __all__ = [
     "Action",
     "Cancel",
     "CancelAsked",
-    "Cause",
     "Create",
     "Created",
     "Delete",
@@ -50,9 +59,10 @@ __all__ = [
     "GroupRules",
     "GroupState",
     "Holding",
+    "LossCause",
     "Lost",
     "Observation",
-    "Past",
+    "PastAttempt",
     "Placed",
     "Presence",
     "Priority",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coterie.lifecycle.status import Cause
+from coterie.lifecycle.status import LossCause
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Lost:
 
     task: str
     attempt: int
-    cause: Cause
+    cause: LossCause
     message: str = ""
 
 

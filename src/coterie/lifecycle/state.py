@@ -13,7 +13,7 @@ _HOLDING = (Presence.PLACED, Presence.CREATED, Presence.STOPPING, Presence.DELET
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastAttempt:
     """An earlier attempt of a task."""
 
     attempt: int
@@ -49,7 +49,7 @@ class TaskState:
     placed: float | None = None
     started: float | None = None
     ended: float | None = None
-    past: tuple[Past, ...] = ()
+    past: tuple[PastAttempt, ...] = ()
 
     @property
     def present(self) -> bool:

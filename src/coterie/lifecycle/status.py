@@ -74,7 +74,7 @@ class Consequence(NamedTuple):
     avoids_node: bool
 
 
-class Cause(StrEnum):
+class LossCause(StrEnum):
     """The cause of a task's loss without an exit code of its own."""
 
     NODE_FAILED = "NodeFailed"
@@ -93,11 +93,11 @@ class Cause(StrEnum):
 
 # Only the user can correct an image or a command that cannot start, and a backend rejects the same object again.
 _CONSEQUENCES = {
-    Cause.NODE_FAILED: Consequence(Status.FAILED_BACKEND_ERROR, retried=True, avoids_node=True),
-    Cause.PROCESS_LOST: Consequence(Status.FAILED_BACKEND_ERROR, retried=True, avoids_node=False),
-    Cause.EVICTED: Consequence(Status.FAILED_EVICTED, retried=True, avoids_node=False),
-    Cause.PREEMPTED: Consequence(Status.FAILED_PREEMPTED, retried=True, avoids_node=False),
-    Cause.IMAGE_PULL: Consequence(Status.FAILED_IMAGE_PULL, retried=False, avoids_node=False),
-    Cause.START_ERROR: Consequence(Status.FAILED_START_ERROR, retried=False, avoids_node=False),
-    Cause.BACKEND_ERROR: Consequence(Status.FAILED_BACKEND_ERROR, retried=False, avoids_node=False),
+    LossCause.NODE_FAILED: Consequence(Status.FAILED_BACKEND_ERROR, retried=True, avoids_node=True),
+    LossCause.PROCESS_LOST: Consequence(Status.FAILED_BACKEND_ERROR, retried=True, avoids_node=False),
+    LossCause.EVICTED: Consequence(Status.FAILED_EVICTED, retried=True, avoids_node=False),
+    LossCause.PREEMPTED: Consequence(Status.FAILED_PREEMPTED, retried=True, avoids_node=False),
+    LossCause.IMAGE_PULL: Consequence(Status.FAILED_IMAGE_PULL, retried=False, avoids_node=False),
+    LossCause.START_ERROR: Consequence(Status.FAILED_START_ERROR, retried=False, avoids_node=False),
+    LossCause.BACKEND_ERROR: Consequence(Status.FAILED_BACKEND_ERROR, retried=False, avoids_node=False),
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from coterie.lifecycle.actions import Record
 from coterie.lifecycle.spec import GroupRules, Spec
-from coterie.lifecycle.state import Cancel, GroupState, Past, State, TaskState
+from coterie.lifecycle.state import Cancel, GroupState, PastAttempt, State, TaskState
 from coterie.lifecycle.status import Presence, Status
 
 _LEAVING = {
@@ -71,7 +71,9 @@ def archived(task: TaskState, status: Status, now: float) -> TaskState:
     known = bool(task.past) and task.past[-1].attempt == task.attempt
     past = task.past
     if task.attempt and not known and (task.present or task.status.final):
-        last = Past(task.attempt, status, task.node, task.exit_code, task.message, task.started, task.ended or now)
+        last = PastAttempt(
+            task.attempt, status, task.node, task.exit_code, task.message, task.started, task.ended or now
+        )
         past = (*past, last)
     return replace(
         task, up=False, exit_code=None, message="", placed=None, started=None, ended=None, queued=None, past=past

@@ -13,7 +13,7 @@ from coterie.topology.domains import Domains
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class DomainRoom:
     """The content of one domain: tasks of the shape now and if it were empty, its nodes, and its free GPUs."""
 
     domain: tuple[str, ...]
@@ -35,13 +35,13 @@ class Room:
 class Fitting:
     """The room for one shape in every domain of a level, best first, and on nodes that are in none of them."""
 
-    rooms: tuple[Room, ...]
-    outside: Room
+    rooms: tuple[DomainRoom, ...]
+    outside: DomainRoom
 
     @property
-    def total(self) -> Room:
+    def total(self) -> DomainRoom:
         """The sum over the domains."""
-        return Room(
+        return DomainRoom(
             (),
             sum(room.now for room in self.rooms),
             sum(room.empty for room in self.rooms),
@@ -69,12 +69,12 @@ def fitting(shape: Shape, domains: Domains, level: str, *, labelled_only: bool =
     idle = np.maximum(domains.cluster.gpus(now.free), 0) * now.usable
     sums = [sum_up(values, tier.start, tier.end).tolist() for values in (*per_node, idle)]
     rooms = [
-        Room(domain, fits, fits_empty, nodes, gpus)
+        DomainRoom(domain, fits, fits_empty, nodes, gpus)
         for domain, fits, fits_empty, gpus, nodes in zip(
             tier.values, *sums, (tier.end - tier.start).tolist(), strict=True
         )
     ]
     outside = tier.of < 0
     fits, fits_empty = (int(values[outside].sum()) for values in per_node)
-    rest = Room((), fits, fits_empty, int(outside.sum()), int(idle[outside].sum()))
+    rest = DomainRoom((), fits, fits_empty, int(outside.sum()), int(idle[outside].sum()))
     return Fitting(tuple(sorted(rooms, key=lambda room: (-room.now, -room.empty))), rest)

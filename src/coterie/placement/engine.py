@@ -38,7 +38,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class NoPlacement:
     """No placement: proved, or not found before the budget ended."""
 
     proved: bool
@@ -47,7 +47,7 @@ class Absent:
 
 def place(
     gang: Gang, capacity: Capacity, *, anchors: Mapping[str, str] | None = None, budget: int | Budget = DEFAULT_BUDGET
-) -> Found | Absent:
+) -> Found | NoPlacement:
     """Place all tasks of a gang or none, optional ones too; tasks in `anchors` already run on their node and stay."""
     domains = capacity.domains
     fixed = {task: domains.position[node] for task, node in (anchors or {}).items()}
@@ -56,9 +56,9 @@ def place(
     try:
         solution, optimal = _Question(problem, capacity, steps).best()
     except Exhausted:
-        return Absent(proved=False, steps=steps.spent)
+        return NoPlacement(proved=False, steps=steps.spent)
     if solution is None:
-        return Absent(proved=True, steps=steps.spent)
+        return NoPlacement(proved=True, steps=steps.spent)
     positions = {**fixed, **solution} if fixed else solution
     where = map(positions.__getitem__, problem.names)
     names = dict(zip(problem.names, map(domains.names.__getitem__, where), strict=True))

@@ -12,7 +12,7 @@ from coterie.gang import edits
 from coterie.gang.tree import Gang
 from coterie.placement.capacity import Capacity
 from coterie.placement.cost import extra_domains
-from coterie.placement.engine import Absent, Found, place
+from coterie.placement.engine import Found, NoPlacement, place
 from coterie.placement.family import decide_family, share
 from coterie.placement.quota import Quota
 from coterie.placement.refusal import Decision, Verdict
@@ -21,7 +21,7 @@ from coterie.topology.domains import Domains
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class DecidedFamily:
     """A gang with its followers, in that order, and the decision about each of them."""
 
     family: tuple[Gang, ...]
@@ -35,7 +35,7 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class JointCapacity:
     """The context of a joint placement: the capacity without the families, and their running tasks.
 
     `quota` is as for the newcomers alone, with the usage of the others included. The `hidden` nodes are invisible to
@@ -50,14 +50,16 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class JointPlacement:
     """Jointly placed families, the newcomers last, and the steps of the search."""
 
-    families: tuple[Settled, ...]
+    families: tuple[DecidedFamily, ...]
     steps: int
 
 
-def place_together(others: Sequence[Settled], newcomers: Sequence[Gang], room: Room, budget: int) -> Together | Absent:
+def place_together(
+    others: Sequence[DecidedFamily], newcomers: Sequence[Gang], room: JointCapacity, budget: int
+) -> JointPlacement | NoPlacement:
     """Place a family beside others that may move, or return that its needed tasks do not fit even so.
 
     The others lose nothing: none of their gangs or optional tasks is left out for the newcomers.
@@ -66,7 +68,7 @@ def place_together(others: Sequence[Settled], newcomers: Sequence[Gang], room: R
     leader, *followers = _marked(newcomers, str(len(others)), room)
     needed = edits.joined([*parts, edits.chosen(leader, room.anchors)])
     answer = place(needed, room.now, anchors=room.anchors, budget=budget)
-    if isinstance(answer, Absent):
+    if isinstance(answer, NoPlacement):
         return answer
     found, after, steps = answer, list[Decision](), answer.steps
     if followers or any(not task.needed for task in leader.all_tasks()):
@@ -86,15 +88,15 @@ def place_together(others: Sequence[Settled], newcomers: Sequence[Gang], room: R
         replace(one, found=_share(gang, one.found, room.now.domains)) if one.found else one
         for gang, one in zip(newcomers, placed, strict=True)
     )
-    return Together((*moved, Settled(tuple(newcomers), tuple(shares))), steps)
+    return JointPlacement((*moved, DecidedFamily(tuple(newcomers), tuple(shares))), steps)
 
 
-def _marked(family: Sequence[Gang], mark: str, room: Room) -> list[Gang]:
+def _marked(family: Sequence[Gang], mark: str, room: JointCapacity) -> list[Gang]:
     hidden = room.hidden if any(gang.groups for gang in family) else frozenset[str]()
     return [edits.without_nodes(edits.set_apart(gang, mark), hidden) for gang in family]
 
 
-def _kept(one: Settled, mark: str, room: Room) -> Gang:
+def _kept(one: DecidedFamily, mark: str, room: JointCapacity) -> Gang:
     """Return the placed part of a family as one gang that needs all of it."""
     gangs = [
         edits.mapped(edits.only_tasks(gang, decision.found.nodes), lambda task: replace(task, needed=True))
@@ -112,7 +114,7 @@ def _beside(parts: Sequence[Gang], quota: Quota | None) -> Quota | None:
     return Quota(quota.used - taken, quota.limit)
 
 
-def _moved(one: Settled, found: Found, domains: Domains) -> Settled:
+def _moved(one: DecidedFamily, found: Found, domains: Domains) -> DecidedFamily:
     decisions = []
     for gang, before in zip(one.family, one.decisions, strict=True):
         own = _share(gang, found, domains) if before.found else None
@@ -120,7 +122,7 @@ def _moved(one: Settled, found: Found, domains: Domains) -> Settled:
             # Whether more of its optional tasks fit was not searched again.
             own = replace(own, optimal=own.optimal and before.found.optimal)
         decisions.append(replace(before, found=own))
-    return Settled(one.family, tuple(decisions))
+    return DecidedFamily(one.family, tuple(decisions))
 
 
 def _share(gang: Gang, found: Found, domains: Domains) -> Found:

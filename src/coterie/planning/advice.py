@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from coterie.backends.shared.ownership import Sight
+from coterie.backends.shared.ownership import RunningTasks
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Shape, Toleration
 from coterie.inspection.labels import label_findings, part_of
@@ -28,7 +28,7 @@ _EVERY_TAINT = Toleration(operator="Exists")
 _FINE_GRAINED = 4
 
 
-def running_notices(workload: Workload, survivors: int, sight: Sight) -> Iterator[Notice]:
+def running_notices(workload: Workload, survivors: int, sight: RunningTasks) -> Iterator[Notice]:
     """Yield notices about tasks that already run."""
     if survivors:
         who = "1 task runs already and stays" if survivors == 1 else f"{survivors} tasks run already and stay"

@@ -13,9 +13,9 @@ from coterie.errors import Notice, UsageError
 from coterie.gang.tree import Group, Path, Shape, Task
 from coterie.inspection.map import level_depth
 from coterie.placement.capacity import Capacity
-from coterie.placement.domain_fit import Fitting, Room, fitting
+from coterie.placement.domain_fit import DomainRoom, Fitting, fitting
 from coterie.placement.eligibility import eligible, untolerated
-from coterie.placement.explain.evidence import Candidate, Counted, Survey, survey, tally
+from coterie.placement.explain.evidence import Candidate, Counts, Survey, survey, tally
 from coterie.placement.refusal import Tally
 from coterie.placement.whatif import changed_capacity
 from coterie.planning.assumed_tolerations import assumed_tolerations
@@ -39,7 +39,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class FitQuery:
     """The request of one task, as it was written, and the number of tasks of a gang if it is known."""
 
     gpus: int = 0
@@ -71,10 +71,10 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FitReport:
     """The largest gang that fits, per domain of a level."""
 
-    wish: Wish
+    wish: FitQuery
     level: str
     pool: str
     fitting: Fitting
@@ -82,7 +82,7 @@ class Answer:
     tally: Tally | None = None  # where no such task fits: the obstacles on the nodes, now or else when they are empty
 
 
-def answer(wish: Wish, level: str, pool: Pool, domains: Domains) -> Answer:
+def answer(wish: FitQuery, level: str, pool: Pool, domains: Domains) -> FitReport:
     """Return what fits on a pool's nodes; raise for an invalid level or amount."""
     requests = wish.requests()
     level_depth(domains, level)
@@ -90,12 +90,12 @@ def answer(wish: Wish, level: str, pool: Pool, domains: Domains) -> Answer:
     found = fitting(shape, domains, level, labelled_only=pool.traits.hides_unlabelled)
     notices = tuple(_notices(wish, level, pool, shape, domains, found))
     if found.total.now:
-        return Answer(wish, level, pool.name, found, notices)
+        return FitReport(wish, level, pool.name, found, notices)
     capacity = Capacity.now(domains) if found.total.empty else Capacity.empty(domains)
-    return Answer(wish, level, pool.name, found, notices, tally([Task("", shape)], level, (), capacity))
+    return FitReport(wish, level, pool.name, found, notices, tally([Task("", shape)], level, (), capacity))
 
 
-def fit_json(found: Answer) -> Json:
+def fit_json(found: FitReport) -> Json:
     """Return an answer as data; the fields about gangs are present when their size was given."""
     tasks = found.wish.tasks
     total = found.fitting.total
@@ -117,12 +117,14 @@ def fit_json(found: Answer) -> Json:
 _GANGS = ("gangs_now", "gangs_empty")
 
 
-def _room(room: Room, tasks: int | None) -> Json:
+def _room(room: DomainRoom, tasks: int | None) -> Json:
     fits = {"now": room.now, "empty": room.empty, "nodes": room.nodes, "free_gpus": room.free_gpus}
     return fits | ({"gangs_now": room.gangs(tasks), "gangs_empty": room.empty_gangs(tasks)} if tasks else {})
 
 
-def _notices(wish: Wish, level: str, pool: Pool, shape: Shape, domains: Domains, found: Fitting) -> Iterator[Notice]:
+def _notices(
+    wish: FitQuery, level: str, pool: Pool, shape: Shape, domains: Domains, found: Fitting
+) -> Iterator[Notice]:
     cluster = domains.cluster
     gpus = cluster.allocatable[cluster.resource(GPU)] > 0
     meant = gpus if wish.gpus else np.ones_like(gpus)
@@ -159,7 +161,7 @@ def _notices(wish: Wish, level: str, pool: Pool, shape: Shape, domains: Domains,
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DomainChoice:
     """The candidates of groups of one kind; a gang without constraints is a group without a path."""
 
     groups: tuple[Path, ...]
@@ -170,7 +172,7 @@ class Choice:
 class ChoosingPlanner(Planner):
     """A planner that also returns the candidates of each gang, on the capacity that was free for it."""
 
-    def choose(self, workload: Workload, *, remember: bool = True) -> tuple[Plan, dict[str, tuple[Choice, ...]]]:
+    def choose(self, workload: Workload, *, remember: bool = True) -> tuple[Plan, dict[str, tuple[DomainChoice, ...]]]:
         """Return the plan of a workload, and by the names of its gangs their candidates."""
         before_it = self._taken
         plan = self.plan(workload, remember=remember)
@@ -197,7 +199,7 @@ class ChoosingPlanner(Planner):
         return plan, found
 
 
-def choices(one: GangPlan, now: Capacity, empty: Capacity, leader: GangPlan | None = None) -> tuple[Choice, ...]:
+def choices(one: GangPlan, now: Capacity, empty: Capacity, leader: GangPlan | None = None) -> tuple[DomainChoice, ...]:
     """Return the candidates of the groups of a gang's finest level, equal groups together.
 
     For a refused gang, it is the binding group, if there is one. The other tasks of a placed gang are on their nodes,
@@ -209,7 +211,7 @@ def choices(one: GangPlan, now: Capacity, empty: Capacity, leader: GangPlan | No
         kinds.setdefault((group.required, group.level, *shapes), []).append(group)
     if not kinds:
         tasks = _open(one.gang.all_tasks(), one)
-        return (Choice(((),), required=False, survey=survey(tasks, None, now, empty)),) if tasks else ()
+        return (DomainChoice(((),), required=False, survey=survey(tasks, None, now, empty)),) if tasks else ()
     found = []
     for groups in kinds.values():
         first = max(groups, key=lambda group: len(_open(tuple(group.all_tasks()), one)))
@@ -220,11 +222,11 @@ def choices(one: GangPlan, now: Capacity, empty: Capacity, leader: GangPlan | No
             _take(one, [task for task in one.gang.all_tasks() if task.name not in mine], rest)
             within = _within(first, one, mine, leader, now)
             looked = survey(tasks, first.level, rest, empty, chosen=_chosen(groups, one, now), within=within)
-            found.append(Choice(tuple(group.path for group in groups), first.required, looked))
+            found.append(DomainChoice(tuple(group.path for group in groups), first.required, looked))
     return tuple(found)
 
 
-def choices_json(found: Sequence[Choice]) -> list[Json]:
+def choices_json(found: Sequence[DomainChoice]) -> list[Json]:
     """Return the candidates of a gang as data."""
     return [
         {
@@ -257,7 +259,7 @@ def _candidate(each: Candidate, *, required: bool) -> Json:
     }
 
 
-def _counted(found: Counted, *, of_domains: bool) -> Json:
+def _counted(found: Counts, *, of_domains: bool) -> Json:
     excluded = [{"why": obstacle(what, of_domain=of_domains), "count": number} for what, number in found.excluded]
     return {"total": found.total, "good": found.good, "excluded": excluded}
 

@@ -25,14 +25,14 @@ from coterie.planning.snapshot_levels import kai_levels
 from coterie.sources import Snapshot
 from coterie.sources.cluster_file import read_cluster_file
 from coterie.sources.kubectl import read_kubectl
-from coterie.topology.check import Finding
+from coterie.topology.check import LabelFinding
 from coterie.topology.levels import Topology
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class TopologyChoice:
     """The value of `--topology FILE#NAME`: the topologies of a file, and the named one."""
 
     file: str = ""
@@ -81,7 +81,7 @@ def with_topologies(snapshot: Snapshot, file: str) -> Snapshot:
     )
 
 
-def snapshot_drift(snapshot: Snapshot) -> tuple[Finding, ...]:
+def snapshot_drift(snapshot: Snapshot) -> tuple[LabelFinding, ...]:
     """Return the differences between the KAI Topologies and the ClusterTopologies of a snapshot."""
     kai, _ = read_kai_topologies(snapshot.objects)
     return tuple(drift_findings(known_topologies(snapshot.objects, "").found, kai))
@@ -91,7 +91,7 @@ def pool_for(
     config: Config | None,
     name: str | None,
     wished: str | None,
-    levels: Topology | Chart | None,
+    levels: Topology | TopologyChoice | None,
     snapshot: Snapshot | None,
     beside: Topologies = NO_TOPOLOGIES,
 ) -> Pool:
@@ -117,14 +117,14 @@ def pool_for(
 
 
 def find_topology(
-    name: str, asked: str, levels: Topology | Chart | None, snapshot: Snapshot | None, beside: Topologies
+    name: str, asked: str, levels: Topology | TopologyChoice | None, snapshot: Snapshot | None, beside: Topologies
 ) -> Topology:
     """Return the levels of a ClusterTopology: from `--topology`, the files of the call, or the cluster, in this order.
 
     Where none has that name, it is a KAI Topology of the cluster. `asked` describes who uses it, in words that follow
     "which". Raises `SpecErrors` for an invalid one, and `NotFound`.
     """
-    given = levels.topologies | beside if isinstance(levels, Chart) else beside
+    given = levels.topologies | beside if isinstance(levels, TopologyChoice) else beside
     there, wrong = (snapshot.topologies, snapshot.wrong_topologies) if snapshot else ({}, {})
     if (own := given.found.get(name)) is not None:
         return topology_of(own)
@@ -139,7 +139,12 @@ def find_topology(
 
 
 def _named(
-    pool: Pool, name: str, asked: str, levels: Topology | Chart | None, snapshot: Snapshot | None, beside: Topologies
+    pool: Pool,
+    name: str,
+    asked: str,
+    levels: Topology | TopologyChoice | None,
+    snapshot: Snapshot | None,
+    beside: Topologies,
 ) -> Pool:
     """Return the pool with the levels of a named topology."""
     topology = find_topology(name, asked, levels, snapshot, beside)
@@ -148,24 +153,24 @@ def _named(
 
 
 def all_topologies(
-    levels: Topology | Chart | None, snapshot: Snapshot | None, beside: Topologies = NO_TOPOLOGIES
+    levels: Topology | TopologyChoice | None, snapshot: Snapshot | None, beside: Topologies = NO_TOPOLOGIES
 ) -> dict[str, Topology]:
     """Return every ClusterTopology of a call by name; `--topology` comes first, then files, then the cluster."""
-    given = levels.topologies | beside if isinstance(levels, Chart) else beside
+    given = levels.topologies | beside if isinstance(levels, TopologyChoice) else beside
     found = {name: topology_of(one) for name, one in given.found.items()}
     return {**(snapshot.topologies if snapshot else {}), **found}
 
 
 def cluster_topologies(
-    levels: Topology | Chart | None, snapshot: Snapshot | None, beside: Topologies = NO_TOPOLOGIES
+    levels: Topology | TopologyChoice | None, snapshot: Snapshot | None, beside: Topologies = NO_TOPOLOGIES
 ) -> dict[str, ClusterTopology]:
     """Return the objects behind `all_topologies`; cluster files have none."""
-    given = levels.topologies | beside if isinstance(levels, Chart) else beside
+    given = levels.topologies | beside if isinstance(levels, TopologyChoice) else beside
     return {**known_topologies(snapshot.objects if snapshot else (), "").found, **given.found}
 
 
 def drift_notices(
-    levels: Topology | Chart | None, snapshot: Snapshot | None, beside: Topologies, pool: Pool
+    levels: Topology | TopologyChoice | None, snapshot: Snapshot | None, beside: Topologies, pool: Pool
 ) -> Iterator[Notice]:
     """Return notices of differences between a snapshot's KAI Topologies and the ClusterTopology of a pool's levels.
 
@@ -183,10 +188,13 @@ def drift_notices(
 
 
 def topology_notices(
-    config: Config | None, levels: Topology | Chart | None, snapshot: Snapshot | None, pool: Pool
+    config: Config | None, levels: Topology | TopologyChoice | None, snapshot: Snapshot | None, pool: Pool
 ) -> Iterator[Notice]:
     """Return notices about the topology of `--topology`, or about the one taken where none was named."""
-    if isinstance(levels, Chart) and (used := levels.topologies.found.get(pool.topology_name or "")) is not None:
+    if (
+        isinstance(levels, TopologyChoice)
+        and (used := levels.topologies.found.get(pool.topology_name or "")) is not None
+    ):
         yield from used.notices
     if config is not None or levels is not None or snapshot is None or snapshot.topology is not None:
         return
@@ -204,10 +212,10 @@ def topology_notices(
 
 
 def _pool_without_config(
-    name: str, levels: Topology | Chart | None, snapshot: Snapshot | None, beside: Topologies
+    name: str, levels: Topology | TopologyChoice | None, snapshot: Snapshot | None, beside: Topologies
 ) -> Pool:
     own = snapshot.topology if snapshot else None
-    if isinstance(levels, Chart):
+    if isinstance(levels, TopologyChoice):
         return _charted(Pool.for_levels(Topology(), name=name), levels, snapshot, beside)
     if levels is not None or own is not None:
         return Pool.for_levels(levels or own or Topology(), name=name)
@@ -226,7 +234,7 @@ def _pool_without_config(
     return with_guessed_levels(pool, snapshot.cluster) if snapshot else pool
 
 
-def _charted(pool: Pool, chart: Chart, snapshot: Snapshot | None, beside: Topologies) -> Pool:
+def _charted(pool: Pool, chart: TopologyChoice, snapshot: Snapshot | None, beside: Topologies) -> Pool:
     """Return the pool with the levels that `--topology` selects."""
     if chart.file and chart.name is None:
         found = only_topology(chart.topologies, chart.file)

@@ -21,10 +21,10 @@ from coterie.frontends.grove.topology import KINDS as TOPOLOGY_KINDS
 from coterie.frontends.grove.topology_set import Topologies, draft_topologies
 from coterie.frontends.kubernetes.draft import draft, independent
 from coterie.frontends.kubernetes.objects import Resource, draft_resources, is_kubernetes
-from coterie.frontends.workflow.lower import Lowered, lower, pool_faults
+from coterie.frontends.workflow.lower import LoweredWorkflow, lower, pool_faults
 from coterie.frontends.workflow.read import Workflow, draft_workflow, located
 from coterie.inspection.labels import guessed_notices
-from coterie.planning.inputs import Chart
+from coterie.planning.inputs import TopologyChoice
 from coterie.planning.pod_clique_sets import PreparedSet, named_topology, prepare_graph, prepare_set, rule_faults
 from coterie.planning.workload import Workload
 from coterie.topology.channels import CHANNEL
@@ -40,7 +40,7 @@ Content = Workflow | PodCliqueSet | GraphDeployment
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenWorkload:
     """One workload of a file, read and not yet checked against a pool; `pool` is the one it names, if any.
 
     A workload with `faults` of its own is repaired; its values at the paths `gone` are placeholders. `templates` are
@@ -60,7 +60,7 @@ class Written:
 class Documents:
     """The content of a file; `faults` are those of no workload."""
 
-    workloads: tuple[Written, ...]
+    workloads: tuple[WrittenWorkload, ...]
     topologies: Topologies = field(default_factory=Topologies)
     notices: tuple[Notice, ...] = ()
     faults: tuple[Fault, ...] = ()
@@ -80,7 +80,7 @@ def draft_documents(data: bytes, file: str, *, sets: Sequence[str] = (), set_str
         found = draft_workflow(data, file, sets=sets, set_strings=set_strings)
         if (workflow := found.workflow) is None:
             return Documents((), faults=found.faults)
-        return Documents((Written(WORKFLOW, workflow.name, workflow, workflow.pool, found.faults, found.gone),))
+        return Documents((WrittenWorkload(WORKFLOW, workflow.name, workflow, workflow.pool, found.faults, found.gone),))
     bundle = draft_resources(data, file)
     if not bundle.resources and not bundle.faults:
         kinds = ", ".join(dict.fromkeys(other.kind for other in bundle.others)) or "an empty list"
@@ -91,7 +91,7 @@ def draft_documents(data: bytes, file: str, *, sets: Sequence[str] = (), set_str
         raise SpecErrors([Fault(f"there is no workload in it, only {kinds}", hint=hint, place=Place(file))])
     topologies, wrong = draft_topologies(bundle.of(*TOPOLOGY_KINDS))
     faults = [*bundle.faults, *wrong]
-    workloads: list[Written] = []
+    workloads: list[WrittenWorkload] = []
     templates = claim_templates(each.data for each in bundle.others)
     for resource in bundle.of(POD_CLIQUE_SET, GRAPH):
         read: Callable[[Resource], PodCliqueSet | GraphDeployment] = (
@@ -103,19 +103,24 @@ def draft_documents(data: bytes, file: str, *, sets: Sequence[str] = (), set_str
         else:
             content = repaired.content
             workloads.append(
-                Written(resource.kind, resource.name, content, faults=own, gone=repaired.gone, templates=templates)
+                WrittenWorkload(
+                    resource.kind, resource.name, content, faults=own, gone=repaired.gone, templates=templates
+                )
             )
     return Documents(tuple(workloads), topologies, (*bundle.notices, *topologies.notices), tuple(faults))
 
 
 def documents_of(workflow: Workflow) -> Documents:
     """Return a workflow as the only document of its file."""
-    return Documents((Written(WORKFLOW, workflow.name, workflow, workflow.pool),))
+    return Documents((WrittenWorkload(WORKFLOW, workflow.name, workflow, workflow.pool),))
 
 
 def levels_for(
-    written: Written, levels: Topology | Chart | None, known: Mapping[str, Topology], kai: Collection[str] = ()
-) -> Topology | Chart | None:
+    written: WrittenWorkload,
+    levels: Topology | TopologyChoice | None,
+    known: Mapping[str, Topology],
+    kai: Collection[str] = (),
+) -> Topology | TopologyChoice | None:
     """Return the levels of a call for a workload; one that names a known topology needs no selection.
 
     A name that only a KAI Topology has, of those in `kai`, selects that one where the call selects none.
@@ -125,13 +130,13 @@ def levels_for(
         return levels
     name = named_topology(content)
     if levels is None and name not in known and name in kai:
-        return Chart(name=name)
-    if not isinstance(levels, Chart) or len(levels.topologies.found) < 2:
+        return TopologyChoice(name=name)
+    if not isinstance(levels, TopologyChoice) or len(levels.topologies.found) < 2:
         return levels
     return None if name in known else levels
 
 
-def prepare(written: Written, pool: Pool, known: Mapping[str, Topology], *, configured: bool) -> PreparedSet:
+def prepare(written: WrittenWorkload, pool: Pool, known: Mapping[str, Topology], *, configured: bool) -> PreparedSet:
     """Return a PodCliqueSet or a graph deployment compiled for a pool; raise `SpecErrors` with every fault."""
     if isinstance(written.content, PodCliqueSet):
         return prepare_set(written.content, pool, known, configured=configured, templates=written.templates)
@@ -140,7 +145,7 @@ def prepare(written: Written, pool: Pool, known: Mapping[str, Topology], *, conf
     raise TypeError(written.kind)
 
 
-def workload_of(workflow: Workflow, lowered: Lowered, pool: Pool) -> Workload:
+def workload_of(workflow: Workflow, lowered: LoweredWorkflow, pool: Pool) -> Workload:
     """Return a workflow compiled for a pool; raise `SpecErrors` for a request that the pool does not support."""
     if faults := _nvlink_faults(workflow, pool):
         raise SpecErrors(faults)
@@ -156,7 +161,7 @@ def workload_of(workflow: Workflow, lowered: Lowered, pool: Pool) -> Workload:
     )
 
 
-def workload_for(written: Written, pool: Pool, known: Mapping[str, Topology], *, configured: bool) -> Workload:
+def workload_for(written: WrittenWorkload, pool: Pool, known: Mapping[str, Topology], *, configured: bool) -> Workload:
     """Return a workload of any kind compiled for a pool; raise `SpecErrors` with its own faults and the pool's."""
     if written.faults:
         raise SpecErrors(by_file((*written.faults, *_further(written, pool, known, configured=configured))))
@@ -193,7 +198,7 @@ def _nvlink_faults(workflow: Workflow, pool: Pool) -> list[Fault]:
     return located(compute_domains.label_faults(workflow, nvlink=pool.nvlink, pool=pool.name), workflow.document)
 
 
-def _further(written: Written, pool: Pool, known: Mapping[str, Topology], *, configured: bool) -> list[Fault]:
+def _further(written: WrittenWorkload, pool: Pool, known: Mapping[str, Topology], *, configured: bool) -> list[Fault]:
     """Return the further faults of a workload that already has some."""
     if isinstance(written.content, Workflow):
         return faults_in(written.content, pool, written.gone)
@@ -205,14 +210,14 @@ def _further(written: Written, pool: Pool, known: Mapping[str, Topology], *, con
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class CompileContext:
     """The context in which the workloads of a call are compiled: the pool of each, and the known topologies.
 
     `pool` is the one that the call names. `wrong` are the names of invalid topologies, whose faults are reported
     anyway. `templates` are the devices of the cluster's claim templates.
     """
 
-    choose: Callable[[Written], Pool]
+    choose: Callable[[WrittenWorkload], Pool]
     known: Mapping[str, Topology]
     configured: bool
     pool: str | None = None
@@ -220,7 +225,7 @@ class Scene:
     templates: ClaimTemplates = NO_TEMPLATES
 
 
-def lowered(faults: list[Fault], written: Iterable[Written], scene: Scene) -> list[Workload]:
+def lowered(faults: list[Fault], written: Iterable[WrittenWorkload], scene: CompileContext) -> list[Workload]:
     """Return workloads compiled for their pools, and add the faults of all of them.
 
     An unavailable pool is a fault as well, unless it is the only one: then its error is raised unchanged.
@@ -243,7 +248,7 @@ def lowered(faults: list[Fault], written: Iterable[Written], scene: Scene) -> li
 
 
 @contextmanager
-def joined(faults: list[Fault], written: Sequence[Written]) -> Iterator[None]:
+def joined(faults: list[Fault], written: Sequence[WrittenWorkload]) -> Iterator[None]:
     """Add the workloads' own faults to an error that occurs before they can be compiled, such as a missing pool."""
     try:
         yield
@@ -258,7 +263,7 @@ def joined(faults: list[Fault], written: Sequence[Written]) -> Iterator[None]:
         raise SpecErrors(by_file((*own, pool_trouble(error, written[0].content if written else None)))) from None
 
 
-def _lowered(written: Written, scene: Scene) -> Workload | None:
+def _lowered(written: WrittenWorkload, scene: CompileContext) -> Workload | None:
     content = written.content
     if isinstance(content, Workflow):
         if scene.pool is None and overlaps(POOL, written.gone):

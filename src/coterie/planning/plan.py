@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from coterie.backends.shared.ownership import Sight
+from coterie.backends.shared.ownership import RunningTasks
 from coterie.errors import Fault, Notice, SpecErrors
 from coterie.gang.tree import Gang, Path
 from coterie.placement.capacity import Capacity
-from coterie.placement.joint import Settled
+from coterie.placement.joint import DecidedFamily
 from coterie.placement.refusal import Decision, Verdict
 from coterie.placement.whatif import Change
 from coterie.planning.advice import notices_for, running_notices
 from coterie.planning.nvlink_channels import with_claims
-from coterie.planning.pod_affinity import Placed, Separated, Spread, padded, with_pod_affinity
-from coterie.planning.sequence import Course
+from coterie.planning.pod_affinity import AntiAffinityGroup, PlacedTask, Separated, padded, with_pod_affinity
+from coterie.planning.sequence import PlanSequence
 from coterie.planning.workload import Workload
 from coterie.topology.channels import with_channels
 from coterie.topology.cluster import GPU, Cluster, Ints
@@ -28,7 +28,7 @@ _ORDER = list(Verdict)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ConstraintOutcome:
     """The outcome of one constraint: the domains its tasks use, with None for a task outside every domain."""
 
     path: Path
@@ -48,7 +48,7 @@ class GangPlan:
 
     gang: Gang
     decision: Decision
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ConstraintOutcome, ...]
     survivors: Mapping[str, str]
 
 
@@ -75,7 +75,7 @@ class Planner:
     changes: Sequence[Change] = ()
     fresh: bool = False
     _taken: Ints | None = field(default=None, init=False)
-    _placed: tuple[Placed, ...] = field(default=(), init=False)  # pods placed so far, for inter-pod affinity
+    _placed: tuple[PlacedTask, ...] = field(default=(), init=False)  # pods placed so far, for inter-pod affinity
     _pools: Counter[str] = field(default_factory=Counter, init=False)  # GPUs taken so far, by pool
 
     def __post_init__(self) -> None:
@@ -100,9 +100,9 @@ class Planner:
         workload, cluster = separated.workload, separated.cluster
         domains = Domains.of(cluster, workload.pool.topology)
         names = filter(None, (workload.name, workload.set_name))
-        sight = Sight.of(cluster, () if self.fresh else names, workload.namespace)
+        sight = RunningTasks.of(cluster, () if self.fresh else names, workload.namespace)
         taken = padded(self._taken, cluster)
-        course = Course(workload, domains, sight, self.changes, taken, self._pools[workload.pool.name])
+        course = PlanSequence(workload, domains, sight, self.changes, taken, self._pools[workload.pool.name])
         plans = {plan.gang.name: plan for one in course.run() for plan in _plans(one, course, domains)}
         ordered = tuple(plans[gang.name] for gang in workload.gangs)
         placed = [plan.gang for plan in ordered if plan.decision.found]
@@ -110,7 +110,7 @@ class Planner:
         notices = (*workload.notices, *seen, *notices_for(workload, domains, placed), *course.foretold())
         return Plan(workload, domains, ordered, notices), course.most()
 
-    def _spread(self, asked: Workload, weaker: Plan, broken: Sequence[Spread]) -> tuple[Plan, Ints | None]:
+    def _spread(self, asked: Workload, weaker: Plan, broken: Sequence[AntiAffinityGroup]) -> tuple[Plan, Ints | None]:
         """Return a plan that keeps tasks in different domains; raise `SpecErrors` where none as good is found."""
         room = _room(weaker, broken, self._taken)
         separated = with_pod_affinity(asked, self.cluster, self._placed, room=room)
@@ -131,14 +131,14 @@ def _new(plan: Plan) -> Iterator[tuple[str, str]]:
             yield from ((task, node) for task, node in one.decision.found.nodes.items() if task not in one.survivors)
 
 
-def _placed(plan: Plan) -> tuple[Placed, ...]:
+def _placed(plan: Plan) -> tuple[PlacedTask, ...]:
     """Return the newly placed pods whose affinity is known."""
     workload = plan.workload
     new = _new(plan) if workload.traits else ()
-    return tuple(Placed(workload.traits[task], node, workload.name) for task, node in new)
+    return tuple(PlacedTask(workload.traits[task], node, workload.name) for task, node in new)
 
 
-def _broken(separated: Separated, plan: Plan) -> list[Spread]:
+def _broken(separated: Separated, plan: Plan) -> list[AntiAffinityGroup]:
     """Return the spread constraints that a plan breaks."""
     if not separated.spread:
         return []
@@ -147,7 +147,7 @@ def _broken(separated: Separated, plan: Plan) -> list[Spread]:
     return [each for each in separated.spread if each.broken(nodes)]
 
 
-def _neither(spread: Spread) -> Fault:
+def _neither(spread: AntiAffinityGroup) -> Fault:
     """Return the refusal of a spread that the plan neither satisfied nor proved infeasible."""
     message = (
         "whether these pods can be kept in different domains of several nodes is not known: a plan found no placement"
@@ -161,7 +161,7 @@ def _left_out(plan: Plan) -> frozenset[str]:
     return frozenset(task.name for one in plan.gangs for task in one.gang.all_tasks() if task.name not in placed)
 
 
-def _room(plan: Plan, spread: Sequence[Spread], taken: Ints | None) -> Ints:
+def _room(plan: Plan, spread: Sequence[AntiAffinityGroup], taken: Ints | None) -> Ints:
     """Return how many of the tasks to be spread would fit on each node of the cluster."""
     concerned = frozenset[str]().union(*(each.holders | each.matched for each in spread))
     capacity = Capacity.now(plan.domains)
@@ -180,7 +180,7 @@ def _unproved(one: GangPlan) -> GangPlan:
     return one if found is None else replace(one, decision=replace(one.decision, found=replace(found, optimal=False)))
 
 
-def _plans(one: Settled, course: Course, domains: Domains) -> Iterator[GangPlan]:
+def _plans(one: DecidedFamily, course: PlanSequence, domains: Domains) -> Iterator[GangPlan]:
     positions = {
         task: position
         for decision in one.decisions
@@ -192,7 +192,9 @@ def _plans(one: Settled, course: Course, domains: Domains) -> Iterator[GangPlan]
         yield GangPlan(gang, decision, outcomes, course.survivors[gang.name])
 
 
-def _outcomes(gang: Gang, positions: Mapping[str, int], domains: Domains, leader: Gang) -> tuple[Outcome, ...]:
+def _outcomes(
+    gang: Gang, positions: Mapping[str, int], domains: Domains, leader: Gang
+) -> tuple[ConstraintOutcome, ...]:
     """Return the outcome of each group; one that a follower shares with its leader has the tasks of both."""
     theirs = {group.path: tuple(group.all_tasks()) for group in leader.walk()} if gang is not leader else {}
     outcomes = []
@@ -209,5 +211,5 @@ def _outcomes(gang: Gang, positions: Mapping[str, int], domains: Domains, leader
                 used[tier.values[domain]] = None
             else:
                 outside.append((*domains.values(position).values(), None))
-        outcomes.append(Outcome(group.path, group.level, group.required, (*used, *outside)))
+        outcomes.append(ConstraintOutcome(group.path, group.level, group.required, (*used, *outside)))
     return tuple(outcomes)

@@ -38,7 +38,7 @@ _MOST_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedTask:
     """A task that was placed earlier, with its node: for later workloads it counts as running."""
 
     traits: PodTraits
@@ -58,7 +58,7 @@ class _Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _SeparationRow:
     """One cause of separation: the amount on nodes, the amount of tasks, and the amounts held by running pods."""
 
     name: str
@@ -68,7 +68,7 @@ class _Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class AntiAffinityGroup:
     """Tasks that hold a term, and those it matches, which may share no domain of several nodes."""
 
     refusal: Fault
@@ -101,11 +101,11 @@ class Separated:
 
     workload: Workload
     cluster: Cluster
-    spread: tuple[Spread, ...] = ()
+    spread: tuple[AntiAffinityGroup, ...] = ()
 
 
 def with_pod_affinity(
-    workload: Workload, cluster: Cluster, placed: Sequence[Placed] = (), *, room: Ints | None = None
+    workload: Workload, cluster: Cluster, placed: Sequence[PlacedTask] = (), *, room: Ints | None = None
 ) -> Separated:
     """Return a workload and a cluster for the engine; raise `SpecErrors` for terms that cannot be honoured.
 
@@ -114,7 +114,7 @@ def with_pod_affinity(
     """
     if not workload.traits:
         return Separated(workload, cluster)
-    question = _Question(workload, cluster, placed, room)
+    question = _Separation(workload, cluster, placed, room)
     if not question.concerned:
         return Separated(workload, cluster)
     rows = list(question.rows())
@@ -127,14 +127,14 @@ def with_pod_affinity(
 
 
 @dataclass(eq=False)
-class _Question:
+class _Separation:
     """The pods of one workload in relation to each other, and to the running ones."""
 
     workload: Workload
     cluster: Cluster
-    placed: Sequence[Placed]
+    placed: Sequence[PlacedTask]
     room: Ints | None = None
-    spread: list[Spread] = field(default_factory=list)
+    spread: list[AntiAffinityGroup] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
 
@@ -145,7 +145,7 @@ class _Question:
         theirs = (*(pod.beside for pod in self.cluster.pods if pod.beside), *(each.traits for each in self.placed))
         return own or any(traits.apart for traits in theirs)
 
-    def rows(self) -> Iterator[_Row]:
+    def rows(self) -> Iterator[_SeparationRow]:
         """Yield every relevant cause."""
         found = [*self._ports(), *self._terms(), *self._against_running(), *self._near_running()]
         if len(found) > _MOST_ROWS:
@@ -222,15 +222,15 @@ class _Question:
 
     # Tasks in relation to each other
 
-    def _ports(self) -> Iterator[_Row]:
+    def _ports(self) -> Iterator[_SeparationRow]:
         """Yield a row per host port that several tasks need; one for all addresses takes that port of each address."""
         wanted = dict.fromkeys(port for traits in self._kinds for port in sorted(traits.ports, key=str))
         for port in wanted:
             takers = self._of(each for each in self._kinds if any(_takes(other, port) for other in each.ports))
             if len(takers) > 1:
-                yield _Row(f"{HOST_PORT}{port}", self._full(1), dict.fromkeys(takers, 1))
+                yield _SeparationRow(f"{HOST_PORT}{port}", self._full(1), dict.fromkeys(takers, 1))
 
-    def _terms(self) -> Iterator[_Row]:
+    def _terms(self) -> Iterator[_SeparationRow]:
         for number, term in enumerate(self._held_terms("apart")):
             holders, matched = self._holders(term), self._matched(term)
             if len(holders | matched) < 2 or not holders or not matched:
@@ -245,11 +245,13 @@ class _Question:
                 most = max(1, len(others))
                 offered = self._full(most)
                 if not self._single(term.key):
-                    self.spread.append(Spread(self.workload.refusals[term], holders, matched, domains))
+                    self.spread.append(AntiAffinityGroup(self.workload.refusals[term], holders, matched, domains))
                     if self.room is not None:
                         offered = np.where(_roomiest(domains, self.room), most, 0)
                 offered[domains < 0] = most * len(alone) + len(others)  # a node in no domain separates no pods
-                yield _Row(f"{APART}{number}", offered, {**dict.fromkeys(others, 1), **dict.fromkeys(alone, most)})
+                yield _SeparationRow(
+                    f"{APART}{number}", offered, {**dict.fromkeys(others, 1), **dict.fromkeys(alone, most)}
+                )
 
     def _sides(self, holders: frozenset[str], matched: frozenset[str]) -> tuple[frozenset[str], frozenset[str]] | None:
         """Return the tasks that share a node with none of these, and the others, which share it with each other."""
@@ -276,7 +278,7 @@ class _Question:
 
     # Tasks in relation to running pods
 
-    def _against_running(self) -> Iterator[_Row]:
+    def _against_running(self) -> Iterator[_SeparationRow]:
         for number, term in enumerate(self._held_terms("apart")):
             blocking = [
                 (each, self._around(term.key, each.node)) for each in self._running if term.matches(each.traits)
@@ -296,11 +298,13 @@ class _Question:
                 f"{HOST_PORT}{port}/taken", takers, [(each, np.array([each.node])) for each in pods]
             )
 
-    def _blocked(self, name: str, tasks: frozenset[str], blocking: Sequence[tuple[_Neighbour, Ints]]) -> Iterator[_Row]:
+    def _blocked(
+        self, name: str, tasks: frozenset[str], blocking: Sequence[tuple[_Neighbour, Ints]]
+    ) -> Iterator[_SeparationRow]:
         if tasks and any(len(nodes) for _, nodes in blocking):
-            yield _Row(name, self._full(len(tasks)), dict.fromkeys(tasks, 1), blocking)
+            yield _SeparationRow(name, self._full(len(tasks)), dict.fromkeys(tasks, 1), blocking)
 
-    def _near_running(self) -> Iterator[_Row]:
+    def _near_running(self) -> Iterator[_SeparationRow]:
         for number, term in enumerate(self._held_terms("near")):
             pods = [each for each in self._running if term.matches(each.traits)]
             if self._matched(term):
@@ -313,7 +317,7 @@ class _Question:
             holders, offered = self._holders(term, "near"), self._full(0)
             for each in pods:
                 offered[self._around(term.key, each.node)] = len(holders)
-            yield _Row(f"{NEAR}{number}", offered, dict.fromkeys(holders, 1))
+            yield _SeparationRow(f"{NEAR}{number}", offered, dict.fromkeys(holders, 1))
 
     # Tasks that must be together
 
@@ -363,7 +367,7 @@ def _takes(port: HostPort, other: HostPort) -> bool:
     return port == other or (not port.address and port.clashes(other))
 
 
-def _asking(gangs: Sequence[Gang], rows: Sequence[_Row]) -> tuple[Gang, ...]:
+def _asking(gangs: Sequence[Gang], rows: Sequence[_SeparationRow]) -> tuple[Gang, ...]:
     """Return gangs whose tasks request the amounts of the rows; equal requests keep one shape."""
     asked: dict[str, list[tuple[str, int]]] = {}
     for row in rows:
@@ -384,7 +388,7 @@ def _asking(gangs: Sequence[Gang], rows: Sequence[_Row]) -> tuple[Gang, ...]:
     return tuple(mapped(gang, changed) for gang in gangs)
 
 
-def _offering(cluster: Cluster, rows: Sequence[_Row]) -> Cluster:
+def _offering(cluster: Cluster, rows: Sequence[_SeparationRow]) -> Cluster:
     """Return the cluster with a row of capacity per cause; a pod is on every node of a domain that it blocks."""
     if not rows:
         return cluster

@@ -11,7 +11,7 @@ from coterie.errors import Fault, Notice, SpecErrors
 from coterie.frontends.dynamo.lower import lower_graph
 from coterie.frontends.dynamo.model import GraphDeployment
 from coterie.frontends.dynamo.rules import admission as graph_rules
-from coterie.frontends.grove.podcliqueset.lower import Lowered, lower
+from coterie.frontends.grove.podcliqueset.lower import LoweredSet, lower
 from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
 from coterie.frontends.grove.podcliqueset.pod_labels import SetTraits, set_traits
 from coterie.frontends.grove.podcliqueset.pod_shapes import placeable
@@ -30,7 +30,7 @@ class PreparedSet:
     """A valid set as gangs, with the pool under the topology that the set names."""
 
     pcs: PodCliqueSet
-    lowered: Lowered
+    lowered: LoweredSet
     pool: Pool
     topology_name: str
     notices: tuple[Notice, ...]

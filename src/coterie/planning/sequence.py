@@ -12,16 +12,16 @@ from functools import cached_property
 
 import numpy as np
 
-from coterie.backends.shared.ownership import Sight
+from coterie.backends.shared.ownership import RunningTasks
 from coterie.errors import Notice, Reason
 from coterie.gang import edits
 from coterie.gang.likeness import kind_of
 from coterie.gang.tree import Gang
 from coterie.placement.capacity import Capacity
-from coterie.placement.engine import Absent, Found
+from coterie.placement.engine import Found, NoPlacement
 from coterie.placement.explain.decision import SIDE_BUDGET
 from coterie.placement.family import decide_family
-from coterie.placement.joint import Room, Settled, Together, place_together
+from coterie.placement.joint import DecidedFamily, JointCapacity, JointPlacement, place_together
 from coterie.placement.quota import Quota
 from coterie.placement.refusal import Decision, Verdict
 from coterie.placement.whatif import Change, changed_capacity, changed_gang
@@ -36,23 +36,23 @@ _ELSEWHERE = frozenset({Reason.OVER_QUOTA, Reason.GANG_INCOMPLETE})
 
 
 @dataclass(eq=False)
-class Course:
+class PlanSequence:
     """The decisions about the gangs of one workload; `taken` and `used` are the capacity and the GPUs of others."""
 
     workload: Workload
     domains: Domains
-    sight: Sight
+    sight: RunningTasks
     changes: Sequence[Change]
     taken: Ints | None
     used: int
     survivors: dict[str, Mapping[str, str]] = field(default_factory=dict, init=False)
-    _settled: dict[str, Settled] = field(default_factory=dict, init=False)  # by the leader's name
+    _settled: dict[str, DecidedFamily] = field(default_factory=dict, init=False)  # by the leader's name
     _held: dict[str, Ints] = field(default_factory=dict, init=False)  # by gang
     _jointly: list[tuple[str, ...]] = field(default_factory=list, init=False)  # gangs that moved for the last of them
     _steps: int = field(default=2 * SIDE_BUDGET, init=False)  # steps left for joint placement, in the whole plan
     _hopeless: dict[object, bool] = field(default_factory=dict, init=False)  # by kind: whether the failure is proved
 
-    def run(self) -> list[Settled]:
+    def run(self) -> list[DecidedFamily]:
         """Decide about every gang."""
         for family in families([self._changed(gang) for gang in self.workload.gangs]):
             one = self._alone(family)
@@ -79,12 +79,12 @@ class Course:
 
     # One family beside the others
 
-    def _alone(self, family: Sequence[Gang]) -> Settled:
+    def _alone(self, family: Sequence[Gang]) -> DecidedFamily:
         self.survivors.update((gang.name, self.sight.running(gang)) for gang in family)
         beside = self._beside(family[0], self._held)
         now, empty = self._free(beside, hidden=self._hides(family))
         decisions = decide_family(family, now, empty, anchors=self._running(family), quota=self._quota(beside))
-        return Settled(tuple(family), tuple(decisions))
+        return DecidedFamily(tuple(family), tuple(decisions))
 
     def _beside(self, leader: Gang, held: Mapping[str, Ints], without: Container[str] = ()) -> Ints | None:
         """Return the most that gangs hold while this one runs, some of them left out."""
@@ -92,7 +92,7 @@ class Course:
         others = {name: amounts for name, amounts in held.items() if name not in done and name not in without}
         return peak(others, self._before)
 
-    def _settle(self, one: Settled) -> None:
+    def _settle(self, one: DecidedFamily) -> None:
         self._settled[one.family[0].name] = one
         for gang, decision in zip(one.family, one.decisions, strict=True):
             if decision.found:
@@ -100,7 +100,7 @@ class Course:
 
     # Several families jointly
 
-    def _together(self, one: Settled) -> Settled:
+    def _together(self, one: DecidedFamily) -> DecidedFamily:
         """Place a family jointly with those that start at the same moment, if that places more of its gangs."""
         done = self._done(one.family[0].name)
         peers = [other for name, other in self._settled.items() if other.placed and self._done(name) == done]
@@ -109,33 +109,33 @@ class Course:
         running = tuple(self._running(one.family).items())
         kind = (done, running, *map(kind_of, (edits.joined(one.family), *one.family)))
         found = self._ask(one, peers) if kind not in self._hopeless else None
-        if isinstance(found, Together):
+        if isinstance(found, JointPlacement):
             *moved, last = found.families
             if last.placed > one.placed:
                 self._move(moved, last)
                 kept = zip(last.decisions, one.decisions, strict=True)
                 decisions = (now if now.found or now.verdict is Verdict.UNDECIDED else before for now, before in kept)
-                return Settled(last.family, tuple(decisions))
+                return DecidedFamily(last.family, tuple(decisions))
             undecided = any(decision.verdict is Verdict.UNDECIDED for decision in last.decisions)
             self._hopeless[kind] = not undecided
         elif found is not None:
             self._hopeless[kind] = found.proved
         return one if self._hopeless[kind] else _undecided(one)
 
-    def _ask(self, one: Settled, peers: Sequence[Settled]) -> Together | Absent:
+    def _ask(self, one: DecidedFamily, peers: Sequence[DecidedFamily]) -> JointPlacement | NoPlacement:
         gangs = [gang for other in (*peers, one) for gang in other.family]
         leader = one.family[0]
         now, empty = self._free(self._beside(leader, self._held, {gang.name for gang in gangs}))
         quota = self._quota(self._beside(leader, self._held))
         names = self.domains.names
         hidden = frozenset(names[at] for at in np.flatnonzero(self._unlabelled)) if self._hiding else frozenset[str]()
-        room = Room(now, empty, self._running(gangs), quota, hidden)
+        room = JointCapacity(now, empty, self._running(gangs), quota, hidden)
         answer = place_together(peers, one.family, room, min(self._steps, SIDE_BUDGET))
         # Building the joint problem takes time as well, in proportion to its tasks.
         self._steps = max(0, self._steps - answer.steps - sum(len(gang.all_tasks()) for gang in gangs))
         return answer
 
-    def _move(self, moved: Sequence[Settled], last: Settled) -> None:
+    def _move(self, moved: Sequence[DecidedFamily], last: DecidedFamily) -> None:
         names = [
             gang.name
             for one in moved
@@ -236,7 +236,7 @@ def _misplaced(decision: Decision) -> bool:
     return decision.verdict is not Verdict.IMPOSSIBLE and refusal is not None and refusal.reason not in _ELSEWHERE
 
 
-def _undecided(one: Settled) -> Settled:
+def _undecided(one: DecidedFamily) -> DecidedFamily:
     """Return a family with unproved refusals marked as undecided; remedies stay valid."""
     decisions = (
         Decision(Verdict.UNDECIDED, refusal=replace(refusal, reason=Reason.UNDECIDED, wanted=len(gang.all_tasks())))

@@ -16,7 +16,16 @@ from coterie.config.configuration import Config
 from coterie.document.repair import overlaps
 from coterie.document.schema import by_file
 from coterie.errors import CoterieError, Fault, FieldError, NotFound, Notice, Place, SpecErrors, UsageError, field_path
-from coterie.frontends.admission import Knowledge, Said, Site, judge_graph, judge_set, judge_topology, judged, removed
+from coterie.frontends.admission import (
+    KnownTopologies,
+    ObjectVerdict,
+    TargetCluster,
+    judge_graph,
+    judge_set,
+    judge_topology,
+    judged,
+    removed,
+)
 from coterie.frontends.dynamo.read import read_graph
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.topology import KINDS as TOPOLOGY_KINDS
@@ -26,7 +35,7 @@ from coterie.frontends.kubernetes.draft import draft, independent
 from coterie.frontends.kubernetes.objects import DEFAULT_NAMESPACE, Resource, draft_resources, is_kubernetes
 from coterie.frontends.workflow.lower import lower, pool_faults
 from coterie.frontends.workflow.read import Draft, Workflow, draft_workflow
-from coterie.planning.inputs import Chart, all_topologies, pool_for
+from coterie.planning.inputs import TopologyChoice, all_topologies, pool_for
 from coterie.planning.load import POD_CLIQUE_SET, POOL, WORKFLOW, faults_in, pool_trouble
 from coterie.planning.report import told
 from coterie.sources import Snapshot
@@ -41,7 +50,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class InputText:
     """A file that was read."""
 
     file: str
@@ -54,23 +63,23 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Against:
+class ValidationContext:
     """The context of a validation; a missing part means fewer checks, with a warning.
 
     Where it is `unread`, because it has faults itself, files are judged by the rules that need no pool and no topology.
     """
 
-    site: Site = field(default_factory=Site)
+    site: TargetCluster = field(default_factory=TargetCluster)
     config: Config | None = None
     pool: str | None = None
-    levels: Topology | Chart | None = None
+    levels: Topology | TopologyChoice | None = None
     snapshot: Snapshot | None = None
     sets: tuple[str, ...] = ()
     set_strings: tuple[str, ...] = ()
     unread: bool = False
 
 
-class Change(StrEnum):
+class ObjectChange(StrEnum):
     """The change that an object would undergo."""
 
     CREATED = "created"
@@ -87,7 +96,7 @@ class Judgement:
     kind: str = ""
     name: str = ""
     namespace: str = ""
-    change: Change = Change.NONE
+    change: ObjectChange = ObjectChange.NONE
     faults: tuple[Fault, ...] = ()
     notices: tuple[Notice, ...] = ()
 
@@ -114,7 +123,9 @@ class Validation:
         return not self.faults
 
 
-def validate(texts: Sequence[Text], against: Against, old: Sequence[Text] | None = None) -> Validation:
+def validate(
+    texts: Sequence[InputText], against: ValidationContext, old: Sequence[InputText] | None = None
+) -> Validation:
     """Judge files by the rules for new objects, and with `old` by those for updates."""
     files = [_read(text) for text in texts]
     before = [_read_old(text) for text in old or ()]
@@ -155,13 +166,13 @@ def validation_json(found: Validation) -> Json:
 class _File:
     """A text: its objects, or its bytes where it is a workflow, and the judgement of it as a whole."""
 
-    text: Text
+    text: InputText
     resources: tuple[Resource, ...] = ()
     whole: Judgement = field(default_factory=lambda: Judgement(""))
     workflow: bool = False
 
 
-def _read(text: Text) -> _File:
+def _read(text: InputText) -> _File:
     if not is_kubernetes(text.data):
         return _File(text, workflow=True)
     try:
@@ -174,7 +185,7 @@ def _read(text: Text) -> _File:
     return _File(text, bundle.resources, Judgement(text.file, faults=bundle.faults, notices=notices))
 
 
-def _read_old(text: Text) -> _File:
+def _read_old(text: InputText) -> _File:
     """Return the old form of a text; a blank text has no objects, and a workflow has no rules for updates."""
     if text.blank:
         notice = Notice("NothingBefore", "the old file is empty, so every object counts as new", Place(text.file))
@@ -190,7 +201,7 @@ def _read_old(text: Text) -> _File:
 class _Judge:
     """The objects of all files, and the known topologies."""
 
-    def __init__(self, files: Sequence[_File], before: Sequence[_File], against: Against) -> None:
+    def __init__(self, files: Sequence[_File], before: Sequence[_File], against: ValidationContext) -> None:
         self.against = against
         self.site = against.site
         self.troubles: dict[Fault, CoterieError] = {}
@@ -219,23 +230,23 @@ class _Judge:
                 said = self._with_further(resource, knowledge, said)
             if resource.kind in TOPOLOGY_KINDS and not said.faults:
                 said = self._alone(resource, file, said)
-            change = Change.UPDATED if old else Change.CREATED if self.updating else Change.NONE
+            change = ObjectChange.UPDATED if old else ObjectChange.CREATED if self.updating else ObjectChange.NONE
             yield _judgement(file.text.file, resource, change, said)
 
     def gone(self) -> Iterator[Judgement]:
         """Yield the objects that only the old files have."""
         for key, resource in self.before.items():
             if key not in self.now:
-                said = Said((), (removed(resource),))
-                yield _judgement(resource.document.page.file, resource, Change.REMOVED, said)
+                said = ObjectVerdict((), (removed(resource),))
+                yield _judgement(resource.document.page.file, resource, ObjectChange.REMOVED, said)
 
-    def _object(self, resource: Resource, old: Resource | None, knowledge: Knowledge) -> Said:
+    def _object(self, resource: Resource, old: Resource | None, knowledge: KnownTopologies) -> ObjectVerdict:
         if resource.kind in TOPOLOGY_KINDS:
             return judge_topology(resource, old, self.site)
         judge = judge_set if resource.kind == POD_CLIQUE_SET else judge_graph
         return judge(resource, old, knowledge, self.site)
 
-    def _with_further(self, resource: Resource, knowledge: Knowledge, said: Said) -> Said:
+    def _with_further(self, resource: Resource, knowledge: KnownTopologies, said: ObjectVerdict) -> ObjectVerdict:
         """Add to the faults of an object's shape those that the rules find besides."""
         read = read_podcliqueset if resource.kind == POD_CLIQUE_SET else read_graph
 
@@ -247,7 +258,7 @@ class _Judge:
         if not own or repaired is None:
             return said
         further = judged(lambda: self._object(repaired.content, None, knowledge))
-        return Said(tuple(by_file((*own, *independent(further.faults, repaired.gone)))))
+        return ObjectVerdict(tuple(by_file((*own, *independent(further.faults, repaired.gone)))))
 
     def _topologies(self, file: _File) -> Topologies:
         """Return the topologies of a file; of two that differ under one name, the first."""
@@ -260,11 +271,13 @@ class _Judge:
                     known |= Topologies(wrong={resource.name: error.faults})
         return known
 
-    def _alone(self, resource: Resource, file: _File, said: Said) -> Said:
+    def _alone(self, resource: Resource, file: _File, said: ObjectVerdict) -> ObjectVerdict:
         """Add that another topology has the same name: a fault in the same file, a warning in another."""
         own = self.beside[file.text.file].found.get(resource.name)
         if own is not None and own.resource is not resource:
-            twins = judged(lambda: Said((), topologies_of((own.resource, resource), self.site.schedulers).notices))
+            twins = judged(
+                lambda: ObjectVerdict((), topologies_of((own.resource, resource), self.site.schedulers).notices)
+            )
             return replace(said, faults=twins.faults)
         first = self.all.found.get(resource.name)
         if own is not None and first is not None and first != own:
@@ -275,15 +288,15 @@ class _Judge:
             return replace(said, notices=(*said.notices, notice))
         return said
 
-    def _knowledge(self, beside: Topologies) -> Knowledge:
+    def _knowledge(self, beside: Topologies) -> KnownTopologies:
         if self.against.unread:
-            return Knowledge()
+            return KnownTopologies()
         levels, snapshot = self.against.levels, self.against.snapshot
-        charted = levels.topologies.wrong if isinstance(levels, Chart) else {}
+        charted = levels.topologies.wrong if isinstance(levels, TopologyChoice) else {}
         wrong = {*beside.wrong, *charted, *(snapshot.wrong_topologies if snapshot else ())}
         found = all_topologies(levels, snapshot, beside)
         before = any(resource.kind in TOPOLOGY_KINDS for resource in self.before.values())
-        return Knowledge(found, frozenset(wrong), bool(found or wrong or before), self._stand_in(beside))
+        return KnownTopologies(found, frozenset(wrong), bool(found or wrong or before), self._stand_in(beside))
 
     def _stand_in(self, beside: Topologies) -> Topology:
         """Return the levels used in place of a missing topology: those of the call, its pool or cluster."""
@@ -291,7 +304,7 @@ class _Judge:
         if isinstance(levels, Topology):
             return levels
         if self.against.pool is not None or (config is not None and len(config.pools) == 1):
-            given = levels.topologies | beside if isinstance(levels, Chart) else beside
+            given = levels.topologies | beside if isinstance(levels, TopologyChoice) else beside
             try:
                 return pool_for(config, self.against.pool, None, None, snapshot, given).topology
             except (NotFound, UsageError) as error:
@@ -299,7 +312,7 @@ class _Judge:
                 return Topology()
         return (snapshot.topology if snapshot else None) or Topology()
 
-    def _workflow(self, text: Text) -> Judgement:
+    def _workflow(self, text: InputText) -> Judgement:
         against = self.against
         try:
             found = draft_workflow(text.data, text.file, sets=against.sets, set_strings=against.set_strings)
@@ -311,29 +324,29 @@ class _Judge:
         said = judged(lambda: self._in_pool(workflow, found))
         if found.faults:
             return Judgement(text.file, WORKFLOW, faults=tuple(by_file((*found.faults, *said.faults))))
-        return Judgement(text.file, WORKFLOW, workflow.name, "", Change.NONE, said.faults, said.notices)
+        return Judgement(text.file, WORKFLOW, workflow.name, "", ObjectChange.NONE, said.faults, said.notices)
 
-    def _in_pool(self, workflow: Workflow, found: Draft) -> Said:
+    def _in_pool(self, workflow: Workflow, found: Draft) -> ObjectVerdict:
         """Judge a workflow against its pool; without any levels only by the rules that need no pool."""
         against = self.against
         if against.unread or (against.pool is None and overlaps(POOL, found.gone)):
-            return Said()
+            return ObjectVerdict()
         try:
             pool = pool_for(against.config, against.pool, workflow.pool, against.levels, against.snapshot, self.all)
         except (NotFound, UsageError) as error:
             return self._trouble(error, workflow)
         if against.config is None and (pool.guessed or not pool.topology.levels):
-            return Said((), (*workflow.notices, *_unchecked(workflow)))
+            return ObjectVerdict((), (*workflow.notices, *_unchecked(workflow)))
         faults = faults_in(workflow, pool, found.gone) if against.config else pool_faults(workflow, pool, found.gone)
-        return Said(tuple(faults), () if faults or found.faults else lower(workflow, pool).notices)
+        return ObjectVerdict(tuple(faults), () if faults or found.faults else lower(workflow, pool).notices)
 
-    def _trouble(self, error: CoterieError, workflow: Workflow | None) -> Said:
+    def _trouble(self, error: CoterieError, workflow: Workflow | None) -> ObjectVerdict:
         """Keep an error about a pool; where a file names that pool, it is a fault of the file."""
         fault = pool_trouble(error, workflow)
         if fault.place:
-            return Said((fault,))
+            return ObjectVerdict((fault,))
         self.troubles[fault] = error
-        return Said()
+        return ObjectVerdict()
 
 
 def _unchecked(workflow: Workflow) -> Iterator[Notice]:
@@ -352,7 +365,7 @@ def _key(resource: Resource) -> Key:
     return resource.kind, resource.namespace or DEFAULT_NAMESPACE, resource.name
 
 
-def _judgement(file: str, resource: Resource, change: Change, said: Said) -> Judgement:
+def _judgement(file: str, resource: Resource, change: ObjectChange, said: ObjectVerdict) -> Judgement:
     faults = tuple(fault if fault.place else fault.at(Place(file)) for fault in said.faults)
     return Judgement(file, resource.kind, resource.name, resource.namespace, change, faults, said.notices)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from coterie.rendering.blocks import FAINT, INK, Block, length, text, xml
 from coterie.rendering.cells import MOST_CELLS, shares
 from coterie.rendering.palette import Paint
-from coterie.rendering.scene import Area, Spot, Total
+from coterie.rendering.scene import Area, SceneNode, Total
 from coterie.rendering.text import visible
 from coterie.topology.abbreviations import abbreviated, shared_start
 
@@ -83,7 +83,7 @@ def _frame(area: Area, title: str, width: int, height: int) -> Iterator[str]:
     yield "</g>"
 
 
-def _node(spot: Spot, label: str, paints: Mapping[str, Paint]) -> Iterator[str]:
+def _node(spot: SceneNode, label: str, paints: Mapping[str, Paint]) -> Iterator[str]:
     state = "cordoned" if spot.cordoned else "" if spot.ready else "not ready"
     yield f"<title>{xml(spot.name)}{f' ({state})' if state else ''}&#10;{_lined(_held(spot))}</title>"
     yield f'<text class="n" x="-4" y="9">{xml(label)}</text>'
@@ -119,7 +119,7 @@ def _strip(
         yield f'<rect class="none" x=".5" y=".5" width="{width - 1}" height="{_CELL - 1}"/>'
 
 
-def _held(spot: Spot) -> str:
+def _held(spot: SceneNode) -> str:
     if not spot.gpus:
         return "no GPUs"
     holders = "\n".join(f"{visible(owner)}: {gpus}" for owner, gpus in spot.holders)

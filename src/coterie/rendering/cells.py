@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
-from coterie.rendering.scene import Area, Spot, Total
+from coterie.rendering.scene import Area, SceneNode, Total
 from coterie.rendering.text import Ink, Style
 
 # A node with more GPUs than this is drawn to scale.
@@ -51,14 +51,14 @@ class Legend:
                 yield drawn[sign], self._seen[sign]
 
 
-def size(spot: Spot, density: Density) -> int:
+def size(spot: SceneNode, density: Density) -> int:
     """Return how many columns a node takes."""
     if density is Density.NODES:
         return 1
     return max(1, min(spot.gpus, MOST_CELLS)) + (not spot.in_service)
 
 
-def node_inks(spot: Spot, density: Density, highlight: str | None, style: Style, legend: Legend) -> list[Ink]:
+def node_inks(spot: SceneNode, density: Density, highlight: str | None, style: Style, legend: Legend) -> list[Ink]:
     """Return a node as `size` columns."""
     mark = _mark(spot, style, legend)
     if density is Density.NODES:
@@ -87,7 +87,7 @@ def held(total: Total, holder: str | None) -> int:
     return dict(total.holders).get(holder, 0) if holder is not None else 0
 
 
-def _mark(spot: Spot, style: Style, legend: Legend) -> Ink | None:
+def _mark(spot: SceneNode, style: Style, legend: Legend) -> Ink | None:
     if spot.cordoned:
         legend.note("cordoned", "cordoned")
         return Ink(style.symbols.cordoned, "yellow")
@@ -97,7 +97,7 @@ def _mark(spot: Spot, style: Style, legend: Legend) -> Ink | None:
     return None
 
 
-def _sign(spot: Spot, highlight: str | None, style: Style, legend: Legend) -> Ink:
+def _sign(spot: SceneNode, highlight: str | None, style: Style, legend: Legend) -> Ink:
     symbols = style.symbols
     if not spot.gpus:
         legend.note("none", "no GPUs")

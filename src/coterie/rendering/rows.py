@@ -16,7 +16,7 @@ _NOTES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DomainRow:
     """One domain as it is drawn; `above` is empty where it is the same as in the row before."""
 
     above: str
@@ -26,7 +26,9 @@ class Row:
     notes: str
 
 
-def draw(rows: Iterable[Row], density: Density, highlight: str | None, style: Style, legend: Legend) -> Iterator[str]:
+def draw(
+    rows: Iterable[DomainRow], density: Density, highlight: str | None, style: Style, legend: Legend
+) -> Iterator[str]:
     """Yield the lines of some rows, with aligned columns."""
     found = list(rows)
     if not found:
@@ -58,7 +60,7 @@ def draw(rows: Iterable[Row], density: Density, highlight: str | None, style: St
             yield f"{' ' * lead}{paint(line, style)}"
 
 
-def _stacked(rows: Sequence[Row], folded: Sequence[Sequence[list[Ink]]], style: Style) -> Iterator[str]:
+def _stacked(rows: Sequence[DomainRow], folded: Sequence[Sequence[list[Ink]]], style: Style) -> Iterator[str]:
     """Yield rows for narrow screens: the label above, the nodes below it."""
     more = style.symbols.more
     for row, lines in zip(rows, folded, strict=True):

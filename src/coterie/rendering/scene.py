@@ -11,7 +11,7 @@ from coterie.topology.abbreviations import Abbreviations
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class SceneNode:
     """One node; `gpus` is what it has, or what is held where that is more; `holders` come largest first."""
 
     name: str
@@ -60,7 +60,7 @@ class Total:
         return self.used + self.free
 
     @staticmethod
-    def over(spots: Iterable[Spot], parts: Iterable[Total] = ()) -> Total:
+    def over(spots: Iterable[SceneNode], parts: Iterable[Total] = ()) -> Total:
         """Return the sums over nodes and partial sums."""
         sums: Counter[str] = Counter()
         held: Counter[str] = Counter()
@@ -89,7 +89,7 @@ class Area:
 
     path: tuple[str, ...] = ()
     areas: tuple[Area, ...] = ()
-    spots: tuple[Spot, ...] = ()
+    spots: tuple[SceneNode, ...] = ()
 
     @cached_property
     def total(self) -> Total:
@@ -102,14 +102,14 @@ class Area:
         for area in self.areas:
             yield from area.walk()
 
-    def all_spots(self) -> Iterator[Spot]:
+    def all_spots(self) -> Iterator[SceneNode]:
         """Yield every node inside."""
         for area in self.walk():
             yield from area.spots
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class MapScene:
     """A cluster divided into levels, coarsest first."""
 
     levels: tuple[str, ...]
@@ -140,7 +140,7 @@ class Scene:
         return best if best is not None and best.total.free else None
 
 
-def abbreviations(scenes: Iterable[Scene]) -> Abbreviations:
+def abbreviations(scenes: Iterable[MapScene]) -> Abbreviations:
     """Return the short forms of the names in some scenes together: domains by their level, and nodes."""
     kinds: dict[str, set[str]] = {}
     nodes: set[str] = set()

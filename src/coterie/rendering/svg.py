@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from coterie.rendering.blocks import FAINT, Block, flow, length, shortened, stack, text, xml
 from coterie.rendering.cards import STYLE, bar_card, card, describe, head_width
 from coterie.rendering.palette import FREE, OTHERS, Paint, paints_for
-from coterie.rendering.scene import Area, Scene, abbreviations
+from coterie.rendering.scene import Area, MapScene, abbreviations
 from coterie.rendering.text import count
 from coterie.topology.abbreviations import Abbreviations
 
@@ -25,20 +25,20 @@ _MOST_CARDS = 3000
 class _Draw:
     """A scene with its drawing options: the finest level, names, paints, and whether nodes are shown."""
 
-    scene: Scene
+    scene: MapScene
     depth: int
     short: Abbreviations
     paints: Mapping[str, Paint]
     nodes: bool
 
 
-def map_svg(scene: Scene, *, free: bool = False) -> Iterator[str]:
+def map_svg(scene: MapScene, *, free: bool = False) -> Iterator[str]:
     """Yield the lines of an SVG document, in ASCII; `free` leaves out domains without free GPUs."""
     for line in _document(scene, free=free):
         yield line.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
-def _document(scene: Scene, *, free: bool) -> Iterator[str]:
+def _document(scene: MapScene, *, free: bool) -> Iterator[str]:
     depth = len(scene.levels)
     nodes = scene.root.total.nodes <= _MOST_NODES
     while depth > 1 and not nodes and len(scene.at(depth)) > _MOST_CARDS:
@@ -85,14 +85,14 @@ def _fills(paints: Mapping[str, Paint]) -> Iterator[str]:
         yield f".{paint.name}{{fill:{paint.fill()}}}"
 
 
-def _headline(scene: Scene) -> str:
+def _headline(scene: MapScene) -> str:
     total = scene.root.total
     if not total.gpus:
         return f"{count(total.nodes, 'node')}, no GPUs"
     return f"{total.used:,} of {count(total.gpus, 'GPU')} used"
 
 
-def _subline(scene: Scene, depth: int, short: Abbreviations) -> list[str]:
+def _subline(scene: MapScene, depth: int, short: Abbreviations) -> list[str]:
     total = scene.root.total
     parts = [f"pool {scene.pool}"] if scene.pool else []
     parts.append(count(total.nodes, "node"))
@@ -106,7 +106,7 @@ def _subline(scene: Scene, depth: int, short: Abbreviations) -> list[str]:
     return parts
 
 
-def _left_out(scene: Scene, depth: int, areas: Sequence[Area]) -> list[str]:
+def _left_out(scene: MapScene, depth: int, areas: Sequence[Area]) -> list[str]:
     said = []
     if depth < len(scene.levels):
         said.append(f"{count(len(scene.at(len(scene.levels))), scene.levels[-1])} are folded")
@@ -117,7 +117,7 @@ def _left_out(scene: Scene, depth: int, areas: Sequence[Area]) -> list[str]:
     return said
 
 
-def _title(scene: Scene, about: Sequence[str], said: Sequence[str]) -> Block:
+def _title(scene: MapScene, about: Sequence[str], said: Sequence[str]) -> Block:
     under = [*_lines(about), *_lines(said)]
     lines = [text(_headline(scene), 0, 22, 24, bold=True)]
     for index, line in enumerate(under):
@@ -138,7 +138,7 @@ def _lines(parts: Sequence[str]) -> list[str]:
     return lines
 
 
-def _legend(scene: Scene, paints: Mapping[str, Paint]) -> Block:
+def _legend(scene: MapScene, paints: Mapping[str, Paint]) -> Block:
     """Return the explanation of the paints and signs that occur."""
     total = scene.root.total
     held = dict(total.holders)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from coterie.rendering.cells import MOST_CELLS, Density, Legend, held, node_inks, size
-from coterie.rendering.rows import LEAST_CELLS, Row, broken, draw, span
-from coterie.rendering.scene import Area, Scene, Total, abbreviations
+from coterie.rendering.rows import LEAST_CELLS, DomainRow, broken, draw, span
+from coterie.rendering.scene import Area, MapScene, Total, abbreviations
 from coterie.rendering.text import Ink, Style, columns, count, pad, paint, visible, wrapped
 from coterie.topology.abbreviations import Abbreviations
 
@@ -28,7 +28,7 @@ class _View:
 
 
 def map_lines(
-    scene: Scene, style: Style, *, free: bool = False, fold: bool = True, every: bool = False
+    scene: MapScene, style: Style, *, free: bool = False, fold: bool = True, every: bool = False
 ) -> Iterator[str]:
     """Yield the map of a scene, its legend and its totals.
 
@@ -57,7 +57,7 @@ def map_lines(
         yield from wrapped(text, style.width)
 
 
-def _choose(scene: Scene, style: Style, *, free: bool, fold: bool) -> _View:
+def _choose(scene: MapScene, style: Style, *, free: bool, fold: bool) -> _View:
     """Return the finest level and density within the limits; the coarsest, cut off, where none is."""
     finest = len(scene.levels)
     for depth in range(finest, 0 if finest else -1, -1):
@@ -74,7 +74,7 @@ def _choose(scene: Scene, style: Style, *, free: bool, fold: bool) -> _View:
     return _View(depth, Density.COUNTS, areas[:_COUNT_LINES], said)
 
 
-def _shown(scene: Scene, depth: int, *, free: bool) -> tuple[tuple[Area, ...], tuple[str, ...]]:
+def _shown(scene: MapScene, depth: int, *, free: bool) -> tuple[tuple[Area, ...], tuple[str, ...]]:
     areas = scene.at(depth)
     if not free:
         return areas, ()
@@ -84,7 +84,7 @@ def _shown(scene: Scene, depth: int, *, free: bool) -> tuple[tuple[Area, ...], t
     return some, (f"{count(full, word)} {'has' if full == 1 else 'have'} nothing free.",) if full else ()
 
 
-def _folded(scene: Scene, depth: int) -> str:
+def _folded(scene: MapScene, depth: int) -> str:
     finest = scene.levels[-1]
     number = count(len(scene.at(len(scene.levels))), finest)
     return (
@@ -109,24 +109,24 @@ def _lines(areas: Sequence[Area], density: Density, style: Style) -> int:
     return sum(1 + sum(size(spot, density) + gap for spot in area.all_spots()) // room for area in areas)
 
 
-def _rows(scene: Scene, view: _View, short: Abbreviations, *, free: bool) -> Iterator[Row]:
+def _rows(scene: MapScene, view: _View, short: Abbreviations, *, free: bool) -> Iterator[DomainRow]:
     before: tuple[str, ...] = ()
     for area in view.areas:
         path = area.path[:-1]
         above = visible(short.domain(path)) if path != before else ""
         before = path
         numbers, notes = _numbers(area.total, free=free), _notes(area, scene, free=free)
-        yield Row(above, visible(scene.named(area, short)), area, numbers, notes)
+        yield DomainRow(above, visible(scene.named(area, short)), area, numbers, notes)
 
 
 def _outside(
-    scene: Scene, view: _View, short: Abbreviations, style: Style, legend: Legend, *, free: bool
+    scene: MapScene, view: _View, short: Abbreviations, style: Style, legend: Legend, *, free: bool
 ) -> Iterator[str]:
     areas = scene.outside(view.depth)
     if not areas:
         return
     rows = [
-        Row(
+        DomainRow(
             visible(short.domain(area.path)),
             f"no {scene.levels[len(area.path)]}",
             area,
@@ -152,7 +152,7 @@ def _numbers(total: Total, *, free: bool) -> str:
     return f"{total.free} free" if free else f"{total.used}/{total.gpus}"
 
 
-def _notes(area: Area, scene: Scene, *, free: bool) -> str:
+def _notes(area: Area, scene: MapScene, *, free: bool) -> str:
     total = area.total
     notes = []
     if area.areas and len(area.path) < len(scene.levels):
@@ -176,7 +176,7 @@ def _notes(area: Area, scene: Scene, *, free: bool) -> str:
     return ", ".join(notes)
 
 
-def _every(scene: Scene, style: Style, legend: Legend, *, free: bool) -> Iterator[str]:
+def _every(scene: MapScene, style: Style, legend: Legend, *, free: bool) -> Iterator[str]:
     """Yield a line for each node, below its domain."""
     finest = len(scene.levels)
     for area in (*scene.at(finest), *scene.outside(finest)):
@@ -197,7 +197,7 @@ def _every(scene: Scene, style: Style, legend: Legend, *, free: bool) -> Iterato
             yield f"  {pad(visible(spot.name), name)}  {paint(inks, style)}{line}".rstrip()
 
 
-def _sum(scene: Scene, depth: int, short: Abbreviations, *, free: bool) -> str:
+def _sum(scene: MapScene, depth: int, short: Abbreviations, *, free: bool) -> str:
     total = scene.root.total
     nodes = count(total.nodes, "node")
     out = total.gpus - total.usable

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.rendering.scene import Area, Scene, Spot, Total, ranked
+from coterie.rendering.scene import Area, MapScene, SceneNode, Total, ranked
 
 VERSION = 1
 
@@ -28,7 +28,7 @@ class Nodes:
         return self.allocated + self.idle + self.other
 
     @staticmethod
-    def over(spots: Iterable[Spot]) -> Nodes:
+    def over(spots: Iterable[SceneNode]) -> Nodes:
         """Return the counts of some nodes."""
         kinds = Counter("other" if not spot.in_service else "allocated" if spot.used else "idle" for spot in spots)
         return Nodes(kinds["allocated"], kinds["idle"], kinds["other"])
@@ -42,7 +42,7 @@ class Use:
     nodes: Nodes
 
     @staticmethod
-    def over(spots: Iterable[Spot]) -> Use:
+    def over(spots: Iterable[SceneNode]) -> Use:
         """Return the usage of some nodes."""
         found = tuple(spots)
         return Use(Total.over(found), Nodes.over(found))
@@ -52,7 +52,7 @@ class Use:
 class PoolUse:
     """A pool with its nodes in their domains; `about` is the service's record of it, `shared_with` are other pools."""
 
-    scene: Scene
+    scene: MapScene
     about: Mapping[str, Any]
     shared_with: tuple[str, ...] = ()
     shared_nodes: int = 0
@@ -64,7 +64,7 @@ class PoolUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class UsageRow:
     """A row of the table: a pool, a domain in it, or the nodes of one that are in no finer domain."""
 
     pool: str
@@ -88,7 +88,7 @@ class Usage:
     holders: tuple[tuple[str, int, tuple[str, ...]], ...]
 
 
-def usage_of(scenes: Sequence[tuple[Scene, Mapping[str, Any]]]) -> Usage:
+def usage_of(scenes: Sequence[tuple[MapScene, Mapping[str, Any]]]) -> Usage:
     """Return the usage of pools at one moment; nodes are equal where their names and the pools' backends are."""
     spots = [{(str(about.get("backend", "")), spot.name): spot for spot in _spots(scene)} for scene, about in scenes]
     pools = []
@@ -113,20 +113,20 @@ def usage_of(scenes: Sequence[tuple[Scene, Mapping[str, Any]]]) -> Usage:
     return Usage(tuple(pools), Use.over(every.values()), holders)
 
 
-def places(pool: PoolUse, depth: int) -> Iterator[Place]:
+def places(pool: PoolUse, depth: int) -> Iterator[UsageRow]:
     """Yield a pool and its domains down to a depth, each followed by those inside it."""
-    yield Place(pool.name, (), "", Use.over(_spots(pool.scene)))
+    yield UsageRow(pool.name, (), "", Use.over(_spots(pool.scene)))
     yield from _inside(pool.scene.root, pool.scene, min(depth, len(pool.scene.levels)))
 
 
-def flat(pool: PoolUse, depth: int) -> Iterator[Place]:
+def flat(pool: PoolUse, depth: int) -> Iterator[UsageRow]:
     """Yield a pool and only its domains of the level at one depth."""
-    yield Place(pool.name, (), "", Use.over(_spots(pool.scene)))
+    yield UsageRow(pool.name, (), "", Use.over(_spots(pool.scene)))
     level = pool.scene.levels[depth - 1]
     for area in pool.scene.at(depth):
-        yield Place(pool.name, area.path, level, Use.over(area.all_spots()))
+        yield UsageRow(pool.name, area.path, level, Use.over(area.all_spots()))
     if outside := [spot for area in pool.scene.outside(depth) for spot in area.spots]:
-        yield Place(pool.name, (), level, Use.over(outside), outside=True)
+        yield UsageRow(pool.name, (), level, Use.over(outside), outside=True)
 
 
 def usage_json(usage: Usage, level: str | None) -> Json:
@@ -153,7 +153,7 @@ def usage_json(usage: Usage, level: str | None) -> Json:
     }
 
 
-def rows_of(pool: PoolUse, level: str | None, depth: int | None = None) -> Iterator[Place]:
+def rows_of(pool: PoolUse, level: str | None, depth: int | None = None) -> Iterator[UsageRow]:
     """Yield a pool with the domains of a level, or with all of them, down to a depth."""
     if level is None:
         return places(pool, len(pool.scene.levels) if depth is None else depth)
@@ -162,7 +162,7 @@ def rows_of(pool: PoolUse, level: str | None, depth: int | None = None) -> Itera
     return flat(pool, pool.scene.levels.index(level) + 1)
 
 
-def place_json(place: Place) -> Json:
+def place_json(place: UsageRow) -> Json:
     """Return the numbers of a row as data."""
     return _use_json(place.use)
 
@@ -180,17 +180,17 @@ def _use_json(use: Use) -> Json:
     }
 
 
-def _inside(area: Area, scene: Scene, depth: int) -> Iterator[Place]:
+def _inside(area: Area, scene: MapScene, depth: int) -> Iterator[UsageRow]:
     at = len(area.path)
     if at >= depth:
         return
     level = scene.levels[at]
     for below in area.areas:
-        yield Place(scene.pool, below.path, level, Use.over(below.all_spots()))
+        yield UsageRow(scene.pool, below.path, level, Use.over(below.all_spots()))
         yield from _inside(below, scene, depth)
     if area.spots and area.areas:
-        yield Place(scene.pool, area.path, level, Use.over(area.spots), outside=True)
+        yield UsageRow(scene.pool, area.path, level, Use.over(area.spots), outside=True)
 
 
-def _spots(scene: Scene) -> Iterator[Spot]:
+def _spots(scene: MapScene) -> Iterator[SceneNode]:
     return scene.root.all_spots()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from coterie.rendering.scene import abbreviations
 from coterie.rendering.text import Ink, Style, columns, count, cut, pad, paint, visible, wrapped
-from coterie.rendering.usage import Place, PoolUse, Usage, Use, rows_of
+from coterie.rendering.usage import PoolUse, Usage, UsageRow, Use, rows_of
 from coterie.topology.abbreviations import Abbreviations
 
 # In a table of more rows than this, finer levels are folded, since it could not be read at once.
@@ -63,7 +63,7 @@ def _depth(usage: Usage, most: int) -> int:
     return depth
 
 
-def _name(row: Place, pool: PoolUse, short: Abbreviations, *, flat: bool) -> str:
+def _name(row: UsageRow, pool: PoolUse, short: Abbreviations, *, flat: bool) -> str:
     if not row.level:
         return visible(row.pool) + (" (shared)" if pool.shared_with else "")
     if row.outside:
@@ -87,7 +87,7 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:.0%}" if whole else "-"
 
 
-def _about(row: Place, pool: PoolUse, more: Sequence[str]) -> tuple[str, ...]:
+def _about(row: UsageRow, pool: PoolUse, more: Sequence[str]) -> tuple[str, ...]:
     if not more:
         return ()
     if row.level:
@@ -131,7 +131,7 @@ def _indented(name: str, room: int, more: str) -> str:
 
 def _said(
     usage: Usage,
-    rows: Sequence[tuple[Place, PoolUse]],
+    rows: Sequence[tuple[UsageRow, PoolUse]],
     depth: int,
     short: Abbreviations,
     style: Style,

@@ -16,7 +16,7 @@ from typing import Any, Self
 from coterie.errors import CoterieError, Unavailable, UsageError
 from coterie.inspection.map import default_depth, map_json, scene_of
 from coterie.lifecycle import TaskState
-from coterie.rendering.scene import Scene
+from coterie.rendering.scene import MapScene
 from coterie.service.driver.driven_workflow import nothing_fresh
 from coterie.service.driver.leader import Driver
 from coterie.service.driver.ownership import claim
@@ -24,7 +24,7 @@ from coterie.service.driver.problems import Troubles
 from coterie.service.pools import changes as pool_rules
 from coterie.service.pools.catalog import Catalog, Catalogue
 from coterie.service.pools.resources import NodeUse, nodes_of
-from coterie.service.pools.usage import PLAINLY, Asked, Live
+from coterie.service.pools.usage import PLAINLY, Live, WhyQuery
 from coterie.service.queue.positions import Standing, Standings
 from coterie.service.settings import Settings, Submission
 from coterie.service.submission.admission import checked, new_workflow, refuse_never, with_changes
@@ -34,7 +34,7 @@ from coterie.service.submission.requests import cancels, check_retry, check_stat
 from coterie.service.views import workflows as views
 from coterie.service.views.logs import Logs
 from coterie.service.views.why import placement_of, why_of
-from coterie.store import EVERYTHING, NewEvent, Placement, Query, Store, Summary, Workflow
+from coterie.store import EVERYTHING, NewEvent, PlacementRecord, Store, Summary, WorkflowQuery, WorkflowRecord
 
 Json = dict[str, Any]
 
@@ -122,7 +122,7 @@ class Service:
         live = self._now()
         return plan_of(checked(submission, live.catalog, self.settings, rehearsed=rehearsed), live)
 
-    def workflows(self, query: Query = EVERYTHING, after: int | None = None, limit: int = 100) -> Json:
+    def workflows(self, query: WorkflowQuery = EVERYTHING, after: int | None = None, limit: int = 100) -> Json:
         """Return a page of workflows, the newest first; `after` is the `next` of the page before."""
         check_statuses(query.statuses)
         if not 0 < limit <= _MOST:
@@ -144,7 +144,7 @@ class Service:
         """Return whose workflow it is."""
         return self.store.summary(ident).owner
 
-    def why(self, ident: str, group: str | None = None, question: Asked = PLAINLY) -> Json:
+    def why(self, ident: str, group: str | None = None, question: WhyQuery = PLAINLY) -> Json:
         """Say why groups wait, with evidence and ways out, or what would become of them if."""
         return why_of(self.store, self._now(), self._standing(exact=True), ident, group, question)
 
@@ -320,7 +320,7 @@ class Service:
         live = self._now()
         return pool_rules.topology_view(pool_rules.find(live.catalog, pool), live)
 
-    def scene(self, pool: str) -> Scene:
+    def scene(self, pool: str) -> MapScene:
         """Return what is drawn of a pool's nodes and who holds them."""
         live = self._now()
         known = pool_rules.find(live.catalog, pool).pool
@@ -378,7 +378,7 @@ class Service:
         except Unavailable:
             return None
 
-    def _repeated(self, submission: Submission) -> Workflow | None:
+    def _repeated(self, submission: Submission) -> WorkflowRecord | None:
         """Return what the same request has made before. That it would be refused by now makes no difference."""
         if submission.client_key is None:
             return None
@@ -387,7 +387,7 @@ class Service:
             submission.owner, submission.client_key, lambda pool: fingerprint(submission, said or pool)
         )
 
-    def _whole(self, stored: Workflow, seats: Iterable[Placement] | None = None) -> Json:
+    def _whole(self, stored: WorkflowRecord, seats: Iterable[PlacementRecord] | None = None) -> Json:
         known = self.store.placements(stored.id) if seats is None else seats
         return {**views.whole(stored, known, self._logs.output(stored).folder), "position": self._position(stored)}
 

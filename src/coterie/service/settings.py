@@ -23,7 +23,7 @@ TASKS = "tasks"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenPools:
     """Backends and pools that come with the call instead of a configuration file, with the nodes of each backend."""
 
     config: Config
@@ -44,7 +44,7 @@ class Settings:
     store: str
     state: Path
     config: Path | None = None
-    given: Given | None = None
+    given: GivenPools | None = None
     holder: str = field(default_factory=new_holder)
     lease_s: float = 10.0
     patience_s: float = 60.0

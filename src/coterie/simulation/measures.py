@@ -10,8 +10,8 @@ from statistics import fmean, median
 import numpy as np
 import numpy.typing as npt
 
-from coterie.simulation.replay import Run, Sample
-from coterie.simulation.trace import Job
+from coterie.simulation.replay import PolicyRun, Sample
+from coterie.simulation.trace import TraceJob
 
 Floats = npt.NDArray[np.float64]
 
@@ -62,7 +62,7 @@ class Figures:
         return self.missed / self.preferring if self.preferring else None
 
 
-def figures(run: Run, jobs: Sequence[Job]) -> Figures:
+def figures(run: PolicyRun, jobs: Sequence[TraceJob]) -> Figures:
     """Return the figures of a run."""
     started = [(job, start) for job, start in zip(jobs, run.starts, strict=True) if start is not None]
     steps = _Steps(run.samples)
@@ -86,7 +86,7 @@ def figures(run: Run, jobs: Sequence[Job]) -> Figures:
     )
 
 
-def series(run: Run, end_s: float, spans: int) -> Series:
+def series(run: PolicyRun, end_s: float, spans: int) -> Series:
     """Return averages over equal spans from the first submission to `end_s`."""
     steps = _Steps(run.samples)
     edges = np.linspace(0.0, end_s, spans + 1)

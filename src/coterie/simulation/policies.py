@@ -20,25 +20,25 @@ from coterie.topology.domains import Domains, Tier
 Spots = tuple[int, ...]
 
 
-class No(Enum):
+class PolicyRefusal(Enum):
     """The reason why a job is not placed."""
 
     WAITS = "waits"
     UNDECIDED = "undecided"
 
 
-Policy = Callable[[Layout, Capacity], Spots | No]
+Policy = Callable[[Layout, Capacity], Spots | PolicyRefusal]
 
 
-def coterie(layout: Layout, capacity: Capacity) -> Spots | No:
+def coterie(layout: Layout, capacity: Capacity) -> Spots | PolicyRefusal:
     """Return the engine's placement, with the fewest missed preferences and the least fragmentation, or its refusal."""
     answer = place(layout.gang, capacity)
     if isinstance(answer, Found):
         return tuple(answer.positions[str(pod)] for pod in range(len(layout.pods)))
-    return No.WAITS if answer.proved else No.UNDECIDED
+    return PolicyRefusal.WAITS if answer.proved else PolicyRefusal.UNDECIDED
 
 
-def first_fit(layout: Layout, capacity: Capacity) -> Spots | No:
+def first_fit(layout: Layout, capacity: Capacity) -> Spots | PolicyRefusal:
     """Place pods one by one on the first node, in name order, with enough capacity.
 
     A group goes into the first domain that takes all of its pods this way, one group after the other. Where a coarser
@@ -61,12 +61,12 @@ def first_fit(layout: Layout, capacity: Capacity) -> Spots | No:
                 break
         else:
             return tuple(spots)
-    return No.WAITS
+    return PolicyRefusal.WAITS
 
 
-def kueue_rule(layout: Layout, capacity: Capacity) -> Spots | No:
+def kueue_rule(layout: Layout, capacity: Capacity) -> Spots | PolicyRefusal:
     """Place by Kueue's rule; see `coterie.simulation.kueue`."""
-    return kueue(layout, capacity) or No.WAITS
+    return kueue(layout, capacity) or PolicyRefusal.WAITS
 
 
 POLICIES: Mapping[str, Policy] = {"coterie": coterie, "first-fit": first_fit, "kueue": kueue_rule}

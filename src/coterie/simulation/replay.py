@@ -15,9 +15,9 @@ import numpy as np
 
 from coterie.gang.tree import Shape
 from coterie.placement.capacity import Capacity
-from coterie.simulation.policies import No, Policy, Spots
+from coterie.simulation.policies import Policy, PolicyRefusal, Spots
 from coterie.simulation.rule import Layout, Rule
-from coterie.simulation.trace import Job
+from coterie.simulation.trace import TraceJob
 from coterie.topology.cluster import GPU
 
 DEFAULT_WINDOW = 100
@@ -34,7 +34,7 @@ class Sample:
 
 
 @dataclass(slots=True)
-class Run:
+class PolicyRun:
     """The outcome of a trace under one policy; `starts` and `spots` are by job, None for one that never started."""
 
     policy: str
@@ -87,7 +87,7 @@ Clock = Callable[[], float]
 def replay(
     name: str,
     policy: Policy,
-    jobs: Sequence[Job],
+    jobs: Sequence[TraceJob],
     layouts: Mapping[int, Layout],
     capacity: Capacity,
     gauge: Gauge,
@@ -95,7 +95,7 @@ def replay(
     window: int = DEFAULT_WINDOW,
     progress: Progress = lambda _done, _time_s: None,
     clock: Clock = lambda: 0.0,
-) -> Run:
+) -> PolicyRun:
     """Replay jobs, sorted by their submission, on a capacity, which is modified.
 
     `layouts` has an entry for every size of job. `progress` is called after every event with the number of jobs done;
@@ -109,7 +109,7 @@ class _Replay:
         self,
         name: str,
         policy: Policy,
-        jobs: Sequence[Job],
+        jobs: Sequence[TraceJob],
         layouts: Mapping[int, Layout],
         capacity: Capacity,
         gauge: Gauge,
@@ -127,9 +127,9 @@ class _Replay:
         self._waiting: dict[int, None] = {}
         self._failed: set[int] = set()
         self._used = 0
-        self._result = Run(name, gauge.gpus, [None] * len(jobs), [None] * len(jobs))
+        self._result = PolicyRun(name, gauge.gpus, [None] * len(jobs), [None] * len(jobs))
 
-    def run(self, progress: Progress) -> Run:
+    def run(self, progress: Progress) -> PolicyRun:
         arrived = ended = 0
         set_aside = 0
         while self._ends or arrived < len(self._jobs):
@@ -172,8 +172,8 @@ class _Replay:
         spots = self._policy(layout, self._capacity)
         self._result.elapsed_s += self._clock() - before
         self._result.asked += 1
-        if isinstance(spots, No):
-            self._result.undecided += spots is No.UNDECIDED
+        if isinstance(spots, PolicyRefusal):
+            self._result.undecided += spots is PolicyRefusal.UNDECIDED
             self._failed.add(job.gpus)
             return False
         del self._waiting[index]

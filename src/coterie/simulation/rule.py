@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from coterie.errors import UsageError
-from coterie.gang.rules import Asked, Requirement, build
+from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Shape, Toleration
 from coterie.placement.capacity import sum_up
 from coterie.topology.cluster import GPU
@@ -112,12 +112,12 @@ class Rule:
         if self.level is not None and gpus > self.domain_gpus:
             groups = _parts(len(sizes), -(-len(sizes) // self.pods_per_domain))
             coarser = self.coarser if len(groups) > 1 else None
-        asked: list[Asked] = []
+        asked: list[RequestedTask] = []
         for group, size in enumerate(groups):
-            wishes = [] if coarser is None else [Requirement(coarser, "job", required=False)]
-            wishes += [] if self.level is None else [Requirement(self.level, f"g{group}")]
+            wishes = [] if coarser is None else [TaskRequirement(coarser, "job", required=False)]
+            wishes += [] if self.level is None else [TaskRequirement(self.level, f"g{group}")]
             start = len(asked)
-            asked += [Asked(str(pod), shapes[sizes[pod]], tuple(wishes)) for pod in range(start, start + size)]
+            asked += [RequestedTask(str(pod), shapes[sizes[pod]], tuple(wishes)) for pod in range(start, start + size)]
         index = self.domains.topology.index
         return Layout(
             tuple(task.shape for task in asked),

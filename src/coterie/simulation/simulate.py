@@ -9,12 +9,12 @@ from functools import partial
 
 from coterie.errors import Notice
 from coterie.placement.capacity import Capacity
-from coterie.placement.engine import Absent, place
+from coterie.placement.engine import NoPlacement, place
 from coterie.simulation.measures import Figures, Series, figures, series
 from coterie.simulation.policies import POLICIES
-from coterie.simulation.replay import DEFAULT_WINDOW, Clock, Gauge, Run, replay
+from coterie.simulation.replay import DEFAULT_WINDOW, Clock, Gauge, PolicyRun, replay
 from coterie.simulation.rule import Layout, Rule
-from coterie.simulation.trace import Job, Trace
+from coterie.simulation.trace import Trace, TraceJob
 from coterie.simulation.unused import unused_nodes
 
 _SPANS = 200
@@ -28,8 +28,8 @@ class Result:
     rule: Rule
     window: int
     gpus: int
-    jobs: tuple[Job, ...]
-    runs: tuple[Run, ...]
+    jobs: tuple[TraceJob, ...]
+    runs: tuple[PolicyRun, ...]
     figures: tuple[Figures, ...]
     series: tuple[Series, ...]
     notices: tuple[Notice, ...]
@@ -102,7 +102,7 @@ def _layouts(rule: Rule, capacity: Capacity, gauge: Gauge, sizes: set[int]) -> d
             continue
         layout = rule.layout(gpus)
         answer = place(layout.gang, capacity)
-        if not (isinstance(answer, Absent) and answer.proved):
+        if not (isinstance(answer, NoPlacement) and answer.proved):
             found[gpus] = layout
     return found
 

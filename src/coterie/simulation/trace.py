@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from coterie.document.located import decode
-from coterie.document.page import Limits
+from coterie.document.page import TextLimits
 from coterie.errors import Fault, Notice, Place, SpecErrors, UsageError, did_you_mean
 
 # Larger numbers are certainly errors; smaller ones add up exactly enough to be printed.
 _MOST_SECONDS = 1e10
 _MOST_GPUS = 1 << 20
-_LIMITS = Limits(size=256 << 20)
+_LIMITS = TextLimits(size=256 << 20)
 # A trace of the wrong kind is wrong in every row: the first few faults are enough.
 _ROW = "Fix the row, or remove it from the trace."
 _SHOWN_FAULTS = 20
@@ -23,7 +23,7 @@ _LONGEST_FRAME = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class TraceJob:
     """One job: its GPUs, its submission time, and its duration once started."""
 
     name: str
@@ -33,7 +33,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TraceFormat:
     """A format of traces: its columns, its unit of time, and the name of its rows."""
 
     name: str
@@ -43,15 +43,15 @@ class Kind:
 
 
 # Muri's form of Microsoft's Philly trace counts in milliseconds: its duration is iterations times milliseconds each.
-PLAIN = Kind("plain", ("gpus", "submit", "duration"), job="job")
-PHILLY = Kind("philly", ("num_gpu", "submit_time", "duration"), 1000, job="job_id")
-OPENB = Kind("openb", ("num_gpu", "creation_time", "deletion_time"), job="name")
-UNTIMED = Kind("openb-untimed", ("num_gpu", "gpu_milli"), job="name")
+PLAIN = TraceFormat("plain", ("gpus", "submit", "duration"), job="job")
+PHILLY = TraceFormat("philly", ("num_gpu", "submit_time", "duration"), 1000, job="job_id")
+OPENB = TraceFormat("openb", ("num_gpu", "creation_time", "deletion_time"), job="name")
+UNTIMED = TraceFormat("openb-untimed", ("num_gpu", "gpu_milli"), job="name")
 KINDS = (PLAIN, PHILLY, OPENB, UNTIMED)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class TraceTiming:
     """The times of a trace that has none: a fixed interval between jobs, and a fixed duration."""
 
     every_s: float
@@ -63,7 +63,7 @@ class Trace:
     """Jobs by submission time, the first at time 0; equal times keep the order of the rows."""
 
     kind: str
-    jobs: tuple[Job, ...]
+    jobs: tuple[TraceJob, ...]
     notices: tuple[Notice, ...] = ()
 
     def first(self, count: int) -> Trace:
@@ -72,17 +72,17 @@ class Trace:
 
     def faster(self, speed: float) -> Trace:
         """Return the trace with submission intervals divided by `speed` and unchanged durations."""
-        jobs = tuple(Job(job.name, job.gpus, job.submit_s / speed, job.duration_s) for job in self.jobs)
+        jobs = tuple(TraceJob(job.name, job.gpus, job.submit_s / speed, job.duration_s) for job in self.jobs)
         return Trace(self.kind, jobs, self.notices)
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _TraceRow:
     line: int
     cells: Mapping[str, str]
 
 
-def read_trace(data: bytes, file: str, pace: Pace | None = None) -> Trace:
+def read_trace(data: bytes, file: str, pace: TraceTiming | None = None) -> Trace:
     """Return the trace in a file; raise `SpecErrors` with every fault. `pace` is for traces without times."""
     text = decode(data, file, _LIMITS)
     faults: list[Fault] = []
@@ -115,7 +115,7 @@ def read_trace(data: bytes, file: str, pace: Pace | None = None) -> Trace:
     return _sorted(kind, jobs, rows)
 
 
-def _table(text: str) -> tuple[list[str], list[_Row]]:
+def _table(text: str) -> tuple[list[str], list[_TraceRow]]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     header: list[str] = []
     rows = []
@@ -127,11 +127,11 @@ def _table(text: str) -> tuple[list[str], list[_Row]]:
         if not header:
             header = [cell.strip() for cell in cells]
         else:
-            rows.append(_Row(line, dict(zip(header, (cell.strip() for cell in cells), strict=False))))
+            rows.append(_TraceRow(line, dict(zip(header, (cell.strip() for cell in cells), strict=False))))
     return header, rows
 
 
-def _kind(header: Sequence[str], file: str, lines: Sequence[str]) -> Kind:
+def _kind(header: Sequence[str], file: str, lines: Sequence[str]) -> TraceFormat:
     for kind in KINDS:
         if set(kind.columns) <= set(header):
             return kind
@@ -154,8 +154,14 @@ def _known() -> str:
 
 
 def _job(
-    kind: Kind, row: _Row, number: int, pace: Pace | None, file: str, lines: Sequence[str], faults: list[Fault]
-) -> Job | None:
+    kind: TraceFormat,
+    row: _TraceRow,
+    number: int,
+    pace: TraceTiming | None,
+    file: str,
+    lines: Sequence[str],
+    faults: list[Fault],
+) -> TraceJob | None:
     """Return the job of a row; None, with its faults added, when the row is invalid."""
     found = {}
     before = len(faults)
@@ -176,7 +182,7 @@ def _job(
         faults.append(Fault(message, hint=_ROW, place=_place(file, lines, row.line)))
         return None
     if pace is not None:
-        return Job(name, gpus, number * pace.every_s, pace.lasting_s)
+        return TraceJob(name, gpus, number * pace.every_s, pace.lasting_s)
     submit, last = (found[column] / kind.units_per_s for column in kind.columns[1:])
     duration = last - _started(row, submit) if kind is OPENB else last
     if duration < 0:
@@ -185,10 +191,10 @@ def _job(
     if max(submit, duration) > _MOST_SECONDS:
         faults.append(Fault("a time is more than 300 years", hint=_ROW, place=_place(file, lines, row.line)))
         return None
-    return Job(name, gpus, submit, duration)
+    return TraceJob(name, gpus, submit, duration)
 
 
-def _started(row: _Row, created: float) -> float:
+def _started(row: _TraceRow, created: float) -> float:
     """Return when a pod of an openb trace started to run: its scheduling time, where known."""
     try:
         return max(created, _number(row.cells.get("scheduled_time", ""), whole=False))
@@ -210,14 +216,14 @@ def _number(text: str, *, whole: bool) -> float:
     return value
 
 
-def _sorted(kind: Kind, jobs: Sequence[Job], rows: Sequence[_Row]) -> Trace:
+def _sorted(kind: TraceFormat, jobs: Sequence[TraceJob], rows: Sequence[_TraceRow]) -> Trace:
     held = sorted((job for job in jobs if job.gpus), key=lambda job: job.submit_s)
     start = held[0].submit_s if held else 0.0
-    shifted = tuple(Job(job.name, job.gpus, job.submit_s - start, job.duration_s) for job in held)
+    shifted = tuple(TraceJob(job.name, job.gpus, job.submit_s - start, job.duration_s) for job in held)
     return Trace(kind.name, shifted, tuple(_notices(kind, len(jobs) - len(held), rows)))
 
 
-def _notices(kind: Kind, without: int, rows: Sequence[_Row]) -> Iterator[Notice]:
+def _notices(kind: TraceFormat, without: int, rows: Sequence[_TraceRow]) -> Iterator[Notice]:
     if without:
         yield Notice("NoGpus", f"jobs that ask for no GPU are left out: {without:,} of {len(rows):,}")
     shared = sum(1 for row in rows if row.cells.get("gpu_milli", "") not in {"", "0", "1000"})

@@ -54,7 +54,7 @@ class NodeSpec(msgspec.Struct, gc=False):
     taints: list[TaintItem] | None = None
 
 
-class Condition(msgspec.Struct, gc=False):
+class NodeCondition(msgspec.Struct, gc=False):
     """One condition of a node."""
 
     type: str
@@ -66,7 +66,7 @@ class NodeStatus(msgspec.Struct, gc=False):
 
     allocatable: Quantities | None = None
     capacity: msgspec.Raw = msgspec.Raw()
-    conditions: list[Condition] | None = None
+    conditions: list[NodeCondition] | None = None
 
 
 class BareNode(msgspec.Struct, gc=False):
@@ -103,29 +103,29 @@ class PodMeta(msgspec.Struct, gc=False, rename="camel"):
     deletion_timestamp: str | None = None
 
 
-class Resources(msgspec.Struct, gc=False):
+class SnapshotResources(msgspec.Struct, gc=False):
     """The requests and limits of a container, or of a pod as a whole."""
 
     requests: Quantities | None = None
     limits: Quantities | None = None
 
 
-class Container(msgspec.Struct, gc=False, rename="camel"):
+class SnapshotContainer(msgspec.Struct, gc=False, rename="camel"):
     """A container; an init container that always restarts is a sidecar."""
 
-    resources: Resources | None = None
+    resources: SnapshotResources | None = None
     restart_policy: str | None = None
     ports: list[Port] | None = None
 
 
-class PodSpec(msgspec.Struct, gc=False, rename="camel"):
+class SnapshotPodSpec(msgspec.Struct, gc=False, rename="camel"):
     """The node of a pod and its requests."""
 
     node_name: str | None = None
-    containers: list[Container] | None = None
-    init_containers: list[Container] | None = None
+    containers: list[SnapshotContainer] | None = None
+    init_containers: list[SnapshotContainer] | None = None
     overhead: Quantities | None = None
-    resources: Resources | None = None
+    resources: SnapshotResources | None = None
     resource_claims: list[PodClaim] | None = None
     affinity: Affinity | None = None
 
@@ -140,7 +140,7 @@ class BarePod(msgspec.Struct, gc=False):
     """A pod; its list states the kind."""
 
     metadata: PodMeta
-    spec: PodSpec | None = None
+    spec: SnapshotPodSpec | None = None
     status: PodStatus | None = None
 
 
@@ -316,7 +316,7 @@ def _member(labels: Mapping[str, str]) -> Member | None:
     return Member(part_of, gang, f"{clique}-{index}") if part_of and gang and clique and index else None
 
 
-def _beside(meta: PodMeta, spec: PodSpec) -> PodTraits | None:
+def _beside(meta: PodMeta, spec: SnapshotPodSpec) -> PodTraits | None:
     """Return a pod's affinity terms and host ports, if any; ports of init containers that end are free again."""
     ports = []
     for containers in (spec.containers, spec.init_containers):
@@ -328,7 +328,7 @@ def _beside(meta: PodMeta, spec: PodSpec) -> PodTraits | None:
     return traits_of(meta.namespace, meta.labels or {}, ports, spec.affinity)
 
 
-def requests_of(spec: PodSpec, namespace: str = "", templates: ClaimTemplates = NO_TEMPLATES) -> Amounts:
+def requests_of(spec: SnapshotPodSpec, namespace: str = "", templates: ClaimTemplates = NO_TEMPLATES) -> Amounts:
     """Return what a pod holds by Kubernetes' own rule, with its node's channel if it has a claim to one."""
     resources, claims = spec.resources, spec.resource_claims
     claimed = {CHANNEL: 1} if claims and claims_channel(claims, namespace, templates) else {}
@@ -343,7 +343,7 @@ def requests_of(spec: PodSpec, namespace: str = "", templates: ClaimTemplates = 
         raise ValueError(f"requests: {error}") from None
 
 
-def _asked(container: Container) -> Amounts:
+def _asked(container: SnapshotContainer) -> Amounts:
     resources = container.resources
     return asked(resources.requests, resources.limits) if resources else {}
 
@@ -362,7 +362,7 @@ def _offered(status: NodeStatus) -> Amounts:
     return {name: value for name, value in offered.items() if value or name == PODS}
 
 
-def _is_ready(conditions: Iterable[Condition]) -> bool:
+def _is_ready(conditions: Iterable[NodeCondition]) -> bool:
     return all(condition.status == "True" for condition in conditions if condition.type == "Ready")
 
 

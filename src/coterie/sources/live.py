@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from coterie.errors import Fault, Notice, Place
 from coterie.kube.api import Api, connect
-from coterie.kube.errors import Forbidden
+from coterie.kube.errors import ApiForbidden
 from coterie.kube.kinds import CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_BINDING, NODE, POD, POD_GROUP, TOPOLOGY
-from coterie.kube.reads import Query, list_all, list_served
-from coterie.kube.retry import Patience
+from coterie.kube.reads import ObjectQuery, list_all, list_served
+from coterie.kube.retry import RetryLimits
 from coterie.sources import Snapshot
 from coterie.sources.assemble import assemble, refuse
 from coterie.sources.kubernetes_objects import (
@@ -35,7 +35,7 @@ PREFIX = "context:"
 _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 _LEVELS = (CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_BINDING, TOPOLOGY)
 # Short, because a user waits at a terminal.
-_PATIENCE = Patience(attempts=3, total_s=12.0)
+_PATIENCE = RetryLimits(attempts=3, total_s=12.0)
 
 S = TypeVar("S", BareNode, BarePod)
 T = TypeVar("T")
@@ -52,10 +52,10 @@ def snapshot_of(api: Api, *, gangs: bool = False) -> Snapshot:
     where = Place(f"{PREFIX}{api.context}")
     faults: list[Fault] = []
     # Nodes come first, as in kubectl's output.
-    nodes = _made(list_all(api, Query(NODE), BareNode).items, node_of, faults, where)
+    nodes = _made(list_all(api, ObjectQuery(NODE), BareNode).items, node_of, faults, where)
     # Pods are listed after their gangs, so that the pods of every listed gang are included.
-    groups = list_all(api, Query(POD_GROUP), BarePodGroup).items if gangs else []
-    listed = list_all(api, Query(POD, fields="" if gangs else _UNFINISHED), BarePod).items
+    groups = list_all(api, ObjectQuery(POD_GROUP), BarePodGroup).items if gangs else []
+    listed = list_all(api, ObjectQuery(POD, fields="" if gangs else _UNFINISHED), BarePod).items
     pods = _made(listed, pod_of, faults, where)
     refuse(faults)
     assembly = assemble(nodes, [pod for pod in pods if pod is not None], where)
@@ -76,8 +76,8 @@ def _level_objects(api: Api, where: Place) -> tuple[tuple[dict[str, Any], ...], 
     unread: list[Notice] = []
     for kind in _LEVELS:
         try:
-            found = list_served(api, Query(kind), TOPOLOGIES[kind.name])
-        except Forbidden as error:
+            found = list_served(api, ObjectQuery(kind), TOPOLOGIES[kind.name])
+        except ApiForbidden as error:
             unread.append(Notice("TopologiesUnread", f"{error}, so what they say of levels is not known", where))
             continue
         listed = found.items if found else ()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from coterie.topology.pod_affinity import AffinityTerm, HostPort, PodTraits, Requirement
+from coterie.topology.pod_affinity import AffinityTerm, HostPort, LabelRequirement, PodTraits
 
 
 class Port(msgspec.Struct, gc=False, rename="camel"):
@@ -68,7 +68,7 @@ def _term(term: PodTerm) -> AffinityTerm:
     return AffinityTerm(term.topology_key, selector, spaces, everywhere=everywhere)
 
 
-def _requirements(selector: LabelSelector) -> Iterator[Requirement]:
-    yield from (Requirement(key, "In", (value,)) for key, value in sorted((selector.match_labels or {}).items()))
+def _requirements(selector: LabelSelector) -> Iterator[LabelRequirement]:
+    yield from (LabelRequirement(key, "In", (value,)) for key, value in sorted((selector.match_labels or {}).items()))
     for each in selector.match_expressions or ():
-        yield Requirement(each.key, each.operator, tuple(each.values or ()))
+        yield LabelRequirement(each.key, each.operator, tuple(each.values or ()))

@@ -20,7 +20,7 @@ _POD = ("name", "node", "nodes", "owner", "requests", "daemon", "terminating", "
 def read_pods(fields: Fields, value: object, known: Collection[str]) -> list[Pod]:
     """Return the pods; each must be on a known node, unless no node is known."""
     pods: list[Pod] = []
-    names = _Names()
+    names = _PodNames()
     for index, item in enumerate(fields.items(value, ("pods",))):
         path: Path = ("pods", index)
         entry = fields.mapping(item, path, _POD)
@@ -78,7 +78,7 @@ def _places(fields: Fields, entry: Mapping[str, object], path: Path, known: Coll
     return places
 
 
-class _Names:
+class _PodNames:
     """Pod names, each used once: those in the file, and numbered ones after an owner."""
 
     def __init__(self) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlalchemy import Connection, func, insert, select
 
 from coterie.store.databases.columns import LARGEST
-from coterie.store.records import Event, Json, NewEvent
+from coterie.store.records import EventRecord, Json, NewEvent
 from coterie.store.tables import events
 
 MOST = 10_000
 
-_COLUMNS = tuple(events.c[name] for name in Event.__dataclass_fields__)
+_COLUMNS = tuple(events.c[name] for name in EventRecord.__dataclass_fields__)
 _LAST = select(func.coalesce(func.max(events.c.seq), 0))
 
 
@@ -40,12 +40,12 @@ def append(tx: Connection, new: Sequence[Mapping[str, Json]]) -> None:
         tx.execute(insert(events), new)
 
 
-def after(tx: Connection, seq: int, workflow: str | None, limit: int) -> tuple[Event, ...]:
+def after(tx: Connection, seq: int, workflow: str | None, limit: int) -> tuple[EventRecord, ...]:
     """Return the events after a number, of one workflow or of all."""
     wanted = select(*_COLUMNS).where(events.c.seq > max(-1, min(seq, LARGEST))).order_by(events.c.seq)
     if workflow is not None:
         wanted = wanted.where(events.c.workflow == workflow)
-    return tuple(Event(*row) for row in tx.execute(wanted.limit(max(1, min(limit, MOST)))))
+    return tuple(EventRecord(*row) for row in tx.execute(wanted.limit(max(1, min(limit, MOST)))))
 
 
 def last(tx: Connection) -> int:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, bindparam, delete, insert, select, true,
 
 from coterie.errors import Conflict
 from coterie.store import events, leases, requests
-from coterie.store.records import LEADER, Change, Json, Placement, Slot
+from coterie.store.records import LEADER, Json, PlacementRecord, Slot, WorkflowChange
 from coterie.store.tables import placements, workflows
 
 _STEP = (
@@ -32,7 +32,7 @@ class StaleError(Exception):
     """Raised inside a save when a workflow has changed since it was read; the transaction must not be committed."""
 
 
-def save(tx: Connection, changes: Sequence[Change], fence: int) -> int:
+def save(tx: Connection, changes: Sequence[WorkflowChange], fence: int) -> int:
     """Write all changes and return the number of the newest event; raise `Conflict` or `StaleError` otherwise."""
     leases.check(tx, LEADER, fence)
     if not changes:
@@ -65,7 +65,7 @@ def save(tx: Connection, changes: Sequence[Change], fence: int) -> int:
     return events.last(tx)
 
 
-def placed(tx: Connection, workflow: str) -> tuple[Placement, ...]:
+def placed(tx: Connection, workflow: str) -> tuple[PlacementRecord, ...]:
     """Return the past and present placements of a workflow's tasks, by attempt."""
     return tuple(
         _placement(row)
@@ -73,9 +73,9 @@ def placed(tx: Connection, workflow: str) -> tuple[Placement, ...]:
     )
 
 
-def held(tx: Connection) -> Mapping[str, tuple[Placement, ...]]:
+def held(tx: Connection) -> Mapping[str, tuple[PlacementRecord, ...]]:
     """Return the placements that hold capacity now, by workflow."""
-    found: dict[str, list[Placement]] = {}
+    found: dict[str, list[PlacementRecord]] = {}
     for row in tx.execute(select(placements).where(placements.c.held == true()).order_by(*_ORDER)):
         found.setdefault(row.workflow, []).append(_placement(row))
     return {workflow: tuple(mine) for workflow, mine in found.items()}
@@ -90,7 +90,7 @@ def nodes(tx: Connection, idents: Sequence[str]) -> Mapping[str, list[str]]:
     return {workflow: sorted(mine) for workflow, mine in found.items()}
 
 
-def stale(tx: Connection, changes: Sequence[Change]) -> Conflict:
+def stale(tx: Connection, changes: Sequence[WorkflowChange]) -> Conflict:
     """Return the error that names the changes which blocked a save; called after its rollback."""
     times = Counter(one.id for one in changes)
     late = [one.id for one in changes if times[one.id] > 1 or _version(tx, one.id) != one.version]
@@ -104,7 +104,7 @@ def _version(tx: Connection, workflow: str) -> int | None:
     return tx.execute(select(workflows.c.version).where(workflows.c.id == workflow)).scalar()
 
 
-def _where(placement: Placement) -> Slot:
+def _where(placement: PlacementRecord) -> Slot:
     return placement.group, placement.task, placement.attempt
 
 
@@ -113,7 +113,7 @@ def _slot(workflow: str, slot: Slot) -> dict[str, Json]:
     return {"of": workflow, "in_group": group, "for_task": task, "numbered": attempt}
 
 
-def _row(workflow: str, one: Placement) -> dict[str, Json]:
+def _row(workflow: str, one: PlacementRecord) -> dict[str, Json]:
     return {
         "workflow": workflow,
         "group": one.group,
@@ -126,5 +126,5 @@ def _row(workflow: str, one: Placement) -> dict[str, Json]:
     }
 
 
-def _placement(row: Row[Json]) -> Placement:
-    return Placement(row.group, row.task, row.attempt, row.node, tuple(row.gpus), row.domains, row.held)
+def _placement(row: Row[Json]) -> PlacementRecord:
+    return PlacementRecord(row.group, row.task, row.attempt, row.node, tuple(row.gpus), row.domains, row.held)

@@ -28,7 +28,7 @@ class NewEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class EventRecord:
     """An event with its number in the order of all events."""
 
     seq: int
@@ -99,7 +99,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Workflow(Summary):
+class WorkflowRecord(Summary):
     """A workflow with its spec and its state, as the life cycle wrote them."""
 
     spec: Mapping[str, Json]
@@ -119,7 +119,7 @@ class Upload:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class WorkflowQuery:
     """The filter of a list of workflows; all given conditions must hold.
 
     Of several statuses, pools or owners any one matches. An empty label value matches every value of the key.
@@ -135,11 +135,11 @@ class Query:
     finished: bool | None = None
 
 
-EVERYTHING = Query()
+EVERYTHING = WorkflowQuery()
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WorkflowPage:
     """A page of a list, newest first; `next` requests the following page, None at the end."""
 
     items: tuple[Summary, ...]
@@ -147,7 +147,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class PlacementRecord:
     """The node of a task's attempt; `held` becomes false when the capacity is returned, and the record stays."""
 
     group: str
@@ -160,7 +160,7 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WorkflowChange:
     """The next state of a workflow that was read at `version`, and all its rows.
 
     `wishes` are the numbers of the user requests that the state answers; they are deleted together with its commit.
@@ -175,13 +175,13 @@ class Change:
     finished: bool = False
     digest: Mapping[str, Json] = field(default_factory=dict)
     events: Sequence[NewEvent] = ()
-    placed: Sequence[Placement] = ()
+    placed: Sequence[PlacementRecord] = ()
     released: Sequence[Slot] = ()
     wishes: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RequestRecord:
     """A user's request concerning a workflow; the leader turns it into an observation."""
 
     seq: int

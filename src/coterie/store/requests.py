@@ -8,12 +8,12 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from coterie.store import workflows
 from coterie.store.databases.columns import LARGEST
-from coterie.store.records import Json, Wish
+from coterie.store.records import Json, RequestRecord
 from coterie.store.tables import wishes
 
 MOST = 10_000
 
-_COLUMNS = tuple(wishes.c[name] for name in Wish.__dataclass_fields__)
+_COLUMNS = tuple(wishes.c[name] for name in RequestRecord.__dataclass_fields__)
 _DROP = delete(wishes).where(wishes.c.seq == bindparam("number"))
 
 
@@ -24,16 +24,16 @@ def add(tx: Connection, workflow: str, observation: Mapping[str, Json], at: floa
     return int(tx.execute(insert(wishes).returning(wishes.c.seq), row).scalar_one())
 
 
-def after(tx: Connection, seq: int, limit: int) -> tuple[Wish, ...]:
+def after(tx: Connection, seq: int, limit: int) -> tuple[RequestRecord, ...]:
     """Return the requests after a number, oldest first."""
     wanted = select(*_COLUMNS).where(wishes.c.seq > max(-1, min(seq, LARGEST))).order_by(wishes.c.seq)
-    return tuple(Wish(*row) for row in tx.execute(wanted.limit(max(1, min(limit, MOST)))))
+    return tuple(RequestRecord(*row) for row in tx.execute(wanted.limit(max(1, min(limit, MOST)))))
 
 
-def of(tx: Connection, workflow: str) -> tuple[Wish, ...]:
+def of(tx: Connection, workflow: str) -> tuple[RequestRecord, ...]:
     """Return the requests concerning a workflow, oldest first."""
     wanted = select(*_COLUMNS).where(wishes.c.workflow == workflow).order_by(wishes.c.seq)
-    return tuple(Wish(*row) for row in tx.execute(wanted.limit(MOST)))
+    return tuple(RequestRecord(*row) for row in tx.execute(wanted.limit(MOST)))
 
 
 def drop(tx: Connection, seqs: Sequence[int]) -> None:

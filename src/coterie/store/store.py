@@ -15,21 +15,21 @@ from coterie.store.migration import migrate
 from coterie.store.records import (
     EVERYTHING,
     LEADER,
-    Change,
-    Event,
+    EventRecord,
     Json,
     Lease,
     NewEvent,
     NewWorkflow,
-    Page,
-    Placement,
+    PlacementRecord,
     PoolRecord,
-    Query,
+    RequestRecord,
     Summary,
     Token,
     Upload,
-    Wish,
-    Workflow,
+    WorkflowChange,
+    WorkflowPage,
+    WorkflowQuery,
+    WorkflowRecord,
 )
 from coterie.store.tables import identity
 
@@ -86,17 +86,17 @@ class Store:
         with self._database.reading() as tx:
             tx.execute(select(literal(1)))
 
-    def submit(self, new: NewWorkflow) -> tuple[Workflow, bool]:
+    def submit(self, new: NewWorkflow) -> tuple[WorkflowRecord, bool]:
         """Store a workflow under a new id, or return the one already stored under its owner's key, with False."""
         with self._database.writing() as tx:
             return workflows.submit(tx, new)
 
-    def repeated(self, owner: str, key: str, fingerprint: Callable[[str], str]) -> Workflow | None:
+    def repeated(self, owner: str, key: str, fingerprint: Callable[[str], str]) -> WorkflowRecord | None:
         """Return the earlier submission of an owner under a key; `fingerprint` is the new submission's, for a pool."""
         with self._database.reading() as tx:
             return workflows.repeated(tx, owner, key, fingerprint)
 
-    def workflow(self, ident: str) -> Workflow:
+    def workflow(self, ident: str) -> WorkflowRecord:
         """Return a workflow with its spec and its state."""
         with self._database.reading() as tx:
             return workflows.whole(tx, ident)
@@ -111,7 +111,7 @@ class Store:
         with self._database.reading() as tx:
             return workflows.upload(tx, ident)
 
-    def workflows(self, query: Query = EVERYTHING, after: int | None = None, limit: int = 100) -> Page:
+    def workflows(self, query: WorkflowQuery = EVERYTHING, after: int | None = None, limit: int = 100) -> WorkflowPage:
         """Return a page of workflows, newest first; `after` is the `next` of the page before."""
         with self._database.reading() as tx:
             return workflows.page(tx, query, after, limit)
@@ -121,7 +121,7 @@ class Store:
         with self._database.reading() as tx:
             return workflows.missing(tx, idents)
 
-    def unfinished(self) -> tuple[Workflow, ...]:
+    def unfinished(self) -> tuple[WorkflowRecord, ...]:
         """Return all workflows whose state may still change, oldest first."""
         with self._database.reading() as tx:
             return workflows.unfinished(tx)
@@ -136,7 +136,7 @@ class Store:
         with self._database.writing() as tx:
             workflows.delete(tx, ident, at, by)
 
-    def save(self, changes: Sequence[Change], fence: int) -> int:
+    def save(self, changes: Sequence[WorkflowChange], fence: int) -> int:
         """Write the next states of workflows, all or none, and return the number of the newest event."""
         try:
             with self._database.writing() as tx:
@@ -145,12 +145,12 @@ class Store:
             with self._database.reading() as tx:
                 raise leader_save.stale(tx, changes) from None
 
-    def placements(self, workflow: str) -> tuple[Placement, ...]:
+    def placements(self, workflow: str) -> tuple[PlacementRecord, ...]:
         """Return the past and present placements of a workflow's tasks."""
         with self._database.reading() as tx:
             return leader_save.placed(tx, workflow)
 
-    def held(self) -> Mapping[str, tuple[Placement, ...]]:
+    def held(self) -> Mapping[str, tuple[PlacementRecord, ...]]:
         """Return all capacity that is held, by workflow."""
         with self._database.reading() as tx:
             return leader_save.held(tx)
@@ -160,7 +160,7 @@ class Store:
         with self._database.reading() as tx:
             return leader_save.nodes(tx, idents)
 
-    def events(self, after: int = 0, workflow: str | None = None, limit: int = 1000) -> tuple[Event, ...]:
+    def events(self, after: int = 0, workflow: str | None = None, limit: int = 1000) -> tuple[EventRecord, ...]:
         """Return events after a number, in order; reading on from the last one misses none."""
         with self._database.reading() as tx:
             return events.after(tx, after, workflow, limit)
@@ -186,7 +186,7 @@ class Store:
         workflow: str,
         observation: Mapping[str, Json],
         at: float,
-        wanted: Callable[[Workflow, tuple[Wish, ...]], bool],
+        wanted: Callable[[WorkflowRecord, tuple[RequestRecord, ...]], bool],
     ) -> bool:
         """Store a user's request if `wanted` accepts it; return whether it did.
 
@@ -199,13 +199,13 @@ class Store:
             requests.add(tx, workflow, observation, at)
             return True
 
-    def wishes(self, after: int = 0, limit: int = 1000) -> tuple[Wish, ...]:
+    def wishes(self, after: int = 0, limit: int = 1000) -> tuple[RequestRecord, ...]:
         """Return pending user requests, oldest first."""
         with self._database.reading() as tx:
             return requests.after(tx, after, limit)
 
     def drop_wishes(self, seqs: Sequence[int]) -> None:
-        """Delete user requests that change nothing; the others are named in a `Change`."""
+        """Delete user requests that change nothing; the others are named in a `WorkflowChange`."""
         with self._database.writing() as tx:
             requests.drop(tx, seqs)
 

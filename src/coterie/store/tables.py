@@ -18,7 +18,7 @@ from sqlalchemy import (
     true,
 )
 
-from coterie.store.databases.columns import Number, Words
+from coterie.store.databases.columns import Number, SafeText
 
 # Constraints have names, so that migrations can refer to them on every database.
 metadata = MetaData(
@@ -34,7 +34,7 @@ metadata = MetaData(
 def _of_workflow(*, key: bool = True) -> Column[str]:
     return Column(
         "workflow",
-        Words,
+        SafeText,
         ForeignKey("workflows.id", ondelete="CASCADE"),
         primary_key=key,
         nullable=False,
@@ -47,20 +47,20 @@ workflows = Table(
     "workflows",
     metadata,
     Column("number", Number, primary_key=True),
-    Column("id", Words, nullable=False, unique=True),
-    Column("name", Words, nullable=False),
-    Column("pool", Words, nullable=False),
-    Column("owner", Words, nullable=False),
-    Column("priority", Words, nullable=False),
+    Column("id", SafeText, nullable=False, unique=True),
+    Column("name", SafeText, nullable=False),
+    Column("pool", SafeText, nullable=False),
+    Column("owner", SafeText, nullable=False),
+    Column("priority", SafeText, nullable=False),
     Column("labels", JSON, nullable=False),
     Column("submitted_at", Double, nullable=False),
     Column("started_at", Double),
     Column("ended_at", Double),
-    Column("status", Words, nullable=False),
+    Column("status", SafeText, nullable=False),
     Column("finished", Boolean, nullable=False),
     Column("version", Integer, nullable=False),
-    Column("client_key", Words),
-    Column("fingerprint", Words, nullable=False),
+    Column("client_key", SafeText),
+    Column("fingerprint", SafeText, nullable=False),
     Column("digest", JSON, nullable=False),
     Column("notices", JSON, nullable=False),
     Column("state", JSON, nullable=False),
@@ -84,7 +84,7 @@ submissions = Table(
     metadata,
     _of_workflow(),
     Column("source", LargeBinary, nullable=False),
-    Column("file", Words, nullable=False),
+    Column("file", SafeText, nullable=False),
     Column("sets", JSON, nullable=False),
     Column("set_strings", JSON, nullable=False),
     Column("spec", JSON, nullable=False),
@@ -95,7 +95,7 @@ files = Table(
     "files",
     metadata,
     _of_workflow(),
-    Column("path", Words, primary_key=True),
+    Column("path", SafeText, primary_key=True),
     Column("content", LargeBinary, nullable=False),
 )
 
@@ -103,22 +103,24 @@ labels = Table(
     "labels",
     metadata,
     _of_workflow(),
-    Column("key", Words, primary_key=True),
-    Column("value", Words, nullable=False),
+    Column("key", SafeText, primary_key=True),
+    Column("value", SafeText, nullable=False),
 )
 Index("ix_labels_key_value", labels.c.key, labels.c.value, labels.c.workflow)
 
 # The number of workflows ever stored under each name.
-counters = Table("counters", metadata, Column("name", Words, primary_key=True), Column("last", Integer, nullable=False))
+counters = Table(
+    "counters", metadata, Column("name", SafeText, primary_key=True), Column("last", Integer, nullable=False)
+)
 
 placements = Table(
     "placements",
     metadata,
     _of_workflow(),
-    Column("group", Words, primary_key=True),
-    Column("task", Words, primary_key=True),
+    Column("group", SafeText, primary_key=True),
+    Column("task", SafeText, primary_key=True),
     Column("attempt", Integer, primary_key=True),
-    Column("node", Words, nullable=False),
+    Column("node", SafeText, nullable=False),
     Column("gpus", JSON, nullable=False),
     Column("domains", JSON, nullable=False),
     Column("held", Boolean, nullable=False),
@@ -136,12 +138,12 @@ events = Table(
     metadata,
     Column("seq", Number, primary_key=True),
     Column("at", Double, nullable=False),
-    Column("kind", Words, nullable=False),
-    Column("message", Words, nullable=False),
-    Column("workflow", Words, nullable=False),
-    Column("pool", Words, nullable=False),
-    Column("group", Words, nullable=False),
-    Column("task", Words, nullable=False),
+    Column("kind", SafeText, nullable=False),
+    Column("message", SafeText, nullable=False),
+    Column("workflow", SafeText, nullable=False),
+    Column("pool", SafeText, nullable=False),
+    Column("group", SafeText, nullable=False),
+    Column("task", SafeText, nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("data", JSON, nullable=False),
     sqlite_autoincrement=True,
@@ -161,7 +163,7 @@ wishes = Table(
 pools = Table(
     "pools",
     metadata,
-    Column("name", Words, primary_key=True),
+    Column("name", SafeText, primary_key=True),
     Column("spec", JSON, nullable=False),
     Column("version", Integer, nullable=False),
     Column("created_at", Double, nullable=False),
@@ -171,11 +173,11 @@ pools = Table(
 tokens = Table(
     "tokens",
     metadata,
-    Column("id", Words, primary_key=True),
-    Column("name", Words, nullable=False, unique=True),
-    Column("hash", Words, nullable=False, unique=True),
-    Column("role", Words, nullable=False),
-    Column("owner", Words, nullable=False),
+    Column("id", SafeText, primary_key=True),
+    Column("name", SafeText, nullable=False, unique=True),
+    Column("hash", SafeText, nullable=False, unique=True),
+    Column("role", SafeText, nullable=False),
+    Column("owner", SafeText, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double),
 )
@@ -183,11 +185,11 @@ tokens = Table(
 leases = Table(
     "leases",
     metadata,
-    Column("name", Words, primary_key=True),
-    Column("holder", Words, nullable=False),
+    Column("name", SafeText, primary_key=True),
+    Column("holder", SafeText, nullable=False),
     Column("fence", Number, nullable=False),
     Column("expires_at", Double, nullable=False),
 )
 
 # A single row, created with the table and never changed: the unique identity of this store.
-identity = Table("identity", metadata, Column("store", Words, primary_key=True))
+identity = Table("identity", metadata, Column("store", SafeText, primary_key=True))

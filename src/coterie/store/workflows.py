@@ -9,8 +9,8 @@ from sqlalchemy import Column, Connection, Select, false, func, insert, select, 
 
 from coterie.errors import Conflict, NotFound
 from coterie.store import events, pools
-from coterie.store.databases.columns import LARGEST, Words
-from coterie.store.records import NewEvent, NewWorkflow, Page, Query, Summary, Upload, Workflow
+from coterie.store.databases.columns import LARGEST, SafeText
+from coterie.store.records import NewEvent, NewWorkflow, Summary, Upload, WorkflowPage, WorkflowQuery, WorkflowRecord
 from coterie.store.tables import counters, files, labels, submissions, workflows
 from coterie.store.tables import events as event_table
 
@@ -23,7 +23,7 @@ _WHOLE: Select[Any] = select(*_SUMMARY, submissions.c.spec, workflows.c.state).j
 _TALLY = select(workflows.c.pool, workflows.c.status, func.count()).group_by(workflows.c.pool, workflows.c.status)
 
 
-def submit(tx: Connection, new: NewWorkflow) -> tuple[Workflow, bool]:
+def submit(tx: Connection, new: NewWorkflow) -> tuple[WorkflowRecord, bool]:
     """Store a workflow under the next id of its name, unless its owner's key has one; return whether it is new.
 
     A workflow that was checked against a stored pool needs that pool to be unchanged.
@@ -75,7 +75,7 @@ def submit(tx: Connection, new: NewWorkflow) -> tuple[Workflow, bool]:
     return whole(tx, ident), True
 
 
-def repeated(tx: Connection, owner: str, key: str, fingerprint: Callable[[str], str]) -> Workflow | None:
+def repeated(tx: Connection, owner: str, key: str, fingerprint: Callable[[str], str]) -> WorkflowRecord | None:
     """Return the workflow that its owner stored under a key; raise `Conflict` if that was another submission.
 
     `fingerprint` returns the fingerprint that the new submission would have in the pool of the stored one.
@@ -92,9 +92,9 @@ def repeated(tx: Connection, owner: str, key: str, fingerprint: Callable[[str], 
     return whole(tx, known.id)
 
 
-def whole(tx: Connection, ident: str) -> Workflow:
+def whole(tx: Connection, ident: str) -> WorkflowRecord:
     """Return a workflow with its spec and its state."""
-    return Workflow(*_found(tx, _WHOLE, ident))
+    return WorkflowRecord(*_found(tx, _WHOLE, ident))
 
 
 def summary(tx: Connection, ident: str) -> Summary:
@@ -118,14 +118,14 @@ def upload(tx: Connection, ident: str) -> Upload:
     )
 
 
-def page(tx: Connection, query: Query, after: int | None, limit: int) -> Page:
+def page(tx: Connection, query: WorkflowQuery, after: int | None, limit: int) -> WorkflowPage:
     """Return the newest workflows that were stored before number `after`."""
     size = max(1, min(limit, MOST))
     wanted = _matching(select(*_SUMMARY), query).order_by(workflows.c.number.desc()).limit(size + 1)
     if after is not None:
         wanted = wanted.where(workflows.c.number < max(0, min(after, LARGEST)))
     found = [Summary(*row) for row in tx.execute(wanted)]
-    return Page(tuple(found[:size]), found[size - 1].number if len(found) > size else None)
+    return WorkflowPage(tuple(found[:size]), found[size - 1].number if len(found) > size else None)
 
 
 def missing(tx: Connection, idents: Collection[str]) -> set[str]:
@@ -137,10 +137,10 @@ def missing(tx: Connection, idents: Collection[str]) -> set[str]:
     return left
 
 
-def unfinished(tx: Connection) -> tuple[Workflow, ...]:
+def unfinished(tx: Connection) -> tuple[WorkflowRecord, ...]:
     """Return all workflows whose state may still change, oldest first."""
     wanted = _WHOLE.where(workflows.c.finished == false()).order_by(workflows.c.number)
-    return tuple(Workflow(*row) for row in tx.execute(wanted))
+    return tuple(WorkflowRecord(*row) for row in tx.execute(wanted))
 
 
 def tally(tx: Connection) -> Mapping[tuple[str, str], int]:
@@ -183,7 +183,7 @@ def _unknown(ident: str) -> NotFound:
     return NotFound(f'there is no workflow "{ident}"', "List them: coterie list")
 
 
-def _matching(wanted: Select[Any], query: Query) -> Select[Any]:
+def _matching(wanted: Select[Any], query: WorkflowQuery) -> Select[Any]:
     for column, chosen in (
         (workflows.c.status, query.statuses),
         (workflows.c.pool, query.pools),
@@ -193,7 +193,7 @@ def _matching(wanted: Select[Any], query: Query) -> Select[Any]:
             wanted = wanted.where(column == chosen[0] if len(chosen) == 1 else column.in_(chosen))
     if prefix := query.name_prefix:
         # Not LIKE: databases disagree on whether it is case-sensitive.
-        wanted = wanted.where(func.substr(workflows.c.name, 1, len(prefix), type_=Words) == prefix)
+        wanted = wanted.where(func.substr(workflows.c.name, 1, len(prefix), type_=SafeText) == prefix)
     if query.submitted_after is not None:
         wanted = wanted.where(workflows.c.submitted_at >= query.submitted_after)
     if query.submitted_before is not None:

@@ -27,7 +27,7 @@ _COARSE_FIRST = ("region", "zone", "block", "spine", "rack", "clique", "host")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LabelFinding:
     """One finding about labels; `level` is empty when it concerns all levels."""
 
     code: str
@@ -39,7 +39,7 @@ class Finding:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rung:
+class _LevelColumn:
     """One level as found on the nodes: `codes` index `values`, with -1 for a node in no domain."""
 
     level: Level
@@ -54,12 +54,12 @@ class _Rung:
         return bool((self.codes >= 0).any())
 
 
-def check(cluster: Cluster, topology: Topology) -> tuple[Finding, ...]:
+def check(cluster: Cluster, topology: Topology) -> tuple[LabelFinding, ...]:
     """Return the findings about labels, level by level from the coarsest, independent of the order of the nodes."""
     if not len(cluster):
         return ()
     rungs = [_rung(cluster, level) for level in topology.levels]
-    findings: list[Finding] = []
+    findings: list[LabelFinding] = []
     for index, rung in enumerate(rungs):
         findings += _labelling(cluster, topology, rung)
         findings += _gap(cluster, rung, rungs[index + 1 :])
@@ -71,28 +71,28 @@ def check(cluster: Cluster, topology: Topology) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda finding: order.get(finding.level, len(order))))
 
 
-def _rung(cluster: Cluster, level: Level) -> _Rung:
+def _rung(cluster: Cluster, level: Level) -> _LevelColumn:
     column = cluster.column(level.label)
     # One extra cell at the end, so that code -1 maps to "no value".
     empty = np.array([*(not value for value in column.values), False], dtype=bool)[column.codes]
     null = np.array([*(is_null(level.label, value) for value in column.values), False], dtype=bool)[column.codes]
     codes = np.where(null, -1, column.codes).astype(np.int32)
-    return _Rung(level, column.values, codes, column.codes < 0, empty, null & ~empty)
+    return _LevelColumn(level, column.values, codes, column.codes < 0, empty, null & ~empty)
 
 
-def _labelling(cluster: Cluster, topology: Topology, rung: _Rung) -> Iterator[Finding]:
+def _labelling(cluster: Cluster, topology: Topology, rung: _LevelColumn) -> Iterator[LabelFinding]:
     name, label = rung.level.name, rung.level.label
     if rung.absent.all():
         guess = _similar(label, [key for key in cluster.columns if key not in _labels(topology)], loose=True)
         hint = f'Did you mean "{guess[0]}"?' if guess else "Label the nodes, or correct the label of this level."
-        yield Finding("LabelOnNoNode", "error", name, f'no node has the label "{label}"', hint=hint)
+        yield LabelFinding("LabelOnNoNode", "error", name, f'no node has the label "{label}"', hint=hint)
         return
     if rung.absent.any():
         for which, of, severity in _by_gpus(cluster, rung.absent):
             nodes = _names(cluster, which)
             message = f'the label "{label}" is missing on {_share(nodes, of)}'
             hint = f'{"It" if len(nodes) == 1 else "They"} cannot serve work that must share one "{name}".'
-            yield Finding("LabelMissing", severity, name, message, nodes, hint)
+            yield LabelFinding("LabelMissing", severity, name, message, nodes, hint)
         yield from _near_misses(cluster, topology, rung)
     worst: Severity = "warning" if rung.used else "error"
     for code, which, what in (
@@ -103,11 +103,11 @@ def _labelling(cluster: Cluster, topology: Topology, rung: _Rung) -> Iterator[Fi
             nodes = _names(cluster, which)
             message = f'the label "{label}" {what}, and so counts as missing, on {_some(nodes, cluster)}'
             hint = "Is the fabric manager running there?" if code == "LabelNull" else "Set the label, or remove it."
-            yield Finding(code, worst, name, message, nodes, hint)
+            yield LabelFinding(code, worst, name, message, nodes, hint)
     yield from _case_twins(cluster, rung)
 
 
-def _near_misses(cluster: Cluster, topology: Topology, rung: _Rung) -> Iterator[Finding]:
+def _near_misses(cluster: Cluster, topology: Topology, rung: _LevelColumn) -> Iterator[LabelFinding]:
     """Yield labels similar to this level's that occur only on nodes without it, which suggests a misspelt key."""
     other = [
         key
@@ -117,10 +117,10 @@ def _near_misses(cluster: Cluster, topology: Topology, rung: _Rung) -> Iterator[
     for key in _similar(rung.level.label, other, loose=False):
         nodes = _names(cluster, rung.absent & (cluster.column(key).codes >= 0))
         message = f'"{key}" stands for "{rung.level.label}" on {_some(nodes, cluster)}'
-        yield Finding("NearMissLabel", "warning", rung.level.name, message, nodes, "Relabel them.")
+        yield LabelFinding("NearMissLabel", "warning", rung.level.name, message, nodes, "Relabel them.")
 
 
-def _case_twins(cluster: Cluster, rung: _Rung) -> Iterator[Finding]:
+def _case_twins(cluster: Cluster, rung: _LevelColumn) -> Iterator[LabelFinding]:
     twins: dict[str, list[int]] = {}
     for code in np.unique(rung.codes[rung.codes >= 0]):
         twins.setdefault(rung.values[code].casefold(), []).append(int(code))
@@ -128,12 +128,12 @@ def _case_twins(cluster: Cluster, rung: _Rung) -> Iterator[Finding]:
         shown = " and ".join(f'"{value}"' for value in sorted(rung.values[code] for code in codes))
         nodes = _names(cluster, np.isin(rung.codes, codes))
         message = f'{shown} are different domains of "{rung.level.name}" that differ only in case'
-        yield Finding(
+        yield LabelFinding(
             "CaseTwins", "warning", rung.level.name, message, nodes, "Use one spelling if they are one place."
         )
 
 
-def _gap(cluster: Cluster, rung: _Rung, finer: Sequence[_Rung]) -> Iterator[Finding]:
+def _gap(cluster: Cluster, rung: _LevelColumn, finer: Sequence[_LevelColumn]) -> Iterator[LabelFinding]:
     if not rung.used:
         return
     for below in finer:
@@ -142,11 +142,11 @@ def _gap(cluster: Cluster, rung: _Rung, finer: Sequence[_Rung]) -> Iterator[Find
             nodes = _names(cluster, which)
             coarse, fine = rung.level.name, below.level.name
             message = f'"{fine}" without "{coarse}", and therefore in no "{fine}" either: {_some(nodes, cluster)}'
-            yield Finding("LabelGap", "warning", coarse, message, nodes, f'Set "{rung.level.label}" on them.')
+            yield LabelFinding("LabelGap", "warning", coarse, message, nodes, f'Set "{rung.level.label}" on them.')
             return
 
 
-def _nesting(cluster: Cluster, coarse: _Rung, fine: _Rung) -> Iterator[Finding]:
+def _nesting(cluster: Cluster, coarse: _LevelColumn, fine: _LevelColumn) -> Iterator[LabelFinding]:
     both = (coarse.codes >= 0) & (fine.codes >= 0)
     width = len(fine.values)
     pairs = np.unique(coarse.codes[both].astype(np.int64) * width + fine.codes[both])
@@ -162,7 +162,7 @@ def _nesting(cluster: Cluster, coarse: _Rung, fine: _Rung) -> Iterator[Finding]:
             f'"{lower}" looks coarser than "{upper}": each of the {int((children > 0).sum())} values of "{upper}" '
             f'lies in one of the {int((parents > 0).sum())} of "{lower}"'
         )
-        yield Finding("OrderReversed", "error", lower, message, nodes, f'List "{lower}" before "{upper}".')
+        yield LabelFinding("OrderReversed", "error", lower, message, nodes, f'List "{lower}" before "{upper}".')
         return
     hint = f'They count as different ones: one "{lower}" never reaches over two of "{upper}".'
     if len(pairs) == int((parents > 0).sum()) * int((children > 0).sum()) and (parents > 0).sum() > 1:
@@ -170,18 +170,20 @@ def _nesting(cluster: Cluster, coarse: _Rung, fine: _Rung) -> Iterator[Finding]:
             message = (
                 f'"{lower}" is usually coarser than "{upper}", and every "{lower}" has the same values of "{upper}"'
             )
-            yield Finding("OrderReversed", "error", lower, message, nodes, f'List "{lower}" before "{upper}".')
+            yield LabelFinding("OrderReversed", "error", lower, message, nodes, f'List "{lower}" before "{upper}".')
             return
         message = f'every "{upper}" has the same values of "{lower}"'
-        yield Finding("NotNested", "info", lower, message, nodes, hint)
+        yield LabelFinding("NotNested", "info", lower, message, nodes, hint)
         return
     spread = sorted(np.flatnonzero(parents > 1), key=lambda code: natural(fine.values[code]))
     shown = [_evidence(cluster, coarse, fine, int(code), above[below == code]) for code in spread[:_SHOWN]]
     rest = f"; and {len(spread) - _SHOWN} more" if len(spread) > _SHOWN else ""
-    yield Finding("NotNested", "warning", lower, "; ".join(shown) + rest, nodes, hint)
+    yield LabelFinding("NotNested", "warning", lower, "; ".join(shown) + rest, nodes, hint)
 
 
-def _evidence(cluster: Cluster, coarse: _Rung, fine: _Rung, code: int, above: npt.NDArray[np.int64]) -> str:
+def _evidence(
+    cluster: Cluster, coarse: _LevelColumn, fine: _LevelColumn, code: int, above: npt.NDArray[np.int64]
+) -> str:
     sides = []
     for parent in sorted(above, key=lambda parent: natural(coarse.values[parent])):
         names = _names(cluster, (fine.codes == code) & (coarse.codes == parent))
@@ -212,27 +214,29 @@ def _usual_place(level: Level) -> int | None:
     return None
 
 
-def _singletons(cluster: Cluster, topology: Topology) -> Iterator[Finding]:
+def _singletons(cluster: Cluster, topology: Topology) -> Iterator[LabelFinding]:
     domains = Domains.of(cluster, topology)
     for level, tier in zip(topology.levels, domains.tiers, strict=True):
         if level.label == HOSTNAME or len(cluster) == 1 or not len(tier):
             continue
         if len(tier) == 1:
             message = f'"{level.name}" has one domain only, "{tier.values[0][-1]}"'
-            yield Finding("SingletonLevel", "info", level.name, message, (), "It separates nothing yet.")
+            yield LabelFinding("SingletonLevel", "info", level.name, message, (), "It separates nothing yet.")
         elif (tier.end - tier.start == 1).all():
             message = f'each of the {len(tier)} domains of "{level.name}" has one node only'
-            yield Finding("SingletonLevel", "info", level.name, message, (), "It says no more than the node itself.")
+            yield LabelFinding(
+                "SingletonLevel", "info", level.name, message, (), "It says no more than the node itself."
+            )
 
 
-def _hidden(cluster: Cluster, rungs: Sequence[_Rung]) -> Iterator[Finding]:
+def _hidden(cluster: Cluster, rungs: Sequence[_LevelColumn]) -> Iterator[LabelFinding]:
     lacking = np.zeros(len(cluster), dtype=bool)
     for rung in rungs:
         lacking |= rung.codes < 0
     if lacking.any():
         parts = [_share(_names(cluster, which), of) for which, of, _ in _by_gpus(cluster, lacking)]
         message = f"hidden from schedulers that want every level's label, such as KAI: {' and '.join(parts)}"
-        yield Finding("HiddenFromScheduler", "info", "", message, _names(cluster, lacking))
+        yield LabelFinding("HiddenFromScheduler", "info", "", message, _names(cluster, lacking))
 
 
 def _similar(label: str, others: Sequence[str], *, loose: bool) -> list[str]:

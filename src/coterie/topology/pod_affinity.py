@@ -23,7 +23,7 @@ def counts_neighbours(resource: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class LabelRequirement:
     """One condition on a pod's labels: In, NotIn, Exists or DoesNotExist."""
 
     key: str
@@ -53,7 +53,7 @@ class AffinityTerm:
     """
 
     key: str
-    selector: tuple[Requirement, ...] | None
+    selector: tuple[LabelRequirement, ...] | None
     namespaces: frozenset[str] = frozenset()
     everywhere: bool = False
     same: tuple[str, ...] = ()
@@ -64,8 +64,8 @@ class AffinityTerm:
         if self.selector is None:
             return self
         own = (
-            *(Requirement(key, "In", (labels[key],)) for key in self.same if key in labels),
-            *(Requirement(key, "NotIn", (labels[key],)) for key in self.different if key in labels),
+            *(LabelRequirement(key, "In", (labels[key],)) for key in self.same if key in labels),
+            *(LabelRequirement(key, "NotIn", (labels[key],)) for key in self.different if key in labels),
         )
         spaces = self.namespaces or (frozenset() if self.everywhere else frozenset({namespace}))
         return replace(self, selector=(*self.selector, *own), namespaces=spaces, same=(), different=())

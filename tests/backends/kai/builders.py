@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coterie.backends.kai.manifests.render import Ask, Rendered, render
+from coterie.backends.kai.manifests.render import RenderedManifests, RenderRequest, render
 from coterie.config.configuration import Pool
 from coterie.errors import SpecErrors
 from coterie.frontends.workflow.lower import lower
@@ -21,12 +21,12 @@ PAIR = grouped(("g", task("a", "lead: true"), task("b")))
 RACKS = "resources:\n" + "".join(f"  r{n}: {{gpu: {n}, topology: [{{key: rack, group: r{n}}}]}}\n" for n in range(1, 9))
 
 
-def rendered(text: str, pool: Pool = POOL, **more: Any) -> Rendered:
+def rendered(text: str, pool: Pool = POOL, **more: Any) -> RenderedManifests:
     workflow = read(text)
-    return render(workflow, lower(workflow, pool), pool, Ask("default", **more))
+    return render(workflow, lower(workflow, pool), pool, RenderRequest("default", **more))
 
 
-def of_kind(found: Rendered, kind: str) -> list[Any]:
+def of_kind(found: RenderedManifests, kind: str) -> list[Any]:
     return [manifest for manifest in found.manifests if manifest["kind"] == kind]
 
 
@@ -35,7 +35,7 @@ def container(text: str, **more: Any) -> Any:
     return of_kind(rendered(text, **more), "Pod")[0]["spec"]["containers"][0]
 
 
-def codes(found: Rendered) -> list[str]:
+def codes(found: RenderedManifests) -> list[str]:
     return [notice.code for notice in found.notices]
 
 

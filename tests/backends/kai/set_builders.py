@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from coterie.backends.kai.manifests.metadata import GROUP, TASK, WORKFLOW
-from coterie.backends.kai.manifests.render import Ask, Rendered
-from coterie.backends.kai.sets.names import Subject
+from coterie.backends.kai.manifests.render import RenderedManifests, RenderRequest
+from coterie.backends.kai.sets.names import CompiledSet
 from coterie.backends.kai.sets.render import render_set
 from coterie.config.configuration import Pool
 from coterie.errors import SpecErrors, field_path
@@ -38,29 +38,29 @@ def following(**constraint: Any) -> Manifest:
     return podcliqueset(*parts, groups=[shards], topologyConstraint=whole)
 
 
-def subject(manifest: Manifest, pool: Pool = POOL, topologies: Mapping[str, Topology] = TOPOLOGIES) -> Subject:
+def subject(manifest: Manifest, pool: Pool = POOL, topologies: Mapping[str, Topology] = TOPOLOGIES) -> CompiledSet:
     prepared = prepare_set(read(manifest), pool, topologies, configured=False)
-    return Subject(prepared.pcs.name, prepared.pcs, prepared.lowered, prepared.pool, prepared.topology_name)
+    return CompiledSet(prepared.pcs.name, prepared.pcs, prepared.lowered, prepared.pool, prepared.topology_name)
 
 
-def rendered(manifest: Manifest, pool: Pool = POOL, namespace: str = "serving", **more: Any) -> Rendered:
-    return render_set(subject(manifest, pool), Ask(namespace, **more))
+def rendered(manifest: Manifest, pool: Pool = POOL, namespace: str = "serving", **more: Any) -> RenderedManifests:
+    return render_set(subject(manifest, pool), RenderRequest(namespace, **more))
 
 
-def of_kind(found: Rendered, kind: str) -> list[Any]:
+def of_kind(found: RenderedManifests, kind: str) -> list[Any]:
     return [manifest for manifest in found.manifests if manifest["kind"] == kind]
 
 
-def names(found: Rendered, kind: str) -> list[str]:
+def names(found: RenderedManifests, kind: str) -> list[str]:
     return [manifest["metadata"]["name"] for manifest in of_kind(found, kind)]
 
 
-def gangs(found: Rendered) -> list[str]:
+def gangs(found: RenderedManifests) -> list[str]:
     """Return the gangs that are written."""
     return [manifest["metadata"]["labels"][GROUP] for manifest in of_kind(found, "PodGroup")]
 
 
-def pods(found: Rendered, clique_name: str) -> list[Any]:
+def pods(found: RenderedManifests, clique_name: str) -> list[Any]:
     """Return the pods of a clique instance, by Grove's name of it."""
     return [pod for pod in of_kind(found, "Pod") if pod["metadata"]["labels"]["grove.io/podclique"] == clique_name]
 
@@ -77,7 +77,7 @@ def only_pod(**fields: Any) -> Any:
     return pod
 
 
-def codes(found: Rendered) -> list[str]:
+def codes(found: RenderedManifests) -> list[str]:
     return [notice.code for notice in found.notices]
 
 
@@ -109,7 +109,7 @@ def nodes(**more: str) -> list[Node]:
     ]
 
 
-def running(found: Rendered, places: Mapping[str, str], more: Iterable[Node] = ()) -> Cluster:
+def running(found: RenderedManifests, places: Mapping[str, str], more: Iterable[Node] = ()) -> Cluster:
     """Return a cluster in which rendered pods run, each on the node that its task's clique has in `places`."""
     members = []
     for pod in of_kind(found, "Pod"):

@@ -7,8 +7,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given, settings
 
-from coterie.backends.kai.forecast import Placed, Refused, Unknown, Why, kai_would_place
-from coterie.backends.kai.pod_group import Constraint, Part, fold
+from coterie.backends.kai.forecast import (
+    ForecastPlacement,
+    ForecastReason,
+    ForecastRefusal,
+    ForecastUnknown,
+    kai_would_place,
+)
+from coterie.backends.kai.pod_group import LevelConstraint, PodGroupPart, fold
 from coterie.gang.tree import Gang, Task
 from coterie.placement.capacity import Capacity
 from coterie.topology.cluster import GPU, STORAGE, Cluster, Node
@@ -21,14 +27,14 @@ from tests.property.worlds import World, small_worlds
 RACKS = Topology.of(("rack", "r"))
 
 
-def asked(cluster: str, gang: str) -> Placed | Refused | Unknown:
+def asked(cluster: str, gang: str) -> ForecastPlacement | ForecastRefusal | ForecastUnknown:
     """Ask about a gang as Coterie hands it over."""
     drawing = drawn(cluster)
     (one,) = gangs(gang, drawing)
     return kai_would_place(fold(one, drawing.topology), Capacity.now(drawing.domains()))
 
 
-def by_hand(cluster: str, part: Part) -> Placed | Refused | Unknown:
+def by_hand(cluster: str, part: PodGroupPart) -> ForecastPlacement | ForecastRefusal | ForecastUnknown:
     """Ask about a PodGroup that Coterie would not write."""
     return kai_would_place(part, Capacity.now(drawn(cluster).domains()))
 
@@ -37,13 +43,13 @@ def pods(count: int, gpus: int = 8, stem: str = "t") -> tuple[Task, ...]:
     return tuple(Task(f"{stem}{index}", shape(gpu=gpus), index) for index in range(count))
 
 
-def placed(answer: Placed | Refused | Unknown) -> Placed:
-    assert isinstance(answer, Placed), answer
+def placed(answer: ForecastPlacement | ForecastRefusal | ForecastUnknown) -> ForecastPlacement:
+    assert isinstance(answer, ForecastPlacement), answer
     return answer
 
 
-def refused(answer: Placed | Refused | Unknown) -> Refused:
-    assert isinstance(answer, Refused), answer
+def refused(answer: ForecastPlacement | ForecastRefusal | ForecastUnknown) -> ForecastRefusal:
+    assert isinstance(answer, ForecastRefusal), answer
     return answer
 
 
@@ -51,13 +57,13 @@ ONE_RACK = "cluster zone > rack\n  zone a: rack r1 [8 8]"
 
 
 def test_a_required_level_above_the_domain_that_all_nodes_share_is_never_found() -> None:
-    alone = by_hand(ONE_RACK, Part(Constraint("zone"), tasks=pods(2)))
+    alone = by_hand(ONE_RACK, PodGroupPart(LevelConstraint("zone"), tasks=pods(2)))
 
-    assert refused(alone).why is Why.COMMON_DOMAIN_TOO_FINE
+    assert refused(alone).why is ForecastReason.COMMON_DOMAIN_TOO_FINE
 
 
 def test_a_preferred_level_stops_the_way_down_so_that_the_required_one_is_found() -> None:
-    both = by_hand(ONE_RACK, Part(Constraint("zone", "rack"), tasks=pods(2)))
+    both = by_hand(ONE_RACK, PodGroupPart(LevelConstraint("zone", "rack"), tasks=pods(2)))
 
     assert placed(both).domains == {"": "a.r1"}
 
@@ -65,14 +71,14 @@ def test_a_preferred_level_stops_the_way_down_so_that_the_required_one_is_found(
 def test_pods_of_mixed_sizes_are_counted_as_the_largest() -> None:
     answer = refused(asked("cluster rack\n  rack r1 [8 8]", "g: 1 x 8gpu + 2 x 4gpu required=rack"))
 
-    assert (answer.why, answer.wanted, answer.most) == (Why.NOT_ENOUGH_IN_COMMON, 3, 2)
+    assert (answer.why, answer.wanted, answer.most) == (ForecastReason.NOT_ENOUGH_IN_COMMON, 3, 2)
 
 
 def test_the_largest_pod_is_one_that_need_not_exist() -> None:
     cluster = "cluster rack of 8\n  rack r1 [8]\n  node r1-1 cpu=10\n"
 
-    assert isinstance(asked(cluster, "g: 1 x 6gpu,2cpu + 1 x 2gpu,8cpu required=rack"), Refused)
-    assert isinstance(asked(cluster, "g: 1 x 6gpu,2cpu required=rack"), Placed)
+    assert isinstance(asked(cluster, "g: 1 x 6gpu,2cpu + 1 x 2gpu,8cpu required=rack"), ForecastRefusal)
+    assert isinstance(asked(cluster, "g: 1 x 6gpu,2cpu required=rack"), ForecastPlacement)
 
 
 def test_where_only_some_ask_for_gpus_sums_are_compared() -> None:
@@ -87,15 +93,19 @@ def test_where_only_some_ask_for_storage_sums_are_compared() -> None:
     large, *small = (*pods(1), *pods(2, 4, "s"))
     storing = replace(large, shape=replace(large.shape, requests=((STORAGE, 1), *large.shape.requests)))
 
-    assert isinstance(kai_would_place(Part(Constraint("rack"), tasks=(large, *small)), capacity), Refused)
-    assert isinstance(kai_would_place(Part(Constraint("rack"), tasks=(storing, *small)), capacity), Placed)
+    assert isinstance(
+        kai_would_place(PodGroupPart(LevelConstraint("rack"), tasks=(large, *small)), capacity), ForecastRefusal
+    )
+    assert isinstance(
+        kai_would_place(PodGroupPart(LevelConstraint("rack"), tasks=(storing, *small)), capacity), ForecastPlacement
+    )
 
 
-def siblings(*sizes: int) -> Part:
+def siblings(*sizes: int) -> PodGroupPart:
     names = "abc"
-    return Part(
+    return PodGroupPart(
         parts=tuple(
-            Part(Constraint("rack"), tasks=pods(size, 1, names[index]), name=names[index])
+            PodGroupPart(LevelConstraint("rack"), tasks=pods(size, 1, names[index]), name=names[index])
             for index, size in enumerate(sizes)
         )
     )
@@ -107,17 +117,17 @@ def test_siblings_take_their_domains_in_the_order_of_their_names_and_never_go_ba
 ) -> None:
     answer = by_hand("cluster rack\n  rack r1 [6]  rack r2 [5]", siblings(*sizes))
 
-    assert isinstance(answer, Placed) is works
-    if isinstance(answer, Refused):
+    assert isinstance(answer, ForecastPlacement) is works
+    if isinstance(answer, ForecastRefusal):
         assert (answer.part.name, answer.before, answer.most) == ("c", ("a", "b"), 3)
 
 
 def test_parts_with_subgroups_come_before_parts_with_pods() -> None:
     cluster = "cluster rack\n  rack r1 [6]  rack r2 [5]"
-    leaf = Part(Constraint("rack"), tasks=pods(5, 1, "a"), name="a")
-    around = Part(parts=(Part(Constraint("rack"), tasks=pods(3, 1, "b"), name="b"),), name="z")
+    leaf = PodGroupPart(LevelConstraint("rack"), tasks=pods(5, 1, "a"), name="a")
+    around = PodGroupPart(parts=(PodGroupPart(LevelConstraint("rack"), tasks=pods(3, 1, "b"), name="b"),), name="z")
 
-    answer = placed(by_hand(cluster, Part(parts=(leaf, around))))
+    answer = placed(by_hand(cluster, PodGroupPart(parts=(leaf, around))))
 
     assert answer.domains == {"b": "r2", "a": "r1"}
 
@@ -128,9 +138,9 @@ def test_a_part_above_moves_to_its_next_domain_when_one_below_fails() -> None:
           zone a: rack r1 [2 2]  rack r2 [2 2]
           zone b: rack r1 [4 4 4 4]
     """
-    group = Part(Constraint("rack"), tasks=pods(4, 2), name="m")
+    group = PodGroupPart(LevelConstraint("rack"), tasks=pods(4, 2), name="m")
 
-    assert placed(by_hand(cluster, Part(Constraint("zone", "rack"), parts=(group,)))).domains == {
+    assert placed(by_hand(cluster, PodGroupPart(LevelConstraint("zone", "rack"), parts=(group,)))).domains == {
         "": "b.r1",
         "m": "b.r1",
     }
@@ -154,7 +164,7 @@ def test_processors_are_compared_in_whole_ones() -> None:
     """
     drawing = drawn(cluster)
     drawing.nodes["r2-1"] = replace(drawing.nodes["r2-1"], allocatable={GPU: 8, "cpu": 3500})
-    part = Part(Constraint("rack"), tasks=(Task("t", shape(cpu=1000)),))
+    part = PodGroupPart(LevelConstraint("rack"), tasks=(Task("t", shape(cpu=1000)),))
 
     assert placed(kai_would_place(part, Capacity.now(drawing.domains()))).domains == {"": "r1"}
 
@@ -162,14 +172,14 @@ def test_processors_are_compared_in_whole_ones() -> None:
 def test_nodes_without_every_label_are_invisible_even_to_a_preference() -> None:
     cluster = "cluster zone > rack\n  zone a: rack r1 [8]\n          rack - [8 8]"
 
-    assert refused(asked(cluster, "g: 2 x 8gpu preferred=zone")).why is Why.NOT_ENOUGH_IN_COMMON
-    assert isinstance(asked(cluster, "g: 2 x 8gpu"), Placed)
+    assert refused(asked(cluster, "g: 2 x 8gpu preferred=zone")).why is ForecastReason.NOT_ENOUGH_IN_COMMON
+    assert isinstance(asked(cluster, "g: 2 x 8gpu"), ForecastPlacement)
 
 
 def test_cordoned_nodes_count_as_room_until_a_pod_is_to_go_there() -> None:
     answer = refused(asked("cluster rack\n  rack r1 [8! 8]  rack r2 [4]", "g: 2 x 8gpu required=rack"))
 
-    assert answer.why is Why.NO_NODE_FOR_A_POD
+    assert answer.why is ForecastReason.NO_NODE_FOR_A_POD
 
 
 def test_cordoned_nodes_make_a_domain_look_emptier_than_it_is() -> None:
@@ -204,10 +214,10 @@ def test_a_pod_without_gpus_goes_to_a_node_without() -> None:
 
 def test_one_pod_after_the_other_can_strand_the_last() -> None:
     answer = asked("cluster\n  [4 3]", "g: 1 x 3gpu + 1 x 4gpu")
-    assert isinstance(answer, Placed)
+    assert isinstance(answer, ForecastPlacement)
 
     answer = asked("cluster\n  [10 10]", "g: 2 x 4gpu + 4 x 3gpu")
-    assert refused(answer).why is Why.NO_NODE_FOR_A_POD
+    assert refused(answer).why is ForecastReason.NO_NODE_FOR_A_POD
 
 
 def test_pods_above_the_minimum_come_after_it_and_do_not_hold_it_back() -> None:
@@ -221,30 +231,30 @@ def test_pods_above_the_minimum_come_after_it_and_do_not_hold_it_back() -> None:
     assert answer.waiting == ("t3",)
 
 
-def elastic(name: str, gpus: int, total: int, least: int) -> Part:
+def elastic(name: str, gpus: int, total: int, least: int) -> PodGroupPart:
     tasks = tuple(replace(task, needed=task.rank < least) for task in pods(total, gpus, name))
-    return Part(Constraint("rack"), tasks=tasks, name=name)
+    return PodGroupPart(LevelConstraint("rack"), tasks=tasks, name=name)
 
 
 def test_leaves_grow_in_turn_and_the_first_that_cannot_ends_it() -> None:
     parts = (elastic("a", 4, 2, 1), elastic("b", 1, 3, 1))
 
-    answer = placed(by_hand("cluster rack\n  rack r1 [4]  rack r2 [4]", Part(parts=parts)))
+    answer = placed(by_hand("cluster rack\n  rack r1 [4]  rack r2 [4]", PodGroupPart(parts=parts)))
 
     assert answer.waiting == ("a1", "b1", "b2")
 
 
 def test_pods_above_the_minimum_stay_in_the_required_domain() -> None:
-    answer = placed(by_hand("cluster rack\n  rack r1 [1 1]  rack r2 [8]", Part(parts=(elastic("a", 1, 3, 2),))))
+    answer = placed(by_hand("cluster rack\n  rack r1 [1 1]  rack r2 [8]", PodGroupPart(parts=(elastic("a", 1, 3, 2),))))
 
     assert answer.nodes == {"a0": "r1-1", "a1": "r1-2"}
 
 
 def test_tasks_that_run_already_choose_the_required_domain() -> None:
     drawing = drawn("cluster rack\n  rack r1 [8]  rack r2 [8]")
-    part = Part(Constraint("rack"), tasks=pods(2))
+    part = PodGroupPart(LevelConstraint("rack"), tasks=pods(2))
 
-    for node, expected in (("r1-1", Placed), ("r2-1", Placed)):
+    for node, expected in (("r1-1", ForecastPlacement), ("r2-1", ForecastPlacement)):
         answer = kai_would_place(part, Capacity.now(drawing.domains()), running={"t0": node})
         assert isinstance(answer, expected)
         assert answer.nodes == {"t0": node, "t1": node}
@@ -255,13 +265,15 @@ def test_label_values_with_dots_can_make_two_domains_one() -> None:
     nodes = [Node("n1", {"z": "a", "r": "b.c"}, {GPU: 8}), Node("n2", {"z": "a.b", "r": "c"}, {GPU: 8})]
     capacity = Capacity.now(Domains.of(Cluster.of(nodes), levels))
 
-    assert placed(kai_would_place(Part(Constraint("rack"), tasks=pods(2)), capacity)).domains == {"": "a.b.c"}
+    assert placed(kai_would_place(PodGroupPart(LevelConstraint("rack"), tasks=pods(2)), capacity)).domains == {
+        "": "a.b.c"
+    }
 
 
 def test_an_exhausted_budget_is_no_answer() -> None:
-    root = Part(tasks=pods(3))
+    root = PodGroupPart(tasks=pods(3))
 
-    assert kai_would_place(root, Capacity.now(drawn("cluster\n  [8 8 8]").domains()), steps=2) == Unknown()
+    assert kai_would_place(root, Capacity.now(drawn("cluster\n  [8 8 8]").domains()), steps=2) == ForecastUnknown()
 
 
 @settings(deadline=None)
@@ -274,7 +286,7 @@ def test_what_kai_places_fits_and_keeps_every_promise(world: World) -> None:
 
     answer = kai_would_place(fold(world.gang, world.topology), Capacity.now(domains))
 
-    if isinstance(answer, Placed):
+    if isinstance(answer, ForecastPlacement):
         capacity = Capacity.now(domains)
         for task in world.gang.all_tasks():
             if task.name in answer.nodes:

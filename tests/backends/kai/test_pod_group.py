@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 
-from coterie.backends.kai.pod_group import Constraint, Part, fold
-from coterie.gang.rules import Asked, Requirement, build
+from coterie.backends.kai.pod_group import LevelConstraint, PodGroupPart, fold
+from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Group, Path
 from coterie.topology.levels import Topology
 from tests.property.pieces import shape
@@ -24,12 +24,12 @@ def gang(*tasks: tuple[str, int, str]) -> Gang:
     asked = []
     for name, gpus, words in tasks:
         steps = [word.partition(":") for word in words.split()]
-        wants = tuple(Requirement(key.rstrip("?"), group, not key.endswith("?")) for key, _, group in steps)
-        asked.append(Asked(name, shape(gpu=gpus), wants))
+        wants = tuple(TaskRequirement(key.rstrip("?"), group, not key.endswith("?")) for key, _, group in steps)
+        asked.append(RequestedTask(name, shape(gpu=gpus), wants))
     return build("g", asked, LEVELS)
 
 
-def drawn(part: Part, depth: int = 0) -> Iterator[str]:
+def drawn(part: PodGroupPart, depth: int = 0) -> Iterator[str]:
     """Yield a line for each part: its name, its levels, its tasks."""
     said = [part.name or "podgroup", part.constraint.required or "-", part.constraint.preferred or "-"]
     yield " ".join(["  " * depth + said[0], *said[1:], *(task.name for task in part.tasks)])
@@ -169,7 +169,7 @@ def paths(one: Gang) -> Iterator[tuple[str, list[Group]]]:
         yield from below(group, [])
 
 
-def chains(part: Part, above: tuple[Part, ...] = ()) -> Iterator[tuple[str, tuple[Part, ...]]]:
+def chains(part: PodGroupPart, above: tuple[PodGroupPart, ...] = ()) -> Iterator[tuple[str, tuple[PodGroupPart, ...]]]:
     """Yield every task with the parts above it, the PodGroup first."""
     here = (*above, part)
     for task in part.tasks:
@@ -255,5 +255,5 @@ def test_the_same_gang_folds_the_same(world: World) -> None:
 
 
 def test_nothing_asked_is_no_constraint() -> None:
-    assert not Constraint()
-    assert Constraint(preferred="rack")
+    assert not LevelConstraint()
+    assert LevelConstraint(preferred="rack")

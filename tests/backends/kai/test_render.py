@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.backends.kai.manifests.metadata import Scene
+from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.kai.manifests.objects import pod_group, shared
 from coterie.backends.kai.pod_group import fold
 from coterie.backends.shared.manifest_text import to_yaml
@@ -50,7 +50,7 @@ from tests.property.worlds import World, small_worlds
 def test_a_pool_without_quota_is_unlimited_and_one_with_quota_guarantees_what_it_says(
     quota: GpuQuota, expected: dict[str, int]
 ) -> None:
-    parent, leaf, *_ = shared(Scene("default", "w", replace(POOL, gpus=quota)))
+    parent, leaf, *_ = shared(ManifestContext("default", "w", replace(POOL, gpus=quota)))
 
     assert parent["spec"]["resources"]["gpu"] == {"quota": -1, "limit": -1, "overQuotaWeight": 1}
     assert leaf["spec"]["parentQueue"] == parent["metadata"]["name"]
@@ -68,7 +68,7 @@ def test_a_pool_without_levels_has_no_topology() -> None:
 def test_other_levels_are_another_topology() -> None:
     fewer = replace(POOL, topology=Topology(LEVELS.levels[1:]))
 
-    assert Scene("n", "w", POOL).topology != Scene("n", "w", fewer).topology
+    assert ManifestContext("n", "w", POOL).topology != ManifestContext("n", "w", fewer).topology
 
 
 # PodGroups
@@ -77,7 +77,7 @@ def test_other_levels_are_another_topology() -> None:
 @settings(deadline=None)
 @given(small_worlds())
 def test_subgroups_of_any_gang_are_a_tree_whose_leaves_count_its_tasks(world: World) -> None:
-    scene = Scene("ns", "w", replace(POOL, topology=world.topology))
+    scene = ManifestContext("ns", "w", replace(POOL, topology=world.topology))
     root = fold(world.gang, world.topology)
     found = pod_group(scene, world.gang, root)
     subgroups = {one["name"]: one for one in found["spec"].get("subGroups", ())}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coterie.backends.kai.manifests.render import Rendered
+from coterie.backends.kai.manifests.render import RenderedManifests
 from coterie.planning.inputs import read_snapshot
 from coterie.topology.cluster import Cluster, Node
 from tests.backends.kai.set_builders import codes, following, gangs, names, nodes, of_kind, rendered, running
@@ -22,12 +22,12 @@ BOUND = [
 ]
 
 
-def held(found: Rendered) -> str:
+def held(found: RenderedManifests) -> str:
     """Return why followers are held back; nothing when they are not."""
     return next((notice.message for notice in found.notices if notice.code == "FollowersHeld"), "")
 
 
-def terms(found: Rendered, gang: str) -> list[Any]:
+def terms(found: RenderedManifests, gang: str) -> list[Any]:
     """Return the required node affinity of every pod of a gang, each once."""
     kept: list[Any] = []
     for pod in of_kind(found, "Pod"):

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 from coterie.backends.kai import pod_group
-from coterie.backends.kai.forecast import Placed, kai_would_place
-from coterie.backends.kai.pod_group import Part, fold, is_bound, size
+from coterie.backends.kai.forecast import ForecastPlacement, kai_would_place
+from coterie.backends.kai.pod_group import PodGroupPart, fold, is_bound, size
 from coterie.gang.tree import Gang, Group, Path, Shape, Task
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, place
@@ -41,7 +41,7 @@ class World:
         return isinstance(place(self.gang, self.capacity), Found)
 
     def is_placed(self) -> bool:
-        return isinstance(kai_would_place(fold(self.gang, self.topology), self.capacity), Placed)
+        return isinstance(kai_would_place(fold(self.gang, self.topology), self.capacity), ForecastPlacement)
 
 
 def siblings(seed: int) -> World:
@@ -79,7 +79,7 @@ def siblings(seed: int) -> World:
     return World(gang, Cluster.of(nodes))
 
 
-def largest_first(part: Part, _: Topology) -> tuple[int, ...]:
+def largest_first(part: PodGroupPart, _: Topology) -> tuple[int, ...]:
     """Return the sort key that looks at the whole of a sibling only."""
     freedom = 0 if is_bound(part) else 1 if any(found.constraint for found, _ in part.walk()) else 2
     return (freedom, *(-amount for amount in size(part)), 0 if part.parts else 1)
@@ -103,7 +103,7 @@ def test_the_sibling_with_the_most_for_one_domain_comes_before_one_that_may_be_s
 
     assert [[task.shape.amount(GPU) for task in part.all_tasks()] for part in root.parts] == [[8, 8], [8, 8]]
     assert [len(part.parts) for part in root.parts] == [1, 2], "the pods of one rack come first, in a subgroup"
-    assert isinstance(kai_would_place(root, Capacity.now(domains)), Placed)
+    assert isinstance(kai_would_place(root, Capacity.now(domains)), ForecastPlacement)
 
 
 def test_of_equal_pieces_the_one_for_the_finer_level_comes_first() -> None:
@@ -113,7 +113,7 @@ def test_of_equal_pieces_the_one_for_the_finer_level_comes_first() -> None:
     root = fold(gang, domains.topology)
 
     assert [part.constraint.required for part in root.parts] == ["rack", "zone"]
-    assert isinstance(kai_would_place(root, Capacity.now(domains)), Placed)
+    assert isinstance(kai_would_place(root, Capacity.now(domains)), ForecastPlacement)
 
 
 def test_more_gangs_are_placed_than_with_the_largest_sibling_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.backends.kai.manifests.metadata import Scene
+from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.shared.names import LONGEST, free_name, label_value, name_of, slug
 from coterie.config.configuration import Pool
 
@@ -19,8 +19,8 @@ user_names = st.from_regex(r"[a-zA-Z]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?", fullmat
 pool_names = st.text(min_size=1, max_size=80)
 
 
-def scene(workflow: str = "w", namespace: str = "default", pool: str = "p") -> Scene:
-    return Scene(namespace, workflow, Pool(pool, "b", "kai"))
+def scene(workflow: str = "w", namespace: str = "default", pool: str = "p") -> ManifestContext:
+    return ManifestContext(namespace, workflow, Pool(pool, "b", "kai"))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coterie.backends.shared.names import label_value
-from coterie.backends.shared.ownership import Sight
+from coterie.backends.shared.ownership import RunningTasks
 from coterie.gang.tree import Gang, Shape, Task
 from coterie.topology.cluster import Cluster, Member, Node, Pod
 
@@ -13,10 +13,10 @@ LONG = "g" * 80
 GANG = Gang("g", tasks=(Task("t-0", Shape()), Task("t-1", Shape(), 1)))
 
 
-def seen(*pods: tuple[str, Member, str], names: tuple[str, ...] = ("w",), namespace: str = "") -> Sight:
+def seen(*pods: tuple[str, Member, str], names: tuple[str, ...] = ("w",), namespace: str = "") -> RunningTasks:
     """Return what is seen of a workload where these pods run, each by its name, labels and node."""
     nodes = [Node(name, {}, {}) for name in ("n1", "n2", "n3")]
-    return Sight.of(
+    return RunningTasks.of(
         Cluster.of(nodes, [Pod(name, node, {}, member=member) for name, member, node in pods]), names, namespace
     )
 

@@ -11,7 +11,7 @@ from coterie.errors import Fault, SpecErrors, field_path
 from coterie.frontends.dynamo.model import GraphDeployment
 from coterie.frontends.dynamo.read import read_graph
 from coterie.frontends.dynamo.rules.admission import create_faults, update_faults
-from coterie.frontends.dynamo.settings import DEFAULTS, Settings
+from coterie.frontends.dynamo.settings import DEFAULTS, DynamoSettings
 from coterie.frontends.kubernetes.objects import read_resources
 from coterie.topology.levels import Topology
 
@@ -130,7 +130,7 @@ def named(fault: Fault) -> tuple[str, str]:
     return str(fault.type), fault.field or field_path(fault.path)
 
 
-def created(data: Data, topologies: Any = TOPOLOGIES, settings: Settings = DEFAULTS) -> list[Fault]:
+def created(data: Data, topologies: Any = TOPOLOGIES, settings: DynamoSettings = DEFAULTS) -> list[Fault]:
     """Return the faults of creating an object, those of its shape first."""
     try:
         return create_faults(read(data), topologies, settings)
@@ -138,7 +138,7 @@ def created(data: Data, topologies: Any = TOPOLOGIES, settings: Settings = DEFAU
         return list(errors.faults)
 
 
-def updated(old: Data, new: Data, topologies: Any = TOPOLOGIES, settings: Settings = DEFAULTS) -> list[Fault]:
+def updated(old: Data, new: Data, topologies: Any = TOPOLOGIES, settings: DynamoSettings = DEFAULTS) -> list[Fault]:
     """Return the faults of replacing one object by another."""
     try:
         return update_faults(read(old), read(new), topologies, settings)

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from coterie.errors import FieldError, SpecErrors
-from coterie.frontends.dynamo.lower import Lowered, lower_graph, to_podcliqueset
+from coterie.frontends.dynamo.lower import LoweredGraph, lower_graph, to_podcliqueset
 from coterie.frontends.dynamo.names import fitted, fnv1a, set_name
-from coterie.frontends.dynamo.settings import Settings
+from coterie.frontends.dynamo.settings import DynamoSettings
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.podcliqueset.rules import admission
-from coterie.frontends.grove.podcliqueset.settings import Form
-from coterie.frontends.grove.podcliqueset.settings import Settings as GroveSettings
+from coterie.frontends.grove.podcliqueset.settings import Form, GroveSettings
 from coterie.frontends.kubernetes.objects import field_fault, resource_of
 from tests.frontends.dynamo.objects import TOPOLOGIES, Change, Data, alpha, beta, changed, drop, pod, put, read
 
@@ -22,15 +21,15 @@ FRONTEND, DECODE = "spec.components.0", "spec.components.1"
 FREE = (drop("spec.topologyConstraint"), drop(f"{DECODE}.topologyConstraint"))
 
 
-def lowered(data: Data, settings: Settings | None = None) -> Lowered:
-    return lower_graph(read(data), settings or Settings())
+def lowered(data: Data, settings: DynamoSettings | None = None) -> LoweredGraph:
+    return lower_graph(read(data), settings or DynamoSettings())
 
 
-def template(data: Data, settings: Settings | None = None) -> Any:
+def template(data: Data, settings: DynamoSettings | None = None) -> Any:
     return lowered(data, settings).manifest["spec"]["template"]
 
 
-def clique(data: Data, name: str, settings: Settings | None = None) -> Any:
+def clique(data: Data, name: str, settings: DynamoSettings | None = None) -> Any:
     [found] = [each for each in template(data, settings)["cliques"] if each["name"] == name]
     return found
 
@@ -135,7 +134,7 @@ def test_pods_go_to_kai_and_into_a_queue() -> None:
     assert found["labels"]["kai.scheduler/queue"] == "dynamo"
     asked = changed(beta(), put("metadata.annotations", {"nvidia.com/kai-scheduler-queue": " research "}))
     assert clique(asked, "frontend")["labels"]["kai.scheduler/queue"] == "research"
-    without = clique(beta(), "frontend", Settings(kai=False))
+    without = clique(beta(), "frontend", DynamoSettings(kai=False))
     assert "schedulerName" not in without["spec"]["podSpec"]
     assert "kai.scheduler/queue" not in without["labels"]
 
@@ -196,7 +195,7 @@ def test_shared_memory_is_mounted_unless_it_is_unwanted_or_there_already() -> No
 
 def test_what_the_operators_configuration_decides_is_left_out_unless_set() -> None:
     assert "terminationDelay" not in template(beta())
-    assert template(beta(), Settings(termination_delay="15m"))["terminationDelay"] == "15m"
+    assert template(beta(), DynamoSettings(termination_delay="15m"))["terminationDelay"] == "15m"
     assert template(changed(beta(), put("spec.priorityClassName", "high")))["priorityClassName"] == "high"
     assert template(beta())["headlessServiceConfig"] == {"publishNotReadyAddresses": True}
 

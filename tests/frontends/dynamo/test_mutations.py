@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coterie.errors import Fault, SpecErrors
-from coterie.frontends.dynamo.lower import Lowered, lower_graph
+from coterie.frontends.dynamo.lower import LoweredGraph, lower_graph
 from coterie.frontends.dynamo.names import BUDGET
 from coterie.frontends.dynamo.read import read_graph
 from coterie.frontends.dynamo.rules.admission import create_faults, planning_faults, update_faults, warnings
@@ -72,7 +72,7 @@ def judged(document: Data) -> list[Fault]:
     return faults
 
 
-def judged_by_grove(lowered: Lowered) -> list[Fault]:
+def judged_by_grove(lowered: LoweredGraph) -> list[Fault]:
     """Return what Grove would say of a generated set, at the places of the graph's own file."""
     try:
         found = admission.create_faults(read_podcliqueset(resource_of(lowered.manifest)), TOPOLOGIES)

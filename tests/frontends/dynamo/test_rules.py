@@ -11,7 +11,7 @@ import pytest
 
 from coterie.errors import Reason
 from coterie.frontends.dynamo.rules.admission import planning_faults, warnings
-from coterie.frontends.dynamo.settings import DEFAULTS, Settings
+from coterie.frontends.dynamo.settings import DEFAULTS, DynamoSettings
 from tests.frontends.dynamo.objects import (
     TOPOLOGIES,
     Change,
@@ -302,7 +302,7 @@ def test_a_name_that_is_a_key_is_marked_at_the_key() -> None:
     assert fault.place.frame[-1][1].strip().startswith('"fff')
 
 
-OFF = Settings(grove=False)
+OFF = DynamoSettings(grove=False)
 
 
 @pytest.mark.parametrize(
@@ -350,14 +350,14 @@ def test_an_image_that_does_not_tell_its_version_is_warned_about_and_refused_whe
     codes = [notice.code for notice in warnings(read(data), TOPOLOGIES)]
     assert created(data) == []
     assert ("RuntimeVersionUnknown" in codes) is not versioned
-    strict = [named(fault) for fault in created(data, settings=Settings(strict=True))]
+    strict = [named(fault) for fault in created(data, settings=DynamoSettings(strict=True))]
     assert strict == ([] if versioned else [("Required", f"{C1}.runtimeVersionOverride")])
     told = changed(data, put(f"{DECODE}.runtimeVersionOverride", "1.4.0"))
-    assert created(told, settings=Settings(strict=True)) == []
+    assert created(told, settings=DynamoSettings(strict=True)) == []
 
 
 def test_the_version_of_an_image_is_asked_for_when_it_changes() -> None:
-    strict = Settings(strict=True)
+    strict = DynamoSettings(strict=True)
     latest = changed(beta(), put(f"{DECODE}.podTemplate", pod("dynamo:latest")))
     assert updated(latest, latest, settings=strict) == []
     assert [named(fault) for fault in updated(beta(), latest, settings=strict)] == [

@@ -10,7 +10,7 @@ import pytest
 from coterie.errors import Unavailable
 from coterie.frontends.grove.podcliqueset.nvlink import compute_domains, enrolled
 from coterie.frontends.grove.podcliqueset.rules.admission import create_faults, update_faults, warnings
-from coterie.frontends.grove.podcliqueset.settings import Form, Settings
+from coterie.frontends.grove.podcliqueset.settings import Form, GroveSettings
 from coterie.topology.levels import Topology
 from tests.frontends.grove.objects import (
     TOPOLOGIES,
@@ -27,8 +27,8 @@ from tests.frontends.grove.objects import (
     standard,
 )
 
-HEAD = Settings(form=Form.GROVE_HEAD)
-BOTH = (Settings(), HEAD)
+HEAD = GroveSettings(form=Form.GROVE_HEAD)
+BOTH = (GroveSettings(), HEAD)
 TAS_OFF = tuple(replace(each, topology_aware_scheduling=False) for each in BOTH)
 MNNVL_OFF = tuple(replace(each, auto_mnnvl=False) for each in BOTH)
 
@@ -66,7 +66,7 @@ class Case:
 
     changes: tuple[Change, ...]
     expected: tuple[tuple[str, str], ...] = ()
-    settings: tuple[Settings, ...] = BOTH
+    settings: tuple[GroveSettings, ...] = BOTH
     topologies: Mapping[str, Topology] | None = None
 
 
@@ -125,14 +125,14 @@ CREATE = {
             constrained(SHARD, {"packDomain": "rack"}),
         ),
         (),
-        (Settings(),),
+        (GroveSettings(),),
     ),
     "G21-name-only": Case((constrained(SET, {"topologyName": "t"}),), required(f"{TC}.pack")),
     "G21-empty-pack": Case((constrained(SET, {"pack": {}}),), required(f"{TC}.pack")),
     "G21-named-empty-pack": Case((constrained(SET, named()),), required(f"{TC}.pack")),
     "G21-empty": Case((constrained(SET, {}),), required(f"{TC}.pack")),
     "G21-name-for-children-proposal": Case(
-        (constrained(SET, {"topologyName": "t"}), constrained(A, {"packDomain": "host"})), (), (Settings(),)
+        (constrained(SET, {"topologyName": "t"}), constrained(A, {"packDomain": "host"})), (), (GroveSettings(),)
     ),
     "G21-name-for-children-head": Case(
         (constrained(SET, {"topologyName": "t"}), constrained(A, pack(required="host"))),
@@ -163,7 +163,7 @@ CREATE = {
     ),
     "G30": Case((constrained(SET, named(required="pod")),), invalid(f"{TC}.pack.required")),
     "G30-proposal": Case(
-        (constrained(SET, {"topologyName": "t", "packDomain": "pod"}),), invalid(f"{TC}.packDomain"), (Settings(),)
+        (constrained(SET, {"topologyName": "t", "packDomain": "pod"}),), invalid(f"{TC}.packDomain"), (GroveSettings(),)
     ),
     "G31": Case((constrained(A, named(preferred="pod")),), invalid(f"{CLIQUE0}.pack.preferred")),
     "G32": Case(
@@ -209,7 +209,7 @@ CREATE = {
         invalid("spec"),
     ),
     "G40-no-queue": Case((assigned("metadata.labels", {}),), invalid("spec"), (HEAD,)),
-    "G40-no-queue-proposal": Case((assigned("metadata.labels", {}),), (), (Settings(),)),
+    "G40-no-queue-proposal": Case((assigned("metadata.labels", {}),), (), (GroveSettings(),)),
     "G40-queue-by-annotation": Case(
         (assigned("metadata.labels", {}), annotated(SET, "inference", "kai.scheduler/queue"))
     ),
@@ -350,12 +350,14 @@ def test_an_update_is_judged_as_by_grove(case: Update) -> None:
 
 
 @pytest.mark.parametrize("off", TAS_OFF)
-def test_topology_aware_scheduling_that_is_off_does_not_stop_updates_of_a_constrained_set(off: Settings) -> None:
+def test_topology_aware_scheduling_that_is_off_does_not_stop_updates_of_a_constrained_set(off: GroveSettings) -> None:
     old = changed(standard(), constrained(SET, named(required="rack")))
     assert not update_faults(read(old), read(changed(old, assigned("spec.replicas", 5))), TOPOLOGIES, off)
 
 
-def codes(manifest: dict[str, object], settings: Settings = HEAD, old: dict[str, object] | None = None) -> list[str]:
+def codes(
+    manifest: dict[str, object], settings: GroveSettings = HEAD, old: dict[str, object] | None = None
+) -> list[str]:
     found = warnings(read(manifest), TOPOLOGIES, settings, read(old) if old else None)
     assert all(each.place and each.place.line for each in found)
     return [each.code for each in found]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coterie.frontends.grove.conditions import Condition
+from coterie.frontends.grove.conditions import GroveCondition
 from coterie.frontends.grove.drift import (
     Drift,
     drift_findings,
@@ -121,7 +121,7 @@ def test_a_message_says_what_differs(drift: Drift, words: str) -> None:
     assert words in drift.condition.message
 
 
-YES, NO, MAYBE = (Condition(status, "", "") for status in ("True", "False", "Unknown"))
+YES, NO, MAYBE = (GroveCondition(status, "", "") for status in ("True", "False", "Unknown"))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ YES, NO, MAYBE = (Condition(status, "", "") for status in ("True", "False", "Unk
     ],
 )
 def test_an_event_is_worth_a_change_of_status(
-    before: Condition | None, after: Condition | None, expected: tuple[str, str] | None
+    before: GroveCondition | None, after: GroveCondition | None, expected: tuple[str, str] | None
 ) -> None:
     assert event_of(before, after) == expected
 

@@ -10,13 +10,13 @@ from coterie.frontends.grove.availability import levels_unavailable
 from coterie.frontends.grove.conditions import LEVELS_UNAVAILABLE, REASONS
 from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
-from coterie.frontends.grove.podcliqueset.settings import Form, Settings
+from coterie.frontends.grove.podcliqueset.settings import Form, GroveSettings
 from coterie.frontends.kubernetes.objects import resource_of
 from coterie.topology.levels import Topology
 from tests.frontends.grove.objects import clique, group, podcliqueset
 
 KNOWN = {"t": Topology.of(("zone", "example.com/z"), ("rack", "example.com/r"))}
-ON, TODAY, OFF = Settings(), Settings(form=Form.GROVE_HEAD), Settings(topology_aware_scheduling=False)
+ON, TODAY, OFF = GroveSettings(), GroveSettings(form=Form.GROVE_HEAD), GroveSettings(topology_aware_scheduling=False)
 ALL, GONE, MISSING, NAMELESS, DISABLED = REASONS[LEVELS_UNAVAILABLE]
 
 
@@ -53,7 +53,7 @@ def made(
     ],
 )
 def test_the_condition_of_a_set_follows_its_topology(
-    pcs: PodCliqueSet, settings: Settings, expected: tuple[str, str] | None
+    pcs: PodCliqueSet, settings: GroveSettings, expected: tuple[str, str] | None
 ) -> None:
     found = levels_unavailable(pcs, KNOWN, settings)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coterie.errors import SpecErrors
-from coterie.frontends.grove.podcliqueset.lower import Lowered, lower
+from coterie.frontends.grove.podcliqueset.lower import LoweredSet, lower
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.kubernetes.objects import resource_of
 from coterie.gang.tree import Gang, Shape
@@ -34,7 +34,7 @@ def group(name: str, cliques: list[str], replicas: int = 1, least: int = 1, **pa
 
 def lowered(
     cliques: list[dict[str, Any]], groups: list[dict[str, Any]] | None = None, replicas: int = 1, **pack: str
-) -> Lowered:
+) -> LoweredSet:
     template: dict[str, Any] = {"cliques": cliques, "podCliqueScalingGroups": groups or []}
     if pack:
         template["topologyConstraint"] = {"topologyName": "hall", "pack": pack}

@@ -15,7 +15,7 @@ from coterie.frontends.grove.podcliqueset.model import Effective, PodCliqueSet
 from coterie.frontends.grove.podcliqueset.pod_shapes import placeable
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.podcliqueset.rules.admission import create_faults, update_faults, warnings
-from coterie.frontends.grove.podcliqueset.settings import Form, Settings
+from coterie.frontends.grove.podcliqueset.settings import Form, GroveSettings
 from coterie.frontends.kubernetes.objects import read_resources, resource_of
 from tests.frontends.grove.objects import (
     TOPOLOGIES,
@@ -299,7 +299,7 @@ def rich() -> dict[str, Any]:
 def judged(pcs: PodCliqueSet, old: PodCliqueSet) -> None:
     """Call every rule there is, and see that all that is said has a place."""
     for form in Form:
-        chosen = Settings(form=form)
+        chosen = GroveSettings(form=form)
         for topologies in (TOPOLOGIES, {}, None):
             found = [*create_faults(pcs, topologies, chosen), *update_faults(old, pcs, topologies, chosen)]
             assert all(fault.place and fault.message and fault.type for fault in found)

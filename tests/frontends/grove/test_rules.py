@@ -10,7 +10,7 @@ from coterie.document.schema import MOST_FAULTS
 from coterie.errors import Reason
 from coterie.frontends.grove.podcliqueset.queue import resolve_queue
 from coterie.frontends.grove.podcliqueset.rules.admission import create_faults, update_faults, warnings
-from coterie.frontends.grove.podcliqueset.settings import Form, Settings
+from coterie.frontends.grove.podcliqueset.settings import Form, GroveSettings
 from tests.frontends.grove.objects import (
     TOPOLOGIES,
     Change,
@@ -347,32 +347,32 @@ def scheduled(name: str) -> tuple[Change, ...]:
 
 
 RACK: dict[str, Any] = {"topologyName": "t", "pack": {"required": "rack"}}
-HEAD = Settings(form=Form.GROVE_HEAD)
-WARNINGS: dict[str, tuple[tuple[Change, ...], Settings, list[str]]] = {
-    "nothing": ((constrained("set", RACK),), Settings(), []),
-    "older form": ((constrained("set", {"topologyName": "t", "packDomain": "rack"}),), Settings(), ["Deprecated"]),
+HEAD = GroveSettings(form=Form.GROVE_HEAD)
+WARNINGS: dict[str, tuple[tuple[Change, ...], GroveSettings, list[str]]] = {
+    "nothing": ((constrained("set", RACK),), GroveSettings(), []),
+    "older form": ((constrained("set", {"topologyName": "t", "packDomain": "rack"}),), GroveSettings(), ["Deprecated"]),
     "older form, refused": ((constrained("set", {"topologyName": "t", "packDomain": "rack"}),), HEAD, []),
     "name for others": (
         (constrained("set", {"topologyName": "t"}), constrained("a", {"pack": {"required": "rack"}})),
-        Settings(),
+        GroveSettings(),
         ["Deprecated"],
     ),
-    "no queue": ((assigned("metadata.labels", {}),), Settings(), ["NoQueue"]),
+    "no queue": ((assigned("metadata.labels", {}),), GroveSettings(), ["NoQueue"]),
     "no queue, refused": ((assigned("metadata.labels", {}),), HEAD, []),
     "a scheduler without topology": (
         (*scheduled("default-scheduler"), constrained("set", RACK)),
-        Settings(),
+        GroveSettings(),
         ["OtherScheduler"],
     ),
-    "a scheduler without topology, and no need of it": (scheduled("default-scheduler"), Settings(), []),
+    "a scheduler without topology, and no need of it": (scheduled("default-scheduler"), GroveSettings(), []),
     "restarts": (
         (assigned("spec.template.cliques.0.spec.podSpec.restartPolicy", "Never"),),
-        Settings(),
+        GroveSettings(),
         ["FieldIgnored"],
     ),
     "an order that does not count": (
         (assigned("spec.template.cliques.0.spec.startsAfter", ["b"]),),
-        Settings(),
+        GroveSettings(),
         ["FieldIgnored"],
     ),
 }
@@ -380,7 +380,7 @@ WARNINGS: dict[str, tuple[tuple[Change, ...], Settings, list[str]]] = {
 
 @pytest.mark.parametrize(("changes", "settings", "expected"), WARNINGS.values(), ids=WARNINGS)
 def test_what_is_allowed_and_odd_is_warned_of(
-    changes: tuple[Change, ...], settings: Settings, expected: list[str]
+    changes: tuple[Change, ...], settings: GroveSettings, expected: list[str]
 ) -> None:
     found = warnings(read(changed(standard(), *changes)), TOPOLOGIES, settings)
     assert [each.code for each in found] == expected

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coterie.document.located import documents
-from coterie.frontends.admission import Site
-from coterie.planning.validation import Against, Text, Validation, validate
+from coterie.frontends.admission import TargetCluster
+from coterie.planning.validation import InputText, Validation, ValidationContext, validate
 from tests.cli.command import call
 from tests.frontends.dynamo import objects as dynamo
 from tests.frontends.grove import objects as grove
@@ -137,8 +137,8 @@ def mutated(data: st.DataObject) -> tuple[str, bytes]:
 
 def judged(text: bytes, *, strict: bool = False, old: list[Manifest] | None = None) -> Validation:
     """Judge a text, and hold that every fault and warning has a message and a place."""
-    before = None if old is None else [Text("old.yaml", plain(old))]
-    found = validate([Text("new.yaml", text)], Against(Site(strict)), before)
+    before = None if old is None else [InputText("old.yaml", plain(old))]
+    found = validate([InputText("new.yaml", text)], ValidationContext(TargetCluster(strict)), before)
     assert all(each.message and each.place and each.place.line for each in found.faults)
     assert all(each.message and each.place for each in found.notices)
     return found

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from coterie.errors import Reason, field_path
 from coterie.frontends.kubernetes.pod_spec import read_pod, shape_of
 from coterie.gang.tree import Expression, Shape, Toleration
-from coterie.topology.pod_affinity import AffinityTerm, HostPort, PodTraits, Requirement
+from coterie.topology.pod_affinity import AffinityTerm, HostPort, LabelRequirement, PodTraits
 
 GI = 1 << 30
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -224,7 +224,11 @@ def test_terms_are_read_with_selector_namespaces_and_keys() -> None:
         pod(affinity={"podAffinity": {REQUIRED: [term]}, "podAntiAffinity": {REQUIRED: [everybody, nobody]}})
     ).neighbours
     [near] = found.near
-    conditions = (Requirement("a", "In", ("1",)), Requirement("b", "In", ("2",)), Requirement("c", "Exists"))
+    conditions = (
+        LabelRequirement("a", "In", ("1",)),
+        LabelRequirement("b", "In", ("2",)),
+        LabelRequirement("c", "Exists"),
+    )
     assert near == AffinityTerm("zone", conditions, frozenset("x"), same=("d",), different=("e",))
     meant = near.of({"d": "4", "e": "5"}, "own")
     pods = [

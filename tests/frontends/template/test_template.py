@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from coterie.document.located import load
 from coterie.errors import Fault, SpecErrors
-from coterie.frontends.template.render import Rendered, render
+from coterie.frontends.template.render import RenderedText, render
 from tests.frontends.workflow.samples import refusal
 
 
-def rendered(text: str, *sets: str, strings: tuple[str, ...] = ()) -> Rendered:
+def rendered(text: str, *sets: str, strings: tuple[str, ...] = ()) -> RenderedText:
     return render(text, "w.yaml", sets, strings)
 
 

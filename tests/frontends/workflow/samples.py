@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from coterie.config.configuration import Pool
 from coterie.errors import Fault, SpecErrors
-from coterie.frontends.workflow.lower import Lowered, lower
+from coterie.frontends.workflow.lower import LoweredWorkflow, lower
 from coterie.frontends.workflow.read import Workflow, read_workflow
 from coterie.topology.levels import Topology
 
@@ -44,7 +44,7 @@ def read(text: str, *sets: str) -> Workflow:
     return read_workflow(text.encode(), "w.yaml", sets=sets)
 
 
-def lowered(text: str, pool: Pool = POOL) -> Lowered:
+def lowered(text: str, pool: Pool = POOL) -> LoweredWorkflow:
     """Read and lower a workflow."""
     return lower(read(text), pool)
 

@@ -19,7 +19,7 @@ from coterie.service.api import access, events, logs
 from coterie.service.api.access import Admission
 from coterie.service.api.app import create_app
 from coterie.service.api.change_feed import Followers
-from coterie.service.api.shared_work import Shared
+from coterie.service.api.shared_work import SharedWork
 from coterie.service.security import Caller, caller_of, new_token
 from coterie.service.service import Service
 from tests.service.api.requests import error_of
@@ -120,7 +120,7 @@ def test_a_token_that_was_deleted_hears_of_nothing_more(service: Service) -> Non
 
     async def scene() -> None:
         after = service.last_event()
-        stream = events._followed(service, followers, Shared(), Admission(token.ask), None, after)
+        stream = events._followed(service, followers, SharedWork(), Admission(token.ask), None, after)
         async with aclosing(cast("Any", stream)):
             assert (await _next(stream)).startswith(b"retry")
             await asyncio.to_thread(service.submit, single("one", "true"))
@@ -143,7 +143,7 @@ def test_a_token_that_was_deleted_ends_a_stream_on_which_nothing_happens(
 
     async def scene() -> None:
         after = service.last_event()
-        stream = events._followed(service, followers, Shared(), Admission(token.ask), None, after)
+        stream = events._followed(service, followers, SharedWork(), Admission(token.ask), None, after)
         async with aclosing(cast("Any", stream)):
             await _next(stream)
             token.delete()
@@ -161,7 +161,7 @@ def test_a_store_that_is_away_neither_tells_nor_ends_anything(
 
     async def scene() -> None:
         after = service.last_event()
-        stream = events._followed(service, followers, Shared(), Admission(token.ask), None, after)
+        stream = events._followed(service, followers, SharedWork(), Admission(token.ask), None, after)
         async with aclosing(cast("Any", stream)):
             await _next(stream)
             await asyncio.to_thread(service.submit, single("one", "true"))
@@ -180,7 +180,7 @@ def test_a_token_that_was_deleted_reads_no_more_of_a_log(service: Service, tmp_p
     token, followers = Token(service), Followers(service)
 
     async def scene() -> list[bytes]:
-        stream = logs._followed(service, followers, Admission(token.ask), logs.Wanted("talk-1", "t", None, 0))
+        stream = logs._followed(service, followers, Admission(token.ask), logs.LogRequest("talk-1", "t", None, 0))
         async with aclosing(cast("Any", stream)):
             pieces = [await _next(stream)]
             token.delete()

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from coterie.errors import NotFound
-from coterie.service.api.shared_work import Shared
+from coterie.service.api.shared_work import SharedWork
 
 PATIENCE_S = 30
 
@@ -35,7 +35,7 @@ async def _begun(work: Work) -> None:
 
 def test_all_who_ask_before_it_is_begun_get_one_answer() -> None:
     async def asked() -> list[int]:
-        shared, work = Shared(), Work()
+        shared, work = SharedWork(), Work()
         work.going.release()
         return list(await asyncio.gather(*(shared.of("list", work) for _ in range(50))))
 
@@ -44,7 +44,7 @@ def test_all_who_ask_before_it_is_begun_get_one_answer() -> None:
 
 def test_who_asks_while_it_is_done_gets_the_next_answer() -> None:
     async def asked() -> tuple[list[int], int]:
-        shared, work = Shared(), Work()
+        shared, work = SharedWork(), Work()
         first = asyncio.create_task(shared.of("list", work))
         await _begun(work)
         later = [asyncio.create_task(shared.of("list", work)) for _ in range(20)]
@@ -59,7 +59,7 @@ def test_who_asks_while_it_is_done_gets_the_next_answer() -> None:
 
 def test_questions_that_differ_do_not_wait_for_each_other() -> None:
     async def asked() -> tuple[int, int]:
-        shared, slow, quick = Shared(), Work(), Work()
+        shared, slow, quick = SharedWork(), Work(), Work()
         waiting = asyncio.create_task(shared.of("slow", slow))
         await _begun(slow)
         quick.going.release()
@@ -77,7 +77,7 @@ def test_a_failure_is_told_to_all_and_not_kept() -> None:
         raise NotFound("gone")
 
     async def asked() -> None:
-        shared = Shared()
+        shared = SharedWork()
         answers.extend(await asyncio.gather(*(shared.of("x", failing) for _ in range(3)), return_exceptions=True))
         answers.append(await shared.of("x", lambda: 7))
 
@@ -88,7 +88,7 @@ def test_a_failure_is_told_to_all_and_not_kept() -> None:
 
 def test_one_who_leaves_does_not_take_the_answer_from_the_others() -> None:
     async def asked() -> int:
-        shared, work = Shared(), Work()
+        shared, work = SharedWork(), Work()
         leaving = asyncio.create_task(shared.of("list", work))
         staying = asyncio.create_task(shared.of("list", work))
         await _begun(work)
@@ -103,7 +103,7 @@ def test_one_who_leaves_does_not_take_the_answer_from_the_others() -> None:
 
 def test_a_failure_that_nobody_waited_for_is_no_complaint(caplog: pytest.LogCaptureFixture) -> None:
     async def asked() -> None:
-        shared, work = Shared(), Work()
+        shared, work = SharedWork(), Work()
 
         def failing() -> int:
             work()

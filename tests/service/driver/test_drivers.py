@@ -11,7 +11,7 @@ import pytest
 from coterie.backends.base import registry
 from coterie.config.configuration import Backend, Config, Pool
 from coterie.service.service import Service
-from coterie.service.settings import Given, Settings, Submission
+from coterie.service.settings import GivenPools, Settings, Submission
 from coterie.sources import Snapshot
 from coterie.topology.cluster import CPU, GPU, Cluster, Member, Node, Pod
 from coterie.topology.levels import Topology
@@ -32,7 +32,7 @@ def settings(folder: Path, pods: tuple[Pod, ...] = ()) -> Settings:
     """Return settings with a backend on this machine and one of the fake scheduler."""
     backends = {"here": Backend("here", "local"), "far": Backend("far", "fake", context="c", namespace="n")}
     pools = {name: Pool(name, name, one.scheduler, topology=RACKS) for name, one in backends.items()}
-    given = Given(Config(backends, pools, "the test"), {"here": nodes("h"), "far": nodes("f", pods)})
+    given = GivenPools(Config(backends, pools, "the test"), {"here": nodes("h"), "far": nodes("f", pods)})
     return Settings(str(folder / "store.db"), folder, given=given, poll_s=0.05, grace_s=1.0, lease_s=2.0)
 
 

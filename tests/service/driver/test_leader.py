@@ -22,7 +22,7 @@ from coterie.errors import Unavailable
 from coterie.service.driver.board import Board
 from coterie.service.driver.replica import is_gone, new_holder
 from coterie.service.service import Service
-from coterie.store import Change, Lease, Store
+from coterie.store import Lease, Store, WorkflowChange
 from tests.eventually import eventually
 from tests.service.running_service import Place, single, task, workflow
 from tests.store.postgres_server import Postgres
@@ -220,7 +220,7 @@ def test_a_process_that_nobody_expects_is_ended(place: Place, tmp_path: Path) ->
         stored = store.workflow("gone-1")
         lease = store.acquire("hand", time.time(), 60.0)
         assert lease is not None
-        store.save([Change("gone-1", stored.version, "FAILED", {**stored.state}, finished=True)], lease.fence)
+        store.save([WorkflowChange("gone-1", stored.version, "FAILED", {**stored.state}, finished=True)], lease.fence)
         store.release(lease)
     with Service(settings) as service:
         eventually(lambda: bool(service.health()["leader"]))

@@ -19,7 +19,7 @@ from coterie.service.driver.executor import Hands
 from coterie.service.queue.positions import Standings
 from coterie.service.service import Service
 from coterie.service.settings import Submission
-from coterie.store import NewWorkflow, Workflow
+from coterie.store import NewWorkflow, WorkflowRecord
 from tests.eventually import eventually
 from tests.service.running_service import CLUSTER, CONFIG, Place, single, task, workflow
 
@@ -275,7 +275,7 @@ def test_what_is_stored_is_answered_even_if_nothing_more_can_be_read(
     service = Service(place.settings())
     store = service.store.submit
 
-    def then_busy(new: NewWorkflow) -> tuple[Workflow, bool]:
+    def then_busy(new: NewWorkflow) -> tuple[WorkflowRecord, bool]:
         found = store(new)
         monkeypatch.setattr(Standings, "now", _unavailable)
         return found

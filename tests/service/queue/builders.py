@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from coterie.config.configuration import Pool
-from coterie.gang.rules import Asked, Requirement, build
+from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Shape
 from coterie.service.queue.holdings import World
 from coterie.service.queue.queue import Entry, Queue, Seated
@@ -24,9 +24,9 @@ def world(nodes: int = 4) -> World:
 
 def gang(tasks: int, gpu: int = 8, *, rack: bool = False) -> Gang:
     """Return a gang of equal tasks, in one rack if that is asked for."""
-    wants = (Requirement("rack", "default", required=True),) if rack else ()
+    wants = (TaskRequirement("rack", "default", required=True),) if rack else ()
     shape = Shape(requests=((GPU, gpu),) if gpu else ())
-    return build("g", [Asked(f"t{n}", shape, wants) for n in range(tasks)], LEVELS)
+    return build("g", [RequestedTask(f"t{n}", shape, wants) for n in range(tasks)], LEVELS)
 
 
 def entry(name: str, one: Gang, priority: str = "NORMAL", since: float = 0.0, pool: Pool = POOL) -> Entry:

@@ -9,10 +9,10 @@ import pytest
 
 from coterie.config.configuration import GpuQuota, Pool
 from coterie.gang import edits
-from coterie.gang.rules import Asked, Requirement, build
+from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
-from coterie.placement.engine import Absent, Found, place
+from coterie.placement.engine import Found, NoPlacement, place
 from coterie.service.queue.holdings import World
 from coterie.service.queue.queue import Entry, Queue, Seated, without_nodes
 from coterie.topology.cluster import GPU, Cluster, Node
@@ -131,7 +131,7 @@ def test_tasks_that_join_running_ones_stay_near_them_when_others_are_placed_with
     found = racks(2, 3)
     shape = Shape(requests=((GPU, 8),))
     found.hold(("w", "joins", 1), "main", {"a": "r1-0"}, {"a": shape})
-    tasks = [Asked(name, shape, (Requirement("rack", "default", required=True),)) for name in ("a", "b")]
+    tasks = [RequestedTask(name, shape, (TaskRequirement("rack", "default", required=True),)) for name in ("a", "b")]
     queue = Queue(found)
     queue.put(Entry(("w", "joins", 2), POOL, build("joins", tasks, LEVELS), "NORMAL", 0.0, 1, {"a": "r1-0"}))
     party(queue, NARROW)
@@ -141,7 +141,7 @@ def test_tasks_that_join_running_ones_stay_near_them_when_others_are_placed_with
 def test_many_groups_of_one_kind_are_asked_about_together_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def counting(one: Gang, capacity: Capacity, *, anchors: Mapping[str, str], budget: int) -> Found | Absent:
+    def counting(one: Gang, capacity: Capacity, *, anchors: Mapping[str, str], budget: int) -> Found | NoPlacement:
         asked.append(len(one.all_tasks()))
         return place(one, capacity, anchors=anchors, budget=budget)
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from coterie.errors import Reason
-from coterie.gang.rules import Asked, Requirement, build
+from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
-from coterie.placement.engine import Absent, Found, place
+from coterie.placement.engine import Found, NoPlacement, place
 from coterie.service.queue import queue as queues
 from coterie.service.queue import reservations
 from coterie.service.queue.holdings import World
@@ -39,7 +39,9 @@ def _small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
 def hard(extra: int = 0) -> Gang:
     """Return a gang that needs more steps than a cycle has; with `extra` it does not fit at all."""
     sizes = [*SIZES[:-1], SIZES[-1] + extra]
-    return build("g", [Asked(f"t{n}", Shape(requests=((CPU, size),)), ()) for n, size in enumerate(sizes)], LEVELS)
+    return build(
+        "g", [RequestedTask(f"t{n}", Shape(requests=((CPU, size),)), ()) for n, size in enumerate(sizes)], LEVELS
+    )
 
 
 def nodes(gpus: int = 0) -> World:
@@ -78,7 +80,7 @@ def test_a_cycle_lends_a_question_no_more_than_its_part(monkeypatch: pytest.Monk
     lent: list[int] = []
     go_on = LongQuestion.go_on
 
-    def counted(question: LongQuestion, steps: int) -> Found | Absent | None:
+    def counted(question: LongQuestion, steps: int) -> Found | NoPlacement | None:
         lent.append(steps)
         return go_on(question, steps)
 
@@ -145,7 +147,7 @@ def passed_by_small_ones(patience: float = 1.0) -> tuple[World, Queue]:
 
 
 def small() -> Gang:
-    return build("g", [Asked("t", Shape(requests=((CPU, 1),)), ())], LEVELS)
+    return build("g", [RequestedTask("t", Shape(requests=((CPU, 1),)), ())], LEVELS)
 
 
 def test_nodes_are_kept_for_a_gang_also_if_it_takes_more_than_the_first_budget_to_find_them() -> None:
@@ -181,7 +183,7 @@ def test_a_question_that_nobody_asks_any_more_ends_its_thread() -> None:
 
 
 def test_what_goes_wrong_with_a_question_is_raised_where_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object, **__: object) -> Absent:
+    def broken(*_: object, **__: object) -> NoPlacement:
         raise ValueError("broken")
 
     monkeypatch.setattr("coterie.service.queue.open_searches.place", broken)
@@ -209,5 +211,7 @@ def _grouped(together: set[str]) -> Gang:
     shape = Shape(requests=((GPU, 1),))
     names = ((name, "pair" if name in together else "one") for name in ("t0", "t1", "t2"))
     return build(
-        "g", [Asked(name, shape, (Requirement("rack", group, required=True),)) for name, group in names], LEVELS
+        "g",
+        [RequestedTask(name, shape, (TaskRequirement("rack", group, required=True),)) for name, group in names],
+        LEVELS,
     )

@@ -11,7 +11,7 @@ from coterie.config.configuration import GpuQuota
 from coterie.errors import Reason
 from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
-from coterie.placement.engine import Absent, Found, place
+from coterie.placement.engine import Found, NoPlacement, place
 from coterie.placement.refusal import Verdict
 from coterie.service.queue.queue import Entry, Queue, Seated, Told, only_tasks, without_nodes
 from coterie.topology.cluster import GPU
@@ -250,7 +250,7 @@ def test_tasks_that_join_running_ones_go_where_those_are() -> None:
 def test_many_gangs_of_one_kind_are_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Gang] = []
 
-    def counting(one: Gang, capacity: Capacity, *, anchors: Mapping[str, str], budget: int) -> Found | Absent:
+    def counting(one: Gang, capacity: Capacity, *, anchors: Mapping[str, str], budget: int) -> Found | NoPlacement:
         asked.append(one)
         return place(one, capacity, anchors=anchors, budget=budget)
 

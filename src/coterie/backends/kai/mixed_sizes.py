@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from coterie.backends.kai.pod_group import Part, fold
+from coterie.backends.kai.pod_group import PodGroupPart, fold
 from coterie.errors import Notice
 from coterie.gang.edits import mapped
 from coterie.gang.tree import Gang, Shape, Task
@@ -72,7 +72,7 @@ def mix(gang: Gang, topology: Topology, cluster: Cluster | None) -> Mixed:
     return Mixed(mapped(gang, storing), tuple(task.name for task in gang.all_tasks() if task.name in chosen))
 
 
-def counted_by_largest(part: Part) -> bool:
+def counted_by_largest(part: PodGroupPart) -> bool:
     """Return whether tasks differ that KAI counts by the largest: those of which all or none use GPUs and the like."""
     requests = {task.shape.requests for task in part.all_tasks()}
     kinds = {frozenset(name for name, _ in found) - {CPU, MEMORY} for found in requests}

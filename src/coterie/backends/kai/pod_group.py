@@ -26,7 +26,7 @@ from coterie.topology.levels import Topology
 
 
 @dataclass(frozen=True, slots=True)
-class Constraint:
+class LevelConstraint:
     """Levels by name: the tasks share one domain of the first, and preferably one of the second."""
 
     required: str | None = None
@@ -37,14 +37,14 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PodGroupPart:
     """A PodGroup, whose name is empty, or a subgroup; it has either parts or tasks, never both.
 
     `path` is the lowest node of the tree that was folded into it; tasks beside parts have the path of their parent.
     """
 
-    constraint: Constraint = Constraint()
-    parts: tuple[Part, ...] = ()
+    constraint: LevelConstraint = LevelConstraint()
+    parts: tuple[PodGroupPart, ...] = ()
     tasks: tuple[Task, ...] = ()
     path: Path = ()
     name: str = ""
@@ -54,7 +54,7 @@ class Part:
         """The name of the part for users: level and group name, empty for a whole gang."""
         return f'{self.path[-1][0]} group "{self.path[-1][1]}"' if self.path else ""
 
-    def walk(self, parent: str = "") -> Iterator[tuple[Part, str]]:
+    def walk(self, parent: str = "") -> Iterator[tuple[PodGroupPart, str]]:
         """Yield this part and all below it, each with the name of its parent, parents first."""
         yield self, parent
         for part in self.parts:
@@ -67,31 +67,35 @@ class Part:
             yield from part.all_tasks()
 
 
-def fold(gang: Gang, topology: Topology) -> Part:
+def fold(gang: Gang, topology: Topology) -> PodGroupPart:
     """Return the PodGroup of a gang, with subgroups where the tree branches."""
     whole = len(gang.groups) == 1 and not gang.tasks
-    root = _part(gang.groups[0], topology) if whole else _branched(Constraint(), (), gang.groups, gang.tasks, topology)
+    root = (
+        _part(gang.groups[0], topology)
+        if whole
+        else _branched(LevelConstraint(), (), gang.groups, gang.tasks, topology)
+    )
     return _named(root, {""})
 
 
-def size(part: Part) -> tuple[int, ...]:
+def size(part: PodGroupPart) -> tuple[int, ...]:
     """Return a sort key for the size of a part: GPUs first, then pods, processors and memory."""
     tasks = list(part.all_tasks())
     gpus, cpus, memory = (sum(task.shape.amount(name) for task in tasks) for name in (GPU, CPU, MEMORY))
     return gpus, len(tasks), cpus, memory
 
 
-def needed(part: Part) -> int:
+def needed(part: PodGroupPart) -> int:
     """Return how many tasks of a part must start for any to start."""
     return sum(task.needed for task in part.all_tasks())
 
 
-def is_bound(part: Part) -> bool:
+def is_bound(part: PodGroupPart) -> bool:
     """Return whether anything is required at or below a part."""
     return any(found.constraint.required is not None for found, _ in part.walk())
 
 
-def _part(group: Group, topology: Topology) -> Part:
+def _part(group: Group, topology: Topology) -> PodGroupPart:
     chain = [group]
     while len(chain[-1].groups) == 1 and not chain[-1].tasks:
         chain.append(chain[-1].groups[0])
@@ -100,33 +104,33 @@ def _part(group: Group, topology: Topology) -> Part:
 
 
 def _branched(
-    constraint: Constraint, path: Path, groups: Sequence[Group], tasks: tuple[Task, ...], topology: Topology
-) -> Part:
+    constraint: LevelConstraint, path: Path, groups: Sequence[Group], tasks: tuple[Task, ...], topology: Topology
+) -> PodGroupPart:
     leaves = _leaves(tasks, path)
     if not groups and len(leaves) < 2:
-        return Part(constraint, tasks=tasks, path=path)
+        return PodGroupPart(constraint, tasks=tasks, path=path)
     parts = [*(_part(group, topology) for group in groups), *leaves]
     parts.sort(key=lambda part: _turn(part, topology))
     last = max((index for index, part in enumerate(parts) if part.parts), default=0)
     early = [_wrapped(part) if part.tasks else part for part in parts[:last]]
-    return Part(constraint, parts=(*early, *parts[last:]), path=path)
+    return PodGroupPart(constraint, parts=(*early, *parts[last:]), path=path)
 
 
-def _leaves(tasks: tuple[Task, ...], path: Path) -> list[Part]:
+def _leaves(tasks: tuple[Task, ...], path: Path) -> list[PodGroupPart]:
     """Return the leaves for tasks outside every group."""
     if all(task.needed for task in tasks):
-        return [Part(tasks=tasks, path=path)] if tasks else []
+        return [PodGroupPart(tasks=tasks, path=path)] if tasks else []
     cliques: dict[str, list[Task]] = {}
     for task in tasks:
         cliques.setdefault(task.clique, []).append(task)
-    return [Part(tasks=tuple(found), path=path) for found in cliques.values()]
+    return [PodGroupPart(tasks=tuple(found), path=path) for found in cliques.values()]
 
 
-def _wrapped(leaf: Part) -> Part:
-    return replace(leaf, parts=(Part(tasks=leaf.tasks, path=leaf.path),), tasks=())
+def _wrapped(leaf: PodGroupPart) -> PodGroupPart:
+    return replace(leaf, parts=(PodGroupPart(tasks=leaf.tasks, path=leaf.path),), tasks=())
 
 
-def _turn(part: Part, topology: Topology) -> tuple[int, ...]:
+def _turn(part: PodGroupPart, topology: Topology) -> tuple[int, ...]:
     """Return the sort key of siblings: those that must be together before those that may be apart.
 
     Of siblings with requirements, the one with the largest piece for one domain comes first, and of equal pieces the
@@ -142,7 +146,7 @@ def _turn(part: Part, topology: Topology) -> tuple[int, ...]:
     return (freedom, *min(pieces, default=(0,) * 5), *whole)
 
 
-def _undivided(part: Part) -> Iterator[Part]:
+def _undivided(part: PodGroupPart) -> Iterator[PodGroupPart]:
     """Yield the parts, this one or below it, that require one domain for all their tasks, and nothing finer inside."""
     if not any(is_bound(below) for below in part.parts):
         yield part
@@ -150,18 +154,18 @@ def _undivided(part: Part) -> Iterator[Part]:
         yield from _undivided(below)
 
 
-def _constraint(chain: Sequence[Group], topology: Topology) -> Constraint:
+def _constraint(chain: Sequence[Group], topology: Topology) -> LevelConstraint:
     required = next((group.level for group in reversed(chain) if group.required), None)
     preferred = next((group.level for group in reversed(chain) if not group.required), None)
     if required is None:
-        return Constraint(preferred=preferred)
+        return LevelConstraint(preferred=preferred)
     if preferred is not None and topology.index(preferred) > topology.index(required):
-        return Constraint(required, preferred)
+        return LevelConstraint(required, preferred)
     finer = topology.names[topology.index(required) + 1 :]
-    return Constraint(required, finer[0] if finer else None)
+    return LevelConstraint(required, finer[0] if finer else None)
 
 
-def _named(part: Part, taken: set[str]) -> Part:
+def _named(part: PodGroupPart, taken: set[str]) -> PodGroupPart:
     """Return all parts below one with names, numbered in the order in which they are to be placed."""
     width = len(str(len(part.parts) - 1))
     named = []
@@ -176,7 +180,7 @@ def _named(part: Part, taken: set[str]) -> Part:
     return replace(part, parts=tuple(named))
 
 
-def _rest(part: Part, below: Part) -> tuple[str, ...]:
+def _rest(part: PodGroupPart, below: PodGroupPart) -> tuple[str, ...]:
     if len({task.clique for task in below.tasks}) == 1 and below.tasks[0].clique:
         return (below.tasks[0].clique,)
     return ("rest" if len(part.parts) > 1 else "all",)

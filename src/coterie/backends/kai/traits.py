@@ -6,9 +6,9 @@ from coterie.backends.base.traits import Forecast, Traits
 
 
 def _forecast() -> Forecast:
-    from coterie.backends.kai.forecast.notices import Foresight
+    from coterie.backends.kai.forecast.notices import KaiForecast
 
-    return Foresight()
+    return KaiForecast()
 
 
 TRAITS = Traits(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from coterie.backends.kai.mixed_sizes import counted_by_largest
-from coterie.backends.kai.pod_group import Part, is_bound, size
+from coterie.backends.kai.pod_group import PodGroupPart, is_bound, size
 from coterie.document.located import Path
 from coterie.errors import Fault, Notice
 from coterie.gang.tree import Gang
@@ -18,7 +18,7 @@ from coterie.topology.levels import Topology
 _NAMED = 5
 
 
-def gang_notices(gang: Gang, root: Part) -> Iterator[Notice]:
+def gang_notices(gang: Gang, root: PodGroupPart) -> Iterator[Notice]:
     """Yield reasons that may keep a gang pending although it fits."""
     mixed = next((part for part, _ in root.walk() if part.constraint and counted_by_largest(part)), None)
     if mixed is not None:
@@ -57,7 +57,7 @@ def cluster_notices(cluster: Cluster, topology: Topology) -> Iterator[Notice]:
         yield Notice("DomainsMerged", f"{merged}; choose values without them")
 
 
-def merge_faults(gang: str, root: Part, cluster: Cluster, topology: Topology, path: Path) -> Iterator[Fault]:
+def merge_faults(gang: str, root: PodGroupPart, cluster: Cluster, topology: Topology, path: Path) -> Iterator[Fault]:
     """Yield the faults of a gang for KAI: a requirement would not hold where KAI merges two domains."""
     looked_at = set()
     for part, _ in root.walk():
@@ -95,6 +95,6 @@ def _merged(cluster: Cluster, topology: Topology) -> Iterator[_Merged]:
                 break
 
 
-def _where(gang: Gang, part: Part) -> str:
+def _where(gang: Gang, part: PodGroupPart) -> str:
     whole = f'group "{gang.name}"'
     return f"{part.called} of {whole}" if part.called else whole

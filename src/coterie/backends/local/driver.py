@@ -14,13 +14,13 @@ from coterie.backends.local.supervisor import Limits, Supervisor
 from coterie.backends.local.work_order import Key
 from coterie.errors import NotFound, SpecErrors, Unavailable, UsageError
 from coterie.lifecycle import (
-    Cause,
     Create,
     Created,
     Delete,
     Ended,
     Go,
     Gone,
+    LossCause,
     Lost,
     Observation,
     Presence,
@@ -73,7 +73,7 @@ class LocalDriver:
                 self._supervisor.start(batch)
         except (SpecErrors, UsageError, NotFound) as error:
             for task, _ in asked.tasks:
-                yield Lost(task, asked.attempt, Cause.BACKEND_ERROR, str(error))
+                yield Lost(task, asked.attempt, LossCause.BACKEND_ERROR, str(error))
             return
         for order in orders:
             self._watched.setdefault(order.key, local.Starting())
@@ -205,11 +205,11 @@ def _told(key: Key, status: local.Status) -> Observation | None:
         case local.Ended(exit_code, at, "timeout", _, since):
             return Ended(key.task, key.attempt, exit_code, "stopped after its time limit", since, at)
         case local.Ended():
-            return Lost(key.task, key.attempt, Cause.PROCESS_LOST, "it was stopped from outside")
+            return Lost(key.task, key.attempt, LossCause.PROCESS_LOST, "it was stopped from outside")
         case local.Lost(why):
-            return Lost(key.task, key.attempt, Cause.PROCESS_LOST, why)
+            return Lost(key.task, key.attempt, LossCause.PROCESS_LOST, why)
         case local.Absent():
-            return Lost(key.task, key.attempt, Cause.PROCESS_LOST, "nothing of it was found after a restart")
+            return Lost(key.task, key.attempt, LossCause.PROCESS_LOST, "nothing of it was found after a restart")
     return None
 
 

@@ -14,7 +14,7 @@ from coterie.backends.shared.task_files import contents_of
 from coterie.backends.shared.tokens import INPUT, Filling, Values, uuid_of
 from coterie.errors import Fault, NotFound, Notice, SpecErrors, field_path
 from coterie.frontends.workflow.read import Workflow, located
-from coterie.frontends.workflow.rules import Member, Team, elsewhere
+from coterie.frontends.workflow.rules import WorkflowGroup, WorkflowTask, elsewhere
 from coterie.frontends.workflow.values import suggestion
 
 # All tasks are on this machine, whatever nodes they stand for.
@@ -75,7 +75,7 @@ def _values(workflow: Workflow, run: Run) -> Values:
 
 
 def _drawn_up(
-    team: Team, seats: Mapping[str, Seat], run: Run, values: Values
+    team: WorkflowGroup, seats: Mapping[str, Seat], run: Run, values: Values
 ) -> Iterator[tuple[Order, Sequence[Fault]]]:
     """Yield the order of each task that has a seat, one at a time, with what is wrong about it."""
     # One text for all: each task has as many hosts as there are tasks.
@@ -91,7 +91,7 @@ def _drawn_up(
             yield order, (*filling.faults, *_unread(filling), *refused)
 
 
-def _order(filling: Filling, team: Team, rank: int, seat: Seat, run: Run, hosts: str) -> Order:
+def _order(filling: Filling, team: WorkflowGroup, rank: int, seat: Seat, run: Run, hosts: str) -> Order:
     member, spec = filling.member, filling.member.spec
     command = [filling.fill(word, "command", index) for index, word in enumerate(spec.command)]
     command += [filling.fill(word, "args", index) for index, word in enumerate(spec.args)]
@@ -144,7 +144,7 @@ def _unread(filling: Filling) -> Iterator[Fault]:
         )
 
 
-def identity(workflow_id: str, team: Team, rank: int, seat: Seat, hosts: str) -> dict[str, str]:
+def identity(workflow_id: str, team: WorkflowGroup, rank: int, seat: Seat, hosts: str) -> dict[str, str]:
     """Return the variables that tell a task who and where it is.
 
     RANK, WORLD_SIZE and MASTER_ADDR are not among them: launchers count processes, of which a task with several GPUs
@@ -171,7 +171,7 @@ def notices_for(workflow: Workflow) -> tuple[Notice, ...]:
     return tuple(_notices(workflow, members))
 
 
-def _notices(workflow: Workflow, members: Sequence[Member]) -> Iterator[Notice]:
+def _notices(workflow: Workflow, members: Sequence[WorkflowTask]) -> Iterator[Notice]:
     path = (*members[0].path, "image")
     yield Notice("FieldIgnored", NO_IMAGES, workflow.place(path, key=True), path)
     for member in members:
@@ -188,7 +188,7 @@ def _notices(workflow: Workflow, members: Sequence[Member]) -> Iterator[Notice]:
                 yield Notice("FieldIgnored", message, workflow.place(path, key=True), path)
 
 
-def _written(where: tuple[str | int, ...], member: Member) -> tuple[str | int, ...]:
+def _written(where: tuple[str | int, ...], member: WorkflowTask) -> tuple[str | int, ...]:
     """Return where a fault stands in the task as it was written, in which the command has its arguments apart."""
     match where:
         case ("command", int(index)) if index >= len(member.spec.command):

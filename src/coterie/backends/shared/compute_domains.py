@@ -20,7 +20,7 @@ LABEL = "nvlink"
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ComputeDomainDecision:
     """Whether a group gets a ComputeDomain, and the notices about it."""
 
     wanted: bool
@@ -43,19 +43,19 @@ def label_faults(workflow: Workflow, *, nvlink: bool, pool: str) -> list[Fault]:
     return []
 
 
-def decide(gang: Gang, wish: str | None, cluster: Cluster | None) -> Decision:
+def decide(gang: Gang, wish: str | None, cluster: Cluster | None) -> ComputeDomainDecision:
     """Decide for a gang in a pool with NVLink; without a cluster, tasks are assumed to fill their nodes."""
     shapes = list(dict.fromkeys(task.shape for task in gang.all_tasks() if task.shape.amount(GPU)))
     if not shapes or wish == "false":
-        return Decision(wanted=False)
+        return ComputeDomainDecision(wanted=False)
     if wish == "true":
-        return Decision(wanted=True)
+        return ComputeDomainDecision(wanted=True)
     if cluster is None:
         message = (
             f'group "{gang.name}" gets a ComputeDomain, which is right if its tasks take whole nodes; --cluster has '
             f'that checked, and the workflow label {LABEL}: "true" or "false" decides it'
         )
-        return Decision(wanted=True, notice=Notice("WholeNodesAssumed", message))
+        return ComputeDomainDecision(wanted=True, notice=Notice("WholeNodesAssumed", message))
     for shape in shapes:
         if (larger := _larger(shape, cluster)) is not None:
             node, gpus = larger
@@ -63,8 +63,8 @@ def decide(gang: Gang, wish: str | None, cluster: Cluster | None) -> Decision:
                 f'group "{gang.name}" gets no ComputeDomain: its tasks ask for {shape.amount(GPU)} GPUs and nodes such '
                 f'as {node} have {gpus}; the workflow label {LABEL}: "true" asks for one nevertheless'
             )
-            return Decision(wanted=False, notice=Notice("NoComputeDomain", message))
-    return Decision(wanted=True)
+            return ComputeDomainDecision(wanted=False, notice=Notice("NoComputeDomain", message))
+    return ComputeDomainDecision(wanted=True)
 
 
 def claim_notices(shapes: Mapping[str, Shape], cluster: Cluster) -> Iterator[Notice]:

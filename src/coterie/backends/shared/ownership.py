@@ -12,7 +12,7 @@ from coterie.topology.cluster import Cluster, Pod
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class RunningTasks:
     """A cluster with the running pods of one workload, as the nodes of tasks by group.
 
     `unsure` are the namespaces with such pods where none was named, and none was chosen.
@@ -23,7 +23,7 @@ class Sight:
     unsure: tuple[str, ...] = ()
 
     @staticmethod
-    def of(cluster: Cluster, names: Iterable[str], namespace: str = "") -> Sight:
+    def of(cluster: Cluster, names: Iterable[str], namespace: str = "") -> RunningTasks:
         """Look for a workload by the names that its pods may carry.
 
         Without a namespace it is the one in which such pods are, and of several the default one.
@@ -33,13 +33,13 @@ class Sight:
         # Pods of a cluster file have no namespace.
         spaces = sorted({_namespace(pod) for pod in own} - {""})
         if not namespace and len(spaces) > 1 and DEFAULT_NAMESPACE not in spaces:
-            return Sight(cluster, {}, tuple(spaces))
+            return RunningTasks(cluster, {}, tuple(spaces))
         meant = namespace or (spaces[0] if len(spaces) == 1 else DEFAULT_NAMESPACE)
         groups: dict[str, dict[str, str]] = {}
         for pod in own:
             if pod.member and _namespace(pod) in ("", meant):
                 groups.setdefault(pod.member.group, {})[pod.member.task] = pod.node
-        return Sight(cluster, groups)
+        return RunningTasks(cluster, groups)
 
     def running(self, gang: Gang) -> dict[str, str]:
         """Return the nodes of the gang's running tasks."""

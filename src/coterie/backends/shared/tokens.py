@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from coterie.document.located import Path
 from coterie.errors import Fault
-from coterie.frontends.workflow.rules import Member
+from coterie.frontends.workflow.rules import WorkflowTask
 from coterie.frontends.workflow.values import suggestion
 
 OUTPUT = "/coterie/output"
@@ -39,7 +39,7 @@ class Filling:
     """
 
     values: Values
-    member: Member
+    member: WorkflowTask
     folders: set[str] = field(default_factory=set)
     hosts: set[str] = field(default_factory=set)
     inputs: dict[int, Path] = field(default_factory=dict)

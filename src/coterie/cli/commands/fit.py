@@ -49,7 +49,7 @@ def fit(options: FitOptions) -> None:
     with reporting(options.output, debug=options.debug):
         from coterie.cli.handlers.fit import run
         from coterie.cli.inputs.source import only_one
-        from coterie.planning.fit import Wish
+        from coterie.planning.fit import FitQuery
 
-        wish = Wish(options.gpus, options.cpu, options.memory, options.tasks)
+        wish = FitQuery(options.gpus, options.cpu, options.memory, options.tasks)
         run(only_one(options.argument, options.source), options.level, wish, options.output)

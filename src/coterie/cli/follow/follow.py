@@ -23,7 +23,7 @@ _REDRAWS_PER_SECOND = 5
 _NEVER_SHOWN = frozenset({"Cleaned"})
 
 
-class Told(Protocol):
+class EventSource(Protocol):
     """Where a workflow is looked up, and where its events come from."""
 
     def view(self, ident: str, /) -> Json:
@@ -39,7 +39,12 @@ def fancy_talk() -> bool:
 
 
 def follow(
-    told: Told, ident: str, *, quiet: bool = False, plain: bool = False, until: Callable[[Json], bool] | None = None
+    told: EventSource,
+    ident: str,
+    *,
+    quiet: bool = False,
+    plain: bool = False,
+    until: Callable[[Json], bool] | None = None,
 ) -> Json:
     """Show what happens to a workflow until it is finished, or until a view is as wanted; return the last view.
 

@@ -26,7 +26,7 @@ class Terminated(KeyboardInterrupt):
     """An interrupt by nobody who could be asked what it is to mean."""
 
 
-class Choice(Enum):
+class InterruptChoice(Enum):
     """What to do about a workflow whose follower is interrupted."""
 
     STOP = "stop"
@@ -35,7 +35,7 @@ class Choice(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class RunEnd:
     """How it came out: the last view, whether somebody interrupted it, and why it could not go on."""
 
     view: Json
@@ -43,7 +43,7 @@ class End:
     stuck: Json | None = None
 
 
-class Vigil:
+class LocalRunFollower:
     """Watches over one workflow.
 
     `alone` says that nothing else runs in the service, so nobody else can make room. `resume` is the command that takes
@@ -78,7 +78,7 @@ class Vigil:
                 return
             self._service.changed(newest, _TICK_S)
 
-    def keep(self) -> End:
+    def keep(self) -> RunEnd:
         """Follow the workflow to its end, or until it is left alone."""
         while True:
             try:
@@ -86,14 +86,14 @@ class Vigil:
                     self, self._ident, quiet=self._quiet, plain=self._printer is not None, until=self._hopeless
                 )
                 if view["finished"]:
-                    return End(view, interrupted=self._interrupts > 0, stuck=self._stuck)
+                    return RunEnd(view, interrupted=self._interrupts > 0, stuck=self._stuck)
                 self._cancel("nothing can make room for it")
                 self._quiet = True
             except KeyboardInterrupt as interrupt:
-                if self._interrupted(interrupt) is Choice.DETACH:
-                    return End(self._service.workflow(self._ident), interrupted=True)
+                if self._interrupted(interrupt) is InterruptChoice.DETACH:
+                    return RunEnd(self._service.workflow(self._ident), interrupted=True)
 
-    def _interrupted(self, interrupt: KeyboardInterrupt) -> Choice:
+    def _interrupted(self, interrupt: KeyboardInterrupt) -> InterruptChoice:
         while True:
             self._interrupts += 1
             try:
@@ -101,36 +101,36 @@ class Vigil:
             except KeyboardInterrupt as another:  # while the first was being answered
                 interrupt = another
 
-    def _answered(self, interrupt: KeyboardInterrupt) -> Choice:
+    def _answered(self, interrupt: KeyboardInterrupt) -> InterruptChoice:
         asked = self._interrupts == 1 and not isinstance(interrupt, Terminated)
-        choice = self._asked() if asked else Choice.STOP
+        choice = self._asked() if asked else InterruptChoice.STOP
         match choice:
-            case Choice.GO_ON:
+            case InterruptChoice.GO_ON:
                 self._interrupts = 0
-            case Choice.DETACH:
+            case InterruptChoice.DETACH:
                 self._say(f"it keeps running; resume with: {self._resume}")
-            case Choice.STOP if self._interrupts == 1:
+            case InterruptChoice.STOP if self._interrupts == 1:
                 self._say("stopping; Ctrl-C again kills its tasks")
                 self._cancel("interrupted")
-            case Choice.STOP:
+            case InterruptChoice.STOP:
                 self._say("killing its tasks")
                 self._cancel("interrupted", force=True)
         return choice
 
-    def _asked(self) -> Choice:
+    def _asked(self) -> InterruptChoice:
         """Ask somebody at a terminal what to do; nobody is there anywhere else.
 
         What needs no undoing is the default: the workflow goes on. So it does when it has ended in the meantime.
         """
         if not somebody_there():
-            return Choice.STOP
-        choices = {"s": Choice.STOP, "c": Choice.GO_ON}
+            return InterruptChoice.STOP
+        choices = {"s": InterruptChoice.STOP, "c": InterruptChoice.GO_ON}
         words = "[s]top it, [C]ontinue"
         if self._resume is not None:
-            choices["d"] = Choice.DETACH
+            choices["d"] = InterruptChoice.DETACH
             words = "[s]top it, [d]etach and leave its tasks running, [C]ontinue"
         answer = choose(f"{self._ident}: {words}", choices, "c", lambda: bool(self.view(self._ident)["finished"]))
-        return Choice.GO_ON if answer is None else answer
+        return InterruptChoice.GO_ON if answer is None else answer
 
     def _cancel(self, message: str, *, force: bool = False) -> None:
         with suppress(Conflict):  # it ended by itself in the meantime

@@ -25,7 +25,7 @@ _TAIL_TASKS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """A line that a task has written."""
 
     task: str
@@ -33,7 +33,7 @@ class Line:
     text: str
 
 
-class Reader:
+class LogReader:
     """New lines of all tasks of a workflow, from wherever the workflow and its logs can be read.
 
     `read` returns a piece of a log from a byte on, `start` the first byte that counts. Without `past`, only the latest
@@ -53,7 +53,7 @@ class Reader:
         self._over: set[tuple[str, int]] = set()
         self.view = look()
 
-    def new(self) -> Iterator[Line]:
+    def new(self) -> Iterator[LogLine]:
         """Yield what was written since the last time; `view` is the workflow as it was just before."""
         self.view = self._look()
         for task in tasks_of(self.view):
@@ -62,7 +62,7 @@ class Reader:
                 over = attempt != task["attempt"] or self.view["finished"]
                 yield from self._lines(task["name"], attempt, over=over)
 
-    def _lines(self, task: str, attempt: int, *, over: bool) -> Iterator[Line]:
+    def _lines(self, task: str, attempt: int, *, over: bool) -> Iterator[LogLine]:
         key = task, attempt
         if key in self._over:
             return
@@ -70,9 +70,9 @@ class Reader:
         while piece := self._read(task, attempt, offset):
             offset += len(piece)
             *whole, rest = (rest + piece).split(b"\n")
-            yield from (Line(task, attempt, _text(line)) for line in whole)
+            yield from (LogLine(task, attempt, _text(line)) for line in whole)
         if over and rest:
-            yield Line(task, attempt, _text(rest))
+            yield LogLine(task, attempt, _text(rest))
             rest = b""
         self._seen[key] = offset, rest
         if over:
@@ -84,7 +84,7 @@ class Printer:
 
     def __init__(self, service: Service, ident: str) -> None:
         read = partial(_read, service, ident)
-        self._reader = Reader(lambda: service.workflow(ident), read, past=True)
+        self._reader = LogReader(lambda: service.workflow(ident), read, past=True)
 
     def print_new(self) -> None:
         """Print what was written since the last time."""
@@ -96,7 +96,7 @@ def _read(service: Service, ident: str, task: str, attempt: int, offset: int) ->
     return service.log(ident, task, attempt, offset, _PIECE)
 
 
-def prefixed(line: Line, width: int) -> str:
+def prefixed(line: LogLine, width: int) -> str:
     """Return a line with the name of its task before it."""
     return f"{line.task:<{width}} | {line.text}"
 

@@ -11,7 +11,15 @@ from coterie.cli.inputs.source import LIVE, read_source, shown, warn
 from coterie.cli.output.formats import Output
 from coterie.cli.output.screen import screen, show, show_data
 from coterie.errors import Fault, Notice, Place, SpecErrors
-from coterie.inspection.audit import Audit, AuditedGang, Finding, Outcome, Seat, State, audit
+from coterie.inspection.audit import (
+    Audit,
+    AuditedGang,
+    AuditedTask,
+    AuditOutcome,
+    ConstraintFinding,
+    GangProgress,
+    audit,
+)
 from coterie.inspection.audit_report import audit_json
 from coterie.rendering.text import Ink, Style, count, cut, legend, paint, table, visible
 from coterie.sources import Snapshot
@@ -20,10 +28,10 @@ from coterie.topology.abbreviations import Abbreviations
 
 COMMAND = "kubectl get nodes,pods,podgroups.scheduling.run.ai,topologies.kai.scheduler -A -o json"
 _HINT = f"Take the snapshot with its gangs: {COMMAND} > snapshot.json"
-_MARKS = {Outcome.HELD: "+", Outcome.MISSED: "~", Outcome.UNOBSERVABLE: "?", Outcome.VIOLATED: "x"}
+_MARKS = {AuditOutcome.HELD: "+", AuditOutcome.MISSED: "~", AuditOutcome.UNOBSERVABLE: "?", AuditOutcome.VIOLATED: "x"}
 _WORST = list(_MARKS)
 _COLOURS = {"+": "green", "~": "yellow", "?": "yellow", "x": "red"}
-_SHOUTED = {Outcome.VIOLATED: "VIOLATED"}
+_SHOUTED = {AuditOutcome.VIOLATED: "VIOLATED"}
 
 
 def run(source: str, output: Output) -> None:
@@ -63,7 +71,7 @@ def _nothing(snapshot: Snapshot, source: str) -> Iterator[Notice]:
 
 
 def _code(found: Audit) -> Exit:
-    if found.count(Outcome.VIOLATED):
+    if found.count(AuditOutcome.VIOLATED):
         return Exit.NEVER_FITS
     return Exit.MUST_WAIT if any(gang.doubtful for gang in found.gangs) else Exit.DONE
 
@@ -81,7 +89,7 @@ def _lines(found: Audit, style: Style, *, wide: bool) -> Iterator[str]:
     if found.unconstrained:
         yield f"{count(found.unconstrained, 'other PodGroup')} without topology."
     yield from short.note()
-    if any(found.count(outcome) for outcome in Outcome):
+    if any(found.count(outcome) for outcome in AuditOutcome):
         yield legend((mark, _SHOUTED.get(one, one.value)) for one, mark in _MARKS.items() if found.count(one))
     yield _totals(found)
 
@@ -100,7 +108,7 @@ def _names(found: Audit) -> Abbreviations:
 def _head(gang: AuditedGang, style: Style) -> str:
     outcomes = [finding.outcome for finding in gang.findings]
     mark = _MARKS[max(outcomes, key=_WORST.index)] if outcomes else "+"
-    mark = "?" if gang.state is State.INCOMPLETE and mark != "x" else mark
+    mark = "?" if gang.state is GangProgress.INCOMPLETE and mark != "x" else mark
     asked = gang.asked
     placed = sum(1 for seat in gang.seats if seat.node)
     tasks = f"{placed} of {count(len(gang.seats), 'task')} placed"
@@ -119,17 +127,17 @@ def _tree(gang: AuditedGang, short: Abbreviations, style: Style, *, wide: bool) 
         rows.append((name, kind if finding.path else "", word, visible(_said(finding, short))))
     for finding, line in zip(gang.findings, table(rows), strict=True):
         mark = _MARKS[finding.outcome]
-        room = len(line) if wide or finding.outcome is Outcome.VIOLATED else style.width - 6
+        room = len(line) if wide or finding.outcome is AuditOutcome.VIOLATED else style.width - 6
         yield "    " + paint([Ink(mark, _COLOURS[mark]), Ink(f" {cut(line, room, style.symbols.more)}")], style)
 
 
-def _said(finding: Finding, short: Abbreviations) -> str:
+def _said(finding: ConstraintFinding, short: Abbreviations) -> str:
     domains = ", ".join(short.domain(domain) for domain in finding.domains)
     why = short.sentence(finding.why)
     match finding.outcome:
-        case Outcome.HELD:
+        case AuditOutcome.HELD:
             return domains
-        case Outcome.MISSED:
+        case AuditOutcome.MISSED:
             return f"{domains} ({why})"
         case _:
             return why
@@ -142,13 +150,13 @@ def _seats(gang: AuditedGang) -> Iterator[tuple[str, ...]]:
         yield (*_place(seat), *(visible(seat.domains.get(level, "-")) for level in levels))
 
 
-def _place(seat: Seat) -> tuple[str, str, str]:
+def _place(seat: AuditedTask) -> tuple[str, str, str]:
     return visible(seat.task), visible(seat.pod or "(no pod)"), visible(seat.node or "(no node)")
 
 
 def _totals(found: Audit) -> str:
-    outcomes = ", ".join(f"{found.count(outcome)} {_SHOUTED.get(outcome, outcome.value)}" for outcome in Outcome)
+    outcomes = ", ".join(f"{found.count(outcome)} {_SHOUTED.get(outcome, outcome.value)}" for outcome in AuditOutcome)
     states = found.states()
-    gangs = ", ".join(f"{states[state]} {state.value}" for state in State if states[state])
+    gangs = ", ".join(f"{states[state]} {state.value}" for state in GangProgress if states[state])
     total = count(sum(len(gang.findings) for gang in found.gangs), "constraint")
     return f"{count(len(found.gangs), 'gang')}{f' ({gangs})' if gangs else ''}, {total}: {outcomes}."

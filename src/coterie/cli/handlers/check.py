@@ -9,7 +9,7 @@ import typer
 
 from coterie.cli.exit_codes import Exit
 from coterie.cli.inputs.options import ClusterOptions
-from coterie.cli.inputs.source import World, read_world, warn
+from coterie.cli.inputs.source import ClusterInput, read_world, warn
 from coterie.cli.output.formats import Output
 from coterie.cli.output.screen import screen, show, show_data
 from coterie.errors import UsageError
@@ -17,7 +17,7 @@ from coterie.inspection.fleet import Fleet
 from coterie.inspection.labels import check_json, check_pool
 from coterie.rendering.text import Ink, Style, count, paint, share, table, visible, wrapped
 from coterie.topology.abbreviations import Abbreviations
-from coterie.topology.check import Finding
+from coterie.topology.check import LabelFinding
 from coterie.topology.domains import Domains
 from coterie.topology.ranges import fold
 
@@ -45,7 +45,7 @@ def run(source: ClusterOptions, output: Output) -> None:
     raise typer.Exit(max((_CODES[finding.severity] for finding in findings), default=Exit.DONE))
 
 
-def _lines(world: World, findings: Sequence[Finding], style: Style, *, wide: bool) -> Iterator[str]:
+def _lines(world: ClusterInput, findings: Sequence[LabelFinding], style: Style, *, wide: bool) -> Iterator[str]:
     nodes = share(len(world.cluster), len(world.whole), "node")
     fleet = Fleet.of(world.cluster)
     yield f"pool {visible(world.pool.name)}, {nodes}{_sorts(fleet)}"
@@ -77,7 +77,7 @@ def _sorts(fleet: Fleet) -> str:
     return f": {fleet.with_gpus:,} with GPUs, {without:,} without" if without else ", all with GPUs"
 
 
-def _levels(world: World) -> Iterator[tuple[str, ...]]:
+def _levels(world: ClusterInput) -> Iterator[tuple[str, ...]]:
     domains = Domains.of(world.cluster, world.topology)
     yield ("LEVEL", "DOMAINS", "NODES IN EACH", "NODES IN NONE", "LABEL")
     for level, tier in zip(world.topology.levels, domains.tiers, strict=True):
@@ -87,13 +87,13 @@ def _levels(world: World) -> Iterator[tuple[str, ...]]:
         yield level.name, str(len(tier)), each, str(int((tier.of < 0).sum())), visible(level.label)
 
 
-def _names(world: World) -> Abbreviations:
+def _names(world: ClusterInput) -> Abbreviations:
     """Return the short forms of nodes, and of all values of the levels' labels: one that is odd may be no domain."""
     values = (world.whole.column(level.label).values for level in world.topology.levels)
     return Abbreviations(*values, world.whole.names)
 
 
-def _finding(finding: Finding, short: Abbreviations, style: Style, *, wide: bool) -> Iterator[str]:
+def _finding(finding: LabelFinding, short: Abbreviations, style: Style, *, wide: bool) -> Iterator[str]:
     about = f" {finding.level}" if finding.level else ""
     tag = f"{finding.severity}[{finding.code}]"
     first, *rest = wrapped(f"{tag}{about}: {visible(short.sentence(finding.message))}", style.width, "  ")

@@ -9,8 +9,8 @@ from coterie.cli.inputs.source import notices_of, read_world, warn
 from coterie.cli.output.formats import Output
 from coterie.cli.output.screen import screen, show, show_data
 from coterie.errors import UsageError
-from coterie.placement.domain_fit import Room
-from coterie.planning.fit import Answer, Wish, answer, fit_json
+from coterie.placement.domain_fit import DomainRoom
+from coterie.planning.fit import FitQuery, FitReport, answer, fit_json
 from coterie.rendering.causes import counted
 from coterie.rendering.text import Style, count, cut_start, share, table, visible, wrapped
 from coterie.topology.abbreviations import Abbreviations
@@ -19,7 +19,7 @@ from coterie.topology.domains import Domains
 _SHOWN = 40
 
 
-def run(source: ClusterOptions, level: str | None, wish: Wish, output: Output) -> None:
+def run(source: ClusterOptions, level: str | None, wish: FitQuery, output: Output) -> None:
     """Print how large a gang fits in each domain of a level."""
     wish.requests()  # a wish that makes no sense is said before any file is read
     world = read_world(source)
@@ -38,7 +38,7 @@ def run(source: ClusterOptions, level: str | None, wish: Wish, output: Output) -
     warn((*notices_of(world), *found.notices))
 
 
-def _lines(found: Answer, whole: int, style: Style, *, wide: bool) -> Iterator[str]:
+def _lines(found: FitReport, whole: int, style: Style, *, wide: bool) -> Iterator[str]:
     rooms, total, tasks = found.fitting.rooms, found.fitting.total, found.wish.tasks
     short = Abbreviations() if wide else Abbreviations(*zip(*(room.domain for room in rooms), strict=True))
     shown = rooms if wide or len(rooms) <= _SHOWN else rooms[:_SHOWN]
@@ -63,7 +63,7 @@ def _lines(found: Answer, whole: int, style: Style, *, wide: bool) -> Iterator[s
     yield from short.note()
 
 
-def _cells(room: Room, tasks: int | None, *, wide: bool) -> Iterator[str]:
+def _cells(room: DomainRoom, tasks: int | None, *, wide: bool) -> Iterator[str]:
     yield f"{room.now:,}"
     yield f"{room.empty:,}"
     if tasks:
@@ -74,7 +74,7 @@ def _cells(room: Room, tasks: int | None, *, wide: bool) -> Iterator[str]:
         yield f"{room.free_gpus:,}"
 
 
-def _verdict(found: Answer, short: Abbreviations) -> str:
+def _verdict(found: FitReport, short: Abbreviations) -> str:
     """Return the answer in a sentence."""
     level, best = found.level, found.fitting.rooms[0]
     largest = max(room.empty for room in found.fitting.rooms)

@@ -38,13 +38,21 @@ from coterie.planning.changes import WhatIf, parse_changes
 from coterie.planning.fit import ChoosingPlanner, choices_json
 from coterie.planning.inputs import (
     NO_TOPOLOGIES,
-    Chart,
+    TopologyChoice,
     all_topologies,
     drift_notices,
     pool_for,
     topology_notices,
 )
-from coterie.planning.load import Documents, Scene, Written, draft_documents, joined, levels_for, lowered
+from coterie.planning.load import (
+    CompileContext,
+    Documents,
+    WrittenWorkload,
+    draft_documents,
+    joined,
+    levels_for,
+    lowered,
+)
 from coterie.planning.plan import Plan
 from coterie.planning.report import plan_json
 from coterie.planning.snapshot_levels import kai_levels
@@ -158,7 +166,7 @@ def _read(options: PlanOptions) -> tuple[list[Workload], Snapshot]:
         raise UsageError("standard input can be read only once", hint)
     faults: list[Fault] = []
     levels, config = read_pools(faults, source)
-    written: list[Written] = []
+    written: list[WrittenWorkload] = []
     beside = NO_TOPOLOGIES
     notices: list[Notice] = []
     for file in options.files:
@@ -191,8 +199,8 @@ def _lowered(
     options: PlanOptions,
     faults: list[Fault],
     config: Config | None,
-    written: list[Written],
-    levels: Topology | Chart | None,
+    written: list[WrittenWorkload],
+    levels: Topology | TopologyChoice | None,
     snapshot: Snapshot | None,
     beside: Topologies,
 ) -> list[Workload]:
@@ -204,7 +212,7 @@ def _lowered(
         return []
     known = all_topologies(levels, snapshot, beside)
     kai = kai_levels(snapshot) if config is None else {}
-    scene = Scene(
+    scene = CompileContext(
         lambda one: pool_for(config, source.pool, one.pool, levels_for(one, levels, known, kai), snapshot, beside),
         known,
         configured=config is not None,

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import typer
 
 from coterie.backends.grove.tolerations import tolerant
-from coterie.backends.kai.manifests.render import Ask as Wanted
-from coterie.backends.kai.manifests.render import Rendered
+from coterie.backends.kai.manifests.render import RenderedManifests, RenderRequest
 from coterie.backends.kai.manifests.render import render as render_kai
 from coterie.backends.kai.manifests.task_files import MOST_BYTES
 from coterie.backends.shared.manifest_text import Manifest, to_json, to_yaml
@@ -35,14 +34,14 @@ from coterie.frontends.workflow.lower import lower
 from coterie.frontends.workflow.read import Workflow
 from coterie.inspection.labels import guessed_notices
 from coterie.planning.inputs import (
-    Chart,
+    TopologyChoice,
     all_topologies,
     cluster_topologies,
     drift_notices,
     pool_for,
     topology_notices,
 )
-from coterie.planning.load import WORKFLOW, Documents, Written, levels_for, prepare, read_documents
+from coterie.planning.load import WORKFLOW, Documents, WrittenWorkload, levels_for, prepare, read_documents
 from coterie.planning.snapshot_levels import kai_levels
 from coterie.sources import Snapshot
 from coterie.topology.cluster import Cluster
@@ -76,7 +75,7 @@ class _Call:
 
     options: RenderOptions
     config: Config | None
-    levels: Topology | Chart | None
+    levels: Topology | TopologyChoice | None
     snapshot: Snapshot | None
     documents: Documents
     homes: tuple[str, ...]
@@ -95,7 +94,7 @@ class _Call:
         """The same as objects."""
         return cluster_topologies(self.levels, self.snapshot, self.documents.topologies)
 
-    def pool(self, written: Written) -> Pool:
+    def pool(self, written: WrittenWorkload) -> Pool:
         """Return the pool of a workload; one that nobody configured is of the scheduler that manifests are for."""
         beside = self.documents.topologies
         kai = kai_levels(self.snapshot) if self.config is None else {}
@@ -128,10 +127,10 @@ class _Part:
 
     gangs: tuple[str, ...]
     pool: Pool
-    write: Callable[[Sequence[str]], Rendered]
+    write: Callable[[Sequence[str]], RenderedManifests]
 
 
-def _rendered(options: RenderOptions, source: ClusterOptions) -> Rendered:
+def _rendered(options: RenderOptions, source: ClusterOptions) -> RenderedManifests:
     """Read everything the call names and render it; the faults of all files are reported together."""
     faults: list[Fault] = []
     levels, config = read_pools(faults, source)
@@ -187,7 +186,7 @@ def _snapshot(
         return None, (Notice("ClusterUnread", message),)
 
 
-def _for_kai(call: _Call) -> Rendered:
+def _for_kai(call: _Call) -> RenderedManifests:
     """Render all workloads of the files; what several of them need is written once, and first."""
     faults: list[Fault] = []
     parts = [
@@ -216,10 +215,10 @@ def _for_kai(call: _Call) -> Rendered:
             *(notice for found in rendered for notice in found.notices),
         )
     )
-    return Rendered(tuple(_joined(rendered)), tuple(notices))
+    return RenderedManifests(tuple(_joined(rendered)), tuple(notices))
 
 
-def _joined(rendered: Sequence[Rendered]) -> list[Manifest]:
+def _joined(rendered: Sequence[RenderedManifests]) -> list[Manifest]:
     """Return the manifests of several workloads, those that they share once; raise where two claim the same name."""
     manifests: dict[tuple[str, str, str], Manifest] = {}
     for manifest in (manifest for found in rendered for manifest in found.manifests):
@@ -233,12 +232,12 @@ def _joined(rendered: Sequence[Rendered]) -> list[Manifest]:
     return sorted(manifests.values(), key=lambda manifest: _FIRST.get(manifest["kind"], len(_FIRST)))
 
 
-def _part(call: _Call, file: str, written: Written) -> _Part:
+def _part(call: _Call, file: str, written: WrittenWorkload) -> _Part:
     pool = call.pool(written)
     if not isinstance(written.content, Workflow):
         namespace = call.namespace(pool, render_sets.own_namespace(written))
         prepared = prepare(written, pool, call.known, configured=call.config is not None)
-        ready = render_sets.Ready(written, prepared, namespace)
+        ready = render_sets.RenderableSet(written, prepared, namespace)
         return _Part(
             ready.gangs, prepared.pool, lambda groups: render_sets.for_kai(ready, call.cluster, groups, call.declared)
         )
@@ -248,7 +247,7 @@ def _part(call: _Call, file: str, written: Written) -> _Part:
         tuple(gang.name for gang in lowered.gangs),
         pool,
         lambda groups: render_kai(
-            workflow, lowered, pool, Wanted(namespace, call.cluster, files, groups, topologies=call.declared)
+            workflow, lowered, pool, RenderRequest(namespace, call.cluster, files, groups, topologies=call.declared)
         ),
     )
 
@@ -265,7 +264,7 @@ def _check_groups(call: _Call, parts: Sequence[_Part]) -> None:
             raise NotFound(f'there is no {kind} "{name}" in {where}', hint)
 
 
-def _for_grove(call: _Call) -> Rendered:
+def _for_grove(call: _Call) -> RenderedManifests:
     options = call.options
     if options.groups:
         raise UsageError("--group is for KAI: Grove makes the gangs of a set itself", "Leave out --group.")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from coterie.backends.grove.render import Source, render_grove
 from coterie.backends.grove.render import render_notices as grove_notices
-from coterie.backends.kai.manifests.render import Ask, Rendered
-from coterie.backends.kai.sets.names import Subject
+from coterie.backends.kai.manifests.render import RenderedManifests, RenderRequest
+from coterie.backends.kai.sets.names import CompiledSet
 from coterie.backends.kai.sets.render import render_set
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.errors import Fault, Notice, SpecErrors, UsageError
@@ -19,17 +19,17 @@ from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
 from coterie.frontends.grove.podcliqueset.pod_shapes import placeable
 from coterie.frontends.grove.podcliqueset.rules import admission as set_rules
 from coterie.frontends.grove.topology import ClusterTopology
-from coterie.planning.load import Documents, Written
+from coterie.planning.load import Documents, WrittenWorkload
 from coterie.planning.pod_clique_sets import PreparedSet
 from coterie.topology.cluster import Cluster
 from coterie.topology.levels import Topology
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class RenderableSet:
     """A set that keeps every rule, with the namespace for its objects."""
 
-    written: Written
+    written: WrittenWorkload
     prepared: PreparedSet
     namespace: str
 
@@ -40,14 +40,14 @@ class Ready:
 
 
 def for_kai(
-    ready: Ready, cluster: Cluster | None, groups: Sequence[str], topologies: Mapping[str, ClusterTopology]
-) -> Rendered:
+    ready: RenderableSet, cluster: Cluster | None, groups: Sequence[str], topologies: Mapping[str, ClusterTopology]
+) -> RenderedManifests:
     """Render a set for KAI; faults and warnings point into the user's own file."""
     prepared = ready.prepared
-    subject = Subject(ready.written.name, prepared.pcs, prepared.lowered, prepared.pool, prepared.topology_name)
+    subject = CompiledSet(ready.written.name, prepared.pcs, prepared.lowered, prepared.pool, prepared.topology_name)
     blamed, noted = _ways_back(ready.written)
     try:
-        rendered = render_set(subject, Ask(ready.namespace, cluster, groups=groups, topologies=topologies))
+        rendered = render_set(subject, RenderRequest(ready.namespace, cluster, groups=groups, topologies=topologies))
     except SpecErrors as error:
         raise SpecErrors([blamed(fault) for fault in error.faults]) from None
     # What a plan does not depend on may well be written into manifests; what is not has a warning of its own.
@@ -57,7 +57,7 @@ def for_kai(
     return replace(rendered, notices=(*before, *grove_notices(graphs), *map(noted, rendered.notices)))
 
 
-def for_grove(documents: Documents, known: Mapping[str, Topology], namespace: str | None) -> Rendered:
+def for_grove(documents: Documents, known: Mapping[str, Topology], namespace: str | None) -> RenderedManifests:
     """Return the objects of a file as Grove takes them today, or raise `SpecErrors` with every fault."""
     faults: list[Fault] = []
     notices: list[Notice] = []
@@ -85,7 +85,7 @@ def for_grove(documents: Documents, known: Mapping[str, Topology], namespace: st
     manifests = render_grove(sources)
     if namespace is not None:
         manifests = [_within(manifest, namespace) for manifest in manifests]
-    return Rendered(tuple(manifests), (*notices, *grove_notices(sources)))
+    return RenderedManifests(tuple(manifests), (*notices, *grove_notices(sources)))
 
 
 def _within(manifest: Manifest, namespace: str) -> Manifest:
@@ -96,7 +96,7 @@ def _within(manifest: Manifest, namespace: str) -> Manifest:
     return {**manifest, "metadata": {"name": metadata["name"], **metadata, "namespace": namespace}}
 
 
-def _ways_back(written: Written) -> tuple[Callable[[Fault], Fault], Callable[[Notice], Notice]]:
+def _ways_back(written: WrittenWorkload) -> tuple[Callable[[Fault], Fault], Callable[[Notice], Notice]]:
     """Return what leads faults and warnings about a set to the document that it was made of."""
     if not isinstance(written.content, GraphDeployment):
         return (lambda fault: fault), (lambda notice: notice)
@@ -104,7 +104,7 @@ def _ways_back(written: Written) -> tuple[Callable[[Fault], Fault], Callable[[No
     return lowered.blamed, lambda notice: lowered.noted(notice) if notice.path else notice
 
 
-def own_namespace(written: Written) -> str:
+def own_namespace(written: WrittenWorkload) -> str:
     """Return the namespace that a document names, empty where it names none."""
     content = written.content
     resource = content.resource if isinstance(content, PodCliqueSet | GraphDeployment) else None

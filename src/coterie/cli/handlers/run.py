@@ -21,12 +21,12 @@ from coterie.cli.commands.plan import PlanOptions
 from coterie.cli.commands.run import RunOptions
 from coterie.cli.commands.serve import ServeOptions
 from coterie.cli.exit_codes import Exit
-from coterie.cli.follow.local_run import End, Terminated, Vigil
+from coterie.cli.follow.local_run import LocalRunFollower, RunEnd, Terminated
 from coterie.cli.follow.log_lines import Printer, pieces_of, print_tails
 from coterie.cli.inputs.options import ClusterOptions
 from coterie.cli.inputs.parameters import command_words
 from coterie.cli.inputs.service_options import StorageOptions
-from coterie.cli.inputs.submission import Call, prepare
+from coterie.cli.inputs.submission import WorkflowInput, prepare
 from coterie.cli.inputs.temporary_folder import scratch
 from coterie.cli.output.errors import fail
 from coterie.cli.output.final_map import where_it_ran
@@ -52,7 +52,7 @@ _NO_COMMAND = 127
 
 def run(options: RunOptions) -> None:
     """Run a workflow to its end, print where it ran, and exit with its result."""
-    prepared = prepare(Call(options.file, options.source, options.template, what_if=options.what_if))
+    prepared = prepare(WorkflowInput(options.file, options.source, options.template, what_if=options.what_if))
     raise_limit()
     with _interruptible(), _folder(options.state) as folder:
         store = str(folder / "coterie.db")
@@ -75,7 +75,7 @@ def _submitted(options: RunOptions, service: Service, submission: Submission) ->
         printer = Printer(service, view["id"]) if options.logs else None
         resume = _resume(options.source, options.state) if options.state else None
         alone = options.state is None
-        end = Vigil(service, view["id"], printer, alone=alone, resume=resume, quiet=options.quiet).keep()
+        end = LocalRunFollower(service, view["id"], printer, alone=alone, resume=resume, quiet=options.quiet).keep()
         if printer:
             printer.print_new()
         return _finish(options, service, end) if end.view["finished"] else Exit.INTERRUPTED
@@ -88,7 +88,7 @@ def _resume(source: ClusterOptions, state: str) -> str | None:
     return shlex.join(command_words("serve", ServeOptions(config=source.config, storage=StorageOptions(state))))
 
 
-def _finish(options: RunOptions, service: Service, end: End) -> int:
+def _finish(options: RunOptions, service: Service, end: RunEnd) -> int:
     """Print what became of a workflow, and return the exit code."""
     view = end.view
     _print_result(options, service, view)

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from coterie.cli.commands.simulate import SimulateOptions
-from coterie.cli.inputs.source import World, named_files, notices_of, read_input, read_world, shown, warn
+from coterie.cli.inputs.source import ClusterInput, named_files, notices_of, read_input, read_world, shown, warn
 from coterie.cli.output.formats import Output, safe
 from coterie.cli.output.screen import screen, show, show_data
 from coterie.errors import UsageError, did_you_mean
@@ -26,7 +26,7 @@ from coterie.simulation.policies import POLICIES
 from coterie.simulation.report import duration, fragmentation_words, queue_words, simulation_json
 from coterie.simulation.rule import Rule
 from coterie.simulation.simulate import Result, simulate
-from coterie.simulation.trace import Pace, Trace, read_trace
+from coterie.simulation.trace import Trace, TraceTiming, read_trace
 from coterie.topology.cluster import GPU
 from coterie.topology.domains import Domains
 
@@ -62,7 +62,7 @@ def run(options: SimulateOptions) -> None:
     warn((*notices_of(world), *assumed_tolerations([pods], world.cluster), *result.notices))
 
 
-def _trace(options: SimulateOptions, pace: Pace | None) -> Trace:
+def _trace(options: SimulateOptions, pace: TraceTiming | None) -> Trace:
     trace = read_trace(read_input(options.trace), shown(options.trace), pace)
     if options.limit is not None:
         trace = trace.first(options.limit)
@@ -80,7 +80,7 @@ def _policies(text: str) -> list[str]:
     return names
 
 
-def _pace(options: SimulateOptions) -> Pace | None:
+def _pace(options: SimulateOptions) -> TraceTiming | None:
     if not (math.isfinite(options.speed) and options.speed > 0):
         raise UsageError(f"--speed {options.speed:g} is not a number above 0", "Example: --speed 2")
     if options.every is None and options.lasting is None:
@@ -92,7 +92,7 @@ def _pace(options: SimulateOptions) -> Pace | None:
             "--every and --lasting are seconds, at most a million and a thousand million",
             "Example: --every 30 --lasting 3600",
         )
-    return Pace(options.every, options.lasting)
+    return TraceTiming(options.every, options.lasting)
 
 
 def _check_plot(plot: str | None) -> None:
@@ -148,7 +148,7 @@ class _Ticker:
             sys.stderr.flush()
 
 
-def _print(options: SimulateOptions, world: World, result: Result) -> None:
+def _print(options: SimulateOptions, world: ClusterInput, result: Result) -> None:
     match options.output:
         case Output.JSON | Output.YAML:
             data = simulation_json(result, trace=shown(options.trace), pool=world.pool.name)
@@ -159,7 +159,7 @@ def _print(options: SimulateOptions, world: World, result: Result) -> None:
             show(_lines(world, result, screen(), wide=options.output is Output.WIDE))
 
 
-def _lines(world: World, result: Result, style: Style, *, wide: bool) -> Iterator[str]:
+def _lines(world: ClusterInput, result: Result, style: Style, *, wide: bool) -> Iterator[str]:
     jobs, nodes = count(len(result.jobs), "job"), count(len(result.rule.domains), "node")
     where = f"{nodes} with {result.gpus:,} free GPUs"
     yield f"{jobs} of {result.gpu_hours:,.1f} GPU hours on {where}   pool {visible(world.pool.name)}"

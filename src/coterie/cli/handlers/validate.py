@@ -15,8 +15,16 @@ from coterie.cli.output.errors import print_faults
 from coterie.cli.output.formats import Output
 from coterie.cli.output.screen import screen, show, show_data
 from coterie.errors import Fault, UsageError, field_path
-from coterie.frontends.admission import Site
-from coterie.planning.validation import Against, Change, Judgement, Text, Validation, validate, validation_json
+from coterie.frontends.admission import TargetCluster
+from coterie.planning.validation import (
+    InputText,
+    Judgement,
+    ObjectChange,
+    Validation,
+    ValidationContext,
+    validate,
+    validation_json,
+)
 from coterie.rendering.text import Ink, Style, count, paint, table, visible
 
 
@@ -46,8 +54,8 @@ def _validated(options: ValidateOptions) -> Validation:
     snapshot = None if name is None else collect(faults, lambda: read_source(name))
     texts = [_text(file) for file in dict.fromkeys(options.files)]
     old = None if not options.old else [_text(file) for file in dict.fromkeys(options.old)]
-    against = Against(
-        site=Site(options.strict, frozenset(options.off)),
+    against = ValidationContext(
+        site=TargetCluster(options.strict, frozenset(options.off)),
         config=config,
         pool=source.pool,
         levels=levels,
@@ -69,8 +77,8 @@ def _with_unread(faults: Sequence[Fault], found: Validation) -> Validation:
     return Validation((*(Judgement(file, faults=tuple(each)) for file, each in files.items()), *own))
 
 
-def _text(file: str) -> Text:
-    return Text(shown(file), read_input(file))
+def _text(file: str) -> InputText:
+    return InputText(shown(file), read_input(file))
 
 
 def _in_words(fault: Fault) -> Fault:
@@ -102,8 +110,8 @@ def _result(judgement: Judgement) -> str:
     said = ", ".join(count(number, word) for number, word in counts if number)
     if judgement.faults:
         return said
-    good = "removed" if judgement.change is Change.REMOVED else "OK"
-    return f"{good}, {said}" if said and judgement.change is not Change.REMOVED else good
+    good = "removed" if judgement.change is ObjectChange.REMOVED else "OK"
+    return f"{good}, {said}" if said and judgement.change is not ObjectChange.REMOVED else good
 
 
 def _colour(judgement: Judgement) -> str:
@@ -118,7 +126,7 @@ def _name(judgement: Judgement, whole: str = "") -> str:
 
 
 def _summary(options: ValidateOptions, found: Validation) -> str:
-    objects = [each for each in found.judgements if each.name and each.change is not Change.REMOVED]
+    objects = [each for each in found.judgements if each.name and each.change is not ObjectChange.REMOVED]
     changes = _changes(objects) if options.old else ""
     bad = sum(1 for each in found.judgements if each.faults)
     head = f"{count(len(dict.fromkeys(options.files)), 'file')}, {count(len(objects), 'object')}{changes}"
@@ -128,5 +136,9 @@ def _summary(options: ValidateOptions, found: Validation) -> str:
 
 def _changes(objects: Sequence[Judgement]) -> str:
     counted = Counter(each.change for each in objects)
-    parts = [f"{counted[change]} {change.value}" for change in (Change.CREATED, Change.UPDATED) if counted[change]]
+    parts = [
+        f"{counted[change]} {change.value}"
+        for change in (ObjectChange.CREATED, ObjectChange.UPDATED)
+        if counted[change]
+    ]
     return f" ({', '.join(parts)})" if parts else ""

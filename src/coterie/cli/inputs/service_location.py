@@ -19,7 +19,7 @@ _STARTING = f"Start one with `coterie serve`, or name another with --server or $
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ServiceRecord:
     """What a service has written down about itself in its folder."""
 
     file: Path
@@ -76,13 +76,13 @@ def service_of(config: str) -> str | None:
     return None
 
 
-def told(folder: Path) -> list[Told]:
+def told(folder: Path) -> list[ServiceRecord]:
     """Return what services of a folder have written down about themselves, the first that was started first."""
-    found: list[tuple[int, Told]] = []
+    found: list[tuple[int, ServiceRecord]] = []
     for file in folder.glob("service.*.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):
             known = json.loads(file.read_bytes())
-            said = Told(file, str(known["url"]), str(known["holder"]), str(known["config"] or ""))
+            said = ServiceRecord(file, str(known["url"]), str(known["holder"]), str(known["config"] or ""))
             found.append((file.stat().st_mtime_ns, said))
     return [said for _, said in sorted(found, key=lambda each: each[0])]
 

@@ -16,11 +16,18 @@ from coterie.config.configuration import Config, Pool, parse_levels, read_config
 from coterie.errors import Fault, Notice, SpecErrors, UsageError
 from coterie.frontends.grove.topology_set import read_topologies
 from coterie.inspection.labels import guessed_notices, pool_nodes, with_guessed_levels
-from coterie.planning.inputs import Chart, pool_for, read_snapshot, snapshot_drift, topology_notices, with_topologies
+from coterie.planning.inputs import (
+    TopologyChoice,
+    pool_for,
+    read_snapshot,
+    snapshot_drift,
+    topology_notices,
+    with_topologies,
+)
 from coterie.planning.inputs import collect as collect  # noqa: PLC0414 - commands take it from here
 from coterie.sources import Snapshot
 from coterie.sources.limits import read_bytes
-from coterie.topology.check import Finding
+from coterie.topology.check import LabelFinding
 from coterie.topology.cluster import Cluster
 from coterie.topology.levels import Topology
 
@@ -28,7 +35,7 @@ LIVE = "context:"
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class ClusterInput:
     """What the options name. `cluster` holds the pool's nodes only, `whole` all of them.
 
     `drift` tells where the scheduler's own topologies in the cluster differ from those that were declared.
@@ -39,7 +46,7 @@ class World:
     pool: Pool
     config: Config | None
     notices: tuple[Notice, ...]
-    drift: tuple[Finding, ...] = ()
+    drift: tuple[LabelFinding, ...] = ()
 
     @property
     def topology(self) -> Topology:
@@ -47,7 +54,7 @@ class World:
         return self.pool.topology
 
 
-def read_world(source: ClusterOptions) -> World:
+def read_world(source: ClusterOptions) -> ClusterInput:
     """Read the cluster of a call and the pool it is seen through; faults of all files are reported together.
 
     Where nothing says which levels there are, they are guessed from well-known labels.
@@ -66,15 +73,15 @@ def read_world(source: ClusterOptions) -> World:
     cluster = pool_nodes(snapshot.cluster, pool)
     notices = (*snapshot.notices, *topology_notices(config, levels, snapshot, pool))
     drift = snapshot_drift(snapshot)
-    return World(cluster, snapshot.cluster, pool, config, notices, drift)
+    return ClusterInput(cluster, snapshot.cluster, pool, config, notices, drift)
 
 
-def read_pools(faults: list[Fault], source: ClusterOptions) -> tuple[Topology | Chart | None, Config | None]:
+def read_pools(faults: list[Fault], source: ClusterOptions) -> tuple[Topology | TopologyChoice | None, Config | None]:
     """Read `--levels` or `--topology`, and `--config`; None for what was not given, and for what has faults."""
     text, file, chart = source.levels, source.config, source.topology
     if text is not None and chart is not None:
         raise UsageError("--levels and --topology both say which levels there are", "Remove one of the two options.")
-    levels: Topology | Chart | None = None
+    levels: Topology | TopologyChoice | None = None
     if text is not None:
         levels = collect(faults, lambda: parse_levels(text))
     elif chart is not None:
@@ -88,12 +95,12 @@ def named_files(source: ClusterOptions) -> tuple[str | None, ...]:
     return source.cluster, source.config, _split(source.topology)[0]
 
 
-def read_chart(text: str) -> Chart:
+def read_chart(text: str) -> TopologyChoice:
     """Read `FILE`, `FILE#NAME`, or `#NAME` for a topology that stands somewhere else in the call."""
     file, name = _split(text)
     if file is None:
-        return Chart(name=name)
-    return Chart(shown(file), name, read_topologies(read_input(file), shown(file)))
+        return TopologyChoice(name=name)
+    return TopologyChoice(shown(file), name, read_topologies(read_input(file), shown(file)))
 
 
 def _split(text: str | None) -> tuple[str | None, str | None]:
@@ -189,6 +196,6 @@ def warn(notices: Sequence[Notice]) -> None:
         typer.echo(safe(f"warning[{notice.code}]: {notice.message}{where}"), err=True)
 
 
-def notices_of(world: World) -> tuple[Notice, ...]:
+def notices_of(world: ClusterInput) -> tuple[Notice, ...]:
     """Return what the reader should know of a world before looking at it: odd snapshots, guessed levels."""
     return (*world.notices, *guessed_notices(world.pool))

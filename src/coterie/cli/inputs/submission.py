@@ -18,8 +18,8 @@ from coterie.inspection.labels import guessed_notices
 from coterie.placement.whatif import Release, Uncordon
 from coterie.planning.changes import AS_IT_IS, WhatIf, parse_changes
 from coterie.planning.inputs import pool_for, topology_notices
-from coterie.planning.load import Scene, joined, lowered
-from coterie.service.settings import DEFAULT_FILES, Given, Submission
+from coterie.planning.load import CompileContext, joined, lowered
+from coterie.service.settings import DEFAULT_FILES, GivenPools, Submission
 from coterie.service.submission.admission import drafted
 from coterie.service.submission.compilation import read
 from coterie.sources import Snapshot
@@ -27,7 +27,7 @@ from coterie.topology.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class WorkflowInput:
     """The options that say what runs where, as they were written."""
 
     file: str
@@ -38,16 +38,16 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedRun:
     """A workflow that is ready to be submitted, and where to: a configuration file, or what the call gave."""
 
     submission: Submission
     config: Path | None = None
-    given: Given | None = None
+    given: GivenPools | None = None
 
 
 def read_text(
-    call: Call, *, pool: str | None, labels: dict[str, str] | None = None, key: str | None = None
+    call: WorkflowInput, *, pool: str | None, labels: dict[str, str] | None = None, key: str | None = None
 ) -> Submission:
     """Read the file of a call, whatever stands in it."""
     return Submission(
@@ -62,13 +62,13 @@ def read_text(
     )
 
 
-def with_files(call: Call, text: Submission) -> tuple[Submission, Workflow]:
+def with_files(call: WorkflowInput, text: Submission) -> tuple[Submission, Workflow]:
     """Read the workflow of a file that was read, with the files beside it; raise `SpecErrors` with every fault."""
     workflow = read(text)
     return replace(text, local_files=local_files(call.file, workflow, limit=DEFAULT_FILES)), workflow
 
 
-def prepare(call: Call) -> Prepared:
+def prepare(call: WorkflowInput) -> PreparedRun:
     """Read everything that a call of `coterie run` names; faults of all files are reported together."""
     source = call.source
     if (call.file, *named_files(source)).count("-") > 1:
@@ -91,7 +91,7 @@ def prepare(call: Call) -> Prepared:
             with suppress(UsageError):
                 snapshot = read_cluster(faults, source, config, wished)
     if known and (snapshot or not source.cluster):
-        scene = Scene(
+        scene = CompileContext(
             lambda one: pool_for(config, source.pool, one.pool, levels, snapshot),
             {},
             configured=config is not None,
@@ -109,11 +109,11 @@ def prepare(call: Call) -> Prepared:
     submission = replace(submission, what_if=None if what_if == AS_IT_IS else what_if)
     if config is not None and snapshot is None:
         warn(config.notices)
-        return Prepared(submission, config=Path(source.config or ""))
+        return PreparedRun(submission, config=Path(source.config or ""))
     pool = pool_for(config, source.pool, workflow.pool, levels, snapshot)
     if snapshot is not None:
         warn((*snapshot.notices, *topology_notices(config, levels, snapshot, pool), *guessed_notices(pool)))
-    return Prepared(replace(submission, pool=pool.name), given=_given(pool, snapshot, source))
+    return PreparedRun(replace(submission, pool=pool.name), given=_given(pool, snapshot, source))
 
 
 def _cleared(cluster: Cluster, what_if: WhatIf) -> Cluster:
@@ -137,8 +137,8 @@ def _cleared(cluster: Cluster, what_if: WhatIf) -> Cluster:
     return cluster
 
 
-def _given(pool: Pool, snapshot: Snapshot | None, source: ClusterOptions) -> Given:
+def _given(pool: Pool, snapshot: Snapshot | None, source: ClusterOptions) -> GivenPools:
     """Return a configuration of this one pool, whose backend is this machine in the guise of the nodes given."""
     here = replace(pool, backend=EMBEDDED, scheduler=EMBEDDED)
     config = Config({EMBEDDED: Backend(EMBEDDED, EMBEDDED)}, {pool.name: here}, source.config or "the call")
-    return Given(config, {} if snapshot is None else {EMBEDDED: snapshot})
+    return GivenPools(config, {} if snapshot is None else {EMBEDDED: snapshot})

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from coterie.rendering.scene import Area, Scene, Spot, ranked
+from coterie.rendering.scene import Area, MapScene, SceneNode, ranked
 
 Json = dict[str, Any]
 
 
-def where_it_ran(scene: Scene, placement: Json) -> Scene:
+def where_it_ran(scene: MapScene, placement: Json) -> MapScene:
     """Return the scene with the GPUs that the tasks of a placement had, whether they still hold them or not.
 
     Groups that ran one after the other may have had the same GPUs; each counts once.
@@ -33,7 +33,7 @@ def _area(area: Area, owner: str, had: Mapping[str, int]) -> Area:
     )
 
 
-def _spot(spot: Spot, owner: str, gpus: int) -> Spot:
+def _spot(spot: SceneNode, owner: str, gpus: int) -> SceneNode:
     if not gpus:
         return spot
     holders = ranked(Counter({**dict(spot.holders), owner: gpus}))

@@ -8,7 +8,7 @@ from typing import Any
 
 from coterie.cli.output.drawing_formats import Drawing
 from coterie.cli.output.screen import screen, show, show_data
-from coterie.rendering.scene import Scene
+from coterie.rendering.scene import MapScene
 from coterie.rendering.svg import map_svg
 from coterie.rendering.terminal import map_lines
 from coterie.rendering.text import visible
@@ -23,7 +23,7 @@ class View:
     free: bool
 
 
-def draw(scene: Scene, view: View, output: Drawing, data: Callable[[], dict[str, Any]]) -> None:
+def draw(scene: MapScene, view: View, output: Drawing, data: Callable[[], dict[str, Any]]) -> None:
     """Print a scene as it is wanted; `data` is asked for where that is JSON or YAML."""
     match output:
         case Drawing.JSON | Drawing.YAML:

@@ -15,7 +15,7 @@ from coterie.gang.tree import Group, Task
 from coterie.inspection.labels import pool_size
 from coterie.placement.engine import Found
 from coterie.placement.refusal import Refusal, Verdict
-from coterie.planning.plan import GangPlan, Outcome, Plan
+from coterie.planning.plan import ConstraintOutcome, GangPlan, Plan
 from coterie.rendering import refusals
 from coterie.rendering.causes import counted
 from coterie.rendering.command_line import words
@@ -111,7 +111,7 @@ def _walk(groups: Sequence[Group], depth: int) -> Iterator[tuple[Group, int]]:
         yield from _walk(group.groups, depth + 1)
 
 
-def _domains(outcome: Outcome, short: Abbreviations) -> str:
+def _domains(outcome: ConstraintOutcome, short: Abbreviations) -> str:
     names = ", ".join(short.domain(domain) for domain in dict.fromkeys(outcome.domains))
     if outcome.satisfied:
         return names

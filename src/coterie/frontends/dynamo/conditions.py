@@ -19,28 +19,28 @@ Status = Literal["True", "False", "Unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class DynamoCondition:
     """The status, reason and message of a Kubernetes condition."""
 
     status: Status
     reason: str
 
 
-def levels_available(grove: Condition | None, *, trusting: bool = False) -> Condition:
+def levels_available(grove: DynamoCondition | None, *, trusting: bool = False) -> DynamoCondition:
     """Return the condition of a graph deployment for that of its PodCliqueSet, None where Grove has set none yet.
 
     An unknown status stays unknown. Dynamo's own operator reports it as available, and so does `trusting`.
     """
     if grove is None:
-        return Condition("Unknown", PENDING)
+        return DynamoCondition("Unknown", PENDING)
     if grove.status == "False" or (grove.status == "Unknown" and trusting):
-        return Condition("True", ALL_AVAILABLE)
+        return DynamoCondition("True", ALL_AVAILABLE)
     missing = grove.reason == "ClusterTopologyNotFound"
     if grove.status == "True":
-        return Condition("False", NOT_FOUND if missing else UNAVAILABLE)
-    return Condition("Unknown", NOT_FOUND if missing else PENDING)
+        return DynamoCondition("False", NOT_FOUND if missing else UNAVAILABLE)
+    return DynamoCondition("Unknown", NOT_FOUND if missing else PENDING)
 
 
-def warning_event(before: Condition | None, after: Condition) -> str | None:
+def warning_event(before: DynamoCondition | None, after: DynamoCondition) -> str | None:
     """Return the reason of the Warning event for a change: to False, or to a new reason for False; else None."""
     return after.reason if after.status == "False" and after != before else None

@@ -16,10 +16,10 @@ from coterie.document.located import Path
 from coterie.errors import Fault, Notice, SpecErrors, field_path
 from coterie.frontends.dynamo.model import Component, GraphDeployment, Override
 from coterie.frontends.dynamo.names import clique_names, fitted, set_name, unit_name
-from coterie.frontends.dynamo.pods import Pods
+from coterie.frontends.dynamo.pods import PodGenerator
 from coterie.frontends.dynamo.rules.admission import planning_faults
 from coterie.frontends.dynamo.rules.overrides import API_VERSION, SET, constraint_of
-from coterie.frontends.dynamo.settings import DEFAULTS, Settings
+from coterie.frontends.dynamo.settings import DEFAULTS, DynamoSettings
 from coterie.frontends.dynamo.source_paths import Origin, follow
 from coterie.frontends.kubernetes.objects import Resource, resource_of
 
@@ -31,7 +31,7 @@ Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class LoweredGraph:
     """The PodCliqueSet of a graph; `origin` maps its paths to today's form of the graph.
 
     `added` are fields of the set without a source in the graph.
@@ -63,12 +63,12 @@ class Lowered:
         return replace(notice, path=path, place=self.graph.resource.document.place(path))
 
 
-def to_podcliqueset(graph: GraphDeployment, settings: Settings = DEFAULTS) -> Manifest:
+def to_podcliqueset(graph: GraphDeployment, settings: DynamoSettings = DEFAULTS) -> Manifest:
     """Return the manifest of a graph's PodCliqueSet; raise `SpecErrors` where a set cannot express the graph."""
     return lower_graph(graph, settings).manifest
 
 
-def lower_graph(graph: GraphDeployment, settings: Settings = DEFAULTS) -> Lowered:
+def lower_graph(graph: GraphDeployment, settings: DynamoSettings = DEFAULTS) -> LoweredGraph:
     """Return the PodCliqueSet of a graph with source paths; raise `SpecErrors` where a set cannot express the graph.
 
     Components without replicas are left out: Grove has no clique of zero pods.
@@ -81,16 +81,16 @@ def lower_graph(graph: GraphDeployment, settings: Settings = DEFAULTS) -> Lowere
 class _Builder:
     """The manifest under construction, and the source paths in today's form of the graph."""
 
-    def __init__(self, graph: GraphDeployment, settings: Settings) -> None:
+    def __init__(self, graph: GraphDeployment, settings: DynamoSettings) -> None:
         self.graph = graph
         self.settings = settings
-        self.pods = Pods(graph, settings)
+        self.pods = PodGenerator(graph, settings)
         self.cliques: list[Manifest] = []
         self.groups: list[Manifest] = []
         self.ways: dict[Path, Path] = {(): (), ("spec",): ("spec",), _TEMPLATE: ("spec",)}
         self.added = {(*_TEMPLATE, name) for name in ("cliqueStartupType", "headlessServiceConfig", "terminationDelay")}
 
-    def built(self) -> Lowered:
+    def built(self) -> LoweredGraph:
         graph = self.graph
         for component in graph.components:
             if component.replicas:
@@ -119,7 +119,7 @@ class _Builder:
         }
         self.ways["metadata", "labels"] = ("spec", "labels")
         self.ways["metadata", "annotations"] = ("spec", "annotations")
-        return Lowered(graph, manifest, self.ways, frozenset(self.added))
+        return LoweredGraph(graph, manifest, self.ways, frozenset(self.added))
 
     def _whole(self) -> Manifest:
         """Return the constraint on the set."""

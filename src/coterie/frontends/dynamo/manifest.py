@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from coterie.document.schema import Many, Spec, Wrong, wrong
+from coterie.document.schema import DocumentModel, Many, Wrong, wrong
 from coterie.frontends.dynamo import shared_fields
 from coterie.frontends.dynamo.shared_fields import Texts
 from coterie.frontends.kubernetes.objects import KubernetesObject
@@ -15,7 +15,7 @@ from coterie.frontends.kubernetes.objects import KubernetesObject
 MOST_COMPONENTS = 25
 
 
-class Shared(Spec):
+class ComponentFields(DocumentModel):
     """The fields of a component in both versions."""
 
     replicas: shared_fields.Replicas | None = Field(None, description="How many copies run; 1 if not given.")
@@ -49,7 +49,7 @@ class Shared(Spec):
         return self
 
 
-def _role_problems(shared: Shared) -> Iterator[Wrong]:
+def _role_problems(shared: ComponentFields) -> Iterator[Wrong]:
     """Yield the faults of the list of roles in combination with the rest of a component."""
     seen: set[str] = set()
     for index, role in enumerate(shared.roles or ()):
@@ -66,7 +66,7 @@ def _role_problems(shared: Shared) -> Iterator[Wrong]:
             yield Wrong(message, "Remove the line: it follows from nodeCount.", ("roles", index, "replicas"))
 
 
-class Component(Shared):
+class ComponentModel(ComponentFields):
     """One component of v1beta1."""
 
     name: shared_fields.ComponentName = Field(
@@ -86,7 +86,7 @@ class Component(Shared):
     compilation_cache: Any = Field(None, alias="compilationCache", description="A volume for compiled code.")
 
 
-class Amounts(Spec):
+class Amounts(DocumentModel):
     """Requests or limits in v1alpha1."""
 
     cpu: str | None = Field(None, description="Processors, such as 4 or 500m, in quotes.")
@@ -96,7 +96,7 @@ class Amounts(Spec):
     custom: Texts | None = Field(None, description="Further resources by name.")
 
 
-class Resources(Spec):
+class AlphaResources(DocumentModel):
     """The resources of a service of v1alpha1."""
 
     requests: Amounts | None = Field(None, description="What each pod needs.")
@@ -104,7 +104,7 @@ class Resources(Spec):
     claims: Many[dict[str, Any]] | None = Field(None, description="Claims on devices.")
 
 
-class VolumeMount(Spec):
+class VolumeMount(DocumentModel):
     """A volume of the graph in a service of v1alpha1."""
 
     name: str = Field(description="The name of the PersistentVolumeClaim.")
@@ -114,14 +114,14 @@ class VolumeMount(Spec):
     )
 
 
-class SharedMemory(Spec):
+class SharedMemory(DocumentModel):
     """The size of /dev/shm in v1alpha1."""
 
     disabled: bool = Field(default=False, description="Whether there is none.")
     size: shared_fields.Amount | None = Field(None, description="Its size; 8Gi if not given.")
 
 
-class ExtraPodSpec(shared_fields.PodSpec):
+class ExtraPodSpec(shared_fields.PodSpecFields):
     """A pod spec with the main container beside it."""
 
     main_container: shared_fields.MainContainer | None = Field(
@@ -129,7 +129,7 @@ class ExtraPodSpec(shared_fields.PodSpec):
     )
 
 
-class Service(Shared):
+class AlphaService(ComponentFields):
     """One service of v1alpha1."""
 
     component_type: str | None = Field(None, alias="componentType", description="The service's role.")
@@ -137,7 +137,7 @@ class Service(Shared):
     service_name: str | None = Field(None, alias="serviceName", description="The name once more.")
     annotations: Texts | None = Field(None, description="Annotations of all that is generated.")
     labels: Texts | None = Field(None, description="Labels of all that is generated.")
-    resources: Resources | None = Field(None, description="What each pod asks for.")
+    resources: AlphaResources | None = Field(None, description="What each pod asks for.")
     envs: Many[shared_fields.EnvVar] | None = Field(None, description="Environment variables.")
     env_from_secret: str | None = Field(None, alias="envFromSecret", description="A Secret as environment.")
     volume_mounts: Many[VolumeMount] | None = Field(None, alias="volumeMounts", description="Volumes of the graph.")
@@ -157,7 +157,7 @@ class Service(Shared):
     failover: Any = Field(None, description="A standby engine beside each engine.")
 
 
-class GraphShared(Spec):
+class GraphShared(DocumentModel):
     """The fields of a graph in both versions."""
 
     annotations: Texts | None = Field(None, description="Annotations of all that is generated.")
@@ -173,7 +173,7 @@ class GraphShared(Spec):
     experimental: shared_fields.GraphExperimental | None = Field(None, description="Preview features.")
 
 
-class Constraint(Spec):
+class GraphConstraintModel(DocumentModel):
     """The topology of a graph, and the level that the whole graph shares."""
 
     cluster_topology_name: shared_fields.TopologyName = Field(
@@ -184,7 +184,7 @@ class Constraint(Spec):
     )
 
 
-class AlphaConstraint(Spec):
+class AlphaConstraint(DocumentModel):
     """The topology of a graph in v1alpha1."""
 
     topology_profile: shared_fields.TopologyName = Field(
@@ -198,9 +198,9 @@ class AlphaConstraint(Spec):
 class BetaSpec(GraphShared):
     """The spec of v1beta1."""
 
-    components: Many[Component] | None = Field(None, description="The components of the graph, at most 25.")
+    components: Many[ComponentModel] | None = Field(None, description="The components of the graph, at most 25.")
     env: Many[shared_fields.EnvVar] | None = Field(None, description="Environment variables of every component.")
-    topology_constraint: Constraint | None = Field(
+    topology_constraint: GraphConstraintModel | None = Field(
         None, alias="topologyConstraint", description="The topology, and the level for the whole graph."
     )
 
@@ -208,7 +208,7 @@ class BetaSpec(GraphShared):
 class AlphaSpec(GraphShared):
     """The spec of v1alpha1."""
 
-    services: dict[shared_fields.ComponentName, Service] | None = Field(
+    services: dict[shared_fields.ComponentName, AlphaService] | None = Field(
         None, description="The services of the graph by name, at most 25."
     )
     envs: Many[shared_fields.EnvVar] | None = Field(None, description="Environment variables of every service.")

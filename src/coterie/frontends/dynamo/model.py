@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from coterie.document.located import Path
 from coterie.errors import Fault, FieldError, Notice, Reason, field_path
-from coterie.frontends.dynamo.settings import Settings
+from coterie.frontends.dynamo.settings import DynamoSettings
 from coterie.frontends.dynamo.source_paths import Origin, follow
 from coterie.frontends.kubernetes.objects import Resource
 
@@ -90,7 +90,7 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
-class Constraint:
+class GraphConstraint:
     """The topology that a graph uses, and the level within which the whole graph is packed, if any."""
 
     topology: str
@@ -124,7 +124,7 @@ class GraphDeployment:
     resource: Resource
     version: Version
     components: tuple[Component, ...]
-    constraint: Constraint | None = None
+    constraint: GraphConstraint | None = None
     framework: str = ""
     priority_class: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -159,7 +159,7 @@ class GraphDeployment:
         """Whether the graph constrains any topology in Dynamo's own fields."""
         return self.constraint is not None or any(each.pack_domain is not None for each in self.components)
 
-    def on_grove(self, settings: Settings) -> bool:
+    def on_grove(self, settings: DynamoSettings) -> bool:
         """Return whether Grove runs the graph, which an annotation can disable."""
         return settings.grove and self.own_annotations.get(PROVIDER, "").strip().lower() != "false"
 

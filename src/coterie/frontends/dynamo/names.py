@@ -14,7 +14,7 @@ LEADER, WORKER = "ldr", "wkr"
 _SHORTEST = 8
 
 
-class Named(Protocol):
+class ComponentNaming(Protocol):
     """The properties of a component that determine its names."""
 
     @property
@@ -30,24 +30,24 @@ class Named(Protocol):
         """Whether the component becomes a scaling group."""
 
 
-def unit_name(component: Named) -> str:
+def unit_name(component: ComponentNaming) -> str:
     """Return the name of the clique or scaling group of a component."""
     return component.name.lower()
 
 
-def clique_names(component: Named) -> tuple[str, ...]:
+def clique_names(component: ComponentNaming) -> tuple[str, ...]:
     """Return the names of a component's cliques, the leader's first."""
     unit = unit_name(component)
     return (f"{unit}-{LEADER}", f"{unit}-{WORKER}") if component.nodes > 1 else (unit,)
 
 
-def share(component: Named) -> int:
+def share(component: ComponentNaming) -> int:
     """Return how many characters of the budget a component takes."""
     group = len(unit_name(component)) if component.grouped else 0
     return group + max(len(name) for name in clique_names(component))
 
 
-def set_name(graph: str, components: Sequence[Named]) -> str:
+def set_name(graph: str, components: Sequence[ComponentNaming]) -> str:
     """Return the name of the PodCliqueSet: the graph's, shortened to the room that the longest component leaves."""
     left = max(BUDGET - max((share(component) for component in components), default=0), _SHORTEST)
     return fitted(graph, left)

@@ -7,7 +7,7 @@ from typing import Any
 
 from coterie.frontends.dynamo.model import Component, GraphDeployment
 from coterie.frontends.dynamo.names import LEADER, WORKER, fitted, unit_name
-from coterie.frontends.dynamo.settings import Settings
+from coterie.frontends.dynamo.settings import DynamoSettings
 from coterie.topology.levels import is_label_value
 
 SCHEDULER = "kai-scheduler"
@@ -20,10 +20,10 @@ _SHARED = "shared-memory"
 _SHARED_PATH = "/dev/shm"  # noqa: S108 - where engines look for it
 
 
-class Pods:
+class PodGenerator:
     """The generator of one graph's pods."""
 
-    def __init__(self, graph: GraphDeployment, settings: Settings) -> None:
+    def __init__(self, graph: GraphDeployment, settings: DynamoSettings) -> None:
         self._graph = graph
         self._settings = settings
 

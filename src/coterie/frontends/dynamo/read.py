@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from coterie.document.located import Path
-from coterie.document.schema import Spec
+from coterie.document.schema import DocumentModel
 from coterie.errors import Fault, FieldError, SpecErrors
 from coterie.frontends.dynamo import manifest, shared_fields
 from coterie.frontends.dynamo.ignored_fields import unused_fields
 from coterie.frontends.dynamo.model import (
     ALPHA,
     Component,
-    Constraint,
+    GraphConstraint,
     GraphDeployment,
     Override,
     TransferPolicy,
@@ -46,7 +46,7 @@ def _beta(resource: Resource, graph: manifest.BetaGraph) -> GraphDeployment:
         for index, each in enumerate(graph.spec.components or ())
     )
     found = graph.spec.topology_constraint
-    constraint = Constraint(found.cluster_topology_name, found.pack_domain) if found else None
+    constraint = GraphConstraint(found.cluster_topology_name, found.pack_domain) if found else None
     return _graph(resource, "v1beta1", graph, components, constraint, resource.get("spec", "env") or ())
 
 
@@ -74,12 +74,12 @@ def _alpha(resource: Resource, graph: manifest.AlphaGraph) -> GraphDeployment:
             )
         )
     found = graph.spec.topology_constraint
-    constraint = Constraint(found.topology_profile, found.pack_domain) if found else None
+    constraint = GraphConstraint(found.topology_profile, found.pack_domain) if found else None
     read = _graph(resource, ALPHA, graph, tuple(components), constraint, resource.get("spec", "envs") or ())
     return replace(read, origin=origin)
 
 
-def _component(index: int, name: str, shared: manifest.Shared) -> Component:
+def _component(index: int, name: str, shared: manifest.ComponentFields) -> Component:
     """Return the fields that both versions write alike."""
     multinode, path = shared.multinode, ("spec", "components", index)
     roles: dict[str, Override | None] = {}
@@ -111,7 +111,7 @@ def _graph(
     version: Version,
     graph: manifest.BetaGraph | manifest.AlphaGraph,
     components: tuple[Component, ...],
-    constraint: Constraint | None,
+    constraint: GraphConstraint | None,
     env: Sequence[Mapping[str, Any]],
 ) -> GraphDeployment:
     spec = graph.spec
@@ -133,7 +133,7 @@ def _graph(
     )
 
 
-def _policy(policy: shared_fields.TransferPolicy | None) -> TransferPolicy | None:
+def _policy(policy: shared_fields.TransferPolicyModel | None) -> TransferPolicy | None:
     if policy is None:
         return None
     return TransferPolicy(
@@ -156,9 +156,9 @@ _RENAMED = {
     manifest.AlphaSpec: {"components": "services", "env": "envs"},
     manifest.BetaSpec: {"services": "components", "envs": "env"},
     manifest.AlphaConstraint: {"clusterTopologyName": "topologyProfile", "topologyName": "topologyProfile"},
-    manifest.Constraint: {"topologyProfile": "clusterTopologyName", "topologyName": "clusterTopologyName"},
-    manifest.Service: {"type": "componentType", "podTemplate": "extraPodSpec", "sharedMemorySize": "sharedMemory"},
-    manifest.Component: {
+    manifest.GraphConstraintModel: {"topologyProfile": "clusterTopologyName", "topologyName": "clusterTopologyName"},
+    manifest.AlphaService: {"type": "componentType", "podTemplate": "extraPodSpec", "sharedMemorySize": "sharedMemory"},
+    manifest.ComponentModel: {
         "componentType": "type",
         "subComponentType": "type",
         "sharedMemory": "sharedMemorySize",
@@ -170,14 +170,14 @@ _RENAMED = {
 _OF_GRAPH = ("topologyProfile", "clusterTopologyName", "topologyName")
 
 
-def _advice(model: type[Spec] | None, word: str) -> str:
+def _advice(model: type[DocumentModel] | None, word: str) -> str:
     """Return the name that a field of the other version, or of Grove, has here."""
     if model is not None and (name := _RENAMED.get(model, {}).get(word)) is not None:
         verb = "belongs to" if name.startswith("podTemplate") else "is called"
         return f"In this version of the API it {verb} {name}."
     if model is shared_fields.ComponentConstraint and word in _OF_GRAPH:
         return "The topology is named once, in spec.topologyConstraint; all components use it."
-    constraints = (manifest.AlphaConstraint, manifest.Constraint, shared_fields.ComponentConstraint)
+    constraints = (manifest.AlphaConstraint, manifest.GraphConstraintModel, shared_fields.ComponentConstraint)
     if model in constraints and word == "enabled":
         return "There is no switch: a constraint holds where it is written. Remove the line."
     if model in constraints and word in ("pack", "required", "preferred"):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DynamoSettings:
     """The configuration of the cluster that a graph deployment is intended for.
 
     `strict` adds the rules that concern the runtime inside the images, which an operator enforces and a placement does
@@ -20,4 +20,4 @@ class Settings:
     strict: bool = False
 
 
-DEFAULTS = Settings()
+DEFAULTS = DynamoSettings()

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from coterie.document.schema import Many, Spec, Words, Wrong, rule, said
+from coterie.document.schema import DocumentModel, Many, TypeName, Wrong, rule, said
 from coterie.topology.levels import label_fault
 
 _DOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
@@ -71,7 +71,7 @@ Domain = Annotated[
             "A domain is a level of the ClusterTopology, such as rack.",
         )
     ),
-    Words("a level such as rack"),
+    TypeName("a level such as rack"),
 ]
 ComponentName = Annotated[
     str,
@@ -83,36 +83,36 @@ ComponentName = Annotated[
             "Example: Decode",
         )
     ),
-    Words("a name"),
+    TypeName("a name"),
 ]
-TopologyName = Annotated[str, rule(_not_empty), Words("the name of a ClusterTopology")]
+TopologyName = Annotated[str, rule(_not_empty), TypeName("the name of a ClusterTopology")]
 RuntimeVersion = Annotated[
     str, rule(_matching(_VERSION, "a version such as 1.4.0", 14, "Three numbers with dots between them."))
 ]
 LabelKey = Annotated[str, rule(_label_key)]
-Weight = Annotated[float, rule(_weight), Words("a number from 0 to 1")]
-Amount = Annotated[Any, rule(_quantity), Words("an amount such as 16Gi")]
-Replicas = Annotated[int, rule(_whole(0)), Words("a whole number")]
-MinAvailable = Annotated[int, rule(_whole(1)), Words("a whole number, at least 1")]
-NodeCount = Annotated[int, rule(_whole(2)), Words("a whole number, at least 2")]
+Weight = Annotated[float, rule(_weight), TypeName("a number from 0 to 1")]
+Amount = Annotated[Any, rule(_quantity), TypeName("an amount such as 16Gi")]
+Replicas = Annotated[int, rule(_whole(0)), TypeName("a whole number")]
+MinAvailable = Annotated[int, rule(_whole(1)), TypeName("a whole number, at least 1")]
+NodeCount = Annotated[int, rule(_whole(2)), TypeName("a whole number, at least 2")]
 Framework = Literal["sglang", "vllm", "trtllm"]
 Texts = dict[str, str]
 
 
-class Loose(Spec):
+class PassThroughModel(DocumentModel):
     """The base of native Kubernetes parts: only the fields read here have a shape, the rest is passed through."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
 
-class EnvVar(Loose):
+class EnvVar(PassThroughModel):
     """One environment variable of a container."""
 
     name: str = Field(description="The variable's name.")
     value: str | None = Field(None, description="Its value.")
 
 
-class MainContainer(Loose):
+class MainContainer(PassThroughModel):
     """The fields of a container whose name is known."""
 
     image: str | None = Field(None, description="The image to run.")
@@ -121,21 +121,21 @@ class MainContainer(Loose):
     volume_mounts: Many[dict[str, Any]] | None = Field(None, alias="volumeMounts", description="Volumes mounted.")
 
 
-class Container(MainContainer):
+class PodContainer(MainContainer):
     """One container of a pod."""
 
     name: str = Field(description="The container's name.")
 
 
-class PodSpec(Loose):
+class PodSpecFields(PassThroughModel):
     """The spec of a pod."""
 
-    containers: Many[Container] | None = Field(None, description="The containers; the one called main is Dynamo's.")
+    containers: Many[PodContainer] | None = Field(None, description="The containers; the one called main is Dynamo's.")
     volumes: Many[dict[str, Any]] | None = Field(None, description="The volumes of the pod.")
     scheduler_name: str | None = Field(None, alias="schedulerName", description="The scheduler that places the pod.")
 
 
-class PodMetadata(Loose):
+class PodMetadata(PassThroughModel):
     """Labels and annotations of pods."""
 
     labels: Texts | None = Field(None, description="Labels of the pods.")
@@ -148,20 +148,20 @@ class ObjectMetadata(PodMetadata):
     generation: int | None = Field(None, description="Counts the changes of the spec.")
 
 
-class PodTemplate(Loose):
+class PodTemplate(PassThroughModel):
     """A native pod template."""
 
     metadata: PodMetadata | None = Field(None, description="Labels and annotations of the pods.")
-    spec: PodSpec | None = Field(None, description="The spec of the pods.")
+    spec: PodSpecFields | None = Field(None, description="The spec of the pods.")
 
 
-class ComponentConstraint(Spec):
+class ComponentConstraint(DocumentModel):
     """The level that a component's replicas share."""
 
     pack_domain: Domain = Field(alias="packDomain", description="The level within which each replica is packed.")
 
 
-class ProviderOverride(Spec):
+class ProviderOverride(DocumentModel):
     """A fragment of Grove's own API that is merged into the generated object."""
 
     api_version: str = Field(alias="apiVersion", description="The version of Grove's API, grove.io/v1alpha1.")
@@ -169,7 +169,7 @@ class ProviderOverride(Spec):
     value: dict[str, Any] = Field(description="The piece; it may set topologyConstraint alone.")
 
 
-class Role(Spec):
+class MultinodeRole(DocumentModel):
     """The leader or the workers of a multinode component."""
 
     provider_override: ProviderOverride | None = Field(
@@ -177,22 +177,22 @@ class Role(Spec):
     )
 
 
-class NamedRole(Role):
+class NamedRole(MultinodeRole):
     """A role of a multinode component in the list form."""
 
     name: Literal["leader", "worker"] = Field(description="Which role it is.")
     replicas: MinAvailable | None = Field(None, description="Pods of the role in one copy; it follows from nodeCount.")
 
 
-class Multinode(Spec):
+class Multinode(DocumentModel):
     """The number of nodes that each replica spans."""
 
     node_count: NodeCount = Field(2, alias="nodeCount", description="Nodes of one replica, at least 2.")
-    leader: Role | None = Field(None, description="The leader's clique.")
-    worker: Role | None = Field(None, description="The workers' clique.")
+    leader: MultinodeRole | None = Field(None, description="The leader's clique.")
+    worker: MultinodeRole | None = Field(None, description="The workers' clique.")
 
 
-class TransferPolicy(Spec):
+class TransferPolicyModel(DocumentModel):
     """The decode workers that a prefill worker sends its cache to."""
 
     cluster_topology_name: TopologyName | None = Field(
@@ -206,16 +206,16 @@ class TransferPolicy(Spec):
     )
 
 
-class GraphExperimental(Spec):
+class GraphExperimental(DocumentModel):
     """Preview features of the whole graph."""
 
-    kv_transfer_policy: TransferPolicy | None = Field(
+    kv_transfer_policy: TransferPolicyModel | None = Field(
         None, alias="kvTransferPolicy", description="Routing of cache transfers by topology."
     )
     component_groups: Any = Field(None, alias="componentGroups", description="Components that scale together.")
 
 
-class GroveOptions(Spec):
+class GroveOptions(DocumentModel):
     """The options for a component on Grove."""
 
     force_scaling_group: bool | None = Field(
@@ -223,7 +223,7 @@ class GroveOptions(Spec):
     )
 
 
-class ComponentExperimental(Spec):
+class ComponentExperimental(DocumentModel):
     """Preview features of one component."""
 
     grove: GroveOptions | None = Field(None, description="How the component is given to Grove.")

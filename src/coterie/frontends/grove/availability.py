@@ -7,41 +7,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from coterie.frontends.grove.conditions import Condition
+from coterie.frontends.grove.conditions import GroveCondition
 from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
-from coterie.frontends.grove.podcliqueset.settings import Settings
+from coterie.frontends.grove.podcliqueset.settings import GroveSettings
 from coterie.topology.levels import Topology
 
 
 def levels_unavailable(
-    pcs: PodCliqueSet, topologies: Mapping[str, Topology], settings: Settings | None = None
-) -> Condition | None:
+    pcs: PodCliqueSet, topologies: Mapping[str, Topology], settings: GroveSettings | None = None
+) -> GroveCondition | None:
     """Return the condition of a set; None where topology-aware scheduling is off and the set has no constraint.
 
     For a missing ClusterTopology the status is True, as proposed. Today's Grove reports Unknown, and so does this
     function for settings with today's API.
     """
-    settings = settings or Settings()
+    settings = settings or GroveSettings()
     # The order in which Grove looks for the name of the topology.
     below = (*(group.constraint for group in pcs.groups), *(clique.constraint for clique in pcs.cliques))
     written = [each for each in (pcs.constraint, *below) if each is not None]
     if not settings.topology_aware_scheduling:
         message = "topology-aware scheduling is off, so the set's constraints have no effect"
-        return Condition("Unknown", "TopologyAwareSchedulingDisabled", message) if written else None
+        return GroveCondition("Unknown", "TopologyAwareSchedulingDisabled", message) if written else None
     if not written:
-        return Condition("False", "AllClusterTopologyLevelsAvailable", "the set has no topology constraint")
+        return GroveCondition("False", "AllClusterTopologyLevelsAvailable", "the set has no topology constraint")
     name = next((each.topology for each in written if each.topology), "")
     if not name:
         message = "the set has topology constraints and names no ClusterTopology"
-        return Condition("Unknown", "TopologyNameMissing", message)
+        return GroveCondition("Unknown", "TopologyNameMissing", message)
     topology = topologies.get(name)
     if topology is None:
         message = f'there is no ClusterTopology "{name}", so the set\'s constraints have no effect'
-        return Condition("Unknown" if settings.strict else "True", "ClusterTopologyNotFound", message)
+        return GroveCondition("Unknown" if settings.strict else "True", "ClusterTopologyNotFound", message)
     domains = dict.fromkeys(domain for each in written for domain in (each.domain, each.preferred) if domain)
     if lost := [domain for domain in domains if domain not in topology.names]:
         listed = ", ".join(f'"{domain}"' for domain in lost)
         message = f'the ClusterTopology "{name}" has no level {listed}, so constraints at it have no effect'
-        return Condition("True", "ClusterTopologyLevelsUnavailable", message)
+        return GroveCondition("True", "ClusterTopologyLevelsUnavailable", message)
     message = f'the ClusterTopology "{name}" has every level that the set names'
-    return Condition("False", "AllClusterTopologyLevelsAvailable", message)
+    return GroveCondition("False", "AllClusterTopologyLevelsAvailable", message)

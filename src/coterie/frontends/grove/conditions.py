@@ -27,7 +27,7 @@ REASONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class GroveCondition:
     """A condition without the times of its transitions."""
 
     status: Status

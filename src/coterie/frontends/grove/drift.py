@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.frontends.grove.conditions import DRIFT, Condition
+from coterie.frontends.grove.conditions import DRIFT, GroveCondition
 from coterie.frontends.grove.kai_topology import KAI_VERSION, KaiTopology, Owner
 from coterie.frontends.grove.topology import KAI, SCHEDULERS, TOPOLOGY_AWARE, ClusterTopology, kai_refuses
-from coterie.topology.check import Finding
+from coterie.topology.check import LabelFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Drift:
     """One entry per scheduler, and their aggregate: None where no scheduler has an entry."""
 
     entries: tuple[SchedulerStatus, ...]
-    condition: Condition | None
+    condition: GroveCondition | None
 
 
 def drift_of(
@@ -50,7 +50,7 @@ def drift_of(
     return Drift(tuple(entries), _aggregate(entries, {entry.scheduler for entry in lost}))
 
 
-def event_of(before: Condition | None, after: Condition | None) -> tuple[str, str] | None:
+def event_of(before: GroveCondition | None, after: GroveCondition | None) -> tuple[str, str] | None:
     """Return type and reason of the event for a change of the condition; None where nothing changed."""
     if after is None or (before is not None and before.status == after.status):
         return None
@@ -90,7 +90,7 @@ def drift_status(found: ClusterTopology, drift: Drift, observed: int = 0) -> dic
     }
 
 
-def drift_findings(topologies: Mapping[str, ClusterTopology], kai: Mapping[str, KaiTopology]) -> Iterator[Finding]:
+def drift_findings(topologies: Mapping[str, ClusterTopology], kai: Mapping[str, KaiTopology]) -> Iterator[LabelFinding]:
     """Yield the drift in a snapshot; one without any KAI Topology shows none, since it may not have listed them."""
     if not kai:
         return
@@ -99,7 +99,7 @@ def drift_findings(topologies: Mapping[str, ClusterTopology], kai: Mapping[str, 
             if not entry.in_sync:
                 hint = "Correct the one that is wrong; workloads name levels of the ClusterTopology, KAI knows its own."
                 message = f'{found.kind} "{found.name}": {entry.message}'
-                yield Finding(DRIFT, "warning", "", message, hint=hint)
+                yield LabelFinding(DRIFT, "warning", "", message, hint=hint)
 
 
 def _kai_entry(found: ClusterTopology, kai: Mapping[str, KaiTopology] | None) -> SchedulerStatus:
@@ -158,13 +158,13 @@ def _lost(scheduler: str, reference: str, enabled: frozenset[str]) -> SchedulerS
     return SchedulerStatus(scheduler, reference, in_sync=False, message=f'scheduler "{scheduler}" {why}')
 
 
-def _aggregate(entries: Sequence[SchedulerStatus], lost: set[str]) -> Condition | None:
+def _aggregate(entries: Sequence[SchedulerStatus], lost: set[str]) -> GroveCondition | None:
     if not entries:
         return None
     wrong = [entry for entry in entries if not entry.in_sync]
     words = "; ".join(entry.message for entry in wrong)
     if lost:
-        return Condition("Unknown", "TopologyNotFound", words)
+        return GroveCondition("Unknown", "TopologyNotFound", words)
     if wrong:
-        return Condition("True", "Drift", words)
-    return Condition("False", "InSync", "the topology resource of every scheduler has these levels")
+        return GroveCondition("True", "Drift", words)
+    return GroveCondition("False", "InSync", "the topology resource of every scheduler has these levels")

@@ -14,15 +14,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from coterie.document.schema import Spec, said
+from coterie.document.schema import DocumentModel, said
 from coterie.errors import Fault, FieldError, Notice, SpecErrors, did_you_mean
 from coterie.frontends.grove.topology_model import (
     BindingModel,
     BindingSpec,
     ClusterTopologyBindingModel,
     ClusterTopologyModel,
-    LevelModel,
     ReferenceModel,
+    TopologyLevelModel,
     TopologySpec,
 )
 from coterie.frontends.kubernetes.draft import draft, independent
@@ -140,7 +140,7 @@ def _shaped(resource: Resource) -> TopologySpec | BindingSpec:
     return shaped(ClusterTopologyBindingModel, resource, _advice).spec
 
 
-def _advice(model: type[Spec] | None, word: str) -> str:
+def _advice(model: type[DocumentModel] | None, word: str) -> str:
     """Return the name in this kind of a field that has another name in the other one."""
     if model in {TopologySpec, BindingSpec} and word in _ALIASES:
         kind, name = (
@@ -151,14 +151,14 @@ def _advice(model: type[Spec] | None, word: str) -> str:
         return "In a ClusterTopology the field is called reference."
     if model is BindingModel and word == "reference":
         return "In a ClusterTopologyBinding the field is called topologyReference."
-    if model is LevelModel and word in {"name", "level"}:
+    if model is TopologyLevelModel and word in {"name", "level"}:
         return "The name of a level is its domain."
-    if model is LevelModel and word in {"label", "nodeLabel"}:
+    if model is TopologyLevelModel and word in {"label", "nodeLabel"}:
         return "The node label of a level is its key."
     return ""
 
 
-def _count_faults(levels: Sequence[LevelModel], kind: str) -> Iterator[Fault]:
+def _count_faults(levels: Sequence[TopologyLevelModel], kind: str) -> Iterator[Fault]:
     path = ("spec", "levels")
     if not levels:
         hint = "List levels from the coarsest to the finest, each {domain: NAME, key: LABEL}."
@@ -168,7 +168,7 @@ def _count_faults(levels: Sequence[LevelModel], kind: str) -> Iterator[Fault]:
         yield field_fault(FieldError.INVALID, path, message, "Leave out levels that no workload names.")
 
 
-def _level_faults(levels: Sequence[LevelModel], kind: str) -> Iterator[Fault]:
+def _level_faults(levels: Sequence[TopologyLevelModel], kind: str) -> Iterator[Fault]:
     domains: dict[str, int] = {}
     keys: dict[str, int] = {}
     for index, level in enumerate(levels):
@@ -232,7 +232,7 @@ def _scheduler_problem(scheduler: str, enabled: frozenset[str]) -> tuple[str, st
     return None
 
 
-def _notices(levels: Sequence[LevelModel], resource: Resource) -> Iterator[Notice]:
+def _notices(levels: Sequence[TopologyLevelModel], resource: Resource) -> Iterator[Notice]:
     keys = [level.key for level in levels]
     if problem := kai_refuses(keys):
         at: tuple[str | int, ...] = ("spec", "levels")

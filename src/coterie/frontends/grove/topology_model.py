@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from coterie.document.schema import Many, Spec
+from coterie.document.schema import DocumentModel, Many
 from coterie.frontends.kubernetes.objects import KubernetesObject
 
 _LEVELS = "The levels, from the coarsest to the finest, each {domain: NAME, key: LABEL}."
@@ -12,40 +12,40 @@ _SCHEDULER = "The scheduler whose topology resource is managed by somebody else,
 _REFERENCE = "The name of that scheduler's topology resource."
 
 
-class LevelModel(Spec):
+class TopologyLevelModel(DocumentModel):
     """One level."""
 
     domain: str = Field(description="The short name of the level, which workloads use, such as rack.")
     key: str = Field(description="The node label whose values are the domains of the level.")
 
 
-class ReferenceModel(Spec):
+class ReferenceModel(DocumentModel):
     """A scheduler's own topology resource, in a ClusterTopology."""
 
     scheduler: str = Field(alias="schedulerName", description=_SCHEDULER)
     reference: str = Field(description=_REFERENCE)
 
 
-class BindingModel(Spec):
+class BindingModel(DocumentModel):
     """A scheduler's own topology resource, in a ClusterTopologyBinding."""
 
     scheduler: str = Field(alias="schedulerName", description=_SCHEDULER)
     reference: str = Field(alias="topologyReference", description=_REFERENCE)
 
 
-class TopologySpec(Spec):
+class TopologySpec(DocumentModel):
     """The declarations of a ClusterTopology."""
 
-    levels: Many[LevelModel] = Field(description=_LEVELS)
+    levels: Many[TopologyLevelModel] = Field(description=_LEVELS)
     references: Many[ReferenceModel] | None = Field(
         None, alias="schedulerReferences", description="Topology resources of schedulers that are managed elsewhere."
     )
 
 
-class BindingSpec(Spec):
+class BindingSpec(DocumentModel):
     """The declarations of a ClusterTopologyBinding."""
 
-    levels: Many[LevelModel] = Field(description=_LEVELS)
+    levels: Many[TopologyLevelModel] = Field(description=_LEVELS)
     references: Many[BindingModel] | None = Field(
         None,
         alias="schedulerTopologyBindings",

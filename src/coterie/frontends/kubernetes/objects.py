@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 from pydantic import Field
 
 from coterie.document.located import Document, Path, decode, documents
-from coterie.document.page import LIMITS, Page, Spot
-from coterie.document.schema import Advice, Spec, in_order, said, valid
+from coterie.document.page import LIMITS, NodePosition, Page
+from coterie.document.schema import Advice, DocumentModel, in_order, said, valid
 from coterie.errors import Fault, FieldError, Notice, Place, Reason, SpecErrors, did_you_mean, nearest
 from coterie.topology.devices import KINDS as DEVICE_KINDS
 
@@ -45,11 +45,11 @@ _OBJECT = re.compile(rb"""^(?:---\s+)?(?:\{\s*)?["']?(?:apiVersion|kind)["']?\s*
 _WORKFLOW = re.compile(rb"""^(?:---\s+)?(?:\{\s*)?["']?(?:workflow|default-values)["']?\s*:""", re.MULTILINE)
 _HINT = "An object begins with apiVersion, kind and metadata."
 
-M = TypeVar("M", bound=Spec)
+M = TypeVar("M", bound=DocumentModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Document):
+class DocumentPart(Document):
     """A part of a document as a document of its own; without a whole, data that comes from no text."""
 
     whole: Document | None = None
@@ -106,7 +106,7 @@ class Bundle:
         return tuple(resource for resource in self.resources if resource.kind in kinds)
 
 
-class KubernetesObject(Spec):
+class KubernetesObject(DocumentModel):
     """The base of the models of whole objects: the fields around `spec`; status and metadata may hold anything."""
 
     api_version: str = Field(alias="apiVersion")
@@ -223,7 +223,7 @@ def _json(text: str) -> Any:  # noqa: ANN401 - what it is, is yet to be seen
 
 
 def _unwritten(data: Any, file: str) -> Document:  # noqa: ANN401 - what it is, is yet to be seen
-    return Part(data, Page(file, ("",)), Spot(1, 1, 1))
+    return DocumentPart(data, Page(file, ("",)), NodePosition(1, 1, 1))
 
 
 def _objects(document: Document, faults: list[Fault]) -> Iterator[Document]:
@@ -244,7 +244,9 @@ def _objects(document: Document, faults: list[Fault]) -> Iterator[Document]:
     for index, item in enumerate(items or ()):
         # The API omits the kind of the items in a typed list.
         entry = {**assumed, **item} if isinstance(item, dict) else item
-        yield from _objects(Part(entry, document.page, Spot(1, 1, 1), document, ("items", index)), faults)
+        yield from _objects(
+            DocumentPart(entry, document.page, NodePosition(1, 1, 1), document, ("items", index)), faults
+        )
 
 
 def _resource(document: Document, faults: list[Fault]) -> Resource | None:

@@ -17,7 +17,7 @@ from coterie.document.schema import said
 from coterie.errors import Fault, FieldError, Reason
 from coterie.frontends.kubernetes.objects import field_fault
 from coterie.frontends.kubernetes.pod_spec_model import LabelSelectorModel, PodAffinityModel, PodSpecModel, PodTermModel
-from coterie.topology.pod_affinity import AffinityTerm, HostPort, Requirement
+from coterie.topology.pod_affinity import AffinityTerm, HostPort, LabelRequirement
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _VALUES = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
@@ -25,7 +25,7 @@ UNSUPPORTED_HINT = "The file may be right: `coterie validate` checks it. Coterie
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class PodConstraints:
     """The terms and ports of a pod spec, each with its path."""
 
     apart: Mapping[AffinityTerm, Path] = field(default_factory=dict)
@@ -57,10 +57,10 @@ def device_claims(model: PodSpecModel, path: Path) -> tuple[DeviceClaim, ...]:
     )
 
 
-def neighbours(model: PodSpecModel, path: Path, faults: list[Fault]) -> Neighbours:
+def neighbours(model: PodSpecModel, path: Path, faults: list[Fault]) -> PodConstraints:
     """Return the terms and ports of a pod, and add their faults."""
     affinity = model.affinity
-    return Neighbours(
+    return PodConstraints(
         dict(_terms(affinity.anti if affinity else None, (*path, "affinity", "podAntiAffinity"), faults)),
         dict(_terms(affinity.pod if affinity else None, (*path, "affinity", "podAffinity"), faults)),
         dict(_ports(model, path)),
@@ -102,8 +102,8 @@ def _term(term: PodTermModel, path: Path, faults: list[Fault]) -> AffinityTerm:
     )
 
 
-def _requirements(selector: LabelSelectorModel, path: Path, faults: list[Fault]) -> Iterator[Requirement]:
-    yield from (Requirement(key, "In", (value,)) for key, value in sorted((selector.labels or {}).items()))
+def _requirements(selector: LabelSelectorModel, path: Path, faults: list[Fault]) -> Iterator[LabelRequirement]:
+    yield from (LabelRequirement(key, "In", (value,)) for key, value in sorted((selector.labels or {}).items()))
     for index, each in enumerate(selector.expressions or ()):
         where = (*path, "matchExpressions", index)
         takes = _VALUES.get(each.operator)
@@ -115,4 +115,4 @@ def _requirements(selector: LabelSelectorModel, path: Path, faults: list[Fault])
             hint = 'Example: {key: app, operator: In, values: ["engine"]}.'
             faults.append(field_fault(FieldError.INVALID, where, f"operator {each.operator} takes {wanted}", hint))
         else:
-            yield Requirement(each.key, each.operator, tuple(each.values or ()))
+            yield LabelRequirement(each.key, each.operator, tuple(each.values or ()))

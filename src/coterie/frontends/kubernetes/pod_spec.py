@@ -20,12 +20,18 @@ from typing import Any
 from pydantic import ValidationError
 
 from coterie.document.located import Path
-from coterie.document.page import Page, Spot
+from coterie.document.page import NodePosition, Page
 from coterie.document.quantities import LARGEST
 from coterie.document.schema import faults_of, said
 from coterie.errors import Fault, FieldError, Notice
-from coterie.frontends.kubernetes.objects import Part, field_fault
-from coterie.frontends.kubernetes.pod_affinity import DeviceClaim, Neighbours, device_claims, neighbours, unsupported
+from coterie.frontends.kubernetes.objects import DocumentPart, field_fault
+from coterie.frontends.kubernetes.pod_affinity import (
+    DeviceClaim,
+    PodConstraints,
+    device_claims,
+    neighbours,
+    unsupported,
+)
 from coterie.frontends.kubernetes.pod_spec_model import (
     ContainerModel,
     ExpressionModel,
@@ -59,7 +65,7 @@ class PodReading:
     shape: Shape
     faults: tuple[Fault, ...] = ()
     ignored: tuple[Ignored, ...] = ()
-    neighbours: Neighbours = field(default_factory=Neighbours)
+    neighbours: PodConstraints = field(default_factory=PodConstraints)
     claims: tuple[DeviceClaim, ...] = ()
 
 
@@ -91,7 +97,7 @@ def read_pod(pod_spec: Mapping[str, Any], path: Path = ()) -> PodReading:
 
 
 def _misshapen(error: ValidationError, pod_spec: Mapping[str, Any], path: Path) -> Iterator[Fault]:
-    unwritten = Part(pod_spec, Page("", ("",)), Spot(1, 1, 1))
+    unwritten = DocumentPart(pod_spec, Page("", ("",)), NodePosition(1, 1, 1))
     for each in faults_of(error, PodSpecModel, unwritten, lambda _model, _word: ""):
         kind = FieldError.REQUIRED if unwritten.get(each.path) is None else FieldError.INVALID
         yield replace(each, place=None, path=(*path, *each.path), type=kind)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from coterie.document.schema import Many, Spec, Words, Wrong, rule, said
+from coterie.document.schema import DocumentModel, Many, TypeName, Wrong, rule, said
 from coterie.topology.quantity import amount
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -26,23 +26,23 @@ def _quantities(found: Mapping[str, Any]) -> Iterator[Wrong]:
             yield Wrong(f"{name}: {error}", 'Example: 4, "500m" or 16Gi.', (name,))
 
 
-Quantities = Annotated[dict[str, Any], rule(_quantities), Words("a mapping of resources to quantities")]
+Quantities = Annotated[dict[str, Any], rule(_quantities), TypeName("a mapping of resources to quantities")]
 
 
-class Loose(Spec):
+class PartialModel(DocumentModel):
     """The base of partly read models: other fields may be anything."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
 
-class ResourcesModel(Loose):
+class ResourcesModel(PartialModel):
     """The requests and limits of a container, or of a pod as a whole."""
 
     requests: Quantities | None = None
     limits: Quantities | None = None
 
 
-class PortModel(Loose):
+class PortModel(PartialModel):
     """A port of a container; a host port can be used only once on a node."""
 
     container_port: int | None = Field(None, alias="containerPort")
@@ -51,7 +51,7 @@ class PortModel(Loose):
     protocol: str | None = None
 
 
-class ContainerModel(Loose):
+class ContainerModel(PartialModel):
     """A container; an init container that always restarts is a sidecar."""
 
     name: str = Field(description="Every container has a name.")
@@ -60,7 +60,7 @@ class ContainerModel(Loose):
     ports: Many[PortModel] | None = None
 
 
-class ExpressionModel(Loose):
+class ExpressionModel(PartialModel):
     """A condition on a node's labels or fields."""
 
     key: str
@@ -68,34 +68,34 @@ class ExpressionModel(Loose):
     values: Many[str] | None = None
 
 
-class TermModel(Loose):
+class TermModel(PartialModel):
     """Conditions that must all hold."""
 
     expressions: Many[ExpressionModel] | None = Field(None, alias="matchExpressions")
     fields: Many[ExpressionModel] | None = Field(None, alias="matchFields")
 
 
-class NodeSelectorModel(Loose):
+class NodeSelectorModel(PartialModel):
     """Terms of which one must hold."""
 
     terms: Many[TermModel] = Field(alias="nodeSelectorTerms")
 
 
-class NodeAffinityModel(Loose):
+class NodeAffinityModel(PartialModel):
     """The required and preferred nodes."""
 
     required: NodeSelectorModel | None = Field(None, alias=_REQUIRED)
     preferred: Many[Any] | None = Field(None, alias=_PREFERRED)
 
 
-class LabelSelectorModel(Loose):
+class LabelSelectorModel(PartialModel):
     """Conditions on labels that must all hold; without any, everything is selected."""
 
     labels: dict[str, str] | None = Field(None, alias="matchLabels")
     expressions: Many[ExpressionModel] | None = Field(None, alias="matchExpressions")
 
 
-class PodTermModel(Loose):
+class PodTermModel(PartialModel):
     """Pods by their labels, and the node label whose domains count."""
 
     topology_key: str = Field(alias="topologyKey", description="The node label whose domains count.")
@@ -106,14 +106,14 @@ class PodTermModel(Loose):
     different: Many[str] | None = Field(None, alias="mismatchLabelKeys")
 
 
-class PodAffinityModel(Loose):
+class PodAffinityModel(PartialModel):
     """The required and preferred pods nearby, or apart."""
 
     required: Many[PodTermModel] | None = Field(None, alias=_REQUIRED)
     preferred: Many[Any] | None = Field(None, alias=_PREFERRED)
 
 
-class AffinityModel(Loose):
+class AffinityModel(PartialModel):
     """All affinities of a pod."""
 
     node: NodeAffinityModel | None = Field(None, alias="nodeAffinity")
@@ -121,7 +121,7 @@ class AffinityModel(Loose):
     anti: PodAffinityModel | None = Field(None, alias="podAntiAffinity")
 
 
-class TolerationModel(Loose):
+class TolerationModel(PartialModel):
     """A taint that the pod tolerates."""
 
     key: str | None = None
@@ -130,20 +130,20 @@ class TolerationModel(Loose):
     effect: str | None = None
 
 
-class SpreadModel(Loose):
+class SpreadModel(PartialModel):
     """A topology spread constraint."""
 
     when: str | None = Field(None, alias="whenUnsatisfiable")
 
 
-class VolumeModel(Loose):
+class VolumeModel(PartialModel):
     """A volume; one from a claim may be bound to some nodes."""
 
     claim: Any = Field(None, alias="persistentVolumeClaim")
     ephemeral: Any = None
 
 
-class ClaimModel(Loose):
+class ClaimModel(PartialModel):
     """A device claim: the pod's own, made from a template, or an existing one."""
 
     name: str
@@ -151,7 +151,7 @@ class ClaimModel(Loose):
     claim: str | None = Field(None, alias="resourceClaimName")
 
 
-class PodSpecModel(Loose):
+class PodSpecModel(PartialModel):
     """The fields of a pod spec that placement depends on."""
 
     containers: Many[ContainerModel] = Field(description="The containers of the pod.")

@@ -31,7 +31,7 @@ _FLOAT = re.compile(r"[+-]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][+-]?[0-
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedText:
     """A workflow's rendered text: the text to parse, its name, and the user's text for messages.
 
     `shown` is None where rendering moved lines, so that places can only refer to the rendered text.
@@ -44,14 +44,14 @@ class Rendered:
     origins: tuple[int, ...] | None = None
 
 
-def render(text: str, file: str, sets: Sequence[str] = (), set_strings: Sequence[str] = ()) -> Rendered:
+def render(text: str, file: str, sets: Sequence[str] = (), set_strings: Sequence[str] = ()) -> RenderedText:
     """Return a workflow's text rendered, with tokens such as `{{output}}` unchanged; raise `SpecErrors` for faults."""
     page = Page.of(text, file)
     body, variables = _take_defaults(text, file)
     given = _assign(variables, sets, set_strings)
     masked, tokens = _protect(body, page)
     if not _SYNTAX.search(masked):
-        return Rendered(body, file, text, _unused(given, frozenset(), variables, file))
+        return RenderedText(body, file, text, _unused(given, frozenset(), variables, file))
     try:
         sign = _sign(masked)
         answer = run(masked, variables, LIMITS.size, traced=_traced(masked, sign))
@@ -61,7 +61,7 @@ def render(text: str, file: str, sets: Sequence[str] = (), set_strings: Sequence
     notices = _unused(given, answer.names, variables, file)
     origins = _origins(answer.text, answer.traced, sign)
     stayed = all(origin in (0, number) for number, origin in enumerate(origins, start=1))
-    return Rendered(result, file, text, notices, None if stayed and _same_lines(body, result) else origins)
+    return RenderedText(result, file, text, notices, None if stayed and _same_lines(body, result) else origins)
 
 
 def _take_defaults(text: str, file: str) -> tuple[str, dict[str, Any]]:

@@ -20,7 +20,7 @@ _WORKER = Path(__file__).with_name("worker.py")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RenderedTemplate:
     """A rendered template, the names of the variables it refers to, and the same rendered from its traced form."""
 
     text: str
@@ -45,7 +45,7 @@ class RenderError(Exception):
         self.found = found
 
 
-def run(template: str, variables: Mapping[str, Any], output: int, traced: str = "") -> Answer:
+def run(template: str, variables: Mapping[str, Any], output: int, traced: str = "") -> RenderedTemplate:
     """Return a template rendered in a separate process; raise `RenderError` if it does not render.
 
     `traced` is the same template with marks in its lines.
@@ -73,7 +73,7 @@ def run(template: str, variables: Mapping[str, Any], output: int, traced: str = 
         raise RenderError(_crash(done.returncode, done.stderr.decode(errors="replace"))) from None
     if "error" in answer:
         raise RenderError(*(RenderFault(each["kind"], each["line"], each["detail"]) for each in answer["error"]))
-    return Answer(answer["text"], frozenset(answer["names"]), answer.get("traced"))
+    return RenderedTemplate(answer["text"], frozenset(answer["names"]), answer.get("traced"))
 
 
 def _crash(code: int, words: str) -> RenderFault:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from coterie.frontends.workflow.model import TaskSpec
-from coterie.frontends.workflow.rules import Team
+from coterie.frontends.workflow.rules import WorkflowGroup
 
 _REFERENCE = re.compile(r"\{\{\s*host:\s*([\w.-]+)\s*\}\}")
 # Parts of a command that state the number of tasks; a range, as elastic launchers accept, is not a fixed number.
@@ -15,7 +15,7 @@ _FIXED_SIZE = re.compile(
 )
 
 
-def spare_tasks(teams: Sequence[Team]) -> frozenset[str]:
+def spare_tasks(teams: Sequence[WorkflowGroup]) -> frozenset[str]:
     """Return the tasks that their group could do without.
 
     Such a task equals one listed before it in all but its name, is not the lead, is named by no other task as a host or

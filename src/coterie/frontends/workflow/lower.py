@@ -15,9 +15,9 @@ from coterie.errors import Fault, Notice, Place, SpecErrors
 from coterie.frontends.workflow.copies import spare_tasks
 from coterie.frontends.workflow.model import TaskSpec
 from coterie.frontends.workflow.read import Workflow, located
-from coterie.frontends.workflow.rules import Member, Resource, Team, needs_of
+from coterie.frontends.workflow.rules import WorkflowGroup, WorkflowResource, WorkflowTask, needs_of
 from coterie.frontends.workflow.values import suggestion
-from coterie.gang.rules import Asked, Requirement, build, requirement_faults
+from coterie.gang.rules import RequestedTask, TaskRequirement, build, requirement_faults
 from coterie.gang.tree import Gang, Shape
 from coterie.gang.tree import Path as TreePath
 from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE
@@ -27,7 +27,7 @@ _APART = named_fields(TaskSpec).keys() - {"name", "resource"}
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class LoweredWorkflow:
     """A workflow as gangs, in file order, which is also a runnable order.
 
     `needs` has, for each group, the groups it waits for directly. Timeouts are in seconds and never above the pool's.
@@ -43,7 +43,7 @@ class Lowered:
     queue_timeout: int | None = None
 
 
-def lower(workflow: Workflow, pool: Pool) -> Lowered:
+def lower(workflow: Workflow, pool: Pool) -> LoweredWorkflow:
     """Return the gangs of a workflow in a pool; raise `SpecErrors` with every fault."""
     found = _Judged(workflow, pool)
     if found.faults:
@@ -57,7 +57,7 @@ def lower(workflow: Workflow, pool: Pool) -> Lowered:
     ]
     notices.extend(notice for _, notice in clamped if notice)
     notices.extend(_spanning(workflow.teams, asked, gangs, workflow))
-    return Lowered(
+    return LoweredWorkflow(
         name=workflow.name,
         gangs=gangs,
         needs=needs_of(workflow.teams),
@@ -118,7 +118,7 @@ def _changed(task: Path, gone: Iterable[Path]) -> bool:
     return any(path[:depth] == task and (*path, "")[depth] not in _APART for path in gone)
 
 
-def _platform(resource: Resource, pool: Pool, workflow: Workflow) -> tuple[Platform, Fault | Notice | None]:
+def _platform(resource: WorkflowResource, pool: Pool, workflow: Workflow) -> tuple[Platform, Fault | Notice | None]:
     name = resource.spec.platform
     path = (*resource.path, "platform")
     if name is None:
@@ -132,7 +132,7 @@ def _platform(resource: Resource, pool: Pool, workflow: Workflow) -> tuple[Platf
     return pool.platforms[name], None
 
 
-def _shape(resource: Resource | None, pool: Pool, platform: Platform) -> Shape:
+def _shape(resource: WorkflowResource | None, pool: Pool, platform: Platform) -> Shape:
     if resource is None:
         return pool.admitted(Shape(), platform)
     spec = resource.spec
@@ -141,19 +141,20 @@ def _shape(resource: Resource | None, pool: Pool, platform: Platform) -> Shape:
     return pool.admitted(Shape(requests, excluded=frozenset(spec.nodes_excluded)), platform)
 
 
-def _asked(member: Member, workflow: Workflow, shapes: Mapping[str, Shape]) -> Asked:
+def _asked(member: WorkflowTask, workflow: Workflow, shapes: Mapping[str, Shape]) -> RequestedTask:
     resource = workflow.resources.get(member.spec.resource)
     if resource is None:
-        return Asked(member.name, shapes["default"], where=member.path)
+        return RequestedTask(member.name, shapes["default"], where=member.path)
     return replace(_listed(resource), name=member.name, shape=shapes[member.spec.resource])
 
 
-def _listed(resource: Resource) -> Asked:
+def _listed(resource: WorkflowResource) -> RequestedTask:
     """Return the requirements of a resource spec, with their place, without a task."""
     requirements = tuple(
-        Requirement(entry.key, entry.group, entry.requirement_type == "required") for entry in resource.spec.topology
+        TaskRequirement(entry.key, entry.group, entry.requirement_type == "required")
+        for entry in resource.spec.topology
     )
-    return Asked("", Shape(), requirements, (*resource.path, "topology"))
+    return RequestedTask("", Shape(), requirements, (*resource.path, "topology"))
 
 
 def _clamp(
@@ -167,7 +168,7 @@ def _clamp(
 
 
 def _spanning(
-    teams: Sequence[Team], asked: Sequence[Sequence[Asked]], gangs: Sequence[Gang], workflow: Workflow
+    teams: Sequence[WorkflowGroup], asked: Sequence[Sequence[RequestedTask]], gangs: Sequence[Gang], workflow: Workflow
 ) -> Iterator[Notice]:
     """Yield warnings of topology groups that several workflow groups use: each of these is placed on its own."""
     users: dict[TreePath, list[int]] = {}
@@ -189,7 +190,7 @@ def _spanning(
         yield Notice("GroupSpansGangs", message, workflow.place(where), where)
 
 
-def _entry(tasks: Sequence[Asked], key: str, group: str) -> Path:
+def _entry(tasks: Sequence[RequestedTask], key: str, group: str) -> Path:
     return next(
         (*task.where, number)
         for task in tasks

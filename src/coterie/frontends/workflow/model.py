@@ -7,17 +7,17 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from coterie.document.quantities import Count, Cpus, Duration, Size
-from coterie.document.schema import Many, Spec, Text, Words, rule
+from coterie.document.schema import DocumentModel, Many, Text, TypeName, rule
 from coterie.frontends.workflow import values
 
-Name = Annotated[str, rule(values.name), Words("a name")]
+Name = Annotated[str, rule(values.name), TypeName("a name")]
 Labels = Annotated[dict[str, Text], rule(values.labels)]
 Environment = Annotated[dict[str, Text], rule(values.environment)]
-ExitCodes = Annotated[Text, rule(values.exit_codes), Words("exit codes such as 0-10,16")]
-Mount = Annotated[str, rule(values.mount), Words("a path such as /data or /data:/mnt")]
+ExitCodes = Annotated[Text, rule(values.exit_codes), TypeName("exit codes such as 0-10,16")]
+Mount = Annotated[str, rule(values.mount), TypeName("a path such as /data or /data:/mnt")]
 
 
-class TopologyRequirement(Spec):
+class TopologyRequirement(DocumentModel):
     """One entry of a topology list."""
 
     key: Text = Field(description="The level to share, one of the pool's topology keys such as rack.")
@@ -29,7 +29,7 @@ class TopologyRequirement(Spec):
     )
 
 
-class ResourceSpec(Spec):
+class ResourceSpec(DocumentModel):
     """The resources of each task that names it."""
 
     cpu: Cpus = Field(0, description="Processors that one task needs.")
@@ -41,7 +41,7 @@ class ResourceSpec(Spec):
     topology: Many[TopologyRequirement] = Field((), description="Which domains the task shares with which other tasks.")
 
 
-class TaskInput(Spec):
+class TaskInput(DocumentModel):
     """An input of a task."""
 
     task: str | None = Field(None, description="A task of an earlier group whose output is read; its group runs first.")
@@ -49,14 +49,14 @@ class TaskInput(Spec):
     regex: str | None = Field(None, description="Which files to take, as a regular expression.")
 
 
-class TaskOutput(Spec):
+class TaskOutput(DocumentModel):
     """An output of a task."""
 
     url: str = Field(description="An object-storage address to write to; Coterie does not upload to it.")
     regex: str | None = Field(None, description="Which files to take, as a regular expression.")
 
 
-class TaskFile(Spec):
+class TaskFile(DocumentModel):
     """A file put into a task's container before it starts."""
 
     path: str = Field(description="Where the file is in the container: an absolute path outside /osmo.")
@@ -65,7 +65,7 @@ class TaskFile(Spec):
     base64: bool = Field(default=False, description="Whether contents are Base64 and decoded before use.")
 
 
-class ExitActions(Spec):
+class ExitActions(DocumentModel):
     """The meanings of exit codes."""
 
     complete: ExitCodes | None = Field(None, alias="COMPLETE", description="Exit codes that count as success.")
@@ -75,7 +75,7 @@ class ExitActions(Spec):
     )
 
 
-class Checkpoint(Spec):
+class Checkpoint(DocumentModel):
     """A folder saved while a task runs."""
 
     path: str = Field(description="The folder to save.")
@@ -84,7 +84,7 @@ class Checkpoint(Spec):
     regex: str | None = Field(None, description="Which files to save, as a regular expression.")
 
 
-class TaskSpec(Spec):
+class TaskSpec(DocumentModel):
     """One container of a group."""
 
     name: Name = Field(description="The task's name, unique in the workflow.")
@@ -127,7 +127,7 @@ class TaskSpec(Spec):
     backend: str | None = Field(None, description="A backend for this task alone; Coterie takes the pool's.")
 
 
-class GroupSpec(Spec):
+class GroupSpec(DocumentModel):
     """Tasks that start together or not at all."""
 
     name: Name = Field(description="The group's name, unique in the workflow.")
@@ -140,14 +140,14 @@ class GroupSpec(Spec):
     tasks: Annotated[Many[TaskSpec], Field(min_length=1)] = Field(description="The tasks of the group.")
 
 
-class Timeout(Spec):
+class Timeout(DocumentModel):
     """The time limits of each group."""
 
     exec_timeout: Duration | None = Field(None, description="How long a group may run.")
     queue_timeout: Duration | None = Field(None, description="How long a group may wait to be placed.")
 
 
-class WorkflowSpec(Spec):
+class WorkflowSpec(DocumentModel):
     """One workflow."""
 
     name: Name = Field(description="The workflow's name.")
@@ -162,10 +162,10 @@ class WorkflowSpec(Spec):
     backend: str | None = Field(None, description="A backend to run on; Coterie takes the pool's.")
 
 
-class WorkflowFile(Spec):
+class WorkflowFile(DocumentModel):
     """A whole workflow file."""
 
-    version: Annotated[int, BeforeValidator(values.version), Words("the number 2")] = Field(
+    version: Annotated[int, BeforeValidator(values.version), TypeName("the number 2")] = Field(
         2, description="The version of the grammar, always 2."
     )
     workflow: WorkflowSpec = Field(description="The workflow itself.")

@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING
 from coterie.document.file_kind import FileKind, expect
 from coterie.document.located import Document, Path, decode, load
 from coterie.document.repair import read_repaired
-from coterie.document.schema import Spec, in_order, named_fields, valid
+from coterie.document.schema import DocumentModel, in_order, named_fields, valid
 from coterie.errors import Fault, Notice, Place, SpecErrors
 from coterie.frontends.template.render import render
 from coterie.frontends.workflow.model import ResourceSpec, TaskSpec, WorkflowFile, WorkflowSpec
 from coterie.frontends.workflow.repair import follows_from
-from coterie.frontends.workflow.rules import Resource, Team, elsewhere, resources_of, teams_of, workflow_faults
+from coterie.frontends.workflow.rules import (
+    WorkflowGroup,
+    WorkflowResource,
+    elsewhere,
+    resources_of,
+    teams_of,
+    workflow_faults,
+)
 
 if TYPE_CHECKING:
     from coterie.placement.whatif import Change
@@ -28,8 +35,8 @@ class Workflow:
     """
 
     spec: WorkflowSpec
-    teams: tuple[Team, ...]
-    resources: Mapping[str, Resource]
+    teams: tuple[WorkflowGroup, ...]
+    resources: Mapping[str, WorkflowResource]
     document: Document = field(repr=False)
     notices: tuple[Notice, ...] = ()
     changes: tuple[Change, ...] = ()
@@ -101,7 +108,7 @@ def located(faults: Iterable[Fault], document: Document) -> list[Fault]:
     return sorted((fault.at(document.place(fault.path)) for fault in faults), key=in_order)
 
 
-def _advice(model: type[Spec] | None, word: str) -> str:
+def _advice(model: type[DocumentModel] | None, word: str) -> str:
     """Return where a misplaced field belongs."""
     if word == "default-values":
         return "default-values belongs at the top level, beside workflow, in column one."
@@ -139,7 +146,7 @@ _ATTRIBUTES = [
 ]
 
 
-def _ignored(flow: WorkflowSpec, teams: Sequence[Team], document: Document) -> Iterator[Notice]:
+def _ignored(flow: WorkflowSpec, teams: Sequence[WorkflowGroup], document: Document) -> Iterator[Notice]:
     """Yield one notice for each field without effect, at its first use, with the number of tasks that set it."""
     uses: dict[tuple[str, str], list[Path]] = {}
     if flow.backend is not None:
@@ -161,7 +168,7 @@ def _ignored(flow: WorkflowSpec, teams: Sequence[Team], document: Document) -> I
         yield Notice("FieldIgnored", f"{name} is ignored{count}: {why}", document.place(paths[0], key=True), paths[0])
 
 
-def _bare_sizes(resources: Mapping[str, Resource], document: Document) -> Iterator[Notice]:
+def _bare_sizes(resources: Mapping[str, WorkflowResource], document: Document) -> Iterator[Notice]:
     for resource in resources.values():
         for name in ("memory", "storage"):
             path = (*resource.path, name)

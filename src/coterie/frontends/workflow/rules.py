@@ -15,7 +15,7 @@ from coterie.frontends.workflow.values import fold, suggestion
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class WorkflowTask:
     """A task, and its path in the file."""
 
     spec: TaskSpec
@@ -28,12 +28,12 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Team:
+class WorkflowGroup:
     """A group of the workflow, written as one or made from a plain task."""
 
     spec: GroupSpec
     path: Path
-    members: tuple[Member, ...]
+    members: tuple[WorkflowTask, ...]
     plain: bool = False
 
     @property
@@ -48,42 +48,44 @@ class Team:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class WorkflowResource:
     """A resource spec, and its path in the file."""
 
     spec: ResourceSpec
     path: Path
 
 
-def teams_of(file: WorkflowFile) -> tuple[Team, ...]:
+def teams_of(file: WorkflowFile) -> tuple[WorkflowGroup, ...]:
     """Return the groups in file order; each plain task becomes the group `<task>-group`."""
     flow = file.workflow
     if flow.groups is not None:
         return tuple(
-            Team(
+            WorkflowGroup(
                 group,
                 path := ("workflow", "groups", index),
-                tuple(Member(task, (*path, "tasks", place)) for place, task in enumerate(group.tasks)),
+                tuple(WorkflowTask(task, (*path, "tasks", place)) for place, task in enumerate(group.tasks)),
             )
             for index, group in enumerate(flow.groups)
         )
     return tuple(
-        Team(
+        WorkflowGroup(
             GroupSpec.model_construct(
                 name=f"{task.name}-group", barrier=True, ignore_nonlead_status=True, tasks=(task,)
             ),
             path := ("workflow", "tasks", index),
-            (Member(task, path),),
+            (WorkflowTask(task, path),),
             plain=True,
         )
         for index, task in enumerate(flow.tasks or ())
     )
 
 
-def resources_of(file: WorkflowFile) -> Mapping[str, Resource]:
+def resources_of(file: WorkflowFile) -> Mapping[str, WorkflowResource]:
     """Return every resource spec by name, from `workflow` and from the top level."""
-    inner = {name: Resource(spec, ("workflow", "resources", name)) for name, spec in file.workflow.resources.items()}
-    outer = {name: Resource(spec, ("resources", name)) for name, spec in file.resources.items()}
+    inner = {
+        name: WorkflowResource(spec, ("workflow", "resources", name)) for name, spec in file.workflow.resources.items()
+    }
+    outer = {name: WorkflowResource(spec, ("resources", name)) for name, spec in file.resources.items()}
     return MappingProxyType({**outer, **inner})
 
 
@@ -125,7 +127,7 @@ def _shape(file: WorkflowFile) -> Iterator[Fault]:
         )
 
 
-def _names(teams: Sequence[Team]) -> Iterator[Fault]:
+def _names(teams: Sequence[WorkflowGroup]) -> Iterator[Fault]:
     # The group of a plain task has no path of its own, and cannot clash unless the tasks do.
     groups = [(team.name, team.path) for team in teams if not team.plain]
     tasks = [(member.name, member.path) for team in teams for member in team.members]
@@ -139,7 +141,7 @@ def _names(teams: Sequence[Team]) -> Iterator[Fault]:
             yield Fault(f'two {kind} have the name "{name}"{why}', path=(*path, "name"), hint="Rename one of them.")
 
 
-def _leads(teams: Iterable[Team]) -> Iterator[Fault]:
+def _leads(teams: Iterable[WorkflowGroup]) -> Iterator[Fault]:
     for team in teams:
         leads = [member for member in team.members if member.spec.lead]
         if len(team.members) > 1 and not leads:
@@ -156,7 +158,7 @@ def _leads(teams: Iterable[Team]) -> Iterator[Fault]:
             )
 
 
-def _resources(file: WorkflowFile, teams: Iterable[Team]) -> Iterator[Fault]:
+def _resources(file: WorkflowFile, teams: Iterable[WorkflowGroup]) -> Iterator[Fault]:
     known = resources_of(file)
     for name in file.resources:
         if name in file.workflow.resources:
@@ -176,7 +178,7 @@ def _resources(file: WorkflowFile, teams: Iterable[Team]) -> Iterator[Fault]:
                 )
 
 
-def _inputs(teams: Sequence[Team]) -> Iterator[Fault]:
+def _inputs(teams: Sequence[WorkflowGroup]) -> Iterator[Fault]:
     order = {member.name: index for index, team in enumerate(teams) for member in team.members}
     waits = _waits(teams, order)
     for member in (member for team in teams for member in team.members):
@@ -214,7 +216,7 @@ def elsewhere(entry: TaskInput) -> bool:
     return entry.task is not None and ":" in entry.task
 
 
-def _waits(teams: Sequence[Team], order: Mapping[str, int]) -> Mapping[int, set[int]]:
+def _waits(teams: Sequence[WorkflowGroup], order: Mapping[str, int]) -> Mapping[int, set[int]]:
     return {
         index: {
             order[entry.task]
@@ -236,7 +238,7 @@ def _reach(start: int, waits: Mapping[int, set[int]]) -> set[int]:
     return found
 
 
-def needs_of(teams: Sequence[Team]) -> Mapping[str, frozenset[str]]:
+def needs_of(teams: Sequence[WorkflowGroup]) -> Mapping[str, frozenset[str]]:
     """Return, for each group, the groups it waits for directly."""
     order = {member.name: index for index, team in enumerate(teams) for member in team.members}
     waits = _waits(teams, order)

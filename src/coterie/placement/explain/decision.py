@@ -16,7 +16,7 @@ from coterie.gang import edits
 from coterie.gang.tree import Gang, Group, Path, Task
 from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.capacity import Capacity
-from coterie.placement.engine import Absent, Found, place
+from coterie.placement.engine import Found, NoPlacement, place
 from coterie.placement.explain.evidence import holders, nearest, tally
 from coterie.placement.explain.remedies import Remedies
 from coterie.placement.refusal import Decision, Nearest, Refusal, Tally, Verdict
@@ -33,7 +33,7 @@ def decide(
     *,
     anchors: Mapping[str, str] | None = None,
     budget: int = DEFAULT_BUDGET,
-    known: Absent | None = None,
+    known: NoPlacement | None = None,
 ) -> Decision:
     """Place a gang on the free capacity, or return why it does not fit; neither capacity is changed.
 
@@ -47,7 +47,7 @@ def decide(
         return Decision(Verdict.UNDECIDED, refusal=Refusal(Reason.UNDECIDED, wanted=len(gang.all_tasks())))
     bare = _with_survivors(gang, empty, anchors)
     ever = place(gang, bare, anchors=anchors, budget=budget)
-    never = isinstance(ever, Absent) and ever.proved
+    never = isinstance(ever, NoPlacement) and ever.proved
     refusal = _Case(gang, now, bare if never else now, anchors).refusal(never=never)
     # Tasks that run in the wrong domain do so only until they end or their nodes are relabelled.
     final = never and refusal.reason is not Reason.LEVEL_LOST
@@ -72,7 +72,7 @@ def _with_survivors(gang: Gang, empty: Capacity, anchors: Mapping[str, str]) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class _Binding:
+class _Blocker:
     """The binding constraint: one group that does not fit alone, or several that do not fit together.
 
     `beside` means that tasks outside those groups are among those that do not fit together: those directly in the
@@ -99,7 +99,7 @@ class _Binding:
         return max(self.groups, key=lambda group: len(tuple(group.all_tasks())), default=None)
 
 
-def _taking(binding: _Binding, best: Sequence[Nearest]) -> tuple[str, ...]:
+def _taking(binding: _Blocker, best: Sequence[Nearest]) -> tuple[str, ...]:
     """Return the domain in which one group comes nearest; None where no task fits, or several groups compete."""
     if not binding.groups or binding.rivals or not best or not best[0].fits:
         return ()
@@ -118,7 +118,7 @@ class _Case:
     def refusal(self, *, never: bool) -> Refusal:
         """Return the refusal with its reason, evidence and remedies."""
         if lost := self._lost():
-            return self._told(Reason.LEVEL_LOST, _Binding((lost,)))
+            return self._told(Reason.LEVEL_LOST, _Blocker((lost,)))
         excluded = tuple(sorted({name for task in self.gang.all_tasks() for name in task.shape.excluded}))
         if excluded and self._fits(edits.without_exclusions(self.gang)):
             return self._told(Reason.NODES_EXCLUDED, self._binding(), excluded=excluded)
@@ -126,7 +126,7 @@ class _Case:
             reason = Reason.NEVER_FITS if never else Reason.COMPUTE_DOMAIN_BLOCKED
             return replace(self._told(reason, self._binding()), channels=True)
         if self._fails(edits.unconstrained(self.gang)):
-            return self._told(Reason.NEVER_FITS if never else Reason.NO_CAPACITY, _Binding())
+            return self._told(Reason.NEVER_FITS if never else Reason.NO_CAPACITY, _Blocker())
         binding = self._binding()
         if not binding.rivals:
             unlabelled, labelled = self._labels(binding.groups[0])
@@ -139,7 +139,7 @@ class _Case:
         return replace(self._told(Reason.NEVER_FITS if never else Reason.UNDECIDED, binding), alone=False)
 
     def _told(
-        self, reason: Reason, binding: _Binding, *, excluded: tuple[str, ...] = (), unlabelled: int = 0
+        self, reason: Reason, binding: _Blocker, *, excluded: tuple[str, ...] = (), unlabelled: int = 0
     ) -> Refusal:
         domains, group = self.capacity.domains, binding.largest
         level, tasks = (group.level, group.all_tasks()) if group else (None, self.gang.all_tasks())
@@ -222,20 +222,20 @@ class _Case:
                 return group
         return None
 
-    def _binding(self) -> _Binding:
+    def _binding(self) -> _Blocker:
         """Return the finest required group that does not fit even alone, or the fewest that do not fit together."""
         if self._fails(edits.unconstrained(self.gang)):
-            return _Binding()
+            return _Blocker()
         for group in sorted(self.gang.walk(), key=lambda group: -len(group.path)):
             # A preferred group obstructs nothing, but groups inside it may obstruct each other.
             if not (group.required or group.groups) or not self._fails(self._alone(group)):
                 continue
             if group.required and (not group.groups or self._fails(self._alone(edits.flat(group)))):
-                return _Binding((group,))
+                return _Blocker((group,))
             return self._rivals(group)
         return self._rivals(None)
 
-    def _rivals(self, parent: Group | None) -> _Binding:
+    def _rivals(self, parent: Group | None) -> _Blocker:
         """Return the fewest groups below a parent that do not fit together, perhaps with the parent's own tasks.
 
         Parts are left out one by one as long as the rest is proved not to fit, so that the result is proved as well.
@@ -247,9 +247,9 @@ class _Case:
                 kept = fewer
         waiting = any(task.name not in self.anchors for task in tasks)
         beside = waiting and not self._fails(self._part(parent, kept, self._running(tasks)))
-        return _Binding(kept, parent, beside)
+        return _Blocker(kept, parent, beside)
 
-    def _fit_alone(self, binding: _Binding) -> bool:
+    def _fit_alone(self, binding: _Blocker) -> bool:
         """Return whether each of those that do not fit together is proved to fit alone, by a placement."""
         parent = binding.parent
         tasks = parent.tasks if parent else self.gang.tasks
@@ -286,7 +286,7 @@ class _Case:
             mask |= self.capacity.fit(shape).mask
         return int((mask & (tier.of < 0)).sum()), int((mask & (tier.of >= 0)).sum())
 
-    def _ask(self, gang: Gang) -> Found | Absent:
+    def _ask(self, gang: Gang) -> Found | NoPlacement:
         names = {task.name for task in gang.all_tasks()}
         anchors = {task: node for task, node in self.anchors.items() if task in names}
         return place(gang, self.capacity, anchors=anchors, budget=SIDE_BUDGET)
@@ -296,4 +296,4 @@ class _Case:
 
     def _fails(self, gang: Gang) -> bool:
         answer = self._ask(gang)
-        return isinstance(answer, Absent) and answer.proved
+        return isinstance(answer, NoPlacement) and answer.proved

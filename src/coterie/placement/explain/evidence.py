@@ -50,7 +50,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class Counts:
     """How many there are, how many of them would do, and what is wrong with the others, most frequent first."""
 
     total: int
@@ -69,8 +69,8 @@ class Survey:
     wanted: int
     candidates: tuple[Candidate, ...]
     more: int  # domains that are not among the candidates
-    nodes: Counted
-    domains: Counted
+    nodes: Counts
+    domains: Counts
 
 
 def nearest(
@@ -189,7 +189,7 @@ def survey(
     names = why.names
     nodes = _counted(len(now.domains), Counter(names[code] for code in why.codes[why.codes >= 0].tolist()))
     if level is None:
-        return Survey(None, len(tasks), (), 0, nodes, Counted(0, 0, ()))
+        return Survey(None, len(tasks), (), 0, nodes, Counts(0, 0, ()))
     index = now.domains.topology.index(level)
     tier = now.domains.tiers[index]
     wanted = len(tasks)
@@ -230,9 +230,9 @@ def survey(
     return Survey(level, wanted, tuple(ranked), len(order) - len(found), nodes, counted)
 
 
-def _counted(total: int, excluded: Counter[str]) -> Counted:
+def _counted(total: int, excluded: Counter[str]) -> Counts:
     ranked = sorted(excluded.items(), key=lambda pair: (-pair[1], pair[0]))
-    return Counted(total, total - excluded.total(), tuple(ranked))
+    return Counts(total, total - excluded.total(), tuple(ranked))
 
 
 def _idle(tasks: Sequence[Task], capacity: Capacity) -> Ints:

@@ -18,7 +18,7 @@ Vector = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _NodeClass:
     """Nodes that are equal for this packing: same free capacity, same items allowed."""
 
     nodes: tuple[int, ...]
@@ -110,18 +110,18 @@ class Exact:
                 for pods in range(most + 1)
             )
 
-    def _sort_nodes(self) -> list[_Kind]:
+    def _sort_nodes(self) -> list[_NodeClass]:
         table = self._bench
         kinds: dict[tuple[Vector, tuple[int, ...]], list[int]] = {}
         for column, node in enumerate(table.nodes.tolist()):
             free = tuple(int(x) for x in table.free[:, column])
             items = tuple(int(i) for i in np.flatnonzero(table.may[:, column]))
             kinds.setdefault((free, items), []).append(node)
-        made = [_Kind(tuple(nodes), free, items) for (free, items), nodes in kinds.items()]
+        made = [_NodeClass(tuple(nodes), free, items) for (free, items), nodes in kinds.items()]
         # Nodes with the fewest possible items first, since those items must go there.
         return sorted(made, key=lambda kind: (len(kind.items), kind.free, kind.nodes))
 
-    def _most(self, kind: _Kind, item: int) -> int:
+    def _most(self, kind: _NodeClass, item: int) -> int:
         if item not in kind.items:
             return 0
         need = self._needs[item]

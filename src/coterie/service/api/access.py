@@ -19,7 +19,7 @@ from coterie.errors import UsageError
 from coterie.service.api.change_feed import Followers
 from coterie.service.api.models.base import Short
 from coterie.service.api.models.requests import Cancel, Priority, Retry, Submit
-from coterie.service.api.shared_work import Shared
+from coterie.service.api.shared_work import SharedWork
 from coterie.service.security import Caller, caller_of
 from coterie.service.service import Service
 from coterie.service.settings import Submission
@@ -56,12 +56,12 @@ async def followers_of(request: Request) -> Followers:
 Following = Annotated[Followers, Depends(followers_of)]
 
 
-async def shared_of(request: Request) -> Shared:
+async def shared_of(request: Request) -> SharedWork:
     """Return where work is done once for all who ask for it."""
-    return cast("Shared", request.app.state.shared)
+    return cast("SharedWork", request.app.state.shared)
 
 
-Together = Annotated[Shared, Depends(shared_of)]
+Together = Annotated[SharedWork, Depends(shared_of)]
 
 
 async def who(request: Request, service: Behind, shared: Together) -> Caller:

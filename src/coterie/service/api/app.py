@@ -20,7 +20,7 @@ from coterie.service.api.osmo import pools as osmo_pools
 from coterie.service.api.osmo import tasks as osmo_tasks
 from coterie.service.api.osmo import workflows as osmo
 from coterie.service.api.queries import known_query
-from coterie.service.api.shared_work import Shared
+from coterie.service.api.shared_work import SharedWork
 from coterie.service.service import Service
 
 MOST_BYTES = 10 << 20
@@ -81,7 +81,7 @@ def create_app(
     app.state.open_to_all = open_to_all
     app.state.followers = followers
     app.state.metrics = metrics
-    app.state.shared = Shared()
+    app.state.shared = SharedWork()
     errors.install(app)
     for part in (workflows, logs, events, pools, state):
         app.include_router(part.router, dependencies=[Depends(known_query)])

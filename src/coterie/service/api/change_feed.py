@@ -17,7 +17,7 @@ SLICE_S = 0.5
 MOST = 500
 
 
-class Ear:
+class Listener:
     """What one follower waits with, on its own event loop."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Followers:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._lock = threading.Lock()
-        self._ears: set[Ear] = set()
+        self._ears: set[Listener] = set()
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -59,9 +59,9 @@ class Followers:
         return len(self._ears)
 
     @contextmanager
-    def joined(self) -> Iterator[Ear]:
+    def joined(self) -> Iterator[Listener]:
         """Return an ear that hears of everything that happens from now on."""
-        ear = Ear()
+        ear = Listener()
         with self._lock:
             self._ears.add(ear)
             if self._thread is None:

@@ -15,7 +15,7 @@ from coterie.errors import NotFound, Unauthorized, Unavailable, UsageError
 from coterie.service.api.access import Admission, Admitted, Behind, Following, Together, Who
 from coterie.service.api.change_feed import Followers
 from coterie.service.api.models import state as models
-from coterie.service.api.shared_work import Shared
+from coterie.service.api.shared_work import SharedWork
 from coterie.service.service import Service
 
 # A comment now and then keeps proxies from closing a quiet stream, and finds out that a client is gone.
@@ -107,7 +107,7 @@ def _list(service: Service, workflow: str | None, after: int, limit: int) -> dic
 
 
 def _stream(
-    service: Service, followers: Followers, shared: Shared, admission: Admission, workflow: str | None, after: int
+    service: Service, followers: Followers, shared: SharedWork, admission: Admission, workflow: str | None, after: int
 ) -> EventSourceResponse:
     followers.need_room()
     headers = {"X-Accel-Buffering": "no"}
@@ -122,7 +122,7 @@ def _look(service: Service, workflow: str | None, after: int) -> tuple[list[dict
 
 
 async def _followed(
-    service: Service, followers: Followers, shared: Shared, admission: Admission, workflow: str | None, after: int
+    service: Service, followers: Followers, shared: SharedWork, admission: Admission, workflow: str | None, after: int
 ) -> AsyncIterator[bytes]:
     """Yield events until the workflow is done, the caller is no longer known, or the service ends.
 

@@ -55,14 +55,14 @@ def logs(
     first = service.log(workflow, task, attempt, offset, limit)
     if follow:
         followers.need_room()
-        followed = _followed(service, followers, admission, Wanted(workflow, task, attempt, offset))
+        followed = _followed(service, followers, admission, LogRequest(workflow, task, attempt, offset))
         return StreamingResponse(followed, media_type=TEXT, headers={"X-Offset": str(offset)})
     headers = {"X-Offset": str(offset), "X-Next-Offset": str(offset + len(first))}
     return Response(first, media_type=TEXT, headers=headers)
 
 
 @dataclass
-class Wanted:
+class LogRequest:
     """The log of one attempt, the one that runs or ran last where none is named, and how far it was told."""
 
     workflow: str
@@ -72,7 +72,7 @@ class Wanted:
 
 
 async def _followed(
-    service: Service, followers: Followers, admission: Admission, wanted: Wanted
+    service: Service, followers: Followers, admission: Admission, wanted: LogRequest
 ) -> AsyncIterator[bytes]:
     """Yield the log of one attempt, as long as the caller is known. No thread is held while nothing is written."""
     workflow, task = wanted.workflow, wanted.task

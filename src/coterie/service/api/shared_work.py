@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 T = TypeVar("T")
 
 
-class Shared:
+class SharedWork:
     """Answers for everybody who asks the same. No answer is older than the question it is given for.
 
     Whoever asks while an answer is being found waits for the next one, together with all who come until it is begun.

@@ -31,9 +31,9 @@ from coterie.service.api.models import plans, requests
 from coterie.service.api.models import workflows as models
 from coterie.service.api.models.base import Short
 from coterie.service.api.times import seconds
-from coterie.service.pools.usage import Asked
+from coterie.service.pools.usage import WhyQuery
 from coterie.service.security import Role
-from coterie.store import Query as Filter
+from coterie.store import WorkflowQuery
 
 router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"])
 
@@ -130,7 +130,7 @@ async def workflows(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
     """List workflows, the newest first."""
-    wanted = Filter(
+    wanted = WorkflowQuery(
         statuses=tuple(status or ()),
         pools=tuple(pool or ()),
         owners=tuple(owner or ()),
@@ -165,7 +165,7 @@ def why(
 
     Asked what if, groups that would be placed have `assignments`; nothing changes.
     """
-    return answer(service.why(workflow, group, Asked(what_if, verbose)))
+    return answer(service.why(workflow, group, WhyQuery(what_if, verbose)))
 
 
 @router.get("/{workflow}/placement", response_model=models.Placement)

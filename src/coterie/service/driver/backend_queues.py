@@ -34,8 +34,7 @@ from coterie.service.queue.holdings import Held, Key, World
 from coterie.service.queue.order import since_of
 from coterie.service.queue.queue import Entry, Queue, Seated, Told
 from coterie.service.queue.waiting_gang import Blocked, known_pool, waiting_gang
-from coterie.store import Placement
-from coterie.store import Workflow as Stored
+from coterie.store import PlacementRecord, WorkflowRecord
 from coterie.topology.domains import Domains
 
 # Tasks in these phases have capacity, or may have.
@@ -62,7 +61,7 @@ class News:
 
     workflow: str
     observation: Observation
-    placed: tuple[Placement, ...] = ()
+    placed: tuple[PlacementRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ class Sites:
         self.catalog = catalog
         return failures
 
-    def restore(self, life: Life, rows: Iterable[Placement]) -> list[Failure]:
+    def restore(self, life: Life, rows: Iterable[PlacementRecord]) -> list[Failure]:
         """Hold again what a workflow held before a restart; return the tasks whose nodes are gone since then."""
         known = {(row.group, row.task, row.attempt): row for row in rows}
         failures: list[Failure] = []
@@ -143,7 +142,7 @@ class Sites:
                 failures.append(_gone(key, held))
         return failures
 
-    def keep(self, stored: Stored, rows: Iterable[Placement]) -> None:
+    def keep(self, stored: WorkflowRecord, rows: Iterable[PlacementRecord]) -> None:
         """Hold what a workflow holds that cannot be driven, as far as it can be told."""
         for row in rows:
             with suppress(LookupError, TypeError, ValueError):
@@ -234,7 +233,7 @@ class Sites:
             return _blocked(life, asked, gang)
         return News(life.id, Placed(asked.group, asked.attempt))
 
-    def scheduled(self, life: Life, told: Scheduled | Up | Running) -> Placement | None:
+    def scheduled(self, life: Life, told: Scheduled | Up | Running) -> PlacementRecord | None:
         """Hold the node that a scheduler chose for a task; return the row to store, None where nothing is new."""
         if not told.node or told.task not in life.spec.places:
             return None
@@ -250,7 +249,7 @@ class Sites:
             for site in self._sites.values():
                 site.world.release(key, [task.name])
         self._held_again(key, life.pool, Held(task.name, told.node, shape_in(life.digest, task.name)))
-        return Placement(group.name, task.name, task.attempt, told.node, (), self.domains(life.pool, told.node))
+        return PlacementRecord(group.name, task.name, task.attempt, told.node, (), self.domains(life.pool, told.node))
 
     def release(self, life: Life, asked: Release) -> Released:
         """Take tasks out of the queue, or give back what they hold."""
@@ -297,7 +296,7 @@ class Sites:
     def _placed(self, workflow: str, group: str, attempt: int, held: tuple[Held, ...], pool: str) -> News:
         nodes = tuple((one.task, one.node) for one in held)
         rows = tuple(
-            Placement(group, one.task, attempt, one.node, one.gpus, self.domains(pool, one.node)) for one in held
+            PlacementRecord(group, one.task, attempt, one.node, one.gpus, self.domains(pool, one.node)) for one in held
         )
         return News(workflow, Placed(group, attempt, nodes), rows)
 

@@ -15,7 +15,7 @@ from coterie.errors import Conflict, NotFound, Unavailable
 from coterie.lifecycle import (
     Action,
     CancelAsked,
-    Cause,
+    LossCause,
     Lost,
     Observation,
     Recovered,
@@ -35,7 +35,7 @@ from coterie.service.driver.problems import Troubles
 from coterie.service.driver.quarantine import Aside
 from coterie.service.pools.catalog import Catalogue
 from coterie.service.settings import Settings
-from coterie.store import Lease, NewEvent, Store, Wish
+from coterie.store import Lease, NewEvent, RequestRecord, Store
 
 # How often all that is outstanding is done again, and what nobody expects to run is looked for.
 _AGAIN_S = 60.0
@@ -192,7 +192,7 @@ class Board:
 
     def _lose(self, failures: Iterable[Failure]) -> None:
         for each in failures:
-            self._tell(each.workflow, Lost(each.task, each.attempt, Cause.NODE_FAILED, each.why))
+            self._tell(each.workflow, Lost(each.task, each.attempt, LossCause.NODE_FAILED, each.why))
 
     def _welcome_back(self) -> None:
         """Let workflows use again what failed under them and is well now."""
@@ -376,7 +376,7 @@ class Board:
             self._deleted.discard(workflow)
 
 
-def _wished(wish: Wish) -> list[Observation]:
+def _wished(wish: RequestRecord) -> list[Observation]:
     said = wish.observation
     match said.get("kind"):
         case "cancel":

@@ -26,9 +26,8 @@ from coterie.lifecycle import (
 )
 from coterie.service.queue.order import queued_in
 from coterie.service.settings import Submission
-from coterie.service.submission.compilation import Built, build, read
-from coterie.store import Change, NewEvent, Placement, Slot, Store
-from coterie.store import Workflow as Stored
+from coterie.service.submission.compilation import CompiledWorkflow, build, read
+from coterie.store import NewEvent, PlacementRecord, Slot, Store, WorkflowChange, WorkflowRecord
 from coterie.topology.levels import Topology
 
 Json = dict[str, Any]
@@ -52,11 +51,11 @@ class Life:
     spec: Spec
     state: State
     pending: list[Observation] = field(default_factory=list)
-    placed: dict[Slot, Placement] = field(default_factory=dict)
+    placed: dict[Slot, PlacementRecord] = field(default_factory=dict)
     wishes: list[int] = field(default_factory=list)
 
     @staticmethod
-    def of(stored: Stored) -> Life:
+    def of(stored: WorkflowRecord) -> Life:
         """Take up a workflow from the store; raise `UsageError` for one that cannot be read."""
         return Life(
             stored.id,
@@ -75,7 +74,7 @@ class Life:
         """Whether there is something to save."""
         return bool(self.pending or self.wishes)
 
-    def next(self, now: float) -> tuple[State, tuple[Action, ...], Change | None]:
+    def next(self, now: float) -> tuple[State, tuple[Action, ...], WorkflowChange | None]:
         """Return the state after all that is pending, what is then to be done, and how to save it."""
         state, actions = advance(self.spec, self.state, self.pending, now)
         if state is self.state and not self.wishes and not self.placed:
@@ -98,7 +97,7 @@ class Life:
             for task in each.tasks
         ]
         gone = set(released)
-        change = Change(
+        change = WorkflowChange(
             id=self.id,
             version=self.version,
             status=state.status.value,
@@ -114,7 +113,7 @@ class Life:
         )
         return state, tuple(each for each in actions if not isinstance(each, Record)), change
 
-    def saved(self, state: State, change: Change | None) -> None:
+    def saved(self, state: State, change: WorkflowChange | None) -> None:
         """Take over a state that is stored."""
         self.state = state
         if change is not None:
@@ -151,7 +150,7 @@ def digest_of(state: State, known: Mapping[str, Any]) -> Json:
     }
 
 
-def first_digest(built: Built, file: str) -> Json:
+def first_digest(built: CompiledWorkflow, file: str) -> Json:
     """Return what is kept of a workflow so that its text need not be read again: shapes, levels, what it requires."""
     tasks = [task for gang in built.lowered.gangs for task in gang.all_tasks()]
     shapes = list(dict.fromkeys(task.shape.requests for task in tasks))
@@ -182,7 +181,7 @@ def shape_in(digest: Mapping[str, Any], task: str) -> Shape:
 
 
 # Workflows that were submitted here a moment ago: id, what was read, its files. Any thread may add one.
-Fresh = deque[tuple[str, Built, Mapping[str, bytes]]]
+Fresh = deque[tuple[str, CompiledWorkflow, Mapping[str, bytes]]]
 
 
 def nothing_fresh() -> Fresh:
@@ -200,7 +199,7 @@ class Texts:
         self._store = store
         self._fresh = nothing_fresh() if fresh is None else fresh
         self._known: OrderedDict[str, tuple[Workflow, Mapping[str, bytes]]] = OrderedDict()
-        self._built: dict[str, Built] = {}
+        self._built: dict[str, CompiledWorkflow] = {}
         self._bytes = 0
         self._lock = threading.RLock()
 
@@ -234,7 +233,7 @@ class Texts:
         while len(self._known) > _TEXTS or (self._bytes > _BYTES and len(self._known) > 1):
             self.forget(next(iter(self._known)))
 
-    def built(self, workflow: str, pool: Pool, submitted: Topology) -> Built:
+    def built(self, workflow: str, pool: Pool, submitted: Topology) -> CompiledWorkflow:
         """Return a workflow lowered for its pool as it is now or, where that lacks levels, as it was submitted."""
         with self._lock:
             self._take_in()

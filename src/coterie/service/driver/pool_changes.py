@@ -8,7 +8,7 @@ from functools import lru_cache
 from coterie.config.configuration import Pool
 from coterie.errors import NotFound, SpecErrors
 from coterie.gang.tree import Path
-from coterie.inspection.audit import Outcome
+from coterie.inspection.audit import AuditOutcome
 from coterie.lifecycle import holdings
 from coterie.rendering.text import count
 from coterie.service.driver.driven_workflow import Life, Texts, levels_of
@@ -52,7 +52,7 @@ def violated(life: Life, texts: Texts, before: Catalog, after: Catalog, now: flo
             {
                 finding.path: finding.why
                 for one in built.gang(group).walk()
-                if (finding := workflows.finding(one, placed, domains)).outcome is Outcome.VIOLATED
+                if (finding := workflows.finding(one, placed, domains)).outcome is AuditOutcome.VIOLATED
             }
             for domains in (_domains(old[1], pool.topology), _domains(new[1], pool.topology))
         ]

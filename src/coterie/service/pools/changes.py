@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredPool:
     """A pool as an admin wants it to be, checked; `before` is what is there now."""
 
     known: Known
@@ -90,7 +90,7 @@ def _fields(document: Mapping[str, Any], above: str = "") -> Json:
     return found
 
 
-def want(name: str, document: bytes | Mapping[str, Any], file: str, catalog: Catalog) -> Wanted:
+def want(name: str, document: bytes | Mapping[str, Any], file: str, catalog: Catalog) -> DesiredPool:
     """Check a change of a pool; raise `Conflict` for one that only the configuration file can change."""
     before = catalog.pools.get(name)
     if before is not None and before.managed:
@@ -100,10 +100,10 @@ def want(name: str, document: bytes | Mapping[str, Any], file: str, catalog: Cat
         )
     data, pool, notices = read_document(document, file, name, catalog)
     version = before.version if before else 0
-    return Wanted(Known(pool, data, managed=False, version=version, notices=notices), before)
+    return DesiredPool(Known(pool, data, managed=False, version=version, notices=notices), before)
 
 
-def affected(wanted: Wanted, store: Store) -> Iterator[Json]:
+def affected(wanted: DesiredPool, store: Store) -> Iterator[Json]:
     """Yield the groups that require a level which the pool would lose; those that wait then wait for good."""
     lost = set(wanted.lost_levels)
     if not lost:

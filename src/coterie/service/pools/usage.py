@@ -16,21 +16,21 @@ from coterie.planning.fit import ChoosingPlanner
 from coterie.service.driver.driven_workflow import shape_in
 from coterie.service.pools.catalog import Catalog
 from coterie.service.queue.live_pods import live_pods, slot
-from coterie.store import Query, Store, Summary
+from coterie.store import Store, Summary, WorkflowQuery
 from coterie.topology.cluster import GPU, PODS, Cluster, Member, Pod
 
 _PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WhyQuery:
     """What is asked about a group that waits, beside why: what if something were different, and all the evidence."""
 
     what_if: WhatIf = AS_IT_IS
     verbose: bool = False
 
 
-PLAINLY = Asked()
+PLAINLY = WhyQuery()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def _home(catalog: Catalog, own: str, node: str) -> str:
 
 def unfinished(store: Store, pool: str | None = None) -> Iterator[Summary]:
     """Yield the workflows that something may still happen to."""
-    query = Query(pools=() if pool is None else (pool,), finished=False)
+    query = WorkflowQuery(pools=() if pool is None else (pool,), finished=False)
     page = store.workflows(query, None, _PAGE)
     yield from page.items
     while page.next is not None:

@@ -13,8 +13,8 @@ from coterie.config.configuration import Pool
 from coterie.gang.edits import without_nodes
 from coterie.gang.tree import Gang
 from coterie.placement.budget import DEFAULT_BUDGET
-from coterie.placement.engine import Absent, Found
-from coterie.placement.joint import Room, Settled, Together, place_together
+from coterie.placement.engine import Found, NoPlacement
+from coterie.placement.joint import DecidedFamily, JointCapacity, JointPlacement, place_together
 from coterie.placement.refusal import Decision, Verdict
 from coterie.service.queue.holdings import Held, Key, World
 from coterie.service.queue.order import Turn
@@ -114,7 +114,7 @@ class Tables:
         if not mates or (guest.party, kind) in self._failed:
             return False
         answer = self._together(mates, guest)
-        if isinstance(answer, Absent):
+        if isinstance(answer, NoPlacement):
             self._failed.add((guest.party, kind))
             return False
         for mate in mates:
@@ -127,7 +127,7 @@ class Tables:
             self.seat(one, decision.found)
         return True
 
-    def _together(self, mates: Sequence[Guest], guest: Guest) -> Together | Absent:
+    def _together(self, mates: Sequence[Guest], guest: Guest) -> JointPlacement | NoPlacement:
         pool = guest.entry.pool
         capacity = self.world.capacity(pool).copy()
         for mate in mates:
@@ -135,9 +135,12 @@ class Tables:
                 capacity.take(one.shape, [capacity.domains.position[one.node]], [-1])
         anchors = {task: node for one in (*mates, guest) for task, node in one.anchors.items()}
         seated = [
-            Settled((mate.gang,), (Decision(Verdict.PLACED, found=self._found[mate.entry.key]),)) for mate in mates
+            DecidedFamily((mate.gang,), (Decision(Verdict.PLACED, found=self._found[mate.entry.key]),))
+            for mate in mates
         ]
-        return place_together(seated, [guest.gang], Room(capacity, self.world.empty(pool), anchors), QUEUE_BUDGET)
+        return place_together(
+            seated, [guest.gang], JointCapacity(capacity, self.world.empty(pool), anchors), QUEUE_BUDGET
+        )
 
 
 def _party(entry: Entry) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from threading import Semaphore, Thread
 from coterie.gang.tree import Gang
 from coterie.placement.budget import DEFAULT_BUDGET, Budget
 from coterie.placement.capacity import Capacity
-from coterie.placement.engine import Absent, Found, place
+from coterie.placement.engine import Found, NoPlacement, place
 
 
 class LongQuestion:
@@ -21,20 +21,20 @@ class LongQuestion:
 
     def __init__(self, gang: Gang, capacity: Capacity, anchors: Mapping[str, str]) -> None:
         self._meter = _Meter()
-        self._told: list[Found | Absent | BaseException] = []
+        self._told: list[Found | NoPlacement | BaseException] = []
         # The thread must not know this object, or it would keep it alive, and itself.
         Thread(
             target=_answer, args=(gang, capacity, anchors, self._meter, self._told), name="question", daemon=True
         ).start()
 
-    def go_on(self, steps: int) -> Found | Absent | None:
+    def go_on(self, steps: int) -> Found | NoPlacement | None:
         """Lend so many steps; return the answer, or None while it is not known."""
         if not self._told:
             self._meter.lend(steps)
         match self._told:
             case [BaseException() as error]:
                 raise error
-            case [Found() | Absent() as answer]:
+            case [Found() | NoPlacement() as answer]:
                 return answer
         return None
 
@@ -89,7 +89,7 @@ def _answer(
     capacity: Capacity,
     anchors: Mapping[str, str],
     meter: _Meter,
-    told: list[Found | Absent | BaseException],
+    told: list[Found | NoPlacement | BaseException],
 ) -> None:
     try:
         meter.wait()

@@ -19,7 +19,7 @@ from coterie.errors import Reason
 from coterie.gang.edits import only_tasks, without_nodes
 from coterie.gang.likeness import kind_of
 from coterie.placement.capacity import Capacity
-from coterie.placement.engine import Absent, Found, place
+from coterie.placement.engine import Found, NoPlacement, place
 from coterie.placement.explain.decision import decide
 from coterie.placement.quota import Quota
 from coterie.placement.refusal import Decision, Refusal, Verdict
@@ -57,7 +57,7 @@ class _Failure:
 
     freed: int
     closed: frozenset[str]
-    answer: Absent
+    answer: NoPlacement
     asked: bool = False
 
 
@@ -262,7 +262,7 @@ class Queue:
         if answer is None:
             return None
         asked, self._open = self._open, None
-        if isinstance(answer, Absent):
+        if isinstance(answer, NoPlacement):
             self._fail(asked.kind, _Failure(asked.freed, asked.closed, answer, asked=True))
             return None
         closed = _kept_for_others(entry, kept)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from coterie.placement.capacity import Capacity
-from coterie.placement.engine import Absent, Found, place
+from coterie.placement.engine import Found, NoPlacement, place
 from coterie.service.queue.cycle import LENT, QUEUE_BUDGET, Entry
 from coterie.service.queue.holdings import Key, World
 from coterie.service.queue.open_searches import LongQuestion
@@ -47,8 +47,8 @@ class Reservations:
         known = self._failed.get(entry.key)
         if known is None or known.taken != taken:
             vacant = self._vacant(entry, taken)
-            answer: Found | Absent | None = place(entry.gang, vacant, anchors=anchors, budget=QUEUE_BUDGET)
-            final = isinstance(answer, Absent) and answer.proved
+            answer: Found | NoPlacement | None = place(entry.gang, vacant, anchors=anchors, budget=QUEUE_BUDGET)
+            final = isinstance(answer, NoPlacement) and answer.proved
         elif known.final:
             return frozenset()
         else:
@@ -71,7 +71,9 @@ class Reservations:
             self._open = None
         self._advanced = False
 
-    def _ask_at_length(self, entry: Entry, anchors: Mapping[str, str], taken: frozenset[str]) -> Found | Absent | None:
+    def _ask_at_length(
+        self, entry: Entry, anchors: Mapping[str, str], taken: frozenset[str]
+    ) -> Found | NoPlacement | None:
         """Go on with the question about a gang; None while it, or that about another gang, is open."""
         if self._advanced or (self._open and self._open.key != entry.key):
             return None

@@ -12,7 +12,7 @@ from coterie.gang.tree import Gang, Group, Task
 from coterie.lifecycle import Enqueue
 from coterie.service.driver.driven_workflow import Life, Texts, levels_of
 from coterie.service.pools.catalog import Catalog
-from coterie.store import Workflow
+from coterie.store import WorkflowRecord
 from coterie.topology.levels import Topology
 
 
@@ -33,7 +33,9 @@ def known_pool(catalog: Catalog, name: str) -> Pool | Blocked:
     return known.pool
 
 
-def waiting_gang(workflow: Life | Workflow, requests: Sequence[Enqueue], pool: Pool, texts: Texts) -> Gang | Blocked:
+def waiting_gang(
+    workflow: Life | WorkflowRecord, requests: Sequence[Enqueue], pool: Pool, texts: Texts
+) -> Gang | Blocked:
     """Return the gang of the `requests` of one group: their tasks beside those that run, without excluded nodes.
 
     What it prefers at levels that the pool has lost is left out. What it requires there blocks it.

@@ -11,7 +11,15 @@ from coterie.errors import Fault, NeverFits, Notice, SpecErrors
 from coterie.lifecycle import Record, Submitted, initial, step, to_json
 from coterie.planning.changes import parse_changes
 from coterie.planning.inputs import collect
-from coterie.planning.load import WORKFLOW, Scene, Written, draft_documents, faults_in, lowered, workload_of
+from coterie.planning.load import (
+    WORKFLOW,
+    CompileContext,
+    WrittenWorkload,
+    draft_documents,
+    faults_in,
+    lowered,
+    workload_of,
+)
 from coterie.planning.workload import Workload
 from coterie.service.driver.driven_workflow import digest_of, first_digest
 from coterie.service.pools.catalog import Catalog
@@ -20,7 +28,7 @@ from coterie.service.pools.usage import Live
 from coterie.service.settings import Settings, Submission
 from coterie.service.submission.amendments import amendment_of, sentences
 from coterie.service.submission.compilation import (
-    Built,
+    CompiledWorkflow,
     build,
     check_call,
     fingerprint,
@@ -37,7 +45,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedSubmission:
     """A submission with nothing wrong about it, and what its user should know.
 
     `pool_version` is that of a pool which is stored, and could change. `never` says why it can never run in its pool
@@ -45,7 +53,7 @@ class Checked:
     """
 
     submission: Submission
-    built: Built
+    built: CompiledWorkflow
     workload: Workload
     labels: dict[str, str]
     notices: tuple[Notice, ...]
@@ -54,7 +62,9 @@ class Checked:
     changes: tuple[str, ...] = ()
 
 
-def checked(submission: Submission, catalog: Catalog, settings: Settings, *, rehearsed: bool = True) -> Checked:
+def checked(
+    submission: Submission, catalog: Catalog, settings: Settings, *, rehearsed: bool = True
+) -> CheckedSubmission:
     """Check a submission, or raise what is wrong with it; unless it is `rehearsed`, its tasks need not be startable."""
     check_call(submission, settings.files_limit)
     try:
@@ -75,10 +85,10 @@ def checked(submission: Submission, catalog: Catalog, settings: Settings, *, reh
         notices += tuple(check().size_notices(workflow, settings.processes))
     known = catalog.pools[pool.name]
     version = None if known.managed else known.version
-    return Checked(submission, built, workload, labels_of(workflow, submission), notices, version, never)
+    return CheckedSubmission(submission, built, workload, labels_of(workflow, submission), notices, version, never)
 
 
-def with_changes(found: Checked, live: Live, settings: Settings) -> Checked:
+def with_changes(found: CheckedSubmission, live: Live, settings: Settings) -> CheckedSubmission:
     """Return a submission as its options change it, checked again; raise `NotFound` for one that names nothing."""
     submission, workload, pool = found.submission, found.workload, found.built.pool
     if submission.what_if is None:
@@ -89,7 +99,7 @@ def with_changes(found: Checked, live: Live, settings: Settings) -> Checked:
     return replace(again, changes=tuple(sentences(changes, workload.gangs, pool.topology)))
 
 
-def refuse_never(found: Checked) -> None:
+def refuse_never(found: CheckedSubmission) -> None:
     """Raise `NeverFits` for a workflow that can never run in its pool as that is."""
     if not found.never:
         return
@@ -106,12 +116,12 @@ def _pool(catalog: Catalog, submission: Submission, wished: str | None) -> Pool:
 def _with_pool(own: Sequence[Fault], submission: Submission, catalog: Catalog) -> Sequence[Fault]:
     """Return the faults that a file has by itself together with those that only its pool shows."""
     faults = list(own)
-    scene = Scene(lambda one: _pool(catalog, submission, one.pool), {}, configured=True, pool=submission.pool)
+    scene = CompileContext(lambda one: _pool(catalog, submission, one.pool), {}, configured=True, pool=submission.pool)
     lowered(faults, drafted(submission), scene)
     return by_file(faults)
 
 
-def drafted(submission: Submission) -> Sequence[Written]:
+def drafted(submission: Submission) -> Sequence[WrittenWorkload]:
     """Return what can be made out of a workflow file with faults; nothing of a file that is no workflow."""
     found = collect(
         [],
@@ -122,7 +132,7 @@ def drafted(submission: Submission) -> Sequence[Written]:
     return [one for one in found.workloads if one.kind == WORKFLOW] if found else []
 
 
-def new_workflow(found: Checked, settings: Settings) -> NewWorkflow:
+def new_workflow(found: CheckedSubmission, settings: Settings) -> NewWorkflow:
     """Return what to store of a workflow."""
     submission, built = found.submission, found.built
     name, pool = built.workflow.name, built.pool.name

@@ -14,7 +14,7 @@ from coterie.backends.base.settings import DEFAULT_PROCESSES
 from coterie.config.configuration import Pool
 from coterie.errors import Fault, Notice, Place, Reason, SpecErrors, UsageError, did_you_mean
 from coterie.frontends.kubernetes.objects import is_kubernetes
-from coterie.frontends.workflow.lower import Lowered, lower
+from coterie.frontends.workflow.lower import LoweredWorkflow, lower
 from coterie.frontends.workflow.model import Labels
 from coterie.frontends.workflow.read import Workflow, read_workflow
 from coterie.frontends.workflow.values import by_action, codes
@@ -22,7 +22,7 @@ from coterie.gang.likeness import kind_of
 from coterie.gang.tree import Gang
 from coterie.lifecycle import ExitAction, GroupRules, Priority, Spec, TaskRules
 from coterie.placement.capacity import Capacity
-from coterie.placement.engine import Absent, place
+from coterie.placement.engine import NoPlacement, place
 from coterie.placement.explain.decision import SIDE_BUDGET
 from coterie.placement.whatif import changed_gang
 from coterie.rendering.text import count
@@ -37,11 +37,11 @@ _LABELS: TypeAdapter[dict[str, str]] = TypeAdapter(Labels)
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class CompiledWorkflow:
     """A workflow that a pool takes, with its gangs."""
 
     workflow: Workflow
-    lowered: Lowered
+    lowered: LoweredWorkflow
     pool: Pool
 
     def gang(self, group: str) -> Gang:
@@ -69,13 +69,13 @@ def read(submission: Submission) -> Workflow:
     return amended(found, submission.amendment) if submission.amendment else found
 
 
-def build(workflow: Workflow, pool: Pool) -> Built:
+def build(workflow: Workflow, pool: Pool) -> CompiledWorkflow:
     """Lower a workflow for its pool, or raise `SpecErrors` with every fault."""
     lowered = lower(workflow, pool)
     gangs = lowered.gangs
     for change in workflow.changes:
         gangs = tuple(changed_gang(change, gang, pool.topology) or gang for gang in gangs)
-    return Built(workflow, replace(lowered, gangs=gangs), pool)
+    return CompiledWorkflow(workflow, replace(lowered, gangs=gangs), pool)
 
 
 def rehearse(workflow: Workflow, pool: Pool, files: Mapping[str, bytes], processes: int = DEFAULT_PROCESSES) -> None:
@@ -88,7 +88,7 @@ def rehearse(workflow: Workflow, pool: Pool, files: Mapping[str, bytes], process
         raise SpecErrors(faults)
 
 
-def never_fits(built: Built, cluster: Cluster) -> Iterator[Notice]:
+def never_fits(built: CompiledWorkflow, cluster: Cluster) -> Iterator[Notice]:
     """Warn of groups that do not fit the pool even when nothing else runs there: they wait until it changes."""
     empty = _empty(cluster, built.pool.topology)
     limit, name = built.pool.gpus.limit, built.pool.name
@@ -116,7 +116,7 @@ class _Empty:
         known = self._known.get(kind)
         if known is None:
             found = place(gang, self._capacity, budget=SIDE_BUDGET)
-            known = isinstance(found, Absent) and found.proved
+            known = isinstance(found, NoPlacement) and found.proved
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[kind] = known
@@ -126,7 +126,7 @@ class _Empty:
 _empty = lru_cache(maxsize=16)(_Empty)
 
 
-def spec_of(built: Built, priority: str, settings: Settings) -> Spec:
+def spec_of(built: CompiledWorkflow, priority: str, settings: Settings) -> Spec:
     """Return the rules of a workflow's life."""
     lowered = built.lowered
     return Spec(

@@ -16,14 +16,14 @@ from coterie.rendering.command_line import words
 from coterie.service.pools.usage import Live
 from coterie.service.queue.quota import Question, with_quota
 from coterie.service.settings import Submission
-from coterie.service.submission.admission import Checked
+from coterie.service.submission.admission import CheckedSubmission
 from coterie.service.submission.compilation import fingerprint
 from coterie.service.views import workflows
 
 Json = dict[str, Any]
 
 
-def plan_of(found: Checked, live: Live) -> Json:
+def plan_of(found: CheckedSubmission, live: Live) -> Json:
     """Return where a submission would go now, or why not, with everything that its user would be told."""
     began = time.perf_counter()
     pool = found.built.pool

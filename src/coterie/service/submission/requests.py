@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from coterie.errors import Conflict, NotFound, UsageError, did_you_mean
 from coterie.lifecycle import Spec, State, Status, from_json, retry_fault
-from coterie.store import Wish, Workflow
+from coterie.store import RequestRecord, WorkflowRecord
 
 
 def check_statuses(statuses: Sequence[str]) -> None:
@@ -18,7 +18,7 @@ def check_statuses(statuses: Sequence[str]) -> None:
             raise UsageError(f'there is no status "{status[:80]}"', hint)
 
 
-def cancels(stored: Workflow, waiting: Sequence[Wish], *, force: bool) -> bool:
+def cancels(stored: WorkflowRecord, waiting: Sequence[RequestRecord], *, force: bool) -> bool:
     """Tell whether there is something to cancel; raise `Conflict` for a workflow that has ended in another way.
 
     One that has ended may be about to go on, as long as a wish of somebody waits. The life cycle takes wishes in their
@@ -35,7 +35,7 @@ def cancels(stored: Workflow, waiting: Sequence[Wish], *, force: bool) -> bool:
     )
 
 
-def check_retry(stored: Workflow, task: str | None) -> None:
+def check_retry(stored: WorkflowRecord, task: str | None) -> None:
     """Raise unless a workflow, or a task of it, can go on: `NotFound` for no such task, else `Conflict`."""
     spec, state = from_json(Spec, stored.spec), from_json(State, stored.state)
     if task is not None and task not in spec.places:

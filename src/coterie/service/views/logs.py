@@ -11,7 +11,7 @@ from coterie.errors import NotFound, Unavailable, did_you_mean
 from coterie.lifecycle import Presence, Spec, State, TaskState, from_json
 from coterie.service.driver.driven_workflow import home_of
 from coterie.service.settings import Settings
-from coterie.store import Workflow
+from coterie.store import WorkflowRecord
 
 _MOST = 1 << 20
 _MACHINE = Backend(registry.EMBEDDED, registry.EMBEDDED)
@@ -25,7 +25,7 @@ class Logs:
         self._outputs: dict[Backend, TaskOutput] = {}
         self._output(_MACHINE)
 
-    def output(self, stored: Workflow) -> TaskOutput:
+    def output(self, stored: WorkflowRecord) -> TaskOutput:
         """Return what the tasks of a workflow have written."""
         name = home_of(stored.digest)
         backend = self._backends().get(name) if name else _MACHINE
@@ -41,11 +41,13 @@ class Logs:
             self._outputs[backend] = open_output(self._settings.for_driver(backend.context, backend.namespace))
         return self._outputs[backend]
 
-    def read(self, stored: Workflow, task: str, attempt: int | None, offset: int, limit: int) -> bytes:
+    def read(self, stored: WorkflowRecord, task: str, attempt: int | None, offset: int, limit: int) -> bytes:
         """Return a piece of a log; nothing where nothing was written, or nothing more yet."""
         return self.output(stored).log(_attempt(stored, task, attempt), max(offset, 0), min(max(limit, 0), _MOST))
 
-    def start(self, stored: Workflow, task: str, attempt: int | None, tail: int | None, since: float | None) -> int:
+    def start(
+        self, stored: WorkflowRecord, task: str, attempt: int | None, tail: int | None, since: float | None
+    ) -> int:
         """Return the byte from which a log is to be read: that of its last `tail` lines, and of those since a time.
 
         What was written within a second of each other cannot be told apart by its time.
@@ -56,7 +58,7 @@ class Logs:
         offset = 0 if since is None else output.log_offset(key, since)
         return max(0 if tail is None else _offset_of_last(log, tail), len(log) if offset is None else offset)
 
-    def end(self, stored: Workflow, task: str, attempt: int | None, limit: int) -> bytes:
+    def end(self, stored: WorkflowRecord, task: str, attempt: int | None, limit: int) -> bytes:
         """Return the end of a log: as many whole lines as there are within a number of bytes.
 
         Of a line that is longer than that, its end.
@@ -64,7 +66,7 @@ class Logs:
         return _end(self.output(stored), _attempt(stored, task, attempt), limit)
 
     def ends(
-        self, stored: Workflow, most: int, each: int, chosen: Callable[[TaskState], bool]
+        self, stored: WorkflowRecord, most: int, each: int, chosen: Callable[[TaskState], bool]
     ) -> Iterator[tuple[str, bytes]]:
         """Yield the ends of chosen tasks' logs, with the names of the tasks; they share `most` bytes alike."""
         groups = from_json(State, stored.state).groups
@@ -73,7 +75,7 @@ class Logs:
             key = TaskAttempt(stored.id, group, task.name, _attempts(task)[-1])
             yield task.name, _end(self.output(stored), key, min(each, most // len(begun)))
 
-    def ended(self, stored: Workflow, task: str, attempt: int | None) -> bool:
+    def ended(self, stored: WorkflowRecord, task: str, attempt: int | None) -> bool:
         """Tell whether nothing more will be written."""
         key = _attempt(stored, task, attempt)
         state = _task(stored, task)
@@ -101,7 +103,7 @@ def _end(output: TaskOutput, attempt: TaskAttempt, limit: int) -> bytes:
     return rest if sign and rest else found[1:]
 
 
-def _attempt(stored: Workflow, task: str, attempt: int | None) -> TaskAttempt:
+def _attempt(stored: WorkflowRecord, task: str, attempt: int | None) -> TaskAttempt:
     found = _task(stored, task)
     numbers = _attempts(found)
     if attempt is not None and attempt not in numbers:
@@ -116,7 +118,7 @@ def _attempts(task: TaskState) -> list[int]:
     return [*(past.attempt for past in task.past), *([task.attempt] if task.attempt else [])]
 
 
-def _task(stored: Workflow, task: str) -> TaskState:
+def _task(stored: WorkflowRecord, task: str) -> TaskState:
     tasks = {each.name: each for group in from_json(State, stored.state).groups for each in group.tasks}
     if task not in tasks:
         hint = f"Tasks are: {', '.join(list(tasks)[:12])}. {did_you_mean(task, tasks)}".strip()

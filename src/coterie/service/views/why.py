@@ -16,19 +16,19 @@ from coterie.planning.workload import Workload
 from coterie.rendering.command_line import words
 from coterie.service.driver.driven_workflow import Texts, levels_of
 from coterie.service.pools.changes import find
-from coterie.service.pools.usage import PLAINLY, Asked, Joining, Live
+from coterie.service.pools.usage import PLAINLY, Joining, Live, WhyQuery
 from coterie.service.queue.positions import Standing
 from coterie.service.queue.quota import Question, with_quota
 from coterie.service.queue.waiting_gang import Blocked, known_pool, waiting_gang
 from coterie.service.views import workflows
-from coterie.store import Store, Workflow
+from coterie.store import Store, WorkflowRecord
 from coterie.topology.domains import Domains
 
 Json = dict[str, Any]
 
 
 def why_of(
-    store: Store, live: Live, standing: Standing, ident: str, group: str | None, question: Asked = PLAINLY
+    store: Store, live: Live, standing: Standing, ident: str, group: str | None, question: WhyQuery = PLAINLY
 ) -> Json:
     """Explain why groups of a workflow wait for a place, those that do or the one named, and whose turn it is.
 
@@ -69,7 +69,7 @@ def placement_of(store: Store, live: Live, ident: str) -> Json:
     return {"id": ident, "pool": stored.pool, **found}
 
 
-def _why(group: GroupState, stored: Workflow, live: Live, texts: Texts, question: Asked) -> Json:
+def _why(group: GroupState, stored: WorkflowRecord, live: Live, texts: Texts, question: WhyQuery) -> Json:
     told = workflows.waiting_of(group)
     shown = {"name": group.name, "verdict": "waiting", "waiting": told, "refusal": None}
     pool = known_pool(live.catalog, stored.pool)
@@ -89,7 +89,7 @@ def _why(group: GroupState, stored: Workflow, live: Live, texts: Texts, question
     return {**shown, "verdict": plan["verdict"], "refusal": plan["refusal"], **more}
 
 
-def _plan(stored: Workflow, pool: Pool, gang: Gang, live: Live, question: Asked) -> Json:
+def _plan(stored: WorkflowRecord, pool: Pool, gang: Gang, live: Live, question: WhyQuery) -> Json:
     workload = Workload(stored.id, "Workflow", pool, (gang,))
     joining = Joining(stored.id, gang)
     changes = parse_changes(question.what_if, [workload], live.cluster(pool))

@@ -10,10 +10,10 @@ from typing import Any
 from coterie.backends.base.driver import TaskAttempt
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Group
-from coterie.inspection.audit import Finding, Outcome, judged, spot_of
+from coterie.inspection.audit import AuditOutcome, ConstraintFinding, judged, spot_of
 from coterie.inspection.audit_report import finding_json
-from coterie.lifecycle import GroupRules, GroupState, Past, Presence, Spec, State, TaskState, from_json
-from coterie.store import Event, Placement, Summary, Workflow
+from coterie.lifecycle import GroupRules, GroupState, PastAttempt, Presence, Spec, State, TaskState, from_json
+from coterie.store import EventRecord, PlacementRecord, Summary, WorkflowRecord
 from coterie.topology.domains import Domains
 
 Json = dict[str, Any]
@@ -52,7 +52,9 @@ def row(summary: Summary) -> Json:
 
 
 def whole(
-    stored: Workflow, placements: Iterable[Placement], folder: Callable[[TaskAttempt], str | None] = lambda _: None
+    stored: WorkflowRecord,
+    placements: Iterable[PlacementRecord],
+    folder: Callable[[TaskAttempt], str | None] = lambda _: None,
 ) -> Json:
     """Return a workflow with its groups and tasks; `folder` says where attempts put files for others."""
     spec, state = from_json(Spec, stored.spec), from_json(State, stored.state)
@@ -121,7 +123,7 @@ def waits(group: GroupState) -> bool:
     return not group.status.final and any(task.presence is Presence.QUEUED for task in group.tasks)
 
 
-def event(found: Event) -> Json:
+def event(found: EventRecord) -> Json:
     """Return an event."""
     return {
         "seq": found.seq,
@@ -142,7 +144,7 @@ def notice(found: Notice) -> Json:
     return {"code": found.code, "message": found.message, "line": found.place.line if found.place else None}
 
 
-def audit(state: State, gangs: Mapping[str, Gang], rows: Iterable[Placement], domains: Domains) -> Json:
+def audit(state: State, gangs: Mapping[str, Gang], rows: Iterable[PlacementRecord], domains: Domains) -> Json:
     """Hold where tasks run, or ran last, against what was asked, by the labels that their nodes have now."""
     seats = {(each.group, each.task, each.attempt): each for each in rows}
     counted: Counter[str] = Counter()
@@ -164,15 +166,15 @@ def audit(state: State, gangs: Mapping[str, Gang], rows: Iterable[Placement], do
                 ],
             }
         )
-    return {"groups": groups, "summary": {outcome.value: counted[outcome.value] for outcome in Outcome}}
+    return {"groups": groups, "summary": {outcome.value: counted[outcome.value] for outcome in AuditOutcome}}
 
 
-def finding(group: Group, nodes: Mapping[str, str], domains: Domains) -> Finding:
+def finding(group: Group, nodes: Mapping[str, str], domains: Domains) -> ConstraintFinding:
     """Judge a constraint; a level that the pool has lost leaves nothing to judge by."""
     levels = domains.topology
     if group.level not in levels.names:
         why = f"the pool no longer has level {group.level}"
-        return Finding(group.path, group.required, Outcome.UNOBSERVABLE, why=why)
+        return ConstraintFinding(group.path, group.required, AuditOutcome.UNOBSERVABLE, why=why)
     labels = [level.label for level in levels.levels[: levels.index(group.level) + 1]]
     placed = [(task.name, nodes[task.name]) for task in group.all_tasks() if task.name in nodes]
     spots = [spot_of(task, node, labels, domains.cluster) for task, node in placed]
@@ -183,7 +185,7 @@ def _slot(group: GroupState, task: TaskState) -> tuple[str, str, int]:
     return group.name, task.name, task.attempt
 
 
-def _task(task: TaskState, seat: Placement | None) -> Json:
+def _task(task: TaskState, seat: PlacementRecord | None) -> Json:
     return {
         "status": task.status.value,
         "attempt": task.attempt,
@@ -198,7 +200,7 @@ def _task(task: TaskState, seat: Placement | None) -> Json:
     }
 
 
-def _past(found: Iterable[Past]) -> Iterator[Json]:
+def _past(found: Iterable[PastAttempt]) -> Iterator[Json]:
     for each in found:
         yield {
             "attempt": each.attempt,

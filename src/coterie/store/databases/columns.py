@@ -15,7 +15,7 @@ LARGEST = 2**63 - 1
 Number = BigInteger().with_variant(Integer(), "sqlite")
 
 
-class Words(TypeDecorator[str]):
+class SafeText(TypeDecorator[str]):
     """Text of any origin; characters that a database cannot hold (NUL, lone surrogates) become U+FFFD."""
 
     impl = Text

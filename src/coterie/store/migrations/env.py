@@ -6,14 +6,14 @@ from typing import Literal
 
 from alembic import context
 
-from coterie.store.databases.columns import Words
+from coterie.store.databases.columns import SafeText
 from coterie.store.migration import VERSIONS
 from coterie.store.tables import metadata
 
 
 def rendered(kind: str, item: object, _: object) -> str | Literal[False]:
     """Return our text type as plain text, so that a migration does not change when our column types do."""
-    return "sa.Text()" if kind == "type" and isinstance(item, Words) else False
+    return "sa.Text()" if kind == "type" and isinstance(item, SafeText) else False
 
 
 connection = context.config.attributes["connection"]

@@ -13,7 +13,7 @@ The rule is greedy and looks at sums before it looks at nodes, so it can leave a
 claims to devices other than NVLink channels, host ports and volumes, and counts terminating pods as running.
 """
 
-from coterie.backends.kai.forecast.outcomes import Placed, Refused, Unknown, Why
+from coterie.backends.kai.forecast.outcomes import ForecastPlacement, ForecastReason, ForecastRefusal, ForecastUnknown
 from coterie.backends.kai.forecast.walk import kai_would_place
 
-__all__ = ["Placed", "Refused", "Unknown", "Why", "kai_would_place"]
+__all__ = ["ForecastPlacement", "ForecastReason", "ForecastRefusal", "ForecastUnknown", "kai_would_place"]

@@ -5,8 +5,8 @@ Most of KAI's unexpected behaviour comes from this choice:
 - The search starts at the lowest domain that all nodes allowed so far have in common. The descent stops at the
   preferred level but not at the required one, and only domains at or below the start are counted. So a requirement
   for a level above the start is never met, unless a preferred level below it stopped the descent in time.
-- A domain is kept if it has room by count (`Room.pods_per_node`) or by sums (`Room.shares`), even if no node of it is
-  eligible.
+- A domain is kept if it has room by count (`FreeAmounts.pods_per_node`) or by sums (`FreeAmounts.shares`), even if no
+  node of it is eligible.
 - The preferred level scores nodes in ten steps from the fullest domain to the emptiest: of more than ten domains,
   several get the same score, and a group that does not fit into one can be spread over more than it needs.
 """
@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coterie.backends.kai.forecast.outcomes import Why
-from coterie.backends.kai.forecast.room import Floats, Room
+from coterie.backends.kai.forecast.outcomes import ForecastReason
+from coterie.backends.kai.forecast.room import Floats, FreeAmounts
 from coterie.backends.kai.forecast.tree import ROOT, Nodes, Tree
-from coterie.backends.kai.pod_group import Constraint
+from coterie.backends.kai.pod_group import LevelConstraint
 from coterie.gang.tree import Task
 from coterie.topology.cluster import Ints
 from coterie.topology.levels import Topology
@@ -31,7 +31,7 @@ _STEP_SCORE = 10_000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class TrialDomain:
     """A domain to try: its id and its allowed nodes."""
 
     id: str
@@ -39,20 +39,20 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class TrialDomains:
     """The domains to try in order, with the bonus of each node for a preferred level; or why there is none.
 
     `most` is how many pods the best domain has room for, where KAI counts pods.
     """
 
-    domains: tuple[Candidate, ...]
+    domains: tuple[TrialDomain, ...]
     bonus: Floats | None = None
-    why: Why | None = None
+    why: ForecastReason | None = None
     most: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class _Rung:
+class _TierDomains:
     """The domains of one tier at or below the start, in the order in which KAI tries them."""
 
     tier: int
@@ -64,13 +64,13 @@ class _Rung:
 class Finder:
     """The search for the domains of one part after the other."""
 
-    room: Room
+    room: FreeAmounts
     tree: Tree
     topology: Topology
 
     def candidates(
-        self, constraint: Constraint, tasks: Sequence[Task], nodes: Nodes, occupied: Collection[int]
-    ) -> Candidates:
+        self, constraint: LevelConstraint, tasks: Sequence[Task], nodes: Nodes, occupied: Collection[int]
+    ) -> TrialDomains:
         """Return the domains for tasks that are to be placed at once on some of `nodes`.
 
         `occupied` are nodes on which tasks of the same part already run: with a required level they determine the
@@ -79,33 +79,37 @@ class Finder:
         tree, wanted = self.tree, len(tasks)
         visible = nodes[tree.inside[nodes]]
         if not len(visible):
-            return Candidates((), why=Why.NOT_ENOUGH_IN_COMMON, most=0)
+            return TrialDomains((), why=ForecastReason.NOT_ENOUGH_IN_COMMON, most=0)
         required = self._tier(constraint.required, ROOT)
         finest = self._tier(constraint.preferred, required)
         start = tree.common(visible, self._tier(constraint.preferred, len(tree.tiers)))
         counted = self.room.counts_pods(tasks)
         rungs = list(self._rungs(tasks, start, finest, counted=counted))
         if rungs[0].holds[0] < wanted:
-            return Candidates((), why=Why.NOT_ENOUGH_IN_COMMON, most=int(rungs[0].holds[0]) if counted else None)
+            return TrialDomains(
+                (), why=ForecastReason.NOT_ENOUGH_IN_COMMON, most=int(rungs[0].holds[0]) if counted else None
+            )
         # Nothing above the start is counted, so nothing is considered free there.
         if start[0] > finest and not self.room.asks_nothing(tasks):
-            return Candidates((), why=Why.COMMON_DOMAIN_TOO_FINE)
+            return TrialDomains((), why=ForecastReason.COMMON_DOMAIN_TOO_FINE)
         tried = [rung for rung in rungs if rung.tier >= required]
         found = [
-            Candidate(tree.tiers[rung.tier].ids[domain], inside)
+            TrialDomain(tree.tiers[rung.tier].ids[domain], inside)
             for rung in reversed(tried)
             for domain, inside in self._with_room(rung, wanted, visible)
             if self._agrees(inside, required, occupied)
         ]
         if not found:
             most = int(tried[0].holds.max()) if counted else None
-            return Candidates((), why=Why.NO_DOMAIN_COUNTS_ENOUGH, most=most)
-        return Candidates(tuple(found), None if constraint.preferred is None else self._bonus(rungs[-1]))
+            return TrialDomains((), why=ForecastReason.NO_DOMAIN_COUNTS_ENOUGH, most=most)
+        return TrialDomains(tuple(found), None if constraint.preferred is None else self._bonus(rungs[-1]))
 
     def _tier(self, level: str | None, otherwise: int) -> int:
         return otherwise if level is None else self.topology.index(level) + 1
 
-    def _rungs(self, tasks: Sequence[Task], start: tuple[int, int], finest: int, *, counted: bool) -> Iterator[_Rung]:
+    def _rungs(
+        self, tasks: Sequence[Task], start: tuple[int, int], finest: int, *, counted: bool
+    ) -> Iterator[_TierDomains]:
         """Yield the start and the tiers below it, down to the finest that is tried.
 
         The fullest domain comes first, the one of which the tasks would take the largest share. Domains come after
@@ -125,11 +129,11 @@ class Finder:
             else:
                 holds = np.bincount(index, weights=pods).astype(np.int64)
             order = np.lexsort((tier.turn[domains], -shares, behind[tier.parent[domains]]))
-            yield _Rung(number, domains[order], holds[order])
+            yield _TierDomains(number, domains[order], holds[order])
             behind = np.zeros(len(tier.ids), dtype=np.int64)
             behind[domains[order]] = np.arange(len(domains))
 
-    def _with_room(self, rung: _Rung, wanted: int, nodes: Nodes) -> Iterator[tuple[int, Nodes]]:
+    def _with_room(self, rung: _TierDomains, wanted: int, nodes: Nodes) -> Iterator[tuple[int, Nodes]]:
         domains = rung.domains[rung.holds >= wanted]
         return zip(domains.tolist(), self.tree.split(rung.tier, nodes, domains), strict=True)
 
@@ -138,7 +142,7 @@ class Finder:
         of = self.tree.tiers[required].of
         return required == ROOT or not occupied or of[inside[0]] in {of[node] for node in occupied}
 
-    def _bonus(self, rung: _Rung) -> Floats:
+    def _bonus(self, rung: _TierDomains) -> Floats:
         """Return the score that a preferred level adds to each node: the emptiest domain has the highest."""
         tier = self.tree.tiers[rung.tier]
         places = np.arange(1, len(rung.domains) + 1)

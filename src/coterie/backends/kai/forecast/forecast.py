@@ -9,9 +9,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
-from coterie.backends.kai.forecast import Placed, Refused, Unknown, Why, kai_would_place
+from coterie.backends.kai.forecast import (
+    ForecastPlacement,
+    ForecastReason,
+    ForecastRefusal,
+    ForecastUnknown,
+    kai_would_place,
+)
 from coterie.backends.kai.mixed_sizes import turn
-from coterie.backends.kai.pod_group import Part, fold
+from coterie.backends.kai.pod_group import PodGroupPart, fold
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Group, Task
 from coterie.placement.capacity import Capacity
@@ -28,41 +34,45 @@ def kai_notices(gang: Gang, capacity: Capacity, running: Mapping[str, str] | Non
     `running` has the nodes of tasks that run already.
     """
 
-    def answer(asked: Gang) -> Placed | Refused | Unknown:
+    def answer(asked: Gang) -> ForecastPlacement | ForecastRefusal | ForecastUnknown:
         return kai_would_place(_ordered(fold(asked, capacity.domains.topology)), capacity, running=running)
 
     refused = answer(gang)
-    if isinstance(refused, Unknown):
+    if isinstance(refused, ForecastUnknown):
         message = f'whether KAI would place group "{gang.name}" is not known: the search would take too long'
         return [Notice("KaiNotChecked", message)]
-    if isinstance(refused, Placed):
+    if isinstance(refused, ForecastPlacement):
         return []
-    works = (words for words, changed in _changes(gang, refused.part, capacity) if isinstance(answer(changed), Placed))
+    works = (
+        words
+        for words, changed in _changes(gang, refused.part, capacity)
+        if isinstance(answer(changed), ForecastPlacement)
+    )
     helps = list(islice(works, _OFFERED))
     advice = f"to avoid it: {', or '.join(helps)}" if helps else "it starts when more is free"
     message = f'KAI would leave group "{gang.name}" pending although it fits: {_reason(refused)}; {advice}'
     return [Notice("KaiWouldWait", message)]
 
 
-def _ordered(part: Part) -> Part:
+def _ordered(part: PodGroupPart) -> PodGroupPart:
     parts = tuple(map(_ordered, part.parts))
     return replace(part, parts=parts, tasks=tuple(sorted(part.tasks, key=turn)))
 
 
-def _mixed(part: Part) -> bool:
+def _mixed(part: PodGroupPart) -> bool:
     return len({task.shape.requests for task in part.all_tasks()}) > 1
 
 
-def _reason(refused: Refused) -> str:
+def _reason(refused: ForecastRefusal) -> str:
     part, level = refused.part, refused.part.constraint.required
     who = part.called or "the group"
     where = f"one {level}" if level else "the cluster"
     others = len(refused.before)
     after = f" after {others} other {'part has' if others == 1 else 'parts have'} taken theirs" if others else ""
     match refused.why:
-        case Why.COMMON_DOMAIN_TOO_FINE:
+        case ForecastReason.COMMON_DOMAIN_TOO_FINE:
             return f"all nodes for {who} share a domain below the {level}, and KAI looks no higher"
-        case Why.NO_NODE_FOR_A_POD:
+        case ForecastReason.NO_NODE_FOR_A_POD:
             return f"taking one pod after the other, it finds no node for one of {who}{after}"
         case _ if refused.most is None:
             return f"by its sums there is no room in {where} for {who}{after}"
@@ -71,7 +81,7 @@ def _reason(refused: Refused) -> str:
             return f"of {count} it finds room for {refused.most} in {where}{after}"
 
 
-def _changes(gang: Gang, part: Part, capacity: Capacity) -> Iterator[tuple[str, Gang]]:
+def _changes(gang: Gang, part: PodGroupPart, capacity: Capacity) -> Iterator[tuple[str, Gang]]:
     """Yield changes that may help, in words and carried out, the least first."""
     tasks = list(part.all_tasks())
     stored = {bool(task.shape.amount(STORAGE)) for task in tasks}

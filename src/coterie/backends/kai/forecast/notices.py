@@ -20,7 +20,7 @@ _MOST_PAIRS = 2_000_000
 
 
 @dataclass(eq=False)
-class Foresight:
+class KaiForecast:
     """The forecast of KAI's rule for the gangs of one plan, up to a budget."""
 
     _pairs: int = field(default=0, init=False)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from coterie.backends.kai.pod_group import Part
+from coterie.backends.kai.pod_group import PodGroupPart
 
 
-class Why(StrEnum):
+class ForecastReason(StrEnum):
     """The reason why KAI gives up on a part."""
 
     COMMON_DOMAIN_TOO_FINE = "the nodes share a domain below the required level, and KAI looks no higher"
@@ -19,7 +19,7 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class ForecastPlacement:
     """Every minimum is met; `nodes` is by task, `domains` are those of the constrained parts, by name.
 
     A domain is written as KAI does, label values from the coarsest level down joined with dots, and "root" for the
@@ -32,19 +32,19 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ForecastRefusal:
     """Nothing starts; `part` failed in the attempt that came furthest, after the parts in `before` were placed.
 
     `wanted` pods were to be placed at once; `most` is what the best domain holds, where KAI counts pods.
     """
 
-    part: Part
-    why: Why
+    part: PodGroupPart
+    why: ForecastReason
     wanted: int
     most: int | None = None
     before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class ForecastUnknown:
     """Undecided: more candidates than the budget allows."""

@@ -25,7 +25,7 @@ _DENSITY = 9.0
 _NO_GPUS = 10.0
 
 
-class Room:
+class FreeAmounts:
     """Free amounts as [resource, node], changed by `take` and returned by `give`.
 
     The NVLink channel of a claim counts on nodes only: KAI ignores claims when it compares domains.

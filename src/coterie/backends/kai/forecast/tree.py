@@ -23,7 +23,7 @@ Nodes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Tier:
+class ForecastTier:
     """The domains of one level."""
 
     ids: tuple[str, ...]
@@ -36,7 +36,7 @@ class Tier:
 class Tree:
     """All tiers, coarsest first."""
 
-    tiers: tuple[Tier, ...]
+    tiers: tuple[ForecastTier, ...]
     inside: Bools  # nodes that have every label
 
     @staticmethod
@@ -46,7 +46,7 @@ class Tree:
         inside = np.all([column.codes >= 0 for column in columns], axis=0) if columns else np.zeros(len(cluster), bool)
         nodes = np.flatnonzero(inside)
         zero = np.zeros(1, dtype=np.int64)
-        tiers = [Tier((ROOT_ID,), np.where(inside, 0, -1), zero, zero)]
+        tiers = [ForecastTier((ROOT_ID,), np.where(inside, 0, -1), zero, zero)]
         prefixes: tuple[str, ...] = ("",)
         for column in columns:
             pairs, place = np.unique(np.stack([tiers[-1].of[nodes], column.codes[nodes]]), axis=1, return_inverse=True)
@@ -58,7 +58,7 @@ class Tree:
             parent[own] = pairs[0]
             of = np.full(len(cluster), -1, dtype=np.int64)
             of[nodes] = own[place.ravel()]
-            tiers.append(Tier(ids, of, parent, _ranks(ids)))
+            tiers.append(ForecastTier(ids, of, parent, _ranks(ids)))
             prefixes = tuple(f"{name}." for name in ids)
         return Tree(tuple(tiers), inside)
 

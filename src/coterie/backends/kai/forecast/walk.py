@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coterie.backends.kai.forecast.candidates import Candidate, Candidates, Finder
-from coterie.backends.kai.forecast.outcomes import Placed, Refused, Unknown, Why
-from coterie.backends.kai.forecast.room import Floats, Room
+from coterie.backends.kai.forecast.candidates import Finder, TrialDomain, TrialDomains
+from coterie.backends.kai.forecast.outcomes import ForecastPlacement, ForecastReason, ForecastRefusal, ForecastUnknown
+from coterie.backends.kai.forecast.room import Floats, FreeAmounts
 from coterie.backends.kai.forecast.tree import Nodes, Tree
-from coterie.backends.kai.pod_group import Part, needed
+from coterie.backends.kai.pod_group import PodGroupPart, needed
 from coterie.gang.tree import Task
 from coterie.placement.budget import Budget, Exhausted
 from coterie.placement.capacity import Capacity
@@ -22,8 +22,8 @@ DEFAULT_STEPS = 50_000
 
 
 def kai_would_place(
-    root: Part, capacity: Capacity, *, running: Mapping[str, str] | None = None, steps: int = DEFAULT_STEPS
-) -> Placed | Refused | Unknown:
+    root: PodGroupPart, capacity: Capacity, *, running: Mapping[str, str] | None = None, steps: int = DEFAULT_STEPS
+) -> ForecastPlacement | ForecastRefusal | ForecastUnknown:
     """Return KAI's outcome for a PodGroup on a capacity, as the only work of its queue.
 
     Pods of a leaf are taken in the order of its tasks. KAI itself goes by the label `kai.scheduler/task-priority`, else
@@ -35,10 +35,10 @@ def kai_would_place(
     try:
         return walk.result()
     except Exhausted:
-        return Unknown()
+        return ForecastUnknown()
 
 
-def minimum(leaf: Part) -> int:
+def minimum(leaf: PodGroupPart) -> int:
     """Return how many pods of a leaf start together; KAI counts zero as one."""
     return max(1, needed(leaf))
 
@@ -52,20 +52,20 @@ class _Mark:
 
 
 class _Walk:
-    def __init__(self, root: Part, capacity: Capacity, budget: Budget) -> None:
+    def __init__(self, root: PodGroupPart, capacity: Capacity, budget: Budget) -> None:
         self._root = root
         self._leaves = sorted((part for part, _ in root.walk() if not part.parts), key=lambda part: part.name)
         topology, cluster = capacity.domains.topology, capacity.domains.cluster
-        self._room = Room(capacity, root.all_tasks())
+        self._room = FreeAmounts(capacity, root.all_tasks())
         self._finder = Finder(self._room, Tree.of(cluster, topology), topology)
         self._budget = budget
         self.where: dict[str, int] = {}
         self._placed: list[Task] = []  # since the walk began, in order
         self._done: list[str] = []  # names of leaves placed, in order
         self._domains: dict[str, str] = {}
-        self._refused: tuple[int, Refused] | None = None
+        self._refused: tuple[int, ForecastRefusal] | None = None
 
-    def result(self) -> Placed | Refused:
+    def result(self) -> ForecastPlacement | ForecastRefusal:
         """Place all minima at once, then one pod after the other."""
         while tasks := self._next():
             started = all(self._running(leaf) >= minimum(leaf) for leaf in self._leaves)
@@ -76,7 +76,7 @@ class _Walk:
             break
         nodes = {task: self._room.names[node] for task, node in self.where.items()}
         waiting = tuple(task.name for task in self._root.all_tasks() if task.name not in self.where)
-        return Placed(nodes, dict(self._domains), waiting)
+        return ForecastPlacement(nodes, dict(self._domains), waiting)
 
     def _next(self) -> list[Task]:
         """Return the tasks to place at once: those missing to the minima, else one for the least grown leaf.
@@ -89,7 +89,7 @@ class _Walk:
         grown = sorted(self._leaves, key=lambda leaf: self._running(leaf) / minimum(leaf))
         return next((pending[:1] for leaf in grown if (pending := self._pending(leaf))), [])
 
-    def _place(self, part: Part, tasks: Sequence[Task], nodes: Nodes, bonus: Floats | None) -> bool:
+    def _place(self, part: PodGroupPart, tasks: Sequence[Task], nodes: Nodes, bonus: Floats | None) -> bool:
         """Place those of `tasks` that are in a part on some of `nodes`."""
         own = {task.name for task in part.all_tasks()}
         tasks = [task for task in tasks if task.name in own]
@@ -107,18 +107,20 @@ class _Walk:
             self._back_to(mark)
         return False
 
-    def _candidates(self, part: Part, tasks: Sequence[Task], nodes: Nodes, bonus: Floats | None) -> Candidates:
+    def _candidates(
+        self, part: PodGroupPart, tasks: Sequence[Task], nodes: Nodes, bonus: Floats | None
+    ) -> TrialDomains:
         """Return the domains of a part.
 
         One without a constraint has the nodes of its parent; one without a preferred level has its parent's scores.
         """
         if not part.constraint:
-            return Candidates((Candidate("", nodes),), bonus)
+            return TrialDomains((TrialDomain("", nodes),), bonus)
         occupied = {self.where[task.name] for task in part.all_tasks() if task.name in self.where}
         found = self._finder.candidates(part.constraint, tasks, nodes, occupied)
-        return found if found.bonus is not None else Candidates(found.domains, bonus, found.why, found.most)
+        return found if found.bonus is not None else TrialDomains(found.domains, bonus, found.why, found.most)
 
-    def _place_below(self, part: Part, tasks: Sequence[Task], nodes: Nodes, bonus: Floats | None) -> bool:
+    def _place_below(self, part: PodGroupPart, tasks: Sequence[Task], nodes: Nodes, bonus: Floats | None) -> bool:
         if part.parts:
             # Parts with subgroups of their own come first; names decide within each kind.
             ordered = sorted(part.parts, key=lambda below: (not below.parts, below.name))
@@ -127,7 +129,7 @@ class _Walk:
             self._budget.spend(1 + len(nodes) // _NODES_A_STEP)
             node = self._room.best_node(task, nodes, bonus)
             if node is None:
-                self._refuse(part, Why.NO_NODE_FOR_A_POD, len(tasks), None)
+                self._refuse(part, ForecastReason.NO_NODE_FOR_A_POD, len(tasks), None)
                 return False
             self._room.take(task, node)
             self.where[task.name] = node
@@ -141,13 +143,13 @@ class _Walk:
             self._room.give(task, self.where.pop(task.name))
         del self._done[mark.done :]
 
-    def _refuse(self, part: Part, why: Why, wanted: int, most: int | None) -> None:
+    def _refuse(self, part: PodGroupPart, why: ForecastReason, wanted: int, most: int | None) -> None:
         """Remember a failure if no earlier attempt came further."""
         if self._refused is None or len(self._placed) > self._refused[0]:
-            self._refused = (len(self._placed), Refused(part, why, wanted, most, tuple(self._done)))
+            self._refused = (len(self._placed), ForecastRefusal(part, why, wanted, most, tuple(self._done)))
 
-    def _running(self, leaf: Part) -> int:
+    def _running(self, leaf: PodGroupPart) -> int:
         return sum(task.name in self.where for task in leaf.tasks)
 
-    def _pending(self, leaf: Part) -> list[Task]:
+    def _pending(self, leaf: PodGroupPart) -> list[Task]:
         return [task for task in leaf.tasks if task.name not in self.where]

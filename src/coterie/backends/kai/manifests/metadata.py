@@ -22,7 +22,7 @@ ATTEMPT = "coterie.dev/attempt"
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ManifestContext:
     """The inputs of the names of a workflow's objects; `declared` is the ClusterTopology of its levels, if any."""
 
     namespace: str

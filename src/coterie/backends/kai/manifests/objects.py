@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from coterie.backends.kai.manifests.metadata import MANAGED, Scene
+from coterie.backends.kai.manifests.metadata import MANAGED, ManifestContext
 from coterie.backends.kai.manifests.record import ANNOTATION, write
-from coterie.backends.kai.pod_group import Constraint, Part, needed
+from coterie.backends.kai.pod_group import LevelConstraint, PodGroupPart, needed
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.config.configuration import GpuQuota
 from coterie.frontends.grove.kai_topology import CLUSTER_TOPOLOGY, KAI_VERSION
@@ -16,20 +16,20 @@ CLAIM = "compute-domain"
 _UNLIMITED = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
 
 
-def shared(scene: Scene) -> Iterator[Manifest]:
+def shared(scene: ManifestContext) -> Iterator[Manifest]:
     """Yield the objects that all workflows of a pool share: its queue, the parent queue, and its topology if any."""
     yield from queues(scene)
     if scene.pool.topology.levels:
         yield from topologies(scene)
 
 
-def queues(scene: Scene) -> Iterator[Manifest]:
+def queues(scene: ManifestContext) -> Iterator[Manifest]:
     """Yield the parent queue of the pool's, then the pool's."""
     yield _queue(scene.parent_queue, {}, _UNLIMITED)
     yield _queue(scene.queue, {"parentQueue": scene.parent_queue}, _gpus(scene.pool.gpus))
 
 
-def topologies(scene: Scene, owner: str = "") -> Iterator[Manifest]:
+def topologies(scene: ManifestContext, owner: str = "") -> Iterator[Manifest]:
     """Yield the levels of the pool as KAI's Topology, unless that is managed externally.
 
     `owner` is the ClusterTopology that the object belongs to. Where it is known from a cluster, the object also has the
@@ -50,7 +50,7 @@ def topologies(scene: Scene, owner: str = "") -> Iterator[Manifest]:
     }
 
 
-def _owner(scene: Scene) -> Manifest | None:
+def _owner(scene: ManifestContext) -> Manifest | None:
     declared = scene.declared
     uid = declared.resource.get("metadata", "uid") if declared else None
     if declared is None or not uid:
@@ -64,7 +64,7 @@ def _owner(scene: Scene) -> Manifest | None:
     }
 
 
-def pod_group(scene: Scene, gang: Gang, root: Part) -> Manifest:
+def pod_group(scene: ManifestContext, gang: Gang, root: PodGroupPart) -> Manifest:
     """Return the PodGroup of a gang, with its tree in KAI's form and as the user defined it."""
     subgroups = [
         {
@@ -94,7 +94,7 @@ def pod_group(scene: Scene, gang: Gang, root: Part) -> Manifest:
     }
 
 
-def compute_domain(scene: Scene, group: str) -> Manifest:
+def compute_domain(scene: ManifestContext, group: str) -> Manifest:
     """Return the ComputeDomain of a group; its driver makes the claim template that the pods name."""
     return channel(scene.metadata(scene.gang(group), group), claim_template(scene, group))
 
@@ -109,12 +109,12 @@ def channel(metadata: Manifest, template: str) -> Manifest:
     }
 
 
-def claim_template(scene: Scene, group: str) -> str:
+def claim_template(scene: ManifestContext, group: str) -> str:
     """Return the name of the claim template that a ComputeDomain's driver makes."""
     return f"{scene.gang(group)}-channel"
 
 
-def service(scene: Scene, group: str) -> Manifest:
+def service(scene: ManifestContext, group: str) -> Manifest:
     """Return the headless Service through which tasks find the hosts of a group, even before they are ready."""
     own = scene.labels(group)
     selector = {key: own[key] for key in own if key.startswith("coterie.dev/")}
@@ -153,7 +153,7 @@ def _gpus(quota: GpuQuota) -> Manifest:
     }
 
 
-def _constraint(scene: Scene, constraint: Constraint) -> Manifest:
+def _constraint(scene: ManifestContext, constraint: LevelConstraint) -> Manifest:
     """Return the field of a constraint; levels come with their topology, since KAI would ignore them otherwise."""
     if not constraint:
         return {}

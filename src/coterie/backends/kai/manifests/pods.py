@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from coterie.backends.kai.manifests.metadata import ATTEMPT, TASK, Scene
+from coterie.backends.kai.manifests.metadata import ATTEMPT, TASK, ManifestContext
 from coterie.backends.kai.manifests.objects import CLAIM, claim_template
 from coterie.backends.kai.mixed_sizes import PRIORITY
 from coterie.backends.shared.manifest_text import Manifest
@@ -32,7 +32,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class PodPosition:
     """The position of a pod in its gang; `subgroup` is empty when the PodGroup has none.
 
     Pods of the highest `priority` are placed first; without one KAI takes them in any order.
@@ -46,7 +46,7 @@ class Seat:
     exec_timeout: int | None
     priority: int | None = None
 
-    def within(self, subgroup: str, priority: int | None = None) -> Seat:
+    def within(self, subgroup: str, priority: int | None = None) -> PodPosition:
         """Return the position in a subgroup of the gang."""
         return replace(self, subgroup=subgroup, priority=priority)
 
@@ -56,7 +56,7 @@ def hostname(task: str) -> str:
     return fold(task)
 
 
-def pod(scene: Scene, task: Task, seat: Seat, work: Work) -> Manifest:
+def pod(scene: ManifestContext, task: Task, seat: PodPosition, work: Work) -> Manifest:
     """Return the pod of a task."""
     labels = {
         **scene.labels(seat.group),
@@ -79,7 +79,7 @@ def pod(scene: Scene, task: Task, seat: Seat, work: Work) -> Manifest:
     }
 
 
-def _spec(scene: Scene, task: Task, seat: Seat, work: Work) -> Manifest:
+def _spec(scene: ManifestContext, task: Task, seat: PodPosition, work: Work) -> Manifest:
     shape = task.shape
     claims = seat.claims and shape.amount(GPU) > 0
     named = {"hostname": hostname(task.name), "subdomain": scene.gang(seat.group)} if seat.found_by_name else {}

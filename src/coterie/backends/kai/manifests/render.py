@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coterie.backends.kai.manifests import objects, pods
-from coterie.backends.kai.manifests.metadata import Scene
+from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.kai.manifests.size_limits import limit_faults, limit_notices
-from coterie.backends.kai.manifests.task_files import Shelf
+from coterie.backends.kai.manifests.task_files import FileObjects
 from coterie.backends.kai.mixed_sizes import mix, priorities
-from coterie.backends.kai.pod_group import Part, fold
+from coterie.backends.kai.pod_group import PodGroupPart, fold
 from coterie.backends.kai.traps import cluster_notices, gang_notices, merge_faults
 from coterie.backends.shared import compute_domains
 from coterie.backends.shared.manifest_text import Manifest
@@ -20,16 +20,16 @@ from coterie.backends.shared.tokens import Filling, Values, uuid_of
 from coterie.config.configuration import Pool
 from coterie.errors import Fault, NotFound, Notice, SpecErrors
 from coterie.frontends.grove.topology import ClusterTopology
-from coterie.frontends.workflow.lower import Lowered
+from coterie.frontends.workflow.lower import LoweredWorkflow
 from coterie.frontends.workflow.read import Workflow, located
-from coterie.frontends.workflow.rules import Member, Team
+from coterie.frontends.workflow.rules import WorkflowGroup, WorkflowTask
 from coterie.frontends.workflow.values import suggestion
 from coterie.gang.tree import Gang
 from coterie.topology.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class RenderRequest:
     """The inputs of rendering besides the workflow and its pool.
 
     `local` has the bytes of every `localpath`; `groups` are those to render, all if it is empty. A cluster gives the
@@ -45,7 +45,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedManifests:
     """Manifests in the order of their application, and notices for the user."""
 
     manifests: tuple[Manifest, ...]
@@ -57,20 +57,20 @@ class _Prepared:
     """The tasks of a group, ready for their pods, and the objects that hold their files."""
 
     works: Mapping[str, pods.Work]
-    shelf: Shelf
+    shelf: FileObjects
 
 
-def render(workflow: Workflow, lowered: Lowered, pool: Pool, ask: Ask) -> Rendered:
+def render(workflow: Workflow, lowered: LoweredWorkflow, pool: Pool, ask: RenderRequest) -> RenderedManifests:
     """Return the manifests of a workflow for a pool; raise `SpecErrors` with every fault."""
     declared = ask.topologies.get(pool.topology_name or "")
-    scene = Scene(ask.namespace, workflow.name, pool, workflow.spec.labels, declared)
+    scene = ManifestContext(ask.namespace, workflow.name, pool, workflow.spec.labels, declared)
     chosen = _chosen(workflow, ask.groups)
     faults = compute_domains.label_faults(workflow, nvlink=pool.nvlink, pool=pool.name)
     prepared: dict[str, _Prepared] = {}
     called: set[str] = set()
     values = Values(scene.workflow_id, uuid_of(ask.namespace, workflow.name), _hosts(workflow, scene))
     for team in workflow.teams:
-        shelf = Shelf(scene, team.name)
+        shelf = FileObjects(scene, team.name)
         works = {}
         for member in team.members:
             filling = Filling(values, member)
@@ -86,10 +86,10 @@ def render(workflow: Workflow, lowered: Lowered, pool: Pool, ask: Ask) -> Render
             linked = (
                 compute_domains.decide(gang, wish, ask.cluster)
                 if pool.nvlink
-                else compute_domains.Decision(wanted=False)
+                else compute_domains.ComputeDomainDecision(wanted=False)
             )
             named = any(member.name in called for member in team.members)
-            seat = pods.Seat(gang.name, "", linked.wanted, named, ask.attempt, lowered.exec_timeout)
+            seat = pods.PodPosition(gang.name, "", linked.wanted, named, ask.attempt, lowered.exec_timeout)
             mixed = mix(gang, pool.topology, ask.cluster)
             root = fold(mixed.gang, pool.topology)
             manifests += _gang(scene, mixed.gang, root, seat, prepared[team.name])
@@ -102,10 +102,12 @@ def render(workflow: Workflow, lowered: Lowered, pool: Pool, ask: Ask) -> Render
     faults.extend(limit_faults(manifests, owners))
     if faults:
         raise SpecErrors(located(faults, workflow.document))
-    return Rendered(tuple(manifests), (*notices, *limit_notices(manifests)))
+    return RenderedManifests(tuple(manifests), (*notices, *limit_notices(manifests)))
 
 
-def _gang(scene: Scene, gang: Gang, root: Part, seat: pods.Seat, prepared: _Prepared) -> Iterator[Manifest]:
+def _gang(
+    scene: ManifestContext, gang: Gang, root: PodGroupPart, seat: pods.PodPosition, prepared: _Prepared
+) -> Iterator[Manifest]:
     if seat.claims:
         yield objects.compute_domain(scene, gang.name)
     yield objects.pod_group(scene, gang, root)
@@ -127,7 +129,7 @@ def _chosen(workflow: Workflow, groups: Sequence[str]) -> set[str]:
     return set(groups or known)
 
 
-def _hosts(workflow: Workflow, scene: Scene) -> dict[str, str]:
+def _hosts(workflow: Workflow, scene: ManifestContext) -> dict[str, str]:
     return {
         member.name: f"{pods.hostname(member.name)}.{scene.gang(team.name)}"
         for team in workflow.teams
@@ -135,7 +137,7 @@ def _hosts(workflow: Workflow, scene: Scene) -> dict[str, str]:
     }
 
 
-def _work(filling: Filling, shelf: Shelf, local: Mapping[str, bytes]) -> pods.Work:
+def _work(filling: Filling, shelf: FileObjects, local: Mapping[str, bytes]) -> pods.Work:
     spec = filling.member.spec
     command = [filling.fill(word, "command", index) for index, word in enumerate(spec.command)]
     args = [filling.fill(word, "args", index) for index, word in enumerate(spec.args)]
@@ -148,7 +150,7 @@ def _work(filling: Filling, shelf: Shelf, local: Mapping[str, bytes]) -> pods.Wo
     return pods.Work(spec.image, command, args, environment, volumes, mounts)
 
 
-def _overlaps(member: Member, mounts: Sequence[Manifest]) -> Iterator[Fault]:
+def _overlaps(member: WorkflowTask, mounts: Sequence[Manifest]) -> Iterator[Fault]:
     for path, count in Counter(mount["mountPath"] for mount in mounts).items():
         if count > 1:
             message = (
@@ -157,7 +159,7 @@ def _overlaps(member: Member, mounts: Sequence[Manifest]) -> Iterator[Fault]:
             yield Fault(message, path=(*member.path, "name"), hint="Choose another path for one of them.")
 
 
-def _general(workflow: Workflow, lowered: Lowered, pool: Pool, ask: Ask) -> Iterator[Notice]:
+def _general(workflow: Workflow, lowered: LoweredWorkflow, pool: Pool, ask: RenderRequest) -> Iterator[Notice]:
     if pool.scheduler != "kai":
         message = f'pool "{pool.name}" belongs to a backend with the scheduler "{pool.scheduler}", not to KAI'
         yield Notice("OtherScheduler", message)
@@ -179,7 +181,7 @@ def _general(workflow: Workflow, lowered: Lowered, pool: Pool, ask: Ask) -> Iter
         yield Notice("NotCarriedOut", f"manifests alone cannot carry out: {', '.join(lost)}")
 
 
-def _lost(teams: Sequence[Team]) -> Iterator[str]:
+def _lost(teams: Sequence[WorkflowGroup]) -> Iterator[str]:
     specs = [member.spec for team in teams for member in team.members]
     if any(entry.task for spec in specs for entry in spec.inputs):
         yield "inputs (no files are brought from the tasks they come from)"

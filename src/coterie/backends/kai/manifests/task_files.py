@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from coterie.backends.kai.manifests.metadata import Scene
+from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import name_of
 from coterie.backends.shared.tokens import Filling
@@ -24,10 +24,10 @@ _KEY = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(slots=True)
-class Shelf:
+class FileObjects:
     """The ConfigMaps and Secrets of one group, by name."""
 
-    scene: Scene
+    scene: ManifestContext
     group: str
     manifests: dict[str, Manifest] = field(default_factory=dict)
 

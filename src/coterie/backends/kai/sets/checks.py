@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from coterie.backends.kai.sets.names import Subject, replica_name
+from coterie.backends.kai.sets.names import CompiledSet, replica_name
 from coterie.config.model import dns_label
 from coterie.document.located import Path
 from coterie.document.schema import said
@@ -26,7 +26,7 @@ from coterie.gang.tree import Gang
 MOST_WRITTEN = 128 << 20
 
 
-def render_faults(subject: Subject, gangs: Sequence[Gang]) -> Iterator[Fault]:
+def render_faults(subject: CompiledSet, gangs: Sequence[Gang]) -> Iterator[Fault]:
     """Yield the faults that keep the pods of these gangs from being written."""
     pcs = subject.pcs
     yield from _name_faults(pcs)
@@ -41,7 +41,7 @@ def render_faults(subject: Subject, gangs: Sequence[Gang]) -> Iterator[Fault]:
         yield field_fault(FieldError.INVALID, ("spec", "replicas"), message, hint)
 
 
-def render_notices(subject: Subject) -> Iterator[Notice]:
+def render_notices(subject: CompiledSet) -> Iterator[Notice]:
     """Yield what manifests alone cannot achieve, and the fields that differ from the user's."""
     pcs, pool = subject.pcs, subject.pool
     if pool.scheduler != "kai":

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from coterie.backends.shared.ownership import Sight
+from coterie.backends.shared.ownership import RunningTasks
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Group
 from coterie.topology.domains import Domains
@@ -27,7 +27,7 @@ class Followed:
     notices: tuple[Notice, ...] = ()
 
 
-def follow(gangs: Sequence[Gang], chosen: Sequence[Gang], topology: Topology, sight: Sight | None) -> Followed:
+def follow(gangs: Sequence[Gang], chosen: Sequence[Gang], topology: Topology, sight: RunningTasks | None) -> Followed:
     """Decide about all followers among the chosen gangs; their leaders are among all gangs of the workload."""
     by_name = {gang.name: gang for gang in gangs}
     families: dict[str, list[Gang]] = {}

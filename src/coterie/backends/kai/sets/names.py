@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from coterie.backends.kai.manifests.metadata import Scene
+from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.shared.names import name_of
 from coterie.config.configuration import Pool
-from coterie.frontends.grove.podcliqueset.lower import Lowered
+from coterie.frontends.grove.podcliqueset.lower import LoweredSet
 from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
 from coterie.frontends.grove.podcliqueset.queue import resolve_queue
 from coterie.frontends.grove.topology import ClusterTopology
@@ -17,7 +17,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class CompiledSet:
     """A valid set, compiled for a pool.
 
     `name` is that of the document the user wrote, which may be a graph deployment. `topology` is the ClusterTopology
@@ -26,13 +26,13 @@ class Subject:
 
     name: str
     pcs: PodCliqueSet
-    lowered: Lowered
+    lowered: LoweredSet
     pool: Pool
     topology: str = ""
 
 
 @dataclass(frozen=True)
-class SetScene(Scene):
+class SetContext(ManifestContext):
     """The inputs of the names of a set's objects; a set may name its queue and its topology itself.
 
     KAI confuses PodGroups of one name in two namespaces, so their names have a digest, and so have those of pods.
@@ -42,11 +42,11 @@ class SetScene(Scene):
     named_topology: str = ""
 
     @staticmethod
-    def of(subject: Subject, namespace: str, declared: ClusterTopology | None = None) -> SetScene:
+    def of(subject: CompiledSet, namespace: str, declared: ClusterTopology | None = None) -> SetContext:
         """Return the scene of a set in a namespace; `declared` is the ClusterTopology that it names, if known."""
         pcs = subject.pcs
         labels = mirrored(pcs.labels)
-        return SetScene(namespace, subject.name, subject.pool, labels, declared, resolve_queue(pcs), subject.topology)
+        return SetContext(namespace, subject.name, subject.pool, labels, declared, resolve_queue(pcs), subject.topology)
 
     @property
     def queue(self) -> str:

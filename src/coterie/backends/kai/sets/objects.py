@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from coterie.backends.kai.manifests import objects
-from coterie.backends.kai.pod_group import Part
-from coterie.backends.kai.sets.names import SetScene, mirrored, replica_name
+from coterie.backends.kai.pod_group import PodGroupPart
+from coterie.backends.kai.sets.names import SetContext, mirrored, replica_name
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.frontends.grove.podcliqueset.model import MNNVL_GROUP, PodCliqueSet
 from coterie.gang.tree import Gang
@@ -13,7 +13,7 @@ PART_OF = "app.kubernetes.io/part-of"
 REPLICA_INDEX = "grove.io/podcliqueset-replica-index"
 
 
-def pod_group(scene: SetScene, pcs: PodCliqueSet, gang: Gang, root: Part) -> Manifest:
+def pod_group(scene: SetContext, pcs: PodCliqueSet, gang: Gang, root: PodGroupPart) -> Manifest:
     """Return the PodGroup of a gang, with the set's own annotations and priority."""
     found = objects.pod_group(scene, gang, root)
     metadata, spec = found["metadata"], found["spec"]
@@ -23,13 +23,13 @@ def pod_group(scene: SetScene, pcs: PodCliqueSet, gang: Gang, root: Part) -> Man
     return found
 
 
-def service(scene: SetScene, pcs: PodCliqueSet, replica: int) -> Manifest:
+def service(scene: SetContext, pcs: PodCliqueSet, replica: int) -> Manifest:
     """Return the headless Service through which the pods of one replica find each other."""
     name = replica_name(pcs, replica)
     return objects.headless(_metadata(scene, pcs, replica, name), _of(pcs, replica), publish=pcs.publish_not_ready)
 
 
-def compute_domain(scene: SetScene, pcs: PodCliqueSet, replica: int, group: str) -> Manifest:
+def compute_domain(scene: SetContext, pcs: PodCliqueSet, replica: int, group: str) -> Manifest:
     """Return the ComputeDomain of an NVLink group in one replica."""
     metadata = _metadata(scene, pcs, replica, claim_template(pcs, replica, group), {MNNVL_GROUP: group})
     return objects.channel(metadata, claim_template(pcs, replica, group))
@@ -41,7 +41,7 @@ def claim_template(pcs: PodCliqueSet, replica: int, group: str) -> str:
 
 
 def _metadata(
-    scene: SetScene, pcs: PodCliqueSet, replica: int, name: str, more: dict[str, str] | None = None
+    scene: SetContext, pcs: PodCliqueSet, replica: int, name: str, more: dict[str, str] | None = None
 ) -> Manifest:
     found = scene.metadata(name, replica_name(pcs, replica))
     found["labels"] = {**found["labels"], **_of(pcs, replica), **(more or {})}

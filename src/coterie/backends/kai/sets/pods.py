@@ -10,11 +10,11 @@ from typing import Any
 from coterie.backends.kai.manifests.metadata import ATTEMPT, TASK
 from coterie.backends.kai.manifests.pods import quantity, toleration
 from coterie.backends.kai.mixed_sizes import PRIORITY
-from coterie.backends.kai.sets.names import SetScene, replica_name
+from coterie.backends.kai.sets.names import SetContext, replica_name
 from coterie.backends.kai.sets.objects import PART_OF, REPLICA_INDEX, claim_template
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import digest, label_value
-from coterie.frontends.grove.podcliqueset.lower import Seat
+from coterie.frontends.grove.podcliqueset.lower import SetPod
 from coterie.frontends.grove.podcliqueset.model import Clique, PodCliqueSet
 from coterie.frontends.grove.podcliqueset.nvlink import asks_for_gpus
 from coterie.frontends.grove.podcliqueset.settings import KAI
@@ -28,14 +28,14 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, slots=True)
-class Team:
+class SetGang:
     """The gang whose pods are written.
 
     `domain` are the node labels of the domain that all pods must use. Tasks in `storing` have a storage request that
     their users did not write.
     """
 
-    scene: SetScene
+    scene: SetContext
     pcs: PodCliqueSet
     gang: Gang
     domain: Sequence[tuple[str, str]] = ()
@@ -44,16 +44,16 @@ class Team:
 
 
 @dataclass(frozen=True, slots=True)
-class Chair:
+class SetPodPosition:
     """The position of a pod in its gang: the subgroup, empty for none, KAI's priority, and its NVLink group."""
 
-    seat: Seat
+    seat: SetPod
     subgroup: str
     priority: int | None = None
     link: str | None = None
 
 
-def pod(team: Team, task: Task, chair: Chair) -> Manifest:
+def pod(team: SetGang, task: Task, chair: SetPodPosition) -> Manifest:
     """Return the pod of a task."""
     scene, clique = team.scene, chair.seat.clique
     annotations = {key: text for key, text in clique.annotations.items() if key != _TOPOLOGY_NAME}
@@ -71,7 +71,7 @@ def pod(team: Team, task: Task, chair: Chair) -> Manifest:
     }
 
 
-def _labels(team: Team, task: Task, chair: Chair) -> dict[str, str]:
+def _labels(team: SetGang, task: Task, chair: SetPodPosition) -> dict[str, str]:
     scene, pcs, gang, seat = team.scene, team.pcs, team.gang, chair.seat
     grouped = {}
     if seat.group is not None:
@@ -102,7 +102,7 @@ def template_hash(clique: Clique) -> str:
     return digest(json.dumps([clique.pod_spec, dict(clique.labels), dict(clique.annotations)]))
 
 
-def _spec(team: Team, task: Task, chair: Chair) -> Manifest:
+def _spec(team: SetGang, task: Task, chair: SetPodPosition) -> Manifest:
     seat = chair.seat
     written = seat.clique.pod_spec
     fixed = {
@@ -148,7 +148,7 @@ def _within(affinity: Mapping[str, Any], domain: Sequence[tuple[str, str]]) -> M
     return {**affinity, "nodeAffinity": {**node, _REQUIRED: {"nodeSelectorTerms": terms}}}
 
 
-def _environment(team: Team, task: Task, seat: Seat) -> list[Manifest]:
+def _environment(team: SetGang, task: Task, seat: SetPod) -> list[Manifest]:
     pcs, base = team.pcs, replica_name(team.pcs, seat.replica)
     texts = {
         "GROVE_PCS_NAME": pcs.name,

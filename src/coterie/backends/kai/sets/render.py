@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from coterie.backends.kai.manifests import objects as kai_objects
-from coterie.backends.kai.manifests.render import Ask, Rendered
+from coterie.backends.kai.manifests.render import RenderedManifests, RenderRequest
 from coterie.backends.kai.manifests.size_limits import limit_faults, limit_notices
 from coterie.backends.kai.mixed_sizes import mix, priorities
-from coterie.backends.kai.pod_group import Part, fold
+from coterie.backends.kai.pod_group import PodGroupPart, fold
 from coterie.backends.kai.sets import objects
 from coterie.backends.kai.sets.checks import first_of_each, render_faults, render_notices
 from coterie.backends.kai.sets.followers import follow
-from coterie.backends.kai.sets.names import SetScene, Subject
-from coterie.backends.kai.sets.pods import Chair, Team, pod
+from coterie.backends.kai.sets.names import CompiledSet, SetContext
+from coterie.backends.kai.sets.pods import SetGang, SetPodPosition, pod
 from coterie.backends.kai.traps import cluster_notices, gang_notices, merge_faults
 from coterie.backends.shared.compute_domains import claim_notices
 from coterie.backends.shared.manifest_text import Manifest
-from coterie.backends.shared.ownership import Sight
+from coterie.backends.shared.ownership import RunningTasks
 from coterie.document.located import Path
 from coterie.errors import Fault, Notice, SpecErrors
 from coterie.frontends.grove.podcliqueset.nvlink import enrolled
@@ -27,16 +27,16 @@ from coterie.gang.tree import Gang
 _NAME: Path = ("metadata", "name")
 
 
-def render_set(subject: Subject, ask: Ask) -> Rendered:
+def render_set(subject: CompiledSet, ask: RenderRequest) -> RenderedManifests:
     """Return the manifests of a set; raise `SpecErrors` with every fault. Unknown gangs in `ask.groups` are ignored."""
     pcs, pool = subject.pcs, subject.pool
     chosen = [gang for gang in subject.lowered.gangs if not ask.groups or gang.name in ask.groups]
     if faults := list(render_faults(subject, chosen)):
         raise SpecErrors(located(pcs, faults))
-    scene = SetScene.of(subject, ask.namespace, ask.topologies.get(subject.topology))
+    scene = SetContext.of(subject, ask.namespace, ask.topologies.get(subject.topology))
     # A graph deployment may have another name than its set; pods that Grove made are labelled with the set's.
     names = {subject.name, pcs.name}
-    sight = Sight.of(ask.cluster, names, ask.namespace) if ask.cluster is not None else None
+    sight = RunningTasks.of(ask.cluster, names, ask.namespace) if ask.cluster is not None else None
     followed = follow(subject.lowered.gangs, chosen, pool.topology, sight)
     written = [gang for gang in chosen if gang.name not in followed.held]
     mixed = [mix(gang, pool.topology, ask.cluster) for gang in written]
@@ -45,7 +45,7 @@ def render_set(subject: Subject, ask: Ask) -> Rendered:
     manifests = [*_shared(scene, subject), *_around(scene, subject, written)]
     for gang, storing in ((each.gang, each.storing) for each in mixed):
         domain = followed.bound.get(gang.name, ())
-        manifests += _gang(scene, subject, roots[gang.name], Team(scene, pcs, gang, domain, storing, ask.attempt))
+        manifests += _gang(scene, subject, roots[gang.name], SetGang(scene, pcs, gang, domain, storing, ask.attempt))
     owners = {scene.gang(gang.name): (gang.name, _NAME) for gang in written}
     faults = [*limit_faults(manifests, owners), *_merge_faults(roots, subject, ask)]
     if faults:
@@ -58,10 +58,10 @@ def render_set(subject: Subject, ask: Ask) -> Rendered:
         *followed.notices,
         *limit_notices(manifests),
     ]
-    return Rendered(tuple(manifests), tuple(notices))
+    return RenderedManifests(tuple(manifests), tuple(notices))
 
 
-def _shared(scene: SetScene, subject: Subject) -> Iterator[Manifest]:
+def _shared(scene: SetContext, subject: CompiledSet) -> Iterator[Manifest]:
     """Yield the objects that sets share: queues unless the set names one, and a missing topology that it names."""
     if not scene.named_queue:
         yield from kai_objects.queues(scene)
@@ -69,7 +69,7 @@ def _shared(scene: SetScene, subject: Subject) -> Iterator[Manifest]:
         yield from kai_objects.topologies(scene, owner=subject.topology)
 
 
-def _around(scene: SetScene, subject: Subject, gangs: Sequence[Gang]) -> Iterator[Manifest]:
+def _around(scene: SetContext, subject: CompiledSet, gangs: Sequence[Gang]) -> Iterator[Manifest]:
     """Yield the objects that the set's replicas need for these gangs: ComputeDomains, then Services."""
     links = enrolled(subject.pcs)
     seats = [subject.lowered.seats[task.name] for gang in gangs for task in gang.all_tasks()]
@@ -80,17 +80,17 @@ def _around(scene: SetScene, subject: Subject, gangs: Sequence[Gang]) -> Iterato
         yield objects.service(scene, subject.pcs, replica)
 
 
-def _gang(scene: SetScene, subject: Subject, root: Part, team: Team) -> Iterator[Manifest]:
+def _gang(scene: SetContext, subject: CompiledSet, root: PodGroupPart, team: SetGang) -> Iterator[Manifest]:
     yield objects.pod_group(scene, subject.pcs, team.gang, root)
     homes = {task.name: part.name for part, _ in root.walk() for task in part.tasks}
     order = priorities(team.gang.all_tasks())
     links = enrolled(subject.pcs)
     for task in team.gang.all_tasks():
         seat = subject.lowered.seats[task.name]
-        yield pod(team, task, Chair(seat, homes[task.name], order.get(task.name), links.get(seat.clique.name)))
+        yield pod(team, task, SetPodPosition(seat, homes[task.name], order.get(task.name), links.get(seat.clique.name)))
 
 
-def _merge_faults(roots: Mapping[str, Part], subject: Subject, ask: Ask) -> Iterator[Fault]:
+def _merge_faults(roots: Mapping[str, PodGroupPart], subject: CompiledSet, ask: RenderRequest) -> Iterator[Fault]:
     """Yield the first gang whose constraints KAI might break, since those of all replicas are alike."""
     if ask.cluster is not None and subject.topology:
         for name, root in roots.items():
@@ -99,7 +99,7 @@ def _merge_faults(roots: Mapping[str, Part], subject: Subject, ask: Ask) -> Iter
                 return
 
 
-def _cluster_notices(subject: Subject, ask: Ask, gangs: Sequence[Gang]) -> Iterator[Notice]:
+def _cluster_notices(subject: CompiledSet, ask: RenderRequest, gangs: Sequence[Gang]) -> Iterator[Notice]:
     if ask.cluster is None:
         return
     if subject.topology:

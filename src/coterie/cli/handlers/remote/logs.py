@@ -14,7 +14,7 @@ import typer
 
 from coterie.cli.client.client import Client
 from coterie.cli.commands.remote.logs import LogsOptions
-from coterie.cli.follow.log_lines import Line, Reader, name_width, prefixed, tasks_of
+from coterie.cli.follow.log_lines import LogLine, LogReader, name_width, prefixed, tasks_of
 from coterie.cli.output.formats import Output, safe
 from coterie.cli.output.screen import show
 from coterie.cli.output.times import parse_span
@@ -67,7 +67,7 @@ def _all(client: Client, ident: str, task: str, wanted: LogsOptions, since: floa
         ]
         return {**view, "groups": groups, "finished": view["finished"] or not wanted.follow}
 
-    reader = Reader(
+    reader = LogReader(
         look,
         lambda name, attempt, offset: client.patiently(lambda: client.log_piece(ident, name, attempt, offset)),
         lambda name, attempt: client.log_start(ident, name, attempt, wanted.tail, since),
@@ -83,11 +83,11 @@ def _all(client: Client, ident: str, task: str, wanted: LogsOptions, since: floa
         time.sleep(_LOOK_S)
 
 
-def _text_line(width: int, line: Line) -> str:
+def _text_line(width: int, line: LogLine) -> str:
     return prefixed(line, width)
 
 
-def _json_line(line: Line) -> str:
+def _json_line(line: LogLine) -> str:
     return json.dumps({"type": "log", **asdict(line)}, ensure_ascii=False)
 
 

@@ -8,7 +8,7 @@ from coterie.cli.client.client import Client
 from coterie.cli.output.drawing_formats import Drawing
 from coterie.cli.output.map import View, draw
 from coterie.errors import NotFound, UsageError, did_you_mean
-from coterie.rendering.scene import Area, Scene, Spot
+from coterie.rendering.scene import Area, MapScene, SceneNode
 
 Json = dict[str, Any]
 
@@ -20,7 +20,7 @@ def draw_pool(client: Client, pool: str, view: View, output: Drawing) -> None:
     draw(scene, view, output, lambda: found)
 
 
-def scene_of(found: Json, view: View) -> Scene:
+def scene_of(found: Json, view: View) -> MapScene:
     """Return what is drawn of a map that a service answered, down to the level that is wanted."""
     levels = [str(level["name"]) for level in found["levels"]]
     depth = len(levels)
@@ -34,7 +34,7 @@ def scene_of(found: Json, view: View) -> Scene:
         known = f"Holders are: {', '.join(holders)}." if 0 < len(holders) <= 8 else ""
         hint = f"{did_you_mean(view.workload, holders)} {known}".strip() if holders else "No GPU is in use."
         raise NotFound(f'no owner called "{view.workload}" holds a GPU here', hint)
-    return Scene(tuple(levels[:depth]), _area(found, depth), str(found["pool"]), view.workload)
+    return MapScene(tuple(levels[:depth]), _area(found, depth), str(found["pool"]), view.workload)
 
 
 def _area(found: Json, depth: int) -> Area:
@@ -47,6 +47,8 @@ def _area(found: Json, depth: int) -> Area:
     return Area(path, (), (*(spot for area in areas for spot in area.all_spots()), *spots))
 
 
-def _spot(node: Json) -> Spot:
+def _spot(node: Json) -> SceneNode:
     holders = tuple((str(one["owner"]), int(one["gpus"])) for one in node["holders"])
-    return Spot(str(node["name"]), int(node["gpus"]["total"]), holders, bool(node["cordoned"]), bool(node["ready"]))
+    return SceneNode(
+        str(node["name"]), int(node["gpus"]["total"]), holders, bool(node["cordoned"]), bool(node["ready"])
+    )

@@ -17,7 +17,7 @@ from coterie.cli.handlers.remote.wait import follow_to_end
 from coterie.cli.inputs.labels import parse_labels
 from coterie.cli.inputs.options import ClusterOptions
 from coterie.cli.inputs.parameters import command_words
-from coterie.cli.inputs.submission import Call, read_text, with_files
+from coterie.cli.inputs.submission import WorkflowInput, read_text, with_files
 from coterie.cli.output.errors import fail
 from coterie.cli.output.formats import Output, safe
 from coterie.cli.output.refusals import plan_lines
@@ -47,7 +47,7 @@ def run(client: Client, options: SubmitOptions) -> None:
     supposed = options.what_if.params()
     if options.force and options.dry_run:
         raise UsageError("--dry-run submits nothing, so there is nothing to force", "Remove one of the two options.")
-    call = Call(options.file, ClusterOptions(), options.template, options.priority)
+    call = WorkflowInput(options.file, ClusterOptions(), options.template, options.priority)
     text = read_text(call, pool=options.pool, labels=labels, key=options.key)
     try:
         submission, workflow = with_files(call, text)

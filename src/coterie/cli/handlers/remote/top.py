@@ -16,9 +16,9 @@ from coterie.cli.output.formats import Output, safe
 from coterie.cli.output.map import View
 from coterie.cli.output.screen import screen, show, show_as
 from coterie.errors import NotFound, UsageError, did_you_mean
-from coterie.rendering.scene import Area, Scene
+from coterie.rendering.scene import Area, MapScene
 from coterie.rendering.text import Style
-from coterie.rendering.usage import Place, Usage, Use, place_json, rows_of, usage_json, usage_of
+from coterie.rendering.usage import Usage, UsageRow, Use, place_json, rows_of, usage_json, usage_of
 from coterie.rendering.usage_table import TOTAL, usage_lines
 
 
@@ -73,12 +73,12 @@ def _read(client: Client, look: TopOptions) -> Usage:
     return Usage((one,), alone.total, alone.holders)
 
 
-def _scene(client: Client, pool: str, nodes: int) -> Scene:
+def _scene(client: Client, pool: str, nodes: int) -> MapScene:
     """Return the nodes of a pool; of one whose backend tells of none, nothing."""
-    return scene_of(client.map(pool), View(None, None, free=False)) if nodes else Scene((), Area(), pool)
+    return scene_of(client.map(pool), View(None, None, free=False)) if nodes else MapScene((), Area(), pool)
 
 
-def _rows(usage: Usage, look: TopOptions) -> Iterator[Place]:
+def _rows(usage: Usage, look: TopOptions) -> Iterator[UsageRow]:
     for pool in usage.pools:
         yield from rows_of(pool, look.level)
 
@@ -87,7 +87,7 @@ def _news(usage: Usage, look: TopOptions, said: dict[str, str]) -> Iterator[str]
     """Yield a line for each row that is new or has changed, and for those that are gone; `said` keeps them."""
     check_level(usage, look.level)
     lines = {row.name: _line(row, look.output) for row in _rows(usage, look)}
-    lines[TOTAL] = _line(Place("total", (), "", usage.total), look.output, kind="total")
+    lines[TOTAL] = _line(UsageRow("total", (), "", usage.total), look.output, kind="total")
     for name in sorted(said.keys() - lines.keys()):
         del said[name]
         if look.output is not Output.NAME:
@@ -99,7 +99,7 @@ def _news(usage: Usage, look: TopOptions, said: dict[str, str]) -> Iterator[str]
             yield line
 
 
-def _line(row: Place, output: Output, kind: str = "") -> str:
+def _line(row: UsageRow, output: Output, kind: str = "") -> str:
     if output is Output.NAME:
         return safe(row.name)
     if output is Output.JSON:

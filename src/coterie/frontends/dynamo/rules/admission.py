@@ -19,7 +19,7 @@ from coterie.frontends.dynamo.names import BUDGET, clique_names, set_name, share
 from coterie.frontends.dynamo.rules.overrides import override_faults
 from coterie.frontends.dynamo.rules.topology import live_faults, needs_topologies, shape_faults
 from coterie.frontends.dynamo.rules.update import change_faults
-from coterie.frontends.dynamo.settings import DEFAULTS, Settings
+from coterie.frontends.dynamo.settings import DEFAULTS, DynamoSettings
 from coterie.frontends.kubernetes.pod_affinity import UNSUPPORTED_HINT
 from coterie.topology.levels import Topology
 
@@ -30,7 +30,7 @@ _VERSIONED = re.compile(
 )
 
 
-def create_faults(graph: GraphDeployment, topologies: Topologies, settings: Settings = DEFAULTS) -> list[Fault]:
+def create_faults(graph: GraphDeployment, topologies: Topologies, settings: DynamoSettings = DEFAULTS) -> list[Fault]:
     """Return every fault that forbids the creation of a graph deployment."""
     found = [*_general(graph, settings), *live_faults(graph, topologies, settings)]
     if settings.strict:
@@ -39,7 +39,7 @@ def create_faults(graph: GraphDeployment, topologies: Topologies, settings: Sett
 
 
 def update_faults(
-    old: GraphDeployment, new: GraphDeployment, topologies: Topologies, settings: Settings = DEFAULTS
+    old: GraphDeployment, new: GraphDeployment, topologies: Topologies, settings: DynamoSettings = DEFAULTS
 ) -> list[Fault]:
     """Return every fault that forbids the update of a graph deployment to a new form.
 
@@ -55,7 +55,7 @@ def update_faults(
     return sorted(found, key=in_order)
 
 
-def planning_faults(graph: GraphDeployment, settings: Settings = DEFAULTS) -> list[Fault]:
+def planning_faults(graph: GraphDeployment, settings: DynamoSettings = DEFAULTS) -> list[Fault]:
     """Return the faults of an allowed graph that would make its placement wrong."""
     found = [
         Fault(
@@ -81,12 +81,12 @@ def planning_faults(graph: GraphDeployment, settings: Settings = DEFAULTS) -> li
     return sorted(found, key=in_order)
 
 
-def warnings(graph: GraphDeployment, topologies: Topologies, settings: Settings = DEFAULTS) -> list[Notice]:
+def warnings(graph: GraphDeployment, topologies: Topologies, settings: DynamoSettings = DEFAULTS) -> list[Notice]:
     """Return the warnings about a graph deployment."""
     return list(_warnings(graph, topologies, settings))
 
 
-def _general(graph: GraphDeployment, settings: Settings) -> Iterator[Fault]:
+def _general(graph: GraphDeployment, settings: DynamoSettings) -> Iterator[Fault]:
     yield from _names(graph, settings)
     for component in graph.components:
         yield from _replicas(graph, component, settings)
@@ -99,7 +99,7 @@ def _general(graph: GraphDeployment, settings: Settings) -> Iterator[Fault]:
     yield from override_faults(graph, settings)
 
 
-def _names(graph: GraphDeployment, settings: Settings) -> Iterator[Fault]:
+def _names(graph: GraphDeployment, settings: DynamoSettings) -> Iterator[Fault]:
     listed: Path = ("spec", "components")
     if not graph.components:
         yield graph.fault(FieldError.REQUIRED, listed, "the graph has no components", "Add at least one.")
@@ -141,7 +141,7 @@ def _budget(graph: GraphDeployment) -> Iterator[Fault]:
             yield graph.fault(FieldError.INVALID, (*component.path, "name"), message, hint)
 
 
-def _replicas(graph: GraphDeployment, component: Component, settings: Settings) -> Iterator[Fault]:
+def _replicas(graph: GraphDeployment, component: Component, settings: DynamoSettings) -> Iterator[Fault]:
     if component.min_available is None:
         return
     path = (*component.path, "minAvailable")
@@ -185,7 +185,7 @@ def _runtime_fault(graph: GraphDeployment, component: Component) -> Fault:
     return fault
 
 
-def _warnings(graph: GraphDeployment, topologies: Topologies, settings: Settings) -> Iterator[Notice]:
+def _warnings(graph: GraphDeployment, topologies: Topologies, settings: DynamoSettings) -> Iterator[Notice]:
     if graph.version == ALPHA:
         message = "nvidia.com/v1alpha1 is deprecated in favour of v1beta1; in messages that count components, services"
         yield graph.notice("Deprecated", f"{message} are counted in the order of their names", ("apiVersion",))

@@ -11,7 +11,7 @@ from coterie.document.located import Path
 from coterie.document.schema import said
 from coterie.errors import Fault, FieldError, did_you_mean
 from coterie.frontends.dynamo.model import Component, GraphDeployment, Override
-from coterie.frontends.dynamo.settings import Settings
+from coterie.frontends.dynamo.settings import DynamoSettings
 
 API_VERSION = "grove.io/v1alpha1"
 SET, CLIQUE, GROUP = "PodCliqueSet", "PodCliqueTemplateSpec", "PodCliqueScalingGroupConfig"
@@ -28,7 +28,7 @@ def constraint_of(override: Override | None, *, of_set: bool = False) -> tuple[M
     return (found, (*override.path, "value", *steps)) if override and isinstance(found, Mapping) else None
 
 
-def override_faults(graph: GraphDeployment, settings: Settings) -> Iterator[Fault]:
+def override_faults(graph: GraphDeployment, settings: DynamoSettings) -> Iterator[Fault]:
     """Yield every fault of the overrides of a graph."""
     grove = graph.on_grove(settings)
     if graph.override is not None:

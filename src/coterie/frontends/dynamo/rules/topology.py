@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from coterie.document.located import Path
 from coterie.errors import Fault, FieldError, Reason, did_you_mean
 from coterie.frontends.dynamo.model import Component, GraphDeployment
-from coterie.frontends.dynamo.settings import Settings
+from coterie.frontends.dynamo.settings import DynamoSettings
 from coterie.frontends.kubernetes.objects import is_subdomain
 from coterie.topology.levels import Topology
 
@@ -24,7 +24,7 @@ def needs_topologies(graph: GraphDeployment) -> bool:
     return graph.constraint is not None or (graph.policy is not None and graph.policy.topology is not None)
 
 
-def shape_faults(graph: GraphDeployment, settings: Settings) -> Iterator[Fault]:
+def shape_faults(graph: GraphDeployment, settings: DynamoSettings) -> Iterator[Fault]:
     """Yield the faults that do not depend on the existing topologies."""
     packed = [component for component in graph.components if component.pack_domain is not None]
     if graph.constraint is None and packed:
@@ -43,7 +43,7 @@ def _word(graph: GraphDeployment) -> str:
     return str(graph.written(_NAME)[-1])
 
 
-def _policy_shape(graph: GraphDeployment, settings: Settings) -> Iterator[Fault]:
+def _policy_shape(graph: GraphDeployment, settings: DynamoSettings) -> Iterator[Fault]:
     policy = graph.policy
     if policy is None:
         return
@@ -63,7 +63,7 @@ def _policy_shape(graph: GraphDeployment, settings: Settings) -> Iterator[Fault]
 
 
 def live_faults(
-    graph: GraphDeployment, topologies: Mapping[str, Topology] | None, settings: Settings
+    graph: GraphDeployment, topologies: Mapping[str, Topology] | None, settings: DynamoSettings
 ) -> Iterator[Fault]:
     """Yield the faults that depend on the existing topologies."""
     if topologies is None or not graph.on_grove(settings):

@@ -25,7 +25,7 @@ MOST_PODS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class SetPod:
     """The pod of the set that a task is; `group` and `group_replica` are None for a standalone clique."""
 
     replica: int
@@ -36,11 +36,11 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class LoweredSet:
     """The gangs of a set, each base gang before its followers, with the pod of every task."""
 
     gangs: tuple[Gang, ...]
-    seats: Mapping[str, Seat]
+    seats: Mapping[str, SetPod]
     notices: tuple[Notice, ...]
 
 
@@ -62,7 +62,7 @@ class _Instance:
     tasks: tuple[Task, ...] = ()
 
 
-def lower(pcs: PodCliqueSet, shapes: Mapping[str, Shape], topology: Topology) -> Lowered:
+def lower(pcs: PodCliqueSet, shapes: Mapping[str, Shape], topology: Topology) -> LoweredSet:
     """Return the gangs of a valid set, given the shape of each clique's pods; raise `SpecErrors` for too many pods."""
     if (pods := count_pods(pcs)) > MOST_PODS:
         hint = f"At most {MOST_PODS:,} can be planned at once; check the replicas of the set, its groups and cliques."
@@ -77,7 +77,7 @@ def lower(pcs: PodCliqueSet, shapes: Mapping[str, Shape], topology: Topology) ->
             for name, clique in lowering.clashes.items()
         ]
         raise SpecErrors(pcs.resource.located(faults) if pcs.resource else faults)
-    return Lowered(tuple(gangs), lowering.seats, tuple(lowering.notices()))
+    return LoweredSet(tuple(gangs), lowering.seats, tuple(lowering.notices()))
 
 
 def count_pods(pcs: PodCliqueSet) -> int:
@@ -95,7 +95,7 @@ class _Lowering:
     pcs: PodCliqueSet
     shapes: Mapping[str, Shape]
     topology: Topology
-    seats: dict[str, Seat] = field(default_factory=dict)
+    seats: dict[str, SetPod] = field(default_factory=dict)
     clashes: dict[str, Clique] = field(default_factory=dict)
     _read_coarser: dict[str, str] = field(default_factory=dict)
 
@@ -103,7 +103,7 @@ class _Lowering:
         """Yield the base gang of one replica of the set, then its followers."""
         pcs = self.pcs
         base = f"{pcs.name}-{replica}"
-        alone = (self._clique(clique, base, Seat(replica, clique, 0)) for clique in pcs.standalone)
+        alone = (self._clique(clique, base, SetPod(replica, clique, 0)) for clique in pcs.standalone)
         needed = (
             self._replica(group, base, replica, number) for group in pcs.groups for number in range(group.min_available)
         )
@@ -130,11 +130,11 @@ class _Lowering:
     def _replica(self, group: ScalingGroup, base: str, replica: int, number: int) -> _Instance:
         name = f"{base}-{group.name}-{number}"
         members = (
-            self._clique(clique, name, Seat(replica, clique, 0, group, number)) for clique in self.pcs.members(group)
+            self._clique(clique, name, SetPod(replica, clique, 0, group, number)) for clique in self.pcs.members(group)
         )
         return _Instance(name, self._asked(self.pcs.effective(group)), tuple(members))
 
-    def _clique(self, clique: Clique, owner: str, seat: Seat) -> _Instance:
+    def _clique(self, clique: Clique, owner: str, seat: SetPod) -> _Instance:
         name = f"{owner}-{clique.name}"
         shape = self.shapes[clique.name]
         tasks: list[Task] = []

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from coterie.document.schema import Many, Spec, Words, Wrong, rule, said
+from coterie.document.schema import DocumentModel, Many, TypeName, Wrong, rule, said
 from coterie.frontends.grove.podcliqueset.durations import nanoseconds
 from coterie.frontends.kubernetes.objects import KubernetesObject
 from coterie.frontends.kubernetes.pod_spec_model import PodSpecModel
@@ -31,20 +31,20 @@ def _domain(value: str) -> Iterator[Wrong]:
         yield Wrong(f"{{field}} {said(value)} is not the name of a topology domain", hint)
 
 
-Int32 = Annotated[int, rule(_int32), Words("a whole number")]
-Domain = Annotated[str, rule(_domain), Words("the name of a topology domain, such as rack")]
-Span = Annotated[int, BeforeValidator(nanoseconds), Words("a time such as 4h or 1h30m")]
+Int32 = Annotated[int, rule(_int32), TypeName("a whole number")]
+Domain = Annotated[str, rule(_domain), TypeName("the name of a topology domain, such as rack")]
+Span = Annotated[int, BeforeValidator(nanoseconds), TypeName("a time such as 4h or 1h30m")]
 Texts = dict[str, str]
 
 
-class PackModel(Spec):
+class PackModel(DocumentModel):
     """The pack constraint of one instance."""
 
     required: Domain | None = Field(None, description="The domain that all pods of one instance must share.")
     preferred: Domain | None = Field(None, description="The domain that they share if there is room.")
 
 
-class ConstraintModel(Spec):
+class ConstraintModel(DocumentModel):
     """The pack constraint of each instance of a resource, in today's form and in the older one."""
 
     topology_name: str | None = Field(None, alias="topologyName", description="The ClusterTopology that is meant.")
@@ -54,7 +54,7 @@ class ConstraintModel(Spec):
     )
 
 
-class ScaleModel(Spec):
+class ScaleModel(DocumentModel):
     """Bounds and metrics of an autoscaler; Coterie scales nothing."""
 
     min_replicas: Int32 | None = Field(None, alias="minReplicas", description="The fewest replicas.")
@@ -62,7 +62,7 @@ class ScaleModel(Spec):
     metrics: Many[Any] | None = Field(None, description="What the autoscaler looks at.")
 
 
-class SharingModel(Spec):
+class SharingModel(DocumentModel):
     """A device claim that pods share."""
 
     name: str = Field(description="The claim template that is meant.")
@@ -70,7 +70,7 @@ class SharingModel(Spec):
     scope: str = Field(description="AllReplicas or PerReplica.")
 
 
-class GroupFilterModel(Spec):
+class GroupFilterModel(DocumentModel):
     """The members of a scaling group that share a claim."""
 
     child_clique_names: Many[str] | None = Field(None, alias="childCliqueNames", description="Cliques that share it.")
@@ -96,14 +96,14 @@ class SetSharingModel(SharingModel):
     filter: SetFilterModel | None = Field(None, description="Which parts share it; without one, all.")
 
 
-class ClaimTemplateModel(Spec):
+class ClaimTemplateModel(DocumentModel):
     """A template of device claims, kept unchanged."""
 
     name: str = Field(description="The name by which resourceSharing means it.")
     template_spec: dict[str, Any] = Field(alias="templateSpec", description="The claim itself.")
 
 
-class CliqueSpecModel(Spec):
+class CliqueSpecModel(DocumentModel):
     """The number and the template of a clique's pods."""
 
     role_name: str = Field(alias="roleName", description="What the pods do; unique in the set.")
@@ -118,7 +118,7 @@ class CliqueSpecModel(Spec):
     scale: ScaleModel | None = Field(None, alias="autoScalingConfig", description="Bounds of an autoscaler.")
 
 
-class CliqueModel(Spec):
+class CliqueModel(DocumentModel):
     """A clique: pods of one kind."""
 
     name: str = Field(description="The name of the clique, unique in the set.")
@@ -131,7 +131,7 @@ class CliqueModel(Spec):
     spec: CliqueSpecModel = Field(description="How many pods of which kind.")
 
 
-class GroupModel(Spec):
+class GroupModel(DocumentModel):
     """A scaling group: cliques that are scaled together."""
 
     name: str = Field(description="The name of the group, unique in the set.")
@@ -150,7 +150,7 @@ class GroupModel(Spec):
     )
 
 
-class HeadlessModel(Spec):
+class HeadlessModel(DocumentModel):
     """The service that gives pods their addresses."""
 
     publish_not_ready: bool | None = Field(
@@ -158,7 +158,7 @@ class HeadlessModel(Spec):
     )
 
 
-class TemplateModel(Spec):
+class TemplateModel(DocumentModel):
     """The template of every replica of the set."""
 
     cliques: Many[CliqueModel] = Field(description="The cliques of the set.")
@@ -182,13 +182,13 @@ class TemplateModel(Spec):
     )
 
 
-class UpdateModel(Spec):
+class UpdateModel(DocumentModel):
     """The rollout of changes to running pods."""
 
     type: str | None = Field(None, description="RollingRecreate or OnDelete.")
 
 
-class SetSpecModel(Spec):
+class SetSpecModel(DocumentModel):
     """The set."""
 
     replicas: Int32 | None = Field(
@@ -198,7 +198,7 @@ class SetSpecModel(Spec):
     template: TemplateModel = Field(description="What every replica is made of.")
 
 
-class MetadataModel(Spec):
+class MetadataModel(DocumentModel):
     """The metadata that Coterie reads; everything else is left to the API server."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)

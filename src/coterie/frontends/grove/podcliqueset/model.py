@@ -44,7 +44,7 @@ class SharingScope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Constraint:
+class TopologyConstraint:
     """A topologyConstraint as written: `legacy` is packDomain, `pack` is whether there is a pack block at all."""
 
     path: Path = field(compare=False)
@@ -126,7 +126,7 @@ class Clique:
     pod_spec: Mapping[str, Any] = field(repr=False)
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
-    constraint: Constraint | None = None
+    constraint: TopologyConstraint | None = None
     starts_after: tuple[str, ...] = ()
     scale: Scale | None = None
     sharing: tuple[Sharing, ...] = ()
@@ -158,7 +158,7 @@ class ScalingGroup:
     replicas: int = 1
     min_available: int = 1
     annotations: Mapping[str, str] = field(default_factory=dict)
-    constraint: Constraint | None = None
+    constraint: TopologyConstraint | None = None
     scale: Scale | None = None
     sharing: tuple[Sharing, ...] = ()
     min_written: bool = True
@@ -173,7 +173,7 @@ class PodCliqueSet:
     replicas: int
     cliques: tuple[Clique, ...]
     groups: tuple[ScalingGroup, ...] = ()
-    constraint: Constraint | None = None
+    constraint: TopologyConstraint | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     startup: str = Startup.ANY_ORDER
@@ -207,7 +207,7 @@ class PodCliqueSet:
         """Return the cliques of a scaling group, in the group's order."""
         return tuple(self.by_name[name] for name in group.clique_names if name in self.by_name)
 
-    def constraints(self) -> Iterator[Constraint]:
+    def constraints(self) -> Iterator[TopologyConstraint]:
         """Yield every constraint that is set: the set's, the cliques', the scaling groups'."""
         cliques, groups = (each.constraint for each in self.cliques), (each.constraint for each in self.groups)
         yield from (each for each in (self.constraint, *cliques, *groups) if each is not None)

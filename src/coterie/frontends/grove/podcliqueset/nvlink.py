@@ -10,7 +10,7 @@ from coterie.document.located import Path
 from coterie.document.schema import said
 from coterie.errors import Fault, FieldError
 from coterie.frontends.grove.podcliqueset.model import MNNVL_GROUP, MNNVL_NONE, Clique, PodCliqueSet
-from coterie.frontends.grove.podcliqueset.settings import Settings
+from coterie.frontends.grove.podcliqueset.settings import GroveSettings
 from coterie.frontends.kubernetes.objects import field_fault
 from coterie.topology.cluster import GPU
 
@@ -23,7 +23,7 @@ def annotated(pcs: PodCliqueSet) -> Iterator[tuple[tuple[str, str], Path, str | 
             yield (kind, each.name), (*each.path, "annotations", MNNVL_GROUP), each.annotations.get(MNNVL_GROUP)
 
 
-def group_faults(pcs: PodCliqueSet, settings: Settings) -> Iterator[Fault]:
+def group_faults(pcs: PodCliqueSet, settings: GroveSettings) -> Iterator[Fault]:
     """Yield the faults of the annotation on a new set."""
     for _, path, value in annotated(pcs):
         if value is None or value == MNNVL_NONE:

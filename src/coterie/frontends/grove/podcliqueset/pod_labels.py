@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from coterie.document.located import Path
 from coterie.document.schema import said
 from coterie.errors import Fault
-from coterie.frontends.grove.podcliqueset.lower import Lowered, Seat
+from coterie.frontends.grove.podcliqueset.lower import LoweredSet, SetPod
 from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
-from coterie.frontends.kubernetes.pod_affinity import Neighbours, unsupported
+from coterie.frontends.kubernetes.pod_affinity import PodConstraints, unsupported
 from coterie.gang.tree import Gang, Task
 from coterie.topology.pod_affinity import AffinityTerm, PodTraits
 
@@ -30,7 +30,7 @@ class SetTraits:
 
 
 def set_traits(
-    pcs: PodCliqueSet, lowered: Lowered, neighbours: Mapping[str, Neighbours], namespace: str
+    pcs: PodCliqueSet, lowered: LoweredSet, neighbours: Mapping[str, PodConstraints], namespace: str
 ) -> tuple[SetTraits, list[Fault]]:
     """Return the traits of all pods of a set, and the terms that cannot be evaluated as faults."""
     pods: dict[str, PodTraits] = {}
@@ -55,7 +55,7 @@ def set_traits(
     return SetTraits(pods, refusals), faults
 
 
-def _labels(pcs: PodCliqueSet, gang: Gang, task: Task, seat: Seat) -> dict[str, str]:
+def _labels(pcs: PodCliqueSet, gang: Gang, task: Task, seat: SetPod) -> dict[str, str]:
     """Return the labels of a clique's pods, except those that are known only once the pods exist."""
     base = f"{pcs.name}-{seat.replica}"
     grouped = {}
@@ -76,7 +76,7 @@ def _labels(pcs: PodCliqueSet, gang: Gang, task: Task, seat: Seat) -> dict[str, 
     }
 
 
-def _unanswered(neighbours: Mapping[str, Neighbours], known: set[str]) -> Iterator[Fault]:
+def _unanswered(neighbours: Mapping[str, PodConstraints], known: set[str]) -> Iterator[Fault]:
     for each in neighbours.values():
         for terms in (each.apart, each.near):
             for term, path in terms.items():

@@ -32,7 +32,7 @@ from coterie.frontends.grove.podcliqueset.model import (
     UpdateStrategy,
 )
 from coterie.frontends.grove.podcliqueset.rules.admission import located
-from coterie.frontends.kubernetes.pod_affinity import DeviceClaim, Neighbours, unsupported
+from coterie.frontends.kubernetes.pod_affinity import DeviceClaim, PodConstraints, unsupported
 from coterie.frontends.kubernetes.pod_spec import Ignored, PodReading, ignored_notice, read_pod
 from coterie.gang.tree import Shape
 from coterie.topology.channels import CHANNEL
@@ -46,7 +46,7 @@ class Placeable:
     shapes: Mapping[str, Shape]
     faults: tuple[Fault, ...] = ()
     notices: tuple[Notice, ...] = ()
-    neighbours: Mapping[str, Neighbours] = field(default_factory=dict)
+    neighbours: Mapping[str, PodConstraints] = field(default_factory=dict)
 
 
 def placeable(pcs: PodCliqueSet, templates: ClaimTemplates = NO_TEMPLATES) -> Placeable:

@@ -8,11 +8,11 @@ from coterie.document.located import Path
 from coterie.document.schema import said
 from coterie.errors import Fault, FieldError
 from coterie.frontends.grove.podcliqueset.model import QUEUE, PodCliqueSet
-from coterie.frontends.grove.podcliqueset.settings import KAI, WITHOUT_TOPOLOGY, Settings
+from coterie.frontends.grove.podcliqueset.settings import KAI, WITHOUT_TOPOLOGY, GroveSettings
 from coterie.frontends.kubernetes.objects import field_fault
 
 
-def scheduler_of(pcs: PodCliqueSet, settings: Settings) -> str:
+def scheduler_of(pcs: PodCliqueSet, settings: GroveSettings) -> str:
     """Return the scheduler of the set's pods, which all name the same one."""
     return (pcs.cliques[0].scheduler if pcs.cliques else "") or settings.default_scheduler
 
@@ -23,7 +23,7 @@ def resolve_queue(pcs: PodCliqueSet) -> str:
     return next(iter(found)) if len(found) == 1 else ""
 
 
-def scheduler_faults(pcs: PodCliqueSet, settings: Settings) -> Iterator[Fault]:
+def scheduler_faults(pcs: PodCliqueSet, settings: GroveSettings) -> Iterator[Fault]:
     """Yield the reasons why the scheduler would reject the set; its API names the whole spec."""
     scheduler = scheduler_of(pcs, settings)
     if scheduler in WITHOUT_TOPOLOGY and (first := next(pcs.constraints(), None)) is not None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coterie.document.located import Path
-from coterie.document.schema import Spec, named_fields
+from coterie.document.schema import DocumentModel, named_fields
 from coterie.frontends.grove.podcliqueset import manifest
 from coterie.frontends.grove.podcliqueset.model import (
     DEFAULT_TERMINATION_DELAY_NS,
     TEMPLATE,
     ClaimTemplate,
     Clique,
-    Constraint,
     PodCliqueSet,
     Scale,
     ScalingGroup,
     Sharing,
     Startup,
+    TopologyConstraint,
     UpdateStrategy,
 )
 from coterie.frontends.kubernetes.objects import DEFAULT_NAMESPACE, Resource, shaped
@@ -98,11 +98,11 @@ def _group(model: manifest.GroupModel, path: Path) -> ScalingGroup:
     )
 
 
-def _constraint(model: manifest.ConstraintModel | None, owner: Path) -> Constraint | None:
+def _constraint(model: manifest.ConstraintModel | None, owner: Path) -> TopologyConstraint | None:
     if model is None:
         return None
     pack = model.pack
-    return Constraint(
+    return TopologyConstraint(
         path=(*owner, "topologyConstraint"),
         topology=model.topology_name or "",
         required=(pack.required if pack else None) or "",
@@ -137,9 +137,9 @@ def _or(written: int | None, default: int) -> int:
     return default if written is None else int(written)
 
 
-def _advice(model: type[Spec] | None, word: str) -> str:
+def _advice(model: type[DocumentModel] | None, word: str) -> str:
     """Return where a misplaced field belongs."""
-    homes: tuple[tuple[type[Spec], str], ...] = (
+    homes: tuple[tuple[type[DocumentModel], str], ...] = (
         (manifest.TemplateModel, "spec.template"),
         (manifest.CliqueSpecModel, "the spec of a clique: spec.template.cliques[].spec"),
         (manifest.CliqueModel, "a clique: spec.template.cliques[]"),

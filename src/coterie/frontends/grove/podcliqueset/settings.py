@@ -25,7 +25,7 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class GroveSettings:
     """The cluster's configuration, as far as rules depend on it."""
 
     form: Form = Form.EITHER

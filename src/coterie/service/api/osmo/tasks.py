@@ -19,8 +19,7 @@ from coterie.service.driver.driven_workflow import shape_in
 from coterie.service.pools.resources import whole_units
 from coterie.service.submission.requests import check_statuses
 from coterie.service.views import workflows
-from coterie.store import Query as Filter
-from coterie.store import Store, Workflow
+from coterie.store import Store, WorkflowQuery, WorkflowRecord
 
 Json = dict[str, Any]
 Names = Annotated[list[Short] | None, Query(max_length=MANY, description="Any of these.")]
@@ -54,7 +53,7 @@ def tasks(
         raise UsageError("summary and aggregate_by_workflow are not supported here", hint)
     check_statuses(statuses or ())
     since, before = seconds(started_after), seconds(started_before)
-    wanted = Filter(owners=tuple(users or ()), pools=tuple(pools or ()))
+    wanted = WorkflowQuery(owners=tuple(users or ()), pools=tuple(pools or ()))
     found = (
         _row(stored, task)
         for stored in _workflows(service.store, workflow_id, wanted)
@@ -68,7 +67,7 @@ def tasks(
     return answer({"tasks": shown if order == "DESC" else shown[::-1]})
 
 
-def _workflows(store: Store, ident: str | None, wanted: Filter) -> Iterator[Workflow]:
+def _workflows(store: Store, ident: str | None, wanted: WorkflowQuery) -> Iterator[WorkflowRecord]:
     if ident is not None:
         one = store.workflow(ident)
         if (not wanted.owners or one.owner in wanted.owners) and (not wanted.pools or one.pool in wanted.pools):
@@ -87,7 +86,7 @@ def _within(started: str | None, since: float | None, before: float | None) -> b
     return (since is None or at >= since) and (before is None or at < before)
 
 
-def _row(stored: Workflow, task: Json) -> Json:
+def _row(stored: WorkflowRecord, task: Json) -> Json:
     at = f"/api/workflow/{stored.id}"
     query = f"?task_name={quote(task['name'])}"
     failed = task["status"].startswith("FAILED")

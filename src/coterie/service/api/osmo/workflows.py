@@ -25,7 +25,7 @@ from coterie.service.api.times import seconds
 from coterie.service.security import Caller, Role
 from coterie.service.service import Service
 from coterie.service.settings import Submission
-from coterie.store import Query as Filter
+from coterie.store import WorkflowQuery
 
 Json = dict[str, Any]
 
@@ -154,7 +154,7 @@ def workflows(
     order: Literal["ASC", "DESC"] = "ASC",
 ) -> Response:
     """List workflows; the newest are taken, and shown in the order asked for."""
-    wanted = Filter(
+    wanted = WorkflowQuery(
         statuses=tuple(statuses or ()),
         owners=tuple(users or ()),
         pools=tuple(pools or ()),

@@ -23,13 +23,13 @@ from coterie.frontends.grove.podcliqueset.rules.constraints import (
     shape_faults,
 )
 from coterie.frontends.grove.podcliqueset.rules.general import general_faults
-from coterie.frontends.grove.podcliqueset.settings import DEFAULT_SCHEDULER, KAI, Settings
+from coterie.frontends.grove.podcliqueset.settings import DEFAULT_SCHEDULER, KAI, GroveSettings
 from coterie.frontends.kubernetes.pod_fields import unknown_fields
 
-DEFAULTS = Settings()
+DEFAULTS = GroveSettings()
 
 
-def create_faults(pcs: PodCliqueSet, topologies: Topologies | None, settings: Settings = DEFAULTS) -> list[Fault]:
+def create_faults(pcs: PodCliqueSet, topologies: Topologies | None, settings: GroveSettings = DEFAULTS) -> list[Fault]:
     """Return every breach of the rules for a new PodCliqueSet."""
     return located(
         pcs,
@@ -43,7 +43,7 @@ def create_faults(pcs: PodCliqueSet, topologies: Topologies | None, settings: Se
 
 
 def update_faults(
-    old: PodCliqueSet, new: PodCliqueSet, topologies: Topologies | None, settings: Settings = DEFAULTS
+    old: PodCliqueSet, new: PodCliqueSet, topologies: Topologies | None, settings: GroveSettings = DEFAULTS
 ) -> list[Fault]:
     """Return every breach of the rules for changing one PodCliqueSet into another.
 
@@ -67,7 +67,10 @@ def update_faults(
 
 
 def warnings(
-    pcs: PodCliqueSet, topologies: Topologies | None, settings: Settings = DEFAULTS, old: PodCliqueSet | None = None
+    pcs: PodCliqueSet,
+    topologies: Topologies | None,
+    settings: GroveSettings = DEFAULTS,
+    old: PodCliqueSet | None = None,
 ) -> list[Notice]:
     """Return the warnings about a valid set; with `old`, about an update."""
     found = chain(
@@ -93,7 +96,7 @@ def located(pcs: PodCliqueSet, faults: Iterable[Fault]) -> list[Fault]:
     return [each.at(resource.document.place(each.path)) if resource else each for each in found]
 
 
-def _old_form(pcs: PodCliqueSet, settings: Settings, *, create: bool) -> Iterator[Notice]:
+def _old_form(pcs: PodCliqueSet, settings: GroveSettings, *, create: bool) -> Iterator[Notice]:
     old = [each for each in pcs.constraints() if each.legacy]
     if old and not (create and settings.strict):
         count = f" (in {len(old)} places)" if len(old) > 1 else ""
@@ -112,7 +115,7 @@ def _old_form(pcs: PodCliqueSet, settings: Settings, *, create: bool) -> Iterato
         yield Notice("Deprecated", message, path=top.path)
 
 
-def _topology(pcs: PodCliqueSet, topologies: Topologies | None, settings: Settings) -> Iterator[Notice]:
+def _topology(pcs: PodCliqueSet, topologies: Topologies | None, settings: GroveSettings) -> Iterator[Notice]:
     constraints = [each for each in pcs.constraints() if each.domain or each.preferred]
     if not constraints or not settings.topology_aware_scheduling:
         return
@@ -138,7 +141,7 @@ def _topology(pcs: PodCliqueSet, topologies: Topologies | None, settings: Settin
             yield Notice("PreferredBroader", message, path=owner.constraint.preferred_path)
 
 
-def _queue(pcs: PodCliqueSet, settings: Settings) -> Iterator[Notice]:
+def _queue(pcs: PodCliqueSet, settings: GroveSettings) -> Iterator[Notice]:
     if settings.strict or scheduler_of(pcs, settings) != KAI or resolve_queue(pcs):
         return
     if not any(True for _ in scheduler_faults(pcs, settings)):

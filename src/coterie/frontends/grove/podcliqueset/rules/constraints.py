@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from coterie.document.located import Path
 from coterie.document.schema import said
 from coterie.errors import Fault, FieldError, Reason, Unavailable, field_path
-from coterie.frontends.grove.podcliqueset.model import TEMPLATE, Clique, Constraint, PodCliqueSet, ScalingGroup
+from coterie.frontends.grove.podcliqueset.model import TEMPLATE, Clique, PodCliqueSet, ScalingGroup, TopologyConstraint
 from coterie.frontends.grove.podcliqueset.rules.general import known_names
-from coterie.frontends.grove.podcliqueset.settings import Settings
+from coterie.frontends.grove.podcliqueset.settings import GroveSettings
 from coterie.frontends.kubernetes.objects import field_fault
 from coterie.topology.levels import Topology
 
@@ -24,7 +24,7 @@ Topologies = Mapping[str, Topology]
 _SET_NAME = field_path((*TEMPLATE, "topologyConstraint", "topologyName"))
 
 
-def constraint_faults(pcs: PodCliqueSet, topologies: Topologies | None, settings: Settings) -> list[Fault]:
+def constraint_faults(pcs: PodCliqueSet, topologies: Topologies | None, settings: GroveSettings) -> list[Fault]:
     """Return every breach; without `topologies`, the rules that depend on them are skipped."""
     shapes = list(shape_faults(pcs, settings, create=True))
     bad = {each.path for each in pcs.constraints() if any(_within(fault, each) for fault in shapes)}
@@ -36,7 +36,7 @@ def constraint_faults(pcs: PodCliqueSet, topologies: Topologies | None, settings
     return [*shapes, *(fault for fault in meaning_faults(pcs, topologies) if not _below(fault, bad))]
 
 
-def _within(fault: Fault, constraint: Constraint) -> bool:
+def _within(fault: Fault, constraint: TopologyConstraint) -> bool:
     return _below(fault, {constraint.path})
 
 
@@ -44,7 +44,7 @@ def _below(fault: Fault, paths: Collection[Path]) -> bool:
     return any(fault.path[: len(path)] == path for path in paths)
 
 
-def shape_faults(pcs: PodCliqueSet, settings: Settings, *, create: bool) -> Iterator[Fault]:
+def shape_faults(pcs: PodCliqueSet, settings: GroveSettings, *, create: bool) -> Iterator[Fault]:
     """Yield the faults of single constraints that do not depend on topologies."""
     if create and settings.strict:
         yield from _old_form(pcs)
@@ -60,7 +60,7 @@ def shape_faults(pcs: PodCliqueSet, settings: Settings, *, create: bool) -> Iter
             yield field_fault(FieldError.INVALID, (*each.path, "pack", "required"), message, "Remove packDomain.")
 
 
-def names_for_children(pcs: PodCliqueSet, constraint: Constraint) -> bool:
+def names_for_children(pcs: PodCliqueSet, constraint: TopologyConstraint) -> bool:
     """Return whether a constraint only names the topology for its children, which the proposal's form allows."""
     named = constraint is pcs.constraint and bool(constraint.topology)
     return named and any(each.domain or each.preferred for each in pcs.constraints() if each is not constraint)
@@ -82,7 +82,7 @@ def _old_form(pcs: PodCliqueSet) -> Iterator[Fault]:
 
 def meaning_faults(pcs: PodCliqueSet, topologies: Topologies | None) -> list[Fault]:
     """Return the faults in the meaning of constraints: names, domains, hierarchy."""
-    names = _Names(pcs)
+    names = _TopologyNames(pcs)
     if len(names.found) != 1 or topologies is None:
         return names.faults  # with two topologies, it is unknown whose domains are meant
     ((name, written),) = names.found.items()
@@ -99,7 +99,7 @@ def meaning_faults(pcs: PodCliqueSet, topologies: Topologies | None) -> list[Fau
     return [*names.faults, *(list(_unknown_domains(pcs, topology, name)) or _hierarchy(pcs, topology))]
 
 
-class _Names:
+class _TopologyNames:
     """The topologies that constraints refer to, each with its first occurrence, and the faults of these names."""
 
     def __init__(self, pcs: PodCliqueSet) -> None:
@@ -113,7 +113,7 @@ class _Names:
         if len(self.found) > 1:
             self._disagree(pcs)
 
-    def _resolve(self, constraint: Constraint | None, inherited: str) -> str:
+    def _resolve(self, constraint: TopologyConstraint | None, inherited: str) -> str:
         """Return the name of a constraint's topology, or an empty string where it has none or a wrong one."""
         if constraint is None:
             return ""
@@ -155,9 +155,9 @@ def _unknown_domains(pcs: PodCliqueSet, topology: Topology, name: str) -> Iterat
 class _Pair:
     """A constraint, the description of its owner, and a constraint below it."""
 
-    parent: Constraint
+    parent: TopologyConstraint
     whose: str
-    child: Constraint
+    child: TopologyConstraint
     below: str
 
 

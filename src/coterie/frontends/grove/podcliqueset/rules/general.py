@@ -23,11 +23,11 @@ from coterie.frontends.grove.podcliqueset.rules.names import (
     name_faults,
     repeated,
 )
-from coterie.frontends.grove.podcliqueset.settings import DEFAULT_SCHEDULER, Settings
+from coterie.frontends.grove.podcliqueset.settings import DEFAULT_SCHEDULER, GroveSettings
 from coterie.frontends.kubernetes.objects import field_fault
 
 
-def general_faults(pcs: PodCliqueSet, settings: Settings, *, create: bool) -> Iterator[Fault]:
+def general_faults(pcs: PodCliqueSet, settings: GroveSettings, *, create: bool) -> Iterator[Fault]:
     """Yield every breach; some fields are judged only when a set is created."""
     yield from label_faults(pcs.labels, ("metadata", "labels"))
     yield from annotation_faults(pcs.annotations, ("metadata", "annotations"))
@@ -53,7 +53,7 @@ def _chosen(value: str, known: type[Startup | UpdateStrategy], path: Path) -> It
         yield field_fault(FieldError.NOT_SUPPORTED, path, f"{path[-1]} {said(value)} is not known", hint)
 
 
-def _cliques(pcs: PodCliqueSet, settings: Settings, *, create: bool) -> Iterator[Fault]:
+def _cliques(pcs: PodCliqueSet, settings: GroveSettings, *, create: bool) -> Iterator[Fault]:
     path = (*TEMPLATE, "cliques")
     if not pcs.cliques:
         yield field_fault(FieldError.REQUIRED, path, "the set has no cliques", "List at least one.")
@@ -169,7 +169,7 @@ def _circle(start: str, waits: Mapping[str, set[str]]) -> list[str]:
     return [*walked[walked.index(start) :], start]
 
 
-def _schedulers(pcs: PodCliqueSet, settings: Settings) -> Iterator[Fault]:
+def _schedulers(pcs: PodCliqueSet, settings: GroveSettings) -> Iterator[Fault]:
     first = pcs.cliques[0]
     chosen = first.scheduler or settings.default_scheduler
     for clique in pcs.cliques[1:]:

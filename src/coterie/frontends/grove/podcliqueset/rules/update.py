@@ -11,13 +11,13 @@ from coterie.errors import Fault, FieldError, field_path
 from coterie.frontends.grove.podcliqueset.model import (
     TEMPLATE,
     Clique,
-    Constraint,
     PodCliqueSet,
     ScalingGroup,
     Startup,
+    TopologyConstraint,
 )
 from coterie.frontends.grove.podcliqueset.rules.constraints import Topologies, meaning_faults
-from coterie.frontends.grove.podcliqueset.settings import Settings
+from coterie.frontends.grove.podcliqueset.settings import GroveSettings
 from coterie.frontends.kubernetes.objects import field_fault
 
 _ANEW = "Delete the PodCliqueSet and create it again."
@@ -127,7 +127,7 @@ def _fixed(path: Path, what: str, before: object = None, after: object = None) -
 
 
 def constraint_changes(
-    old: PodCliqueSet, new: PodCliqueSet, topologies: Topologies | None, settings: Settings
+    old: PodCliqueSet, new: PodCliqueSet, topologies: Topologies | None, settings: GroveSettings
 ) -> list[Fault]:
     """Return every change of a topology constraint that is not allowed.
 
@@ -153,7 +153,7 @@ def _nameless(pcs: PodCliqueSet, owner: Clique | ScalingGroup | None) -> bool:
     return constraint is not None and bool(constraint.legacy) and found is not None and not found.topology
 
 
-def _set_change(old: Constraint | None, new: Constraint | None, *, repair: bool) -> Iterator[Fault]:
+def _set_change(old: TopologyConstraint | None, new: TopologyConstraint | None, *, repair: bool) -> Iterator[Fault]:
     path = (*TEMPLATE, "topologyConstraint")
     if _same(old, new) or (repair and _repaired(old, new)):
         return
@@ -173,7 +173,7 @@ def _part_changes(
     *,
     repair: bool,
 ) -> Iterator[Fault]:
-    known: Mapping[str, Constraint | None] = {each.name: each.constraint for each in old}
+    known: Mapping[str, TopologyConstraint | None] = {each.name: each.constraint for each in old}
     for each in new:
         if each.name not in known:
             continue
@@ -183,20 +183,20 @@ def _part_changes(
             yield field_fault(FieldError.FORBIDDEN, (*each.path, "topologyConstraint"), message, _ANEW)
 
 
-def _same(old: Constraint | None, new: Constraint | None) -> bool:
+def _same(old: TopologyConstraint | None, new: TopologyConstraint | None) -> bool:
     """Return whether two constraints are equal, or the new one is the old one in today's form."""
     if old == new or old is None or new is None:
         return old == new
     return bool(old.legacy) and replace(old, required=old.legacy, legacy="", pack=True) == new
 
 
-def _repaired(old: Constraint | None, new: Constraint | None) -> bool:
+def _repaired(old: TopologyConstraint | None, new: TopologyConstraint | None) -> bool:
     if old is None or new is None or not old.legacy or old.topology:
         return False
     return replace(new, topology="") == old
 
 
-def _changed(whose: str, old: Constraint | None, new: Constraint | None) -> str:
+def _changed(whose: str, old: TopologyConstraint | None, new: TopologyConstraint | None) -> str:
     change = "added" if old is None else "removed" if new is None else "changed"
     return f"the topologyConstraint of the {whose} cannot be {change}"
 
