@@ -56,6 +56,15 @@ def test_every_class_and_pattern_that_is_used_is_defined() -> None:
     assert set(re.findall(r"url\(#(\w+)\)", text)) <= set(re.findall(r'id="(\w+)"', text))
 
 
+def test_a_long_title_of_a_card_ends_before_its_numbers() -> None:
+    names = [f"nn-0000{number}aa5566778899" for number in range(3)]
+    _, root = picture(scene(*(rack(f"z/{name}", spot(f"n{number}")) for number, name in enumerate(names))))
+    [head] = [each for each in root.iter(f"{SVG}g") if words(each)[:1] == names[:1] and len(words(each)) == 2]
+    title, numbers = head.iter(f"{SVG}text")
+    # Digits are 0.696 of the size wide in the bold face of DejaVu Sans, the widest of the fonts that the picture names.
+    assert float(title.get("x", 0)) + 0.696 * 12 * len(names[0]) < float(numbers.get("x", 0)) - 0.64 * 11 * len("0/8")
+
+
 NAMES = st.sets(
     st.one_of(
         st.uuids().map(lambda uuid: f"{uuid}.0"),

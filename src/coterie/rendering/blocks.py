@@ -39,9 +39,9 @@ def text(words: str, x: int, y: int, size: int, *, colour: str = INK, bold: bool
     return f'<text x="{x}" y="{y}" font-size="{size}" fill="{colour}"{weight}{anchor}>{xml(words)}</text>'
 
 
-def length(words: str, size: int) -> int:
-    """Return an upper estimate of the width of a line of text, since fonts differ."""
-    return int(columns(visible(words)) * size * 0.62) + 1
+def length(words: str, size: int, *, bold: bool = False) -> int:
+    """Return an upper estimate of the width of a line of text, since fonts differ; bold digits are the widest."""
+    return int(columns(visible(words)) * size * (0.7 if bold else 0.62)) + 1
 
 
 def shortened(words: str, size: int, room: int) -> str:

@@ -24,7 +24,7 @@ _LONG_LABEL = 8
 
 def head_width(area: Area, title: str) -> int:
     """Return the minimum width of a card that shows its whole title."""
-    return length(title, 12) + length(_numbers(area.total), 11) + 12 + 2 * _PAD
+    return length(title, 12, bold=True) + length(_numbers(area.total), 11) + 12 + 2 * _PAD
 
 
 def card(area: Area, title: str, paints: Mapping[str, Paint], room: int, least: int) -> Block:

@@ -122,7 +122,7 @@ def _title(scene: MapScene, about: Sequence[str], said: Sequence[str]) -> Block:
     lines = [text(_headline(scene), 0, 22, 24, bold=True)]
     for index, line in enumerate(under):
         lines.append(text(line, 0, 46 + 20 * index, 13, colour=FAINT))
-    widest = max(length(_headline(scene), 24), *(length(line, 13) for line in under))
+    widest = max(length(_headline(scene), 24, bold=True), *(length(line, 13) for line in under))
     return Block(widest, 32 + 20 * len(under), tuple(lines))
 
 
@@ -213,7 +213,7 @@ def _cards(draw: _Draw, areas: Sequence[Area], titles: Sequence[str], room: int)
 
 
 def _panel(title: str, numbers: str, tip: str, inner: Block, fill: str, dashes: str) -> Block:
-    width = max(inner.width, length(title, 14) + length(numbers, 12) + 16) + 2 * _PAD
+    width = max(inner.width, length(title, 14, bold=True) + length(numbers, 12) + 16) + 2 * _PAD
     height = inner.height + 36 + _PAD
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
     lines = (
