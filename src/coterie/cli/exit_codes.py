@@ -1,4 +1,4 @@
-"""Exit codes, one meaning each, and how the help of a command tells them."""
+"""Exit codes, one meaning each, and their lines in the help of a command."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """What the exit code of any command means."""
+    """The meaning of a command's exit code."""
 
     DONE = 0
     FAILED = 1
@@ -44,14 +44,14 @@ MEANINGS: Mapping[Exit, str] = {
     Exit.PIPE: "output pipe closed",
 }
 
-# What may befall any command.
+# Codes that every command may return.
 _ALWAYS = (Exit.DONE, Exit.FAILED, Exit.USAGE, Exit.INVALID, Exit.NOT_FOUND, Exit.TRY_AGAIN, Exit.INTERRUPTED)
 
 
 def told(*more: Exit, words: Mapping[Exit, str] | None = None) -> str:
     """Return the line about exit codes that ends a command's help: those of every command, and `more`.
 
-    `words` say what a code means for this command, where that is something particular.
+    `words` describe a code for this command, where it has a particular meaning.
     """
     particular = words or {}
     codes = sorted({*_ALWAYS, *more, *particular})

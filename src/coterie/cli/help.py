@@ -1,4 +1,4 @@
-"""The lists of commands in help texts: each with the whole of its first sentence, those of `coterie` in groups."""
+"""The lists of commands in help texts: each with its whole first sentence, those of `coterie` in groups."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PANELS: Mapping[str, Sequence[str]] = {
 
 
 class Listed(TyperGroup):
-    """Commands whose help shows what each is for, uncut."""
+    """A command group whose help shows each command's summary, uncut."""
 
     def panels(self) -> Mapping[str, Sequence[str]]:
         """Return the names of commands by the title above them."""
@@ -60,7 +60,7 @@ class Listed(TyperGroup):
 
 
 class Grouped(Listed):
-    """The commands of `coterie` itself, by what they need; a wrong call is reported as every other error is."""
+    """The commands of `coterie` itself, by their requirements; a wrong call is reported like every other error."""
 
     def main(  # type: ignore[override] # how a call ends is decided here, whatever its caller asks for
         self,

@@ -1,4 +1,4 @@
-"""What-if questions as they are written, in options or in a query, checked against what there is."""
+"""Hypothetical changes as users write them, in options or in a query, checked against the existing objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coterie.topology.cluster import Cluster
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """What is asked: less of levels and groups, holders gone, nodes back, taints tolerated, exclusions ignored."""
+    """The requested changes: relaxed levels and groups, holders gone, nodes back, taints tolerated, exclusions off."""
 
     prefer: tuple[str, ...] = ()
     coarsen: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ AS_IT_IS = WhatIf()
 
 
 def parse_changes(ask: WhatIf, workloads: Sequence[Workload], cluster: Cluster) -> tuple[Change, ...]:
-    """Return the changes a call asks about; raise `UsageError` for one that names nothing."""
+    """Return the changes of a call; raise `UsageError` for one that names nothing."""
     levels = list(dict.fromkeys(name for workload in workloads for name in workload.pool.topology.names))
     return (
         *(Prefer(_known("level", level, levels)) for level in ask.prefer),

@@ -8,7 +8,7 @@ from coterie.errors import UsageError
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address is reached from this machine only."""
+    """Return whether an address is reachable from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -18,7 +18,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_address(host: str, *, tokens: bool) -> None:
-    """Raise `UsageError` for an address that strangers reach, while nobody has to show a token."""
+    """Raise `UsageError` for an address that other machines can reach while no tokens are required."""
     if not tokens and not is_loopback(host):
         raise UsageError(
             f"listening on {host} would give everyone access: there are no tokens yet",

@@ -1,7 +1,7 @@
-"""Who may do what: tokens and roles.
+"""Authentication and authorisation: tokens and roles.
 
-A token is a long random text that is shown once; the store keeps its SHA-256, which is enough for a secret that nobody
-chose. Tokens are compared by looking the hash up, so the time it takes tells nothing about the text.
+A token is a long random text that is shown once; the store keeps its SHA-256, which is enough for a random secret.
+Tokens are compared by looking up the hash, so the time it takes reveals nothing about the text.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")
 
 
 class Role(StrEnum):
-    """What a caller may do: look; also submit and change what is one's own; also everything else."""
+    """The permissions of a caller: read; also submit and change one's own; also everything else."""
 
     VIEWER = "viewer"
     USER = "user"
     ADMIN = "admin"
 
     def covers(self, needed: Role) -> bool:
-        """Tell whether this role may do what another may."""
+        """Return whether this role includes another."""
         ranks = list(Role)
         return ranks.index(self) >= ranks.index(needed)
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks."""
+    """The caller of a request."""
 
     name: str
     role: Role
 
     @property
     def known_as(self) -> str:
-        """The name under which events say what the caller did; empty where everybody is the same caller."""
+        """The name of the caller in events; empty where all callers are the same."""
         return "" if self == LOCAL else self.name
 
     def need(self, role: Role) -> None:
@@ -50,18 +50,18 @@ class Caller:
             raise Forbidden(f"this needs the role {role}, and {self.name} has {self.role}", "Use another token.")
 
     def need_own(self, owner: str) -> None:
-        """Raise `Forbidden` unless the caller owns something, or is an admin."""
+        """Raise `Forbidden` unless the caller owns an object, or is an admin."""
         self.need(Role.USER)
         if self.role is not Role.ADMIN and self.name != owner:
             raise Forbidden(f"this belongs to {owner}, and {self.name} is not an admin", "Ask its owner, or an admin.")
 
 
-# Whoever reaches a loopback address without tokens is somebody at this machine.
+# A caller on a loopback address without tokens is a user of this machine.
 LOCAL = Caller("local", Role.ADMIN)
 
 
 def new_token(store: Store, name: str, role: str, *, now: float, owner: str = "", expires: float | None = None) -> str:
-    """Make a token and return its text, which is kept nowhere. `owner` is whose workflows it may change."""
+    """Create a token and return its text, which is not stored; `owner` is the owner of the workflows it may change."""
     if role not in list(Role):
         hint = f"Roles are: {', '.join(Role)}. {did_you_mean(role, list(Role))}".strip()
         raise UsageError(f'there is no role "{role}"', hint)
@@ -77,14 +77,14 @@ def new_token(store: Store, name: str, role: str, *, now: float, owner: str = ""
 
 
 def digest(text: str) -> str:
-    """Return what the store keeps of a token."""
+    """Return the stored hash of a token."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def caller_of(store: Store, header: str | None, *, open_to_all: bool, now: float) -> Caller:
-    """Return who sends an Authorization header; raise `Unauthorized` where it does not say who.
+    """Return the caller of an Authorization header; raise `Unauthorized` where it identifies none.
 
-    `open_to_all` needs no header, until the store holds a token: the first one that is made closes the door.
+    `open_to_all` needs no header, until the store holds a token: the first one that is created ends open access.
     """
     if header is None:
         if open_to_all and not store.tokens():

@@ -1,4 +1,4 @@
-"""Attempts and the processes that watch them: what became of each, found out from its folder."""
+"""Attempts and their supervising processes, with the status of each determined from its folder."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from coterie.backends.local.shim_launcher import Nursery, Watcher
 from coterie.backends.local.work_order import Ended, Key, Lost, Running, Starting, Status
 
 _TRIES = 3
-# What may pass: too many processes, handles, or too little memory at the moment.
+# Temporary errors: too many processes or handles, or too little memory at the moment.
 _PASSING = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """What is known about one attempt. An `unsure` one has lost its watcher, and nobody has found out why yet."""
+    """The known status of one attempt; an `unsure` one has lost its watcher, and its end is not determined yet."""
 
     key: Key
     folder: Path
@@ -35,17 +35,17 @@ class Attempt:
 
     @property
     def over(self) -> bool:
-        """Whether nothing will happen to it any more."""
+        """Whether its status is final."""
         return isinstance(self.status, Ended | Lost)
 
     @property
     def waiting(self) -> bool:
-        """Whether it has not begun, and nobody is about to begin it."""
+        """Whether it has not begun, and no process is about to begin it."""
         return self.watcher is None and not self.over and not self.unsure
 
 
 class Roster:
-    """The attempts below a root. Of each, the status is true as of the last call of `note`."""
+    """The attempts below a root; each status is true as of the last call of `note`."""
 
     def __init__(self, root: Path, mark: str) -> None:
         self._root, self._mark = root, mark
@@ -58,26 +58,26 @@ class Roster:
 
     @property
     def running(self) -> int:
-        """How many attempts have a process now."""
+        """The number of attempts with a running process."""
         return len(self._watched)
 
     @property
     def beginning(self) -> list[Attempt]:
-        """Those that have a process, but whose command does not run yet."""
+        """The attempts with a process whose command does not run yet."""
         return [each for each in self._watched.values() if isinstance(each.status, Starting)]
 
     def mark(self, key: Key) -> str:
-        """Return what the processes of an attempt carry in their environment."""
+        """Return the mark of an attempt's processes in their environment."""
         return f"{self._mark}/{key.path}"
 
     def add(self, attempt: Attempt, *, new: bool) -> None:
-        """Take in an attempt; unless it is new, the next `note` finds out about it."""
+        """Add an attempt; unless it is new, the next `note` determines its status."""
         self.attempts[attempt.key] = attempt
         if not new and not attempt.over:
             self._doubt(attempt)
 
     def note(self) -> list[Attempt]:
-        """Find out what has happened; return the attempts of which something else is true now."""
+        """Update all statuses; return the attempts whose status changed."""
         self._strays = [stray for stray in self._strays if not _gone(stray)]
         for handle, _ in self.epoll.poll(0):
             if handle in self._watched:
@@ -91,7 +91,7 @@ class Roster:
         return [each for each, status in before.items() if each.status != status or (each in asked and each.waiting)]
 
     def launch(self, attempt: Attempt) -> str:
-        """Begin an attempt; return what keeps it from that until times are better, or nothing."""
+        """Begin an attempt; return the temporary error that prevents it, or nothing."""
         try:
             self._watch(attempt, self._nursery.launch(attempt.folder))
         except OSError as error:
@@ -102,7 +102,7 @@ class Roster:
         return ""
 
     def stop(self, attempt: Attempt, grace_s: float | None) -> None:
-        """Ask an attempt to end; one that has not begun never will."""
+        """Request the end of an attempt; one that has not begun never will."""
         if attempt.over:
             return
         if folders.withdraw(attempt.folder):
@@ -114,18 +114,18 @@ class Roster:
             attempt.status = folders.ended_unstarted(attempt.folder)
             return
         if attempt.watcher is None:
-            # Another supervisor began it, or did away with it.
+            # Another supervisor began or removed it.
             self._doubt(attempt)
             self._settle()
         if attempt.watcher is not None:
             if grace_s is not None:
-                # Where there is no room for the file, the signal alone does, with the grace of the order.
+                # Where there is no space for the file, the signal alone is used, with the grace period of the order.
                 with contextlib.suppress(OSError):
                     _put(attempt.folder / "stop", f"{grace_s:.3f}")
             attempt.watcher.stop(now=grace_s == 0)
 
     def discard(self, attempts: Sequence[Attempt]) -> None:
-        """End attempts and know them no longer; their folders stay."""
+        """End attempts and forget them; their folders stay."""
         for each in attempts:
             self.stop(each, 0.0)
         for each in attempts:
@@ -136,7 +136,7 @@ class Roster:
             self.attempts.pop(each.key, None)
 
     def close(self) -> None:
-        """Let go of all processes; they go on."""
+        """Release all process handles; the processes keep running."""
         for watcher in [*self._strays, *(each.watcher for each in self._watched.values() if each.watcher)]:
             watcher.close()
         self._watched.clear()
@@ -163,10 +163,10 @@ class Roster:
         self._unsure.setdefault(attempt, code)
 
     def _settle(self) -> None:
-        """Find out about the attempts that have no watcher. What fails here is tried again by the next call."""
+        """Determine the status of attempts without a watcher; failures are retried by the next call."""
         lost: dict[Attempt, str] = {}
         for each, code in list(self._unsure.items()):
-            # First who holds it, then how it ended: the holder may end in between, but not the other way round.
+            # First the holder, then the end: the holder may end in between, but not the other way round.
             holder = folders.holder_of(each.folder)
             handle = holder.handle() if isinstance(holder, processes.Identity) else None
             if end := folders.end_of(each.folder):
@@ -189,7 +189,7 @@ class Roster:
         self._lose(lost)
 
     def _why_never(self, attempt: Attempt, code: int | None) -> str:
-        """Return why an attempt that nobody has begun never will begin; nothing when it just waits for its turn."""
+        """Return why an unclaimed attempt will never begin; empty when it only waits."""
         if not attempt.folder.exists():
             return "its folder was removed"
         if code is None or (code <= 0 and attempt.tries < _TRIES):
@@ -200,7 +200,7 @@ class Roster:
         return f"the process that watches it could not start: {words}"
 
     def never(self, attempt: Attempt, why: str) -> None:
-        """Say of an attempt that it is lost before it began, unless somebody was faster and began it."""
+        """Mark an attempt as lost before it began, unless another process began it first."""
         if folders.withdraw(attempt.folder):
             self._lose({attempt: why})
         else:
@@ -214,7 +214,7 @@ class Roster:
         left = processes.end(marks.__contains__, [found[0] for found in commands if found])
         for each, why in lost.items():
             words = why + (f"; {left} processes could not be stopped" if left else "")
-            # On a full disk this is found out again by the next supervisor.
+            # On a full disk the next supervisor determines this again.
             with contextlib.suppress(OSError):
                 _put(each.folder / "lost", words)
             each.status = Lost(words)
@@ -223,7 +223,7 @@ class Roster:
 
 
 def _gone(watcher: Watcher) -> bool:
-    """Tell whether a process has ended, and let go of it if so."""
+    """Return whether a process has ended, and release it if so."""
     if not watcher.ended():
         return False
     watcher.close()

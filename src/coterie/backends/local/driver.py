@@ -30,16 +30,16 @@ from coterie.lifecycle import (
     Stopped,
 )
 
-# A limit that the life cycle enforces is enforced by the process's watcher too, a little later, while nobody drives.
+# The process's watcher also enforces the limits of the life cycle, a little later, in case there is no leader.
 _BACKSTOP_S = 60.0
-# Up to so many tasks it is cheaper to ask about each than about all that ever ran.
+# Up to this many tasks it is cheaper to query each than all attempts that ever ran.
 _FEW = 32
 _ALIVE = (Presence.PLACED, Presence.CREATED, Presence.STOPPING, Presence.DELETING)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """Attempts that have to be gone before an action is confirmed."""
+    """Attempts that must be gone before an action is confirmed."""
 
     workflow: str
     keys: tuple[Key, ...]
@@ -84,13 +84,13 @@ class LocalDriver:
         yield Running(asked.task, asked.attempt)
 
     def stop(self, workflow: DrivenWorkflow, asked: Stop) -> None:
-        """Ask one task to end."""
+        """Request the end of one task."""
         group = workflow.spec.groups[workflow.spec.places[asked.task][0]].name
         key = Key(workflow.id, group, asked.task, asked.attempt)
         self._end(workflow.id, asked.id, (key,), asked.grace_s, Stopped(asked.task, asked.attempt))
 
     def delete(self, workflow: DrivenWorkflow, asked: Delete) -> None:
-        """Ask all tasks of a group to end."""
+        """Request the end of all tasks of a group."""
         found = attempts_of(workflow.state, asked.group, asked.attempt, asked.last)
         keys = tuple(Key(workflow.id, asked.group, task, attempt) for task, attempt in found)
         self._end(workflow.id, asked.id, keys, asked.grace_s, Gone(asked.group, asked.attempt))
@@ -108,7 +108,7 @@ class LocalDriver:
         self._ending = {name: ending for name, ending in self._ending.items() if ending.workflow != workflow}
 
     def news(self) -> Iterator[tuple[str, Observation]]:
-        """Yield what became of tasks since this was asked last; then raise `Unavailable` if some cannot begin."""
+        """Yield the observations since the last call; then raise `Unavailable` if some tasks cannot begin."""
         if not self._watched and not self._ending:
             return
         known = self._statuses()
@@ -127,7 +127,7 @@ class LocalDriver:
                 del self._ending[name]
                 yield ending.workflow, ending.confirms
         if said := self._supervisor.trouble:
-            # Last, so that whatever there is to tell has been told.
+            # Last, so that all observations have been yielded.
             raise Unavailable(said, "Allow Coterie to open more files (ulimit -n), or start it with fewer --processes.")
 
     def wait(self, timeout_s: float) -> bool:
@@ -141,15 +141,15 @@ class LocalDriver:
                 self._supervisor.kill(key)
 
     def left(self) -> set[str]:
-        """Return the ids of the workflows that left anything which was not put away."""
+        """Return the ids of workflows with folders that are not archived."""
         return {key.workflow for key in self._supervisor.statuses()}
 
     def put_away(self, workflow: str) -> None:
-        """Keep only on the disk what a workflow left that has ended."""
+        """Archive an ended workflow: keep its data only on the disk."""
         self._supervisor.put_away(workflow)
 
     def kept(self) -> set[str]:
-        """Return the ids of the workflows that were put away."""
+        """Return the ids of archived workflows."""
         return self._supervisor.away()
 
     def forget(self, workflow: str) -> None:
@@ -161,7 +161,7 @@ class LocalDriver:
         self._supervisor.close()
 
     def _statuses(self) -> Mapping[Key, local.Status]:
-        """Return what became of those that matter; asked one by one where they are few among very many."""
+        """Return the statuses of followed tasks; queried one by one where they are few among very many."""
         wanted = {*self._watched, *(key for ending in self._ending.values() for key in ending.keys)}
         if len(wanted) > _FEW:
             return self._supervisor.statuses()

@@ -1,4 +1,4 @@
-"""How many tasks this machine takes: of one workflow, and of those that start together."""
+"""The task limits of this machine: for one workflow, and for tasks that start together."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from coterie.backends.local import open_files
 from coterie.errors import Fault, Notice, Reason
 from coterie.frontends.workflow.read import Workflow
 
-# Each is a folder on the disk, a part of every saved state, and a process for a while: far more than this is a mistake.
+# Each is a folder on the disk, a part of every saved state, and a process for a while: many more are a mistake.
 MOST_TASKS = 10_000
 
 
 def too_many(tasks: int, processes: int) -> tuple[str, str] | None:
-    """Return what is wrong with so many tasks that start together, and what to do; nothing where they may."""
+    """Return the fault and the hint for this many tasks that start together; nothing where they may."""
     most = open_files.at_a_time(processes)
     if tasks <= most:
         return None
@@ -32,7 +32,7 @@ def task_count(workflow: Workflow) -> int:
 
 
 def crowd_faults(workflow: Workflow, processes: int) -> Iterator[Fault]:
-    """Yield what is wrong with the number of a workflow's tasks, where so many processes run at a time."""
+    """Yield the faults in the number of a workflow's tasks, given the number of processes at a time."""
     tasks = task_count(workflow)
     if tasks > MOST_TASKS:
         yield Fault(
@@ -42,7 +42,7 @@ def crowd_faults(workflow: Workflow, processes: int) -> Iterator[Fault]:
             place=workflow.place(workflow.teams[0].path[:-1], key=True),
         )
     for team in workflow.teams:
-        # A task that is alone waits for nobody, and the tasks of a group without a barrier begin as room comes.
+        # A single task waits for no others, and the tasks of a group without a barrier begin as capacity permits.
         together = len(team.members) if team.spec.barrier else 1
         if found := too_many(together, processes):
             bound, hint = found
@@ -56,7 +56,7 @@ def crowd_faults(workflow: Workflow, processes: int) -> Iterator[Fault]:
 
 
 def crowd_notices(workflow: Workflow, processes: int) -> Iterator[Notice]:
-    """Yield the same for somebody who only asks where the tasks would go: it is no fault yet, and will be one."""
+    """Yield the same as notices, for a plan without a submission."""
     for fault in crowd_faults(workflow, processes):
         yield Notice(
             Reason.NEVER_FITS.value, f"{fault.message}; it is refused when it is submitted", fault.place, fault.path

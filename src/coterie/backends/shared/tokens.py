@@ -1,7 +1,7 @@
-"""Tokens such as `{{host:worker0}}`, replaced by what they will be where the task runs.
+"""Tokens such as `{{host:worker0}}`, replaced by their values on the task's node.
 
-All of them are known beforehand: the back end says what hosts are called, and outputs and inputs are folders of the
-task. Nothing is random: the uuid is made from the workflow's identity.
+All of them are known beforehand: the backend defines the names of hosts, and outputs and inputs are folders of the
+task. Nothing is random: the uuid is derived from the workflow's identity.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TOKEN = re.compile(r"\{\{(?P<name>uuid|workflow_id|output|input|host)(?::(?P<wh
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What tokens stand for in one workflow."""
+    """The values of tokens in one workflow."""
 
     workflow_id: str
     uuid: str
@@ -33,9 +33,9 @@ class Values:
 
 @dataclass(slots=True)
 class Filling:
-    """Replaces the tokens of one task, and remembers which folders and hosts it met, and what was wrong.
+    """The replacement of one task's tokens, with the folders and hosts it met, and the faults.
 
-    `inputs` has where each input is read first, by its number.
+    `inputs` has the place where each input is first read, by its number.
     """
 
     values: Values
@@ -46,7 +46,7 @@ class Filling:
     faults: list[Fault] = field(default_factory=list)
 
     def fill(self, text: str, *below: str | int) -> str:
-        """Return the text without tokens; `below` is where it stands in the task."""
+        """Return the text with tokens replaced; `below` is its path in the task."""
         path = (*self.member.path, *below)
         return _TOKEN.sub(lambda found: self._value(found["name"], found["what"], found[0], path), text)
 

@@ -1,4 +1,4 @@
-"""The API as its callers see it: methods that return JSON, and raise what the service would raise here."""
+"""The client of the API: methods that return JSON, and raise the service's errors as exceptions."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ Params = Mapping[str, Any]
 T = TypeVar("T")
 
 _TIMEOUT = httpx2.Timeout(60.0, connect=5.0)
-# A stream that is quiet for longer than the service's sign of life has lost its service.
+# A stream that is silent for longer than the service's keep-alive interval has lost its service.
 _STREAM_TIMEOUT = httpx2.Timeout(45.0, connect=5.0)
-# How long a follower waits for a service that went away, and how often it looks.
+# How long a follower waits for a service that went away, and its polling interval.
 _PATIENCE_S = 60.0
 _NO_SERVICE = "Start one with `coterie serve`, or name another with --server or $COTERIE_SERVER."
 _PAUSE_S = 1.0
 
 
 class Client:
-    """Calls one service. Every method may raise `CoterieError`s: what the service said, or that it does not answer."""
+    """The client of one service; every method may raise the service's `CoterieError`s, or that it does not answer."""
 
     def __init__(self, server: str | None = None, token: str | None = None, *, transport: Any = None) -> None:  # noqa: ANN401 - httpx2 has several
         named = server or os.environ.get("COTERIE_SERVER")
@@ -56,7 +56,7 @@ class Client:
             headers=headers,
             timeout=_TIMEOUT,
             transport=transport,
-            # A proxy of the environment is for what lies outside.
+            # A proxy of the environment is only for external addresses.
             trust_env=not is_loopback(url.host),
         )
 
@@ -82,7 +82,7 @@ class Client:
             return self._json("POST", "/workflows", params=params, body=body, headers=headers, page=page)
 
     def plan(self, submission: Submission, page: Page | None = None, what_if: Params | None = None) -> Json:
-        """Ask where a workflow, whose text is `page`, would go now; whatever submitting would refuse, this does too."""
+        """Return the placement that a workflow, whose text is `page`, would get now; refused like a submission."""
         params = {"dry_run": True, **(what_if or {})}
         return self._json("POST", "/workflows", params=params, body=_body(submission), page=page)
 
@@ -95,11 +95,11 @@ class Client:
         return self._json("GET", _path("workflows", ident))
 
     def view(self, ident: str) -> Json:
-        """Return a workflow; a service that restarts is waited for."""
+        """Return a workflow, waiting for a service that restarts."""
         return self.patiently(lambda: self.workflow(ident))
 
     def patiently(self, ask: Callable[[], T]) -> T:
-        """Return an answer; a service that has gone away is waited for, which is said on standard error."""
+        """Return an answer, waiting for a service that has gone away, with a message on standard error."""
         until: float | None = None
         while True:
             try:
@@ -117,27 +117,27 @@ class Client:
                 return found
 
     def why(self, ident: str, group: str | None, question: Params | None = None) -> Json:
-        """Return why groups wait; `question` asks for more, or what if something were different."""
+        """Return why groups wait; `question` requests more evidence, or hypothetical changes."""
         return self._json("GET", _path("workflows", ident, "why"), params={"group": group, **(question or {})})
 
     def placement(self, ident: str) -> Json:
-        """Return where tasks run, against what was asked."""
+        """Return the nodes of running tasks compared with their constraints."""
         return self._json("GET", _path("workflows", ident, "placement"))
 
     def cancel(self, ident: str, message: str, *, force: bool) -> Json:
-        """Ask a workflow to stop."""
+        """Request the end of a workflow."""
         return self._json("POST", _path("workflows", ident, "cancel"), body={"message": message, "force": force})
 
     def retry(self, ident: str, task: str | None) -> Json:
-        """Ask a workflow that failed to go on."""
+        """Request the retry of a failed workflow."""
         return self._json("POST", _path("workflows", ident, "retry"), body={"task": task})
 
     def delete(self, ident: str) -> None:
-        """Delete a workflow that has ended."""
+        """Delete an ended workflow."""
         self._json("DELETE", _path("workflows", ident))
 
     def log_start(self, ident: str, task: str, attempt: int | None, tail: int | None, since: float | None) -> int:
-        """Return the byte from which the last lines of a log stand, and those that were written since a time."""
+        """Return the offset of the last lines of a log, and of those that were written since a time."""
         if tail is None and since is None:
             return 0
         params = {"task": task, "attempt": attempt, "tail": tail, "since": since, "limit": 1}
@@ -145,11 +145,11 @@ class Client:
             return int(answer.headers["X-Offset"])
 
     def log_piece(self, ident: str, task: str, attempt: int, offset: int) -> bytes:
-        """Return what a task has written from a byte on, as far as one answer reaches."""
+        """Return the log of a task from a byte on, as far as one answer reaches."""
         return b"".join(self._log(ident, task, attempt, offset, follow=False))
 
     def log(self, ident: str, task: str, attempt: int | None, offset: int = 0) -> Iterator[bytes]:
-        """Yield what a task has written, from a byte on."""
+        """Yield the log of a task, from a byte on."""
         while True:
             before = offset
             for piece in self._log(ident, task, attempt, offset, follow=False):
@@ -159,10 +159,10 @@ class Client:
                 return
 
     def follow_log(self, ident: str, task: str, attempt: int | None, offset: int = 0) -> Iterator[bytes]:
-        """Yield what a task has written and goes on to write, until it ends.
+        """Yield the log of a task, including what it still writes, until it ends.
 
-        A service that restarts is awaited, and the log goes on where it was. A stream also ends when its service does,
-        so that the end of the log is believed only when a second one, from there on, has nothing more to tell.
+        A service that restarts is awaited, and the log continues where it was. A stream also ends when its service
+        does, so that the end of the log is accepted only when a second stream, from there on, is empty.
         """
         attempt = attempt or _task(self.workflow(ident), task).get("attempt") or None
         over = False
@@ -172,7 +172,7 @@ class Client:
                 for piece in self._log(ident, task, attempt, offset, follow=True):
                     offset += len(piece)
                     yield piece
-            except Unavailable:  # or the task was silent for long, which the next look tells
+            except Unavailable:  # or the task was silent for long, which the next check shows
                 broken = True
             if attempt is None and offset:
                 attempt = 1  # it had not begun, and nothing is known of later ones
@@ -185,7 +185,7 @@ class Client:
                 time.sleep(_PAUSE_S)
 
     def events(self, after: int, ident: str | None) -> list[Json]:
-        """Return what has happened after an event."""
+        """Return the events after a number."""
         found: list[Json] = []
         while page := self._json("GET", _events(ident), params={"after": after, "limit": 1000})["items"]:
             found += page
@@ -234,12 +234,12 @@ class Client:
         return self._json("GET", _path("pools", name))
 
     def apply_pool(self, name: str, page: Page, *, dry_run: bool) -> Json:
-        """Make or change a pool as a text says, from which lines are shown where it is wrong."""
+        """Create or change a pool from a text, whose lines are shown with its faults."""
         params = {"dry_run": dry_run, "file": page.file}
         return self._json("PUT", _path("pools", name), text="\n".join(page.lines), params=params, page=page)
 
     def map(self, pool: str) -> Json:
-        """Return the nodes of a pool in their domains, with who holds them."""
+        """Return the nodes of a pool in their domains, with their holders."""
         return self._json("GET", _path("pools", pool, "map"))
 
     def delete_pool(self, name: str) -> None:
@@ -332,7 +332,7 @@ def _events(ident: str | None) -> str:
 
 
 def _task(view: Json, name: str) -> Json:
-    """Return a task of a workflow; nothing of one that it does not have, which the service says best."""
+    """Return a task of a workflow; None for an unknown one, which the service reports best."""
     return next((task for group in view["groups"] for task in group["tasks"] if task["name"] == name), {})
 
 

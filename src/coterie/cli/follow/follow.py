@@ -1,4 +1,4 @@
-"""Following a workflow: a table that redraws itself on a terminal, lines with their time anywhere else."""
+"""Following a workflow: a table that is redrawn on a terminal, lines with their time anywhere else."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _NEVER_SHOWN = frozenset({"Cleaned"})
 
 
 class EventSource(Protocol):
-    """Where a workflow is looked up, and where its events come from."""
+    """The source of a workflow's views and events."""
 
     def view(self, ident: str, /) -> Json:
-        """Return a workflow as it is now."""
+        """Return the current view of a workflow."""
 
     def news(self, ident: str, /) -> Iterator[list[Json]]:
-        """Yield events as they happen, and an empty list now and then, until all of a finished workflow are told."""
+        """Yield events as they happen, and an empty list at intervals, until a finished workflow has no more."""
 
 
 def fancy_talk() -> bool:
-    """Tell whether standard error is a terminal on which a table can be redrawn."""
+    """Return whether standard error is a terminal on which a table can be redrawn."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -46,9 +46,9 @@ def follow(
     plain: bool = False,
     until: Callable[[Json], bool] | None = None,
 ) -> Json:
-    """Show what happens to a workflow until it is finished, or until a view is as wanted; return the last view.
+    """Show the progress of a workflow until it is finished, or a view satisfies a condition; return the last view.
 
-    `quiet` shows nothing, `plain` lines even on a terminal.
+    `quiet` shows nothing, `plain` shows lines even on a terminal.
     """
     view = told.view(ident)
     with _shown(view, quiet=quiet, plain=plain) as show:

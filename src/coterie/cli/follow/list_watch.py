@@ -1,6 +1,6 @@
-"""A list of workflows that goes on: drawn anew on a terminal, elsewhere a line for each change.
+"""A continuous list of workflows: redrawn on a terminal, elsewhere a line for each change.
 
-The service tells when something has happened; nothing is asked for in between.
+The service announces changes; nothing is polled in between.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Json = dict[str, Any]
 Rows = Sequence[Json]
 T = TypeVar("T")
 
-# What happens together is read together.
+# Simultaneous changes are read together.
 _SETTLE_S = 0.1
-# How long a row that has changed is marked.
+# How long a changed row is marked.
 MARKED_S = 15.0
 
 
@@ -43,7 +43,7 @@ def watch(client: Client, rows: Callable[[], Rows], output: Output) -> None:
 
 
 def readings(client: Client, read: Callable[[], T]) -> Iterator[T]:
-    """Yield what is read of a service, and again each time that something has happened since it was read."""
+    """Yield a reading of a service, and another one after each change."""
     seen = client.last_event()
     yield read()
     for event in client.stream(seen, None):
@@ -54,7 +54,7 @@ def readings(client: Client, read: Callable[[], T]) -> Iterator[T]:
 
 
 def _news(rows: Rows, said: dict[str, str], output: Output) -> Iterator[str]:
-    """Yield a line for each that left the list, is new in it or has changed; `said` keeps what was said of each."""
+    """Yield a line for each row that left the list, is new in it or has changed; `said` keeps the last line of each."""
     now = {row["id"]: _line(row, output) for row in reversed(rows)}
     for ident in said.keys() - now.keys():
         del said[ident]

@@ -1,4 +1,4 @@
-"""Following a workflow in this process to its end, with the manners of Ctrl-C: ask or stop, then kill."""
+"""Following a workflow in this process to its end, with Ctrl-C handling: ask or stop, then kill."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _TICK_S = 0.5
 
 
 class Terminated(KeyboardInterrupt):
-    """An interrupt by nobody who could be asked what it is to mean."""
+    """An interrupt without a user who could be asked about it."""
 
 
 class InterruptChoice(Enum):
-    """What to do about a workflow whose follower is interrupted."""
+    """The choices of an interrupted user."""
 
     STOP = "stop"
     DETACH = "detach"
@@ -36,7 +36,7 @@ class InterruptChoice(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How it came out: the last view, whether somebody interrupted it, and why it could not go on."""
+    """The outcome: the last view, whether it was interrupted, and why it could not continue."""
 
     view: Json
     interrupted: bool = False
@@ -44,10 +44,10 @@ class RunEnd:
 
 
 class LocalRunFollower:
-    """Watches over one workflow.
+    """The follower of one workflow.
 
-    `alone` says that nothing else runs in the service, so nobody else can make room. `resume` is the command that takes
-    the workflow up again if it is left; None where it would be lost.
+    `alone` means that nothing else runs in the service, so no capacity will become free. `resume` is the command that
+    continues the workflow if it is left; None where it would be lost.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class LocalRunFollower:
         self._stuck: Json | None = None
 
     def view(self, ident: str) -> Json:
-        """Return the workflow as it is now."""
+        """Return the current view of the workflow."""
         return self._service.workflow(ident)
 
     def news(self, ident: str) -> Iterator[list[Json]]:
-        """Yield events as they happen, and an empty list from time to time, until the workflow is finished."""
+        """Yield events as they happen, and an empty list at intervals, until the workflow is finished."""
         while True:
             newest = self._service.last_event()
             finished = self._service.workflow(ident)["finished"]
@@ -118,9 +118,9 @@ class LocalRunFollower:
         return choice
 
     def _asked(self) -> InterruptChoice:
-        """Ask somebody at a terminal what to do; nobody is there anywhere else.
+        """Ask a user at a terminal what to do; without a terminal there is no question.
 
-        What needs no undoing is the default: the workflow goes on. So it does when it has ended in the meantime.
+        The default needs no undoing: the workflow continues, also when it has ended meanwhile.
         """
         if not somebody_there():
             return InterruptChoice.STOP
@@ -133,14 +133,14 @@ class LocalRunFollower:
         return InterruptChoice.GO_ON if answer is None else answer
 
     def _cancel(self, message: str, *, force: bool = False) -> None:
-        with suppress(Conflict):  # it ended by itself in the meantime
+        with suppress(Conflict):  # it ended by itself meanwhile
             self._service.cancel(self._ident, message, force=force)
 
     def _say(self, words: str) -> None:
         typer.echo(safe(f"{self._ident}: {words}"), err=True)
 
     def _hopeless(self, view: Json) -> bool:
-        """Tell whether the workflow waits for room that nobody will ever make."""
+        """Return whether the workflow waits for capacity that will never become free."""
         if self._interrupts == 0 and self._stuck is None:
             self._stuck = _stuck(self._service, view, alone=self._alone)
             return self._stuck is not None
@@ -148,7 +148,7 @@ class LocalRunFollower:
 
 
 def _stuck(service: Service, view: Json, *, alone: bool) -> Json | None:
-    """Return why a workflow waits, if it holds nothing itself that it could give back, and waiting will not help."""
+    """Return why a workflow waits, if it holds nothing that it could release itself, and waiting will not help."""
     open_groups = [group for group in view["groups"] if group["ended"] is None]
     holds = any(task["node"] and task["ended"] is None for group in open_groups for task in group["tasks"])
     if (

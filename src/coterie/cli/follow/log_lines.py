@@ -1,4 +1,4 @@
-"""What tasks have written, beside everything else that is shown of a run."""
+"""The output of tasks, shown beside the progress of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coterie.cli.output.screen import show
 from coterie.rendering.text import count
 
 if TYPE_CHECKING:
-    # One that follows what a service runs has no use for what this loads.
+    # A follower of a service does not need these imports.
     from coterie.service.service import Service
 
 Json = dict[str, Any]
@@ -26,7 +26,7 @@ _TAIL_TASKS = 3
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line that a task has written."""
+    """A line of a task's output."""
 
     task: str
     attempt: int
@@ -34,9 +34,9 @@ class LogLine:
 
 
 class LogReader:
-    """New lines of all tasks of a workflow, from wherever the workflow and its logs can be read.
+    """New lines of all tasks of a workflow, from any source of views and logs.
 
-    `read` returns a piece of a log from a byte on, `start` the first byte that counts. Without `past`, only the latest
+    `read` returns a part of a log from a byte on, `start` the first byte that counts. Without `past`, only the latest
     attempt of a task counts.
     """
 
@@ -54,7 +54,7 @@ class LogReader:
         self.view = look()
 
     def new(self) -> Iterator[LogLine]:
-        """Yield what was written since the last time; `view` is the workflow as it was just before."""
+        """Yield the output since the last call; `view` is the workflow just before."""
         self.view = self._look()
         for task in tasks_of(self.view):
             numbers = [old["attempt"] for old in task["past"]] if self._past else []
@@ -80,14 +80,14 @@ class LogReader:
 
 
 class Printer:
-    """Prints what the tasks of a workflow write, a line at a time, each with the name of its task before it."""
+    """The printer of a workflow's task output, a line at a time, each after the name of its task."""
 
     def __init__(self, service: Service, ident: str) -> None:
         read = partial(_read, service, ident)
         self._reader = LogReader(lambda: service.workflow(ident), read, past=True)
 
     def print_new(self) -> None:
-        """Print what was written since the last time."""
+        """Print the output since the last call."""
         width = name_width(self._reader.view)
         show(prefixed(line, width) for line in self._reader.new())
 
@@ -97,12 +97,12 @@ def _read(service: Service, ident: str, task: str, attempt: int, offset: int) ->
 
 
 def prefixed(line: LogLine, width: int) -> str:
-    """Return a line with the name of its task before it."""
+    """Return a line after the name of its task."""
     return f"{line.task:<{width}} | {line.text}"
 
 
 def name_width(view: Json) -> int:
-    """Return how long the longest name of a task is."""
+    """Return the length of the longest task name."""
     return max(len(task["name"]) for task in tasks_of(view))
 
 
@@ -117,7 +117,7 @@ def failed_tasks(view: Json) -> list[Json]:
 
 
 def pieces_of(service: Service, ident: str, task: str) -> Iterator[bytes]:
-    """Yield what a task has written, piece by piece."""
+    """Yield the output of a task, part by part."""
     offset = 0
     while piece := service.log(ident, task, None, offset, _PIECE):
         offset += len(piece)
@@ -125,7 +125,7 @@ def pieces_of(service: Service, ident: str, task: str) -> Iterator[bytes]:
 
 
 def print_tails(view: Json, pieces: Callable[[str], Iterable[bytes]]) -> None:
-    """Say on standard error how the tasks that failed ended, with the last lines that they wrote."""
+    """Print on standard error how the failed tasks ended, with the last lines of their output."""
     failed = failed_tasks(view)
     for task in failed[:_TAIL_TASKS]:
         code = "" if task["exit_code"] is None else f", exit code {task['exit_code']}"

@@ -1,4 +1,4 @@
-"""`coterie audit`: what really runs against what was asked."""
+"""`coterie audit`: running pods against their constraints."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SHOUTED = {AuditOutcome.VIOLATED: "VIOLATED"}
 
 
 def run(source: str, output: Output) -> None:
-    """Audit the gangs of a snapshot or of a live cluster, print what was found, and exit by the worst of it."""
+    """Audit the gangs of a snapshot or of a live cluster, print the findings, and exit by the worst of them."""
     snapshot = _read(source)
     found = audit(snapshot)
     match output:
@@ -50,7 +50,7 @@ def run(source: str, output: Output) -> None:
 
 
 def _read(source: str) -> Snapshot:
-    """Read a snapshot with its gangs; raise SpecErrors for one that has none although it should."""
+    """Return a snapshot with its gangs; raise SpecErrors for one that should have some and has none."""
     snapshot = read_source(source, gangs=True)
     if source.startswith(LIVE):
         return snapshot
@@ -117,7 +117,7 @@ def _head(gang: AuditedGang, style: Style) -> str:
 
 
 def _tree(gang: AuditedGang, short: Abbreviations, style: Style, *, wide: bool) -> Iterator[str]:
-    """Yield one line for each constraint, indented as the tree is, with what became of it."""
+    """Yield one line for each constraint, indented like the tree, with its outcome."""
     rows = []
     for finding in gang.findings:
         kind = "required" if finding.required else "preferred"

@@ -1,4 +1,4 @@
-"""`coterie check`: are the labels of the nodes what the levels need, and does the pool suit the cluster."""
+"""`coterie check`: whether node labels form the levels, and whether the pool matches the cluster."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from coterie.topology.check import LabelFinding
 from coterie.topology.domains import Domains
 from coterie.topology.ranges import fold
 
-# As for a plan: 6 is fine in principle but in the way of something, 7 cannot work as it is.
+# As for a plan: 6 works in principle but hinders something, 7 cannot work.
 _CODES = {"info": Exit.DONE, "warning": Exit.MUST_WAIT, "error": Exit.NEVER_FITS}
 _COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}
 
 
 def run(source: ClusterOptions, output: Output) -> None:
-    """Check the nodes and the pool of a call, print what is odd, and exit by the worst of it."""
+    """Check the nodes and the pool of a call, print the findings, and exit by the worst of them."""
     world = read_world(source)
     if not world.topology.levels and len(world.cluster):
         raise UsageError(
@@ -70,7 +70,7 @@ def _lines(world: ClusterInput, findings: Sequence[LabelFinding], style: Style, 
 
 
 def _sorts(fleet: Fleet) -> str:
-    """Return how many nodes have GPUs and how many have none."""
+    """Return the number of nodes with and without GPUs."""
     without = fleet.nodes - fleet.with_gpus
     if not fleet.with_gpus:
         return ": none with GPUs" if without else ""
@@ -88,7 +88,7 @@ def _levels(world: ClusterInput) -> Iterator[tuple[str, ...]]:
 
 
 def _names(world: ClusterInput) -> Abbreviations:
-    """Return the short forms of nodes, and of all values of the levels' labels: one that is odd may be no domain."""
+    """Return the short forms of nodes, and of all values of the levels' labels, since a faulty one may be no domain."""
     values = (world.whole.column(level.label).values for level in world.topology.levels)
     return Abbreviations(*values, world.whole.names)
 

@@ -1,4 +1,4 @@
-"""`coterie explain`: the page of a reason, a condition or a warning, or what a field means."""
+"""`coterie explain`: the page of a reason, a condition or a warning, or the meaning of a field."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from coterie.frontends.field_reference import FieldDoc, all_fields, describe_fie
 from coterie.frontends.grove.conditions import REASONS
 from coterie.rendering.text import table
 
-# Below this, a name that looks alike is another word.
+# Below this similarity, a name is another word.
 _ALIKE = 0.75
 
 
 def run(topic: str | None, output: Output) -> None:
-    """Print the page of a topic, or the description of a field; without a topic, which ones there are."""
+    """Print the page of a topic, or the description of a field; without a topic, the list of topics."""
     if topic is None:
         listed = [{"topic": name, "kind": kind, "text": text} for kind, name, text in _all_topics()]
         show_as(output, listed, (str(one["topic"]) for one in listed), _topics)
@@ -43,7 +43,7 @@ def _found(topic: str) -> tuple[str, str, list[str]] | None:
     """
     reasons = [reason.value for reason in Reason]
     conditions, warnings = _conditions(), _warnings()
-    # A field may be called like a reason, but for its first letter: nodesExcluded.
+    # A field may have the name of a reason, except for its first letter: nodesExcluded.
     field = None if topic in reasons or topic in conditions or topic in warnings else _field(topic)
     if field:
         return field.path, "field", list(_lines(field))
@@ -58,7 +58,7 @@ def _found(topic: str) -> tuple[str, str, list[str]] | None:
 
 
 def _field(topic: str) -> FieldDoc | None:
-    """Describe a field; of `spec.…`, as objects of Kubernetes have it, what a workflow calls the same."""
+    """Return the description of a field; for `spec.…`, as in Kubernetes objects, that of a workflow's equivalent."""
     found = describe_field(topic)
     steps = topic.strip().split(".")
     if found or steps[0] != "spec":
@@ -90,7 +90,7 @@ def _topics() -> Iterator[str]:
 
 
 def _all_topics() -> Iterator[tuple[str, str, str]]:
-    """Yield the kind and the name of every topic, with what it is about in a sentence."""
+    """Yield the kind and the name of every topic, with one sentence about it."""
     for reason in Reason:
         yield "reason", reason.value, _first_sentence(_page(reason.value).partition("\n\n")[2])
     for name in REASONS:
@@ -103,14 +103,14 @@ def _all_topics() -> Iterator[tuple[str, str, str]]:
 
 
 def _warnings() -> dict[str, str]:
-    """Return what there is to say about each warning, by its code."""
+    """Return the text about each warning, by its code."""
     page = (files("coterie") / "pages" / "warnings.md").read_text(encoding="utf-8")
     sections = (section.partition("\n") for section in page.split("\n## ")[1:])
     return {name.strip(): text.strip() for name, _, text in sections}
 
 
 def _conditions() -> dict[str, str]:
-    """Return the condition behind every condition's name, and behind every reason that one has."""
+    """Return the condition of every condition name, and of every reason of a condition."""
     return {word: condition for condition, reasons in REASONS.items() for word in (condition, *reasons)}
 
 

@@ -20,8 +20,8 @@ _SHOWN = 40
 
 
 def run(source: ClusterOptions, level: str | None, wish: FitQuery, output: Output) -> None:
-    """Print how large a gang fits in each domain of a level."""
-    wish.requests()  # a wish that makes no sense is said before any file is read
+    """Print the largest gang that fits in each domain of a level."""
+    wish.requests()  # an invalid request is reported before any file is read
     world = read_world(source)
     if level is None:
         known = ", ".join(world.topology.names)
@@ -75,7 +75,7 @@ def _cells(room: DomainRoom, tasks: int | None, *, wide: bool) -> Iterator[str]:
 
 
 def _verdict(found: FitReport, short: Abbreviations) -> str:
-    """Return the answer in a sentence."""
+    """Return the answer as a sentence."""
     level, best = found.level, found.fitting.rooms[0]
     largest = max(room.empty for room in found.fitting.rooms)
     tasks = found.wish.tasks

@@ -1,4 +1,4 @@
-"""`coterie plan`: read the files, ask the planner, print what it says."""
+"""`coterie plan`: read the files, call the planner, print its plans."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def run(options: PlanOptions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """A plan, how long it took, and what its gangs had to choose from, if that is wanted."""
+    """A plan, its duration, and the candidates of its gangs, if requested."""
 
     plan: Plan
     elapsed_ms: float
@@ -159,7 +159,7 @@ def _choice_lines(planned: _Planned, short: Abbreviations, style: Style, *, wide
 
 
 def _read(options: PlanOptions) -> tuple[list[Workload], Snapshot]:
-    """Read everything the call names; all faults of all files are reported together."""
+    """Return all inputs of the call; all faults of all files are reported together."""
     source = options.source
     if (*options.files, *named_files(source)).count("-") > 1:
         hint = "Use - for one FILE or for --cluster, not for both."
@@ -180,7 +180,7 @@ def _read(options: PlanOptions) -> tuple[list[Workload], Snapshot]:
         hint = "Name a file with a workflow, a PodCliqueSet or a DynamoGraphDeployment as well."
         raise UsageError("there are only topologies in the files, and nothing to plan", hint)
     with joined(faults, written):
-        # Without a workload it is not known which pool, and so which backend's cluster, was meant.
+        # Without a workload the pool, and so its backend's cluster, is not known.
         snapshot = read_cluster(faults, source, config if written else None, written[0].pool if written else None)
     workloads = _lowered(options, faults, config, written, levels, snapshot, beside)
     if faults or snapshot is None:
@@ -207,7 +207,7 @@ def _lowered(
     source = options.source
     wanted = source.levels is not None or source.topology is not None
     if (source.config and config is None) or (wanted and levels is None) or snapshot is None:
-        # Without a pool, files are checked against nothing, and its faults are known.
+        # Without a pool, files are not checked against one, and its own faults are known.
         faults += (fault for one in written for fault in one.faults)
         return []
     known = all_topologies(levels, snapshot, beside)

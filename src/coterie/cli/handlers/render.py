@@ -1,4 +1,4 @@
-"""`coterie render`: read the files, ask the back end, print the manifests."""
+"""`coterie render`: read the files, call the backend, print the manifests."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def run(options: RenderOptions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """All that a call names, read; `homes` has the file of each workload."""
+    """All inputs of a call; `homes` has the file of each workload."""
 
     options: RenderOptions
     config: Config | None
@@ -91,11 +91,11 @@ class _Call:
 
     @property
     def declared(self) -> Mapping[str, ClusterTopology]:
-        """The same as objects."""
+        """The ClusterTopologies of the call as objects."""
         return cluster_topologies(self.levels, self.snapshot, self.documents.topologies)
 
     def pool(self, written: WrittenWorkload) -> Pool:
-        """Return the pool of a workload; one that nobody configured is of the scheduler that manifests are for."""
+        """Return the pool of a workload; an unconfigured one has the scheduler that the manifests are for."""
         beside = self.documents.topologies
         kai = kai_levels(self.snapshot) if self.config is None else {}
         levels = levels_for(written, self.levels, self.known, kai)
@@ -103,12 +103,12 @@ class _Call:
         return replace(pool, scheduler=self.options.backend) if self.config is None else pool
 
     def topology_notices(self, pool: Pool) -> Iterator[Notice]:
-        """Yield what the user should know of where the levels of a pool come from."""
+        """Yield notices about the source of a pool's levels."""
         yield from topology_notices(self.config, self.levels, self.snapshot, pool)
         yield from self.drift_notices(pool)
 
     def drift_notices(self, pool: Pool) -> Iterator[Notice]:
-        """Yield where KAI's own Topology differs from the ClusterTopology of a pool."""
+        """Yield the differences between KAI's own Topology and the ClusterTopology of a pool."""
         return drift_notices(self.levels, self.snapshot, self.documents.topologies, pool)
 
     def namespace(self, pool: Pool, own: str = "") -> str:
@@ -123,7 +123,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A workload of the call that keeps every rule: the names of its gangs, its pool, and how it is written."""
+    """A valid workload of the call: the names of its gangs, its pool, and its renderer."""
 
     gangs: tuple[str, ...]
     pool: Pool
@@ -131,7 +131,7 @@ class _Part:
 
 
 def _rendered(options: RenderOptions, source: ClusterOptions) -> RenderedManifests:
-    """Read everything the call names and render it; the faults of all files are reported together."""
+    """Render all inputs of the call; the faults of all files are reported together."""
     faults: list[Fault] = []
     levels, config = read_pools(faults, source)
     documents, homes = Documents(()), []
@@ -170,7 +170,7 @@ def _documents(options: RenderOptions, file: str) -> Documents:
 def _snapshot(
     faults: list[Fault], source: ClusterOptions, config: Config | None, wished: str | None
 ) -> tuple[Snapshot | None, tuple[Notice, ...]]:
-    """Read the cluster that is named, or that of the pool; manifests can be written without the latter."""
+    """Return the named cluster, or that of the pool; manifests can be written without the latter."""
     if (name := source.cluster) is not None:
         return collect(faults, lambda: read_source(name)), ()
     if config is None or faults:
@@ -178,7 +178,7 @@ def _snapshot(
     try:
         own = backend_cluster(source, config, wished)
     except (NotFound, UsageError):
-        return None, ()  # there is no such pool, which is told later, or its backend names no cluster
+        return None, ()  # there is no such pool, which is reported later, or its backend names no cluster
     try:
         return collect(faults, lambda: read_source(own)), ()
     except Unavailable as error:
@@ -187,7 +187,7 @@ def _snapshot(
 
 
 def _for_kai(call: _Call) -> RenderedManifests:
-    """Render all workloads of the files; what several of them need is written once, and first."""
+    """Render all workloads of the files; shared objects are written once, and first."""
     faults: list[Fault] = []
     parts = [
         part
@@ -219,7 +219,7 @@ def _for_kai(call: _Call) -> RenderedManifests:
 
 
 def _joined(rendered: Sequence[RenderedManifests]) -> list[Manifest]:
-    """Return the manifests of several workloads, those that they share once; raise where two claim the same name."""
+    """Return the manifests of several workloads, with shared ones once; raise where two claim the same name."""
     manifests: dict[tuple[str, str, str], Manifest] = {}
     for manifest in (manifest for found in rendered for manifest in found.manifests):
         metadata = manifest["metadata"]
@@ -275,14 +275,14 @@ def _for_grove(call: _Call) -> RenderedManifests:
 
 
 def _tolerates(call: _Call) -> bool:
-    """Tell whether pods tolerate the taints of resources they ask for; Grove needs no pool, so there may be several."""
+    """Return whether pods tolerate the taints of resources they request; Grove needs no pool, so there may be many."""
     pools = call.config.pools if call.config else {}
     own = pools.get(call.options.pool or "")
     return all(pool.resource_tolerations for pool in ([own] if own else pools.values()))
 
 
 def _check_agreement(options: RenderOptions, own: str) -> None:
-    """Refuse a namespace that is not the one a document names, as kubectl does."""
+    """Refuse a namespace that differs from the one a document names, as kubectl does."""
     if own and options.namespace not in (None, own):
         message = f'the file names the namespace "{own}", and the call "{options.namespace}"'
         raise UsageError(message, "Leave out --namespace, or remove metadata.namespace from the file.")

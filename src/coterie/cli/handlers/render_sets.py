@@ -27,7 +27,7 @@ from coterie.topology.levels import Topology
 
 @dataclass(frozen=True, slots=True)
 class RenderableSet:
-    """A set that keeps every rule, with the namespace for its objects."""
+    """A valid set, with the namespace for its objects."""
 
     written: WrittenWorkload
     prepared: PreparedSet
@@ -50,7 +50,7 @@ def for_kai(
         rendered = render_set(subject, RenderRequest(ready.namespace, cluster, groups=groups, topologies=topologies))
     except SpecErrors as error:
         raise SpecErrors([blamed(fault) for fault in error.faults]) from None
-    # What a plan does not depend on may well be written into manifests; what is not has a warning of its own.
+    # Fields that do not affect a plan may be written into manifests; those that are not have their own warning.
     of_plans = {notice.message for notice in placeable(prepared.pcs).notices}
     before = [notice for notice in prepared.notices if notice.message not in of_plans]
     graphs = [ready.written.content] if isinstance(ready.written.content, GraphDeployment) else []
@@ -58,7 +58,7 @@ def for_kai(
 
 
 def for_grove(documents: Documents, known: Mapping[str, Topology], namespace: str | None) -> RenderedManifests:
-    """Return the objects of a file as Grove takes them today, or raise `SpecErrors` with every fault."""
+    """Return the objects of a file in today's form of Grove's API; raise `SpecErrors` with every fault."""
     faults: list[Fault] = []
     notices: list[Notice] = []
     sources: list[Source] = [each.resource for each in documents.topologies.found.values()]
@@ -97,7 +97,7 @@ def _within(manifest: Manifest, namespace: str) -> Manifest:
 
 
 def _ways_back(written: WrittenWorkload) -> tuple[Callable[[Fault], Fault], Callable[[Notice], Notice]]:
-    """Return what leads faults and warnings about a set to the document that it was made of."""
+    """Return functions that map faults and warnings about a set to its source document."""
     if not isinstance(written.content, GraphDeployment):
         return (lambda fault: fault), (lambda notice: notice)
     lowered = lower_graph(written.content)

@@ -1,4 +1,4 @@
-"""`coterie simulate`: replay a trace by several policies, and print how they compare."""
+"""`coterie simulate`: replay a trace under several policies, and print the comparison."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NO_RULE = "none"
 
 
 def run(options: SimulateOptions) -> None:
-    """Replay a trace, print the comparison, and draw it if that is asked for."""
+    """Replay a trace, print the comparison, and plot it if requested."""
     policies = _policies(options.policy)
     pace = _pace(options)
     _check_plot(options.plot)
@@ -96,7 +96,7 @@ def _pace(options: SimulateOptions) -> TraceTiming | None:
 
 
 def _check_plot(plot: str | None) -> None:
-    """Say that a plot cannot be written before a long run rather than after it."""
+    """Raise for a plot that cannot be written before a long run rather than after it."""
     if plot is None:
         return
     if not plot.endswith(".svg"):
@@ -120,7 +120,7 @@ def _level(rule: str | None, domains: Domains) -> str | None:
 
 
 class _Ticker:
-    """Progress on standard error: one line that changes on a terminal, a line now and then elsewhere."""
+    """The progress on standard error: one changing line on a terminal, a line at intervals elsewhere."""
 
     def __init__(self) -> None:
         self._live = sys.stderr.isatty()
@@ -142,7 +142,7 @@ class _Ticker:
         sys.stderr.flush()
 
     def end(self) -> None:
-        """Leave no half line behind."""
+        """End an unfinished line."""
         if self._width:
             sys.stderr.write(f"\r{' ' * self._width}\r")
             sys.stderr.flush()
@@ -211,7 +211,7 @@ def _percent(share: float | None) -> str:
 
 
 def _comparison(found: Sequence[Figures]) -> str:
-    """Say how the others wait against the first policy, where both started the same jobs."""
+    """Return how the waits of the others compare with the first policy, where both started the same jobs."""
     first = found[0]
     if first.waits is None or not first.waits.mean:
         return ""

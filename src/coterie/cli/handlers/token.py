@@ -1,4 +1,4 @@
-"""`coterie token`: who may come in, written to the store of a service directly."""
+"""`coterie token`: the tokens of a service, written to its store directly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from coterie.store import Store, Token
 
 
 def create(options: TokenCreateOptions) -> None:
-    """Make a token and print it."""
+    """Create a token and print it."""
     now = time.time()
     name, role, output = options.name, options.role, options.output
     until = None if options.expires is None else now + parse_span(options.expires, "--expires")
@@ -40,7 +40,7 @@ def create(options: TokenCreateOptions) -> None:
 
 
 def list_all(storage: StorageOptions, output: Output) -> None:
-    """Print all tokens but their secrets."""
+    """Print all tokens without their secrets."""
     with _store(storage) as store:
         found = store.tokens()
     match output:

@@ -1,4 +1,4 @@
-"""`coterie validate`: read the files, ask the rules, print what they say."""
+"""`coterie validate`: read the files, apply the rules, print the findings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from coterie.rendering.text import Ink, Style, count, paint, table, visible
 
 
 def run(options: ValidateOptions) -> None:
-    """Judge the files of a call, print what is wrong with each, and exit by whether any is refused."""
+    """Judge the files of a call, print the faults of each, and exit by whether any is refused."""
     found = _validated(options)
     if options.output in {Output.JSON, Output.YAML}:
         show_data(validation_json(found), options.output)
@@ -69,7 +69,7 @@ def _validated(options: ValidateOptions) -> Validation:
 
 
 def _with_unread(faults: Sequence[Fault], found: Validation) -> Validation:
-    """Return the faults of what files were to be judged against, and those that the files have without it."""
+    """Return the faults of the files that others are judged against, and the others' own faults."""
     files: dict[str, list[Fault]] = {}
     for fault in faults:
         files.setdefault(fault.place.file if fault.place else "--levels", []).append(fault)
@@ -82,7 +82,7 @@ def _text(file: str) -> InputText:
 
 
 def _in_words(fault: Fault) -> Fault:
-    """Return a fault that also says which field an API server would name."""
+    """Return a fault that also names the field as an API server would."""
     if fault.type is None:
         return fault
     named = f"{fault.type.value}: {fault.field or field_path(fault.path) or 'the object'}"
@@ -119,7 +119,7 @@ def _colour(judgement: Judgement) -> str:
 
 
 def _name(judgement: Judgement, whole: str = "") -> str:
-    """Return an object as kubectl names it; a file as a whole has a name of its own."""
+    """Return an object as kubectl names it; a file as a whole has its own name."""
     if not judgement.name:
         return whole or visible(judgement.file)
     return f"{judgement.kind.lower()}/{visible(judgement.name)}"

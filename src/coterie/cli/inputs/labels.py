@@ -1,4 +1,4 @@
-"""Labels of workflows, as options give them."""
+"""Labels of workflows in options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from coterie.errors import UsageError
 
 
 def parse_labels(texts: tuple[str, ...]) -> dict[str, str]:
-    """Read KEY=VALUE pairs."""
+    """Return the labels of KEY=VALUE pairs."""
     pairs = [text.partition("=") for text in texts]
     for text, (key, sign, _) in zip(texts, pairs, strict=True):
         if not key or not sign:

@@ -1,4 +1,4 @@
-"""Options that several commands share, written once. Light on purpose: imported whenever any command runs."""
+"""The options that several commands share; imports little, since every command loads it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DebugOption = Annotated[bool, typer.Option("--debug", help="Show a traceback for
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """The options that say which nodes a call is about, as they were written."""
+    """The options that select the nodes of a call, as written."""
 
     cluster: Annotated[str | None, typer.Option("--cluster", "-c", metavar="SRC", help=_SOURCE)] = None
     config: ConfigOption = None
@@ -53,7 +53,7 @@ class ClusterOptions:
 
 @dataclass(frozen=True, slots=True)
 class TemplateOptions:
-    """The options that give values to the template of a workflow."""
+    """The options with values for the template of a workflow."""
 
     sets: Annotated[
         tuple[str, ...],
@@ -66,7 +66,7 @@ class TemplateOptions:
 
 @dataclass(frozen=True, slots=True)
 class WhatIfOptions:
-    """The options that suppose a change of the workload or of the cluster."""
+    """The options with hypothetical changes of the workload or of the cluster."""
 
     prefer: Annotated[
         tuple[str, ...], typer.Option("--prefer", metavar="LEVEL", help="Prefer this level instead of requiring it.")
@@ -90,6 +90,6 @@ class WhatIfOptions:
     allow_excluded: Annotated[bool, typer.Option("--allow-excluded", help="Ignore nodesExcluded.")] = False
 
     def params(self) -> dict[str, list[str] | bool]:
-        """Return those that were given, as a service takes them."""
+        """Return the given options as API parameters."""
         given = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: value if value is True else list(value) for name, value in given if value}

@@ -1,4 +1,4 @@
-"""A question to somebody at the terminal, which goes away by itself once there is nothing left to decide."""
+"""A prompt at the terminal, which disappears by itself once there is nothing left to decide."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LOOK_S = 0.5
 
 
 def somebody_there() -> bool:
-    """Tell whether there is anybody to ask."""
+    """Return whether there is a user to ask."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def choose(question: str, choices: Mapping[str, T], default: str, over: Callable[[], bool]) -> T | None:
-    """Ask until a key of the choices is given; nothing but Enter means the default, whose key is a capital.
+    """Ask until a key of the choices is given; Enter alone means the default, whose key is a capital.
 
-    Returns None once the matter is `over`, or where nobody can answer any more.
+    Returns None once the matter is `over`, or where no answer is possible any more.
     """
     known = ", ".join(key.upper() if key == default else key for key in choices)
     prompt = safe(f"{question}? ")
@@ -46,7 +46,7 @@ def choose(question: str, choices: Mapping[str, T], default: str, over: Callable
 
 
 def confirm(question: str) -> None:
-    """Ask somebody at the terminal, and end the command unless they agree; a script has said what it wants."""
+    """Ask a user at the terminal, and end the command unless they agree; scripts are not asked."""
     if somebody_there() and not choose(f"{question} [y/N]", {"y": True, "n": False}, "n", lambda: False):
         typer.echo("nothing changed", err=True)
         raise typer.Exit(Exit.INTERRUPTED)

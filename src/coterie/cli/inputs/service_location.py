@@ -1,4 +1,4 @@
-"""Where the service of this machine keeps its state, and where it is reached."""
+"""The state folder and the URL of this machine's service."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STARTING = f"Start one with `coterie serve`, or name another with --server or $
 
 @dataclass(frozen=True, slots=True)
 class ServiceRecord:
-    """What a service has written down about itself in its folder."""
+    """The announcement of a service in its folder."""
 
     file: Path
     url: str
@@ -29,12 +29,12 @@ class ServiceRecord:
 
     @property
     def gone(self) -> bool:
-        """Tell whether the service has certainly ended, and could not take its word back."""
+        """Return whether the service has certainly ended without removing its announcement."""
         return is_gone(self.holder)
 
 
 def state_folder(given: str | None) -> Path:
-    """Return the folder of the service: the one that was named, or that of whoever calls."""
+    """Return the folder of the service: the named one, or the caller's default."""
     if given:
         return Path(given).absolute()
     base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
@@ -42,10 +42,10 @@ def state_folder(given: str | None) -> Path:
 
 
 def known_url() -> str:
-    """Return where the service of this machine is: the one of the state folder that was started first.
+    """Return the URL of this machine's service: of those in the state folder, the one that was started first.
 
-    Whoever has a folder means its service and no other: another one must not get what was meant for it, nor a token.
-    So the usual address is asked only where there is no folder at all, and nobody named one.
+    A user with a folder means its service and no other: another one must not get their requests or token. So the
+    default address is used only where there is no folder at all, and none was named.
     """
     named = os.environ.get("COTERIE_STATE")
     folder = state_folder(named)
@@ -60,7 +60,7 @@ def known_url() -> str:
 
 
 def where_told() -> str:
-    """Return, as the end of a sentence, why the service of this machine is looked for where it is."""
+    """Return, as the end of a sentence, the source of the service's address."""
     folder = state_folder(os.environ.get("COTERIE_STATE"))
     if told(folder):
         return f"where the state folder {folder} says it is"
@@ -68,7 +68,7 @@ def where_told() -> str:
 
 
 def service_of(config: str) -> str | None:
-    """Return where the service of this machine is, if it runs and was started with that configuration file."""
+    """Return the URL of this machine's service, if it runs and was started with that configuration file."""
     for each in told(state_folder(os.environ.get("COTERIE_STATE"))):
         with suppress(OSError):
             if not each.gone and each.config and Path(config).samefile(each.config):
@@ -77,7 +77,7 @@ def service_of(config: str) -> str | None:
 
 
 def told(folder: Path) -> list[ServiceRecord]:
-    """Return what services of a folder have written down about themselves, the first that was started first."""
+    """Return the announcements of services in a folder, the first started one first."""
     found: list[tuple[int, ServiceRecord]] = []
     for file in folder.glob("service.*.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):
@@ -89,7 +89,7 @@ def told(folder: Path) -> list[ServiceRecord]:
 
 @contextmanager
 def announced(folder: Path, holder: str) -> Iterator[Path]:
-    """Yield the file in which a service says where it is. It is its own, and gone when the service is."""
+    """Yield the file of a service's announcement; it is the service's own, and removed when the service ends."""
     file = folder / f"service.{holder.rpartition('/')[2]}.json"
     try:
         yield file
@@ -98,9 +98,9 @@ def announced(folder: Path, holder: str) -> Iterator[Path]:
 
 
 def announce(file: Path, url: str, holder: str, config: str | None = None) -> None:
-    """Write down where the service of this process is, and with which configuration file it was started.
+    """Write the URL of this process's service, and the configuration file it was started with.
 
-    Words of services that have ended are taken back: of those whose process is gone, and whoever else was at this URL.
+    Announcements of ended services are removed: those whose process is gone, and any other at this URL.
     """
     fresh = file.with_suffix(".new")
     known = {"url": url, "holder": holder, "config": str(Path(config).absolute()) if config else None}

@@ -1,4 +1,4 @@
-"""Options of the commands that ask or run a service. Light on purpose: imported whenever any command runs."""
+"""The options of commands that use or run a service; imports little, since every command loads it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FOLLOWER_EXITS = (Exit.CONFLICT, Exit.WORK_FAILED, Exit.WORK_CANCELLED)
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """The options that say which service is asked, and by whom."""
+    """The options that select the service and the caller's identity."""
 
     server: Annotated[
         str | None,
@@ -63,7 +63,7 @@ class ServiceOptions:
 
 @dataclass(frozen=True, slots=True)
 class StorageOptions:
-    """The options that say where a service keeps its files and its database."""
+    """The options of a service's files and database."""
 
     state: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""How commands end when something is wrong: faults with their frames, one-line errors, never a traceback unasked."""
+"""The errors of commands: faults with their frames, one-line errors, a traceback only on request."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from coterie.errors import (
 )
 
 _OS_HINT = "Check that it exists, that you may use it, and that its disk has room."
-# The first that fits counts.
+# The first match counts.
 _CODES: dict[type[CoterieError], tuple[Exit, str]] = {
     SpecErrors: (Exit.INVALID, Reason.INVALID_SPEC),
     NotFound: (Exit.NOT_FOUND, "NotFound"),
@@ -52,7 +52,7 @@ def reporting(output: Output, *, debug: bool = False) -> Iterator[None]:
         with _telling(output, debug=debug):
             yield
     except BrokenPipeError:
-        # Whoever read our output has had enough; leave without a word, and let no flush at exit complain.
+        # The reader of our output has closed it; exit silently, without errors of a flush at exit.
         for stream in (sys.stdout, sys.stderr):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         raise typer.Exit(Exit.PIPE) from None
@@ -67,7 +67,7 @@ def _telling(output: Output, *, debug: bool) -> Iterator[None]:
     except (typer.Exit, BrokenPipeError, KeyboardInterrupt):
         raise
     except OSError as error:
-        # Output that cannot be written carries no report of it either.
+        # Output that cannot be written cannot carry a report of that either.
         told = CoterieError(f"{error.filename or 'output'}: {error.strerror or error}", _OS_HINT)
         raise typer.Exit(report(told, output if error.filename else Output.TABLE)) from None
     except Exception as error:  # noqa: BLE001 - the last line of defence: users get a sentence, not a stack
@@ -80,7 +80,7 @@ def _telling(output: Output, *, debug: bool) -> Iterator[None]:
 
 
 def report(error: CoterieError, output: Output) -> Exit:
-    """Report an error, as data on standard output where data was asked for, and return the exit code."""
+    """Report an error, as data on standard output where data was requested, and return the exit code."""
     if output in {Output.JSON, Output.YAML}:
         show_data(error_data(error), output)
     elif isinstance(error, SpecErrors):
@@ -91,7 +91,7 @@ def report(error: CoterieError, output: Output) -> Exit:
 
 
 def error_data(error: CoterieError) -> dict[str, Any]:
-    """Return an error as the JSON object that takes the place of an answer."""
+    """Return an error as the JSON object in place of an answer."""
     from coterie.planning.report import errors_json
 
     if isinstance(error, SpecErrors):
@@ -101,26 +101,26 @@ def error_data(error: CoterieError) -> dict[str, Any]:
 
 
 def code_of(error: CoterieError) -> Exit:
-    """Return the exit code of an error; of several faults, what is wrong comes before what is not supported."""
+    """Return the exit code of an error; of several faults, invalid input comes before unsupported features."""
     if isinstance(error, SpecErrors) and all(fault.code is Reason.UNSUPPORTED for fault in error.faults):
         return Exit.UNSUPPORTED
     return next((code for kind, (code, _) in _CODES.items() if isinstance(error, kind)), Exit.FAILED)
 
 
 def _name_of(error: CoterieError) -> str:
-    """Return the code of an error that has no faults, the same as the API's."""
+    """Return the code of an error without faults, the same as the API's."""
     return next((name for kind, (_, name) in _CODES.items() if isinstance(error, kind)), "Failed")
 
 
 def fail(message: str, hint: str = "") -> None:
-    """Say one error on standard error."""
+    """Print one error on standard error."""
     typer.echo(f"error: {safe(message)}", err=True)
     if hint:
         typer.echo(f"hint: {safe(hint)}", err=True)
 
 
 def fancy() -> bool:
-    """Tell whether standard error is a terminal that wants colours and rules."""
+    """Return whether standard error is a terminal that shows colours and rules."""
     return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 def within(client: Client, group: Json, now: float) -> str | None:
-    """Return within what time a group of an answer to `why` is expected to be placed; None where nobody knows."""
+    """Return the time within which a group of a `why` answer is expected to be placed; None where it is unknown."""
     ways = (group["refusal"] or {}).get("ways_out", ()) if group.get("position") == 1 else ()
     awaited = [one["value"] for way in ways for one in way.get("options", ()) if one["name"] == "without"]
     ends = [_ends_by(client, owner) for owner in awaited]
@@ -26,7 +26,7 @@ def within(client: Client, group: Json, now: float) -> str | None:
 
 
 def expectations(client: Client, rows: Sequence[Json], now: float) -> dict[str, str]:
-    """Return the same for those rows of a list of which it is known, by id."""
+    """Return the expected start of the rows of a list for which it is known, by id."""
     found = {}
     for row in rows:
         if row.get("position") == 1:
@@ -37,10 +37,10 @@ def expectations(client: Client, rows: Sequence[Json], now: float) -> dict[str, 
 
 
 def _ends_by(client: Client, workflow: str) -> float | None:
-    """Return when all that runs of a workflow has ended at the latest."""
+    """Return the latest end of a workflow's running groups."""
     try:
         groups = client.workflow(workflow)["groups"]
-    except NotFound:  # pods of somebody else, or it has gone
+    except NotFound:  # pods of others, or it is gone
         return None
     limits = [moment(group.get("ends_by")) for group in groups if group["started"] and not group["ended"]]
     known = [limit for limit in limits if limit is not None]

@@ -1,4 +1,4 @@
-"""A map with what a workflow had, after it has given it back."""
+"""The map with a workflow's GPUs after it has released them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Json = dict[str, Any]
 
 
 def where_it_ran(scene: MapScene, placement: Json) -> MapScene:
-    """Return the scene with the GPUs that the tasks of a placement had, whether they still hold them or not.
+    """Return the scene with the GPUs of a placement's tasks, whether or not they still hold them.
 
-    Groups that ran one after the other may have had the same GPUs; each counts once.
+    Groups that ran in sequence may have had the same GPUs; each counts once.
     """
     devices: dict[str, set[int]] = {}
     for group in placement["groups"]:

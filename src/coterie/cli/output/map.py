@@ -1,4 +1,4 @@
-"""Printing a map, whoever says what stands where. Light: a map of a service needs no arrays."""
+"""The printing of a map from any source; imports no arrays, which a map of a service does not need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coterie.rendering.text import visible
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What of the map is wanted."""
+    """The requested part of the map."""
 
     level: str | None
     workload: str | None
@@ -24,7 +24,7 @@ class View:
 
 
 def draw(scene: MapScene, view: View, output: Drawing, data: Callable[[], dict[str, Any]]) -> None:
-    """Print a scene as it is wanted; `data` is asked for where that is JSON or YAML."""
+    """Print a scene in the requested format; `data` is called for JSON or YAML."""
     match output:
         case Drawing.JSON | Drawing.YAML:
             show_data(data(), output.plain)

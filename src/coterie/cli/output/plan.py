@@ -1,4 +1,4 @@
-"""A plan as text for people: one line per gang, below it where each constraint landed or what stands in the way."""
+"""A plan as text for people: one line per gang, below it the domain of each constraint or the obstacles."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _refused(refusal: Refusal, one: GangPlan, plan: Plan, short: Abbreviations) 
         yield short.sentence(f"because  {counted(refusal.tally, plan.workload.pool.node_selector)}")
     if refusal.level and refusal.best:
         best = ", ".join(f"{short.domain(near.domain)} fits {near.fits} of {near.wanted}" for near in refusal.best)
-        # Where groups compete, domains that would do are left out: shown are those that a little more room would help.
+        # Where groups compete, feasible domains are left out: shown are those where a little more capacity would help.
         word = "lacking" if refusal.together else "best"
         yield f"{word:7}  {best}  ({refusals.count(refusal.domains, refusal.level)} in all)"
     if refusal.holders:

@@ -1,4 +1,4 @@
-"""Why a group has no place, and plans, as lines; from the JSON that the service answers."""
+"""Refusals and plans as lines, from the JSON of the service."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def why_lines(
     verbose: bool = False,
     wide: bool = False,
 ) -> Iterator[str]:
-    """Yield why groups of a workflow wait; `expected` has within what time they start, where that is known.
+    """Yield why groups of a workflow wait; `expected` has the time within which they start, where it is known.
 
-    `plan` is the call of `coterie plan` that takes the options of ways out, where no service does. `server` are the
-    words that say to a call which service is meant. What there is of `alternatives` is counted; `verbose` shows it.
-    `wide` shows names in full.
+    `plan` is the `coterie plan` command that takes the options of remedies, where no service does. `server` are the
+    words that select the service in a call. `alternatives` are counted; `verbose` shows them. `wide` shows names in
+    full.
     """
     if not answer["groups"]:
         yield visible(f"{answer['id']} is {answer['status']}: no group waits to be placed.")
@@ -76,7 +76,7 @@ def why_lines(
                 visible(f"{said} Run it with the option, or see its plan: {plan} OPTION"), style.width, "  ", ""
             )
             return
-        # A line of its own, however long: it is there to be copied.
+        # On its own line, however long, so that it can be copied.
         yield f"{said} To try one:"
         yield visible(f"  {shlex.join([*shlex.split(calls[0]), *server])}")
 
@@ -90,7 +90,7 @@ def refusal_lines(
     choices: Sequence[Json] = (),
     verbose: bool = False,
 ) -> Iterator[str]:
-    """Yield what stands in the way of a group, and what would help; `choices` are counted, with `verbose` nodes too."""
+    """Yield the obstacles of a group, and remedies; `choices` are counted, with `verbose` nodes too."""
     yield from wrapped(visible(short.sentence(refusal["message"])), style.width, indent, indent)
     rows = []
     if refusal["level"] and refusal["best"]:
@@ -125,7 +125,7 @@ def _option(way: Json) -> str:
 
 
 def plan_lines(plan: Json, style: Style, *, wide: bool = False) -> Iterator[str]:
-    """Yield a plan that the service made; `wide` shows names in full."""
+    """Yield a plan of the service; `wide` shows names in full."""
     short = short_names(plan["groups"], wide=wide)
     nodes = count(plan["stats"]["nodes"], "node")
     yield visible(f"{plan['workload']}   pool {plan['pool']}, {nodes}")

@@ -1,4 +1,4 @@
-"""Times as the service writes them, and as people read them."""
+"""Times of the service, and their forms for people."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def between(begin: str | None, end: str | None, now: float) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """Write a time span by its two largest units: `4m12s`, `3d2h`; what is shorter than ten seconds has a tenth."""
+    """Return a duration in its two largest units: `4m12s`, `3d2h`; below ten seconds with a tenth."""
     if seconds < 9.95:
         return f"{max(0.0, seconds):.1f}s"
     whole = round(seconds)
@@ -32,13 +32,13 @@ def lasting(seconds: float) -> str:
 
 
 def clock(text: str | None) -> str:
-    """Return the time of day at this place, to the second."""
+    """Return the local time of day, to the second."""
     seconds = moment(text)
     return "--:--:--" if seconds is None else datetime.fromtimestamp(seconds, UTC).astimezone().strftime("%H:%M:%S")
 
 
 def parse_span(text: str, option: str) -> int:
-    """Read a time span that was given to an option."""
+    """Return the duration given to an option."""
     value: object = int(text) if text.isdecimal() and len(text) < 12 else text
     try:
         return read_span(value, f'"{text[:60]}"')

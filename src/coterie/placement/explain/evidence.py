@@ -1,4 +1,4 @@
-"""Evidence for an answer: how close domains come, who holds what is missing there, what there was to choose from."""
+"""The evidence for an answer: the nearest domains, the holders of the missing capacity, and the candidates."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ SHOWN_DOMAINS = 3
 SHOWN_HOLDERS = 5
 SHOWN_CANDIDATES = 10
 
-# What is counted of domains beside the obstacles of their nodes.
+# The counts of domains beside the obstacles of their nodes.
 TOO_SMALL = "too small"
 PARTLY_USED = "partly used"
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A domain that tasks could go to: how many of them fit there now, and what that would mean.
+    """A candidate domain: how many of the tasks fit there now, and the consequences.
 
     `nodes` is how many nodes those that fit use, `left_gpus` what is then still free. `extra` is how many more domains
-    the others need at least; it is None where no task fits here, or the others fit nowhere. `lacks` says why not all
-    fit; it is empty where they do.
+    the others need at least; it is None where no task fits here, or the others fit nowhere. `lacks` is why not all fit;
+    it is empty where they do.
     """
 
     domain: tuple[str, ...]
@@ -51,7 +51,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many there are, how many of them would do, and what is wrong with the others, most frequent first."""
+    """A total, the number of feasible ones, and the obstacles of the others, most frequent first."""
 
     total: int
     good: int
@@ -60,7 +60,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What tasks that belong together had to choose from; without a level, there are no domains to choose from.
+    """The candidates of tasks that belong together; without a level there are no domains.
 
     Nodes count as good where they take one of the tasks, domains where they take all of them.
     """
@@ -83,8 +83,8 @@ def nearest(
 ) -> tuple[Nearest, ...]:
     """Return the domains of a level that hold most of these tasks, best first; without a level, the cluster.
 
-    With `short`, only domains that lack something are looked at: where several groups compete, those are the ones in
-    which a little more room would help. Only what is `within` a domain counts, the one that the tasks cannot leave.
+    With `short`, only domains that lack something are considered: where several groups compete, those are the ones in
+    which a little more room would help. Only nodes `within` a domain count, the one that the tasks cannot leave.
     """
     if level is None:
         return (Nearest((), _most(tasks, EVERYWHERE, capacity), len(tasks)),)
@@ -136,9 +136,9 @@ def holders(
 
 
 def tally(tasks: Sequence[Task], level: str | None, where: tuple[str, ...], capacity: Capacity) -> Tally:
-    """Count the nodes of a domain, or all of them without one, by what keeps tasks off them.
+    """Count the nodes of a domain, or all of them without one, by the obstacle of tasks.
 
-    Tasks of one shape are asked about: those that fit nowhere, else those of which most are left over, else the
+    It is counted for tasks of one shape: those that fit nowhere, else those of which most are left over, else the
     largest.
     """
     domains = capacity.domains
@@ -178,10 +178,10 @@ def survey(
     chosen: Mapping[tuple[str, ...], int] | None = None,
     within: tuple[str, ...] = (),
 ) -> Survey:
-    """Look at every node and every domain of a level for tasks that are to share one.
+    """Evaluate every node and every domain of a level for tasks that are to share one.
 
-    `chosen` gives the domains that tasks were placed in, and how many nodes they use there. Only what is `within` a
-    domain counts, the one that they cannot leave, if there is one. Candidates are the chosen domains, then those that
+    `chosen` gives the domains that tasks were placed in, and how many nodes they use there. Only nodes `within` a
+    domain count, the one that they cannot leave, if there is one. Candidates are the chosen domains, then those that
     fit most, the tightest first.
     """
     largest = max((task.shape for task in tasks), key=lambda shape: _size(shape, now))
@@ -249,7 +249,7 @@ def _gpu_rows(tasks: Sequence[Task], cluster: Cluster) -> list[int]:
 
 
 def _words(why: Causes, level: int, small: Bools, capacity: Capacity) -> list[str]:
-    """Return for each domain, if it holds too few tasks, the word for it: what keeps them off most of its nodes.
+    """Return, for each domain that holds too few tasks, the most common obstacle on its nodes.
 
     `small` are the domains that would hold too few even if they were empty.
     """
@@ -270,7 +270,7 @@ def _domain(domains: Domains, level: str | None, position: int) -> tuple[str, ..
 
 
 def _estimate(tasks: Sequence[Task], level: int, capacity: Capacity) -> Ints:
-    """Bound the number of tasks each domain holds, shape by shape."""
+    """Return an upper bound of the tasks each domain holds, shape by shape."""
     total = np.zeros(len(capacity.domains.tiers[level]), dtype=np.int64)
     for shape, count in Counter(task.shape for task in tasks).items():
         total += np.minimum(capacity.fit(shape).sums[level], count)

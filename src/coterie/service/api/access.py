@@ -1,4 +1,4 @@
-"""What routes take from a request: the service, who asks, and bodies that need reading."""
+"""The dependencies of routes: the service, the caller, and bodies to be read."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from coterie.service.settings import Submission
 JSON = "application/json"
 YAML = ("application/yaml", "application/x-yaml", "text/yaml")
 
-# How many values a parameter may have that is repeated. A workflow has no more labels.
+# How many values a repeated parameter may have; a workflow has no more labels.
 MANY, LABELS, VALUES = 100, 16, 1000
-# A stream that has nothing to tell asks this often whether it may go on.
+# A silent stream checks this often whether its caller is still authorised.
 RECHECK_S = 15.0
 
 M = TypeVar("M", bound=BaseModel)
@@ -37,10 +37,10 @@ M = TypeVar("M", bound=BaseModel)
 _ANY: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 
 
-# What needs no waiting is async, which saves a thread: there are several of these in every request.
+# Dependencies that do not block are async, which saves a thread: every request has several of them.
 async def service_of(request: Request) -> Service:
     """Return the service behind the application."""
-    # Dependencies run once the route is known, which is what metrics count by.
+    # Dependencies run once the route is known, and metrics are counted by route.
     request.state.route = getattr(request.scope.get("route"), "path", "none")
     return cast("Service", request.app.state.service)
 
@@ -49,7 +49,7 @@ Behind = Annotated[Service, Depends(service_of)]
 
 
 async def followers_of(request: Request) -> Followers:
-    """Return those who wait for news."""
+    """Return the followers of the change feed."""
     return cast("Followers", request.app.state.followers)
 
 
@@ -57,7 +57,7 @@ Following = Annotated[Followers, Depends(followers_of)]
 
 
 async def shared_of(request: Request) -> SharedWork:
-    """Return where work is done once for all who ask for it."""
+    """Return the shared work of concurrent requests."""
     return cast("SharedWork", request.app.state.shared)
 
 
@@ -65,7 +65,7 @@ Together = Annotated[SharedWork, Depends(shared_of)]
 
 
 async def who(request: Request, service: Behind, shared: Together) -> Caller:
-    """Return who asks, or raise `Unauthorized`."""
+    """Return the caller; raise `Unauthorized` for an unknown one."""
     header, open_to_all = request.headers.get("authorization"), bool(request.app.state.open_to_all)
     caller = await shared.of(
         ("who", header),
@@ -79,21 +79,21 @@ Who = Annotated[Caller, Depends(who)]
 
 
 class Admission:
-    """Whether a caller may still be told something: a token is deleted or expires while a stream is open."""
+    """The continued authorisation of a caller: a token may be deleted or expire while a stream is open."""
 
     def __init__(self, ask: Callable[[], Awaitable[Caller]]) -> None:
         self._ask = ask
         self._asked = time.monotonic()
 
     async def check(self, *, telling: bool) -> None:
-        """Raise `Unauthorized` for a caller who is no longer known, before anything is told, and now and then."""
+        """Raise `Unauthorized` for a caller who is no longer known, before data is sent, and at intervals."""
         if telling or time.monotonic() - self._asked >= RECHECK_S:
             await self._ask()
             self._asked = time.monotonic()
 
 
 async def admission_of(request: Request, service: Behind, shared: Together) -> Admission:
-    """Return what asks again who it is."""
+    """Return the continued authorisation of a request's caller."""
     return Admission(lambda: who(request, service, shared))
 
 
@@ -101,7 +101,7 @@ Admitted = Annotated[Admission, Depends(admission_of)]
 
 
 async def raw(request: Request, _caller: Who) -> bytes:
-    """Return the body as it was sent; it is not read for somebody who is not known."""
+    """Return the body as it was sent; it is not read for an unknown caller."""
     return await request.body()
 
 
@@ -122,7 +122,7 @@ def submit_of(
     priority: Annotated[Priority, Query(description="For a YAML body.")] = "NORMAL",
     label: Annotated[list[str] | None, Query(max_length=LABELS, description="For a YAML body: KEY=VALUE.")] = None,
 ) -> Submit:
-    """Return what is submitted: the fields of a JSON object, or the workflow as it is with the rest in the query."""
+    """Return the submission: the fields of a JSON object, or the workflow itself with the rest in the query."""
     if content_type(request) != JSON:
         return Submit(
             source=_text(body),
@@ -143,9 +143,9 @@ def submit_of(
 Sent = Annotated[Submit, Depends(submit_of)]
 
 
-# FastAPI would read and parse the body of a model before it asks who sends it, and on the event loop.
+# FastAPI would read and parse the body of a model before it checks the caller, and on the event loop.
 def cancel_of(request: Request, body: Raw) -> Cancel:
-    """Return why a workflow is stopped; nothing need be said."""
+    """Return the reason of a cancellation; the body may be empty."""
     return parsed(request, body, Cancel) if body else Cancel()
 
 
@@ -153,7 +153,7 @@ Cancelling = Annotated[Cancel, Depends(cancel_of)]
 
 
 def retry_of(request: Request, body: Raw) -> Retry:
-    """Return what is to run again; nothing need be said."""
+    """Return the scope of a retry; the body may be empty."""
     return parsed(request, body, Retry) if body else Retry()
 
 
@@ -161,7 +161,7 @@ Retrying = Annotated[Retry, Depends(retry_of)]
 
 
 def parsed(request: Request, body: bytes, model: type[M]) -> M:
-    """Return what a JSON body holds."""
+    """Return the content of a JSON body."""
     content_type(request, JSON)
     try:
         return model.model_validate_json(body)
@@ -170,7 +170,7 @@ def parsed(request: Request, body: bytes, model: type[M]) -> M:
 
 
 def document_of(request: Request, body: Raw) -> bytes | dict[str, Any]:
-    """Return a document: YAML as it is, so that faults have places in it, or the object of a JSON body."""
+    """Return a document: YAML unchanged, so that faults have places in it, or the object of a JSON body."""
     if content_type(request) != JSON:
         return body
     try:
@@ -185,12 +185,12 @@ Document = Annotated[bytes | dict[str, Any], Depends(document_of)]
 
 
 def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return JSON as it is. Routes name the model of their answers for the schema, and tests hold them to it."""
+    """Return a value as a JSON response; routes declare its model for the schema, and tests compare the two."""
     return Response(msgspec.json.encode(value), status, headers, media_type=JSON)
 
 
 def content_type(request: Request, *allowed: str) -> str:
-    """Return the type of a body, which may be JSON or YAML unless it is told otherwise; raise for any other."""
+    """Return the type of a body, by default JSON or YAML; raise for any other."""
     found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if found not in (allowed or (JSON, *YAML)):
         words = " or ".join(allowed or (JSON, YAML[0]))
@@ -199,18 +199,18 @@ def content_type(request: Request, *allowed: str) -> str:
 
 
 def bodies(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return what the published schema says of a body that is JSON or YAML."""
+    """Return the published schema of a body that is JSON or YAML."""
     content = {JSON: {"schema": schema}, YAML[0]: {"schema": {"type": "string"}}}
     return {"requestBody": {"required": True, "content": content}}
 
 
 def json_body(model: type[BaseModel]) -> dict[str, Any]:
-    """Return what the published schema says of a JSON body that may be left out."""
+    """Return the published schema of an optional JSON body."""
     return {"requestBody": {"required": False, "content": {JSON: {"schema": model.model_json_schema()}}}}
 
 
 def submission(body: Submit, caller: Caller, key: str | None) -> Submission:
-    """Return what a request submits, in the caller's name."""
+    """Return the submission of a request, in the caller's name."""
     return Submission(
         source=body.source.encode(),
         file=body.file,

@@ -24,7 +24,7 @@ from coterie.service.api.shared_work import SharedWork
 from coterie.service.service import Service
 
 MOST_BYTES = 10 << 20
-# Requests that are worked on at a time; others wait for their turn.
+# The number of requests handled at a time; others wait.
 THREADS = 64
 
 _REFUSALS = {
@@ -51,8 +51,8 @@ def create_app(
 ) -> FastAPI:
     """Return the application for a service.
 
-    `open_to_all` lets callers without a token do everything, for as long as the store has no tokens. `hosts` are the
-    names under which it is reached; None lets any pass. `started` is called when it begins to answer.
+    `open_to_all` lets callers without a token do everything, as long as the store has no tokens. `hosts` are the names
+    under which it is reached; None accepts any. `started` is called when it begins to answer.
     """
 
     @asynccontextmanager
@@ -68,7 +68,7 @@ def create_app(
         version=version("coterie"),
         summary="Topology-aware gang placement: submit, watch, ask why.",
         openapi_url=errors.SCHEMA,
-        # A page of documentation would load scripts from elsewhere, and give them the run of the service.
+        # A documentation page would load scripts from elsewhere, and give them access to the service.
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
@@ -85,18 +85,18 @@ def create_app(
     errors.install(app)
     for part in (workflows, logs, events, pools, state):
         app.include_router(part.router, dependencies=[Depends(known_query)])
-    # Scripts of others and probes may send more than is needed here.
+    # Other clients and probes may send more parameters than are used here.
     for lenient in (state.probes, osmo_pools.probes, osmo.router, osmo_tasks.router, osmo_pools.router):
         app.include_router(lenient)
     app.add_middleware(Guard, hosts=hosts, most_bytes=most_bytes)
     app.add_middleware(Meter, metrics=metrics)
-    app.openapi()  # requests are held against it, several at a time
+    app.openapi()  # requests are checked against it, several at a time
     return app
 
 
 class _App(FastAPI):
     def openapi(self) -> dict[str, Any]:
-        """Return the schema; an error is JSON also where the answer is text."""
+        """Return the schema; errors are JSON even where the answer is text."""
         if self.openapi_schema is None:
             for methods in super().openapi()["paths"].values():
                 for operation in methods.values():

@@ -1,4 +1,4 @@
-"""Waiting for news on behalf of everybody who follows something: one thread for all, none while nobody follows."""
+"""The change feed: one thread waits for events on behalf of all followers, and none while there are no followers."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from contextlib import contextmanager
 from coterie.errors import CoterieError, Unavailable
 from coterie.service.service import Service
 
-# How long the thread waits at a time; it ends within this time when the last follower has gone.
+# How long the thread waits at a time; it ends within this time when the last follower has left.
 SLICE_S = 0.5
-# How many may follow at a time.
+# The largest number of concurrent followers.
 MOST = 500
 
 
 class Listener:
-    """What one follower waits with, on its own event loop."""
+    """The wake-up signal of one follower, on its own event loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._heard = asyncio.Event()
 
     async def news(self, timeout_s: float) -> bool:
-        """Wait until something happened since the last call, or the time is over; tell which."""
+        """Wait for a change since the last call, or for the timeout; return whether there was one."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._heard.wait()
@@ -35,13 +35,13 @@ class Listener:
         return True
 
     def wake(self) -> None:
-        """Let the follower look; called from any thread."""
+        """Wake the follower; called from any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._heard.set)
 
 
 class Followers:
-    """All who follow events or logs of one service."""
+    """The followers of events or logs of one service."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -52,7 +52,7 @@ class Followers:
 
     @property
     def closed(self) -> bool:
-        """Whether the service is about to end, and streams with it."""
+        """Whether the service is shutting down, and its streams with it."""
         return self._closed
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ class Followers:
 
     @contextmanager
     def joined(self) -> Iterator[Listener]:
-        """Return an ear that hears of everything that happens from now on."""
+        """Yield a signal that is woken by every change from now on."""
         ear = Listener()
         with self._lock:
             self._ears.add(ear)
@@ -74,12 +74,12 @@ class Followers:
                 self._ears.discard(ear)
 
     def need_room(self) -> None:
-        """Raise `Unavailable` where as many follow already as the service bears: each keeps a connection."""
+        """Raise `Unavailable` at the limit of concurrent streams, since each keeps a connection."""
         if len(self) >= MOST:
             raise Unavailable(f"{MOST} streams are open already", "Try again later, or ask for a list.")
 
     def close(self) -> None:
-        """End all streams soon. Safe in a signal handler: it takes no lock."""
+        """End all streams soon; safe in a signal handler, since it takes no lock."""
         self._closed = True
 
     def _watch(self) -> None:
@@ -89,7 +89,7 @@ class Followers:
                 if self._service.changed(seen, SLICE_S):
                     seen = self._service.last_event()
                     self._tell()
-            except CoterieError:  # the store is away; it is asked again
+            except CoterieError:  # the store is unavailable; it is asked again
                 time.sleep(SLICE_S)
 
     def _wanted(self) -> bool:

@@ -1,4 +1,4 @@
-"""Events: as a list, or as server-sent events that go on where a client left off."""
+"""Events: as a list, or as server-sent events that resume where a client left off."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from coterie.service.api.models import state as models
 from coterie.service.api.shared_work import SharedWork
 from coterie.service.service import Service
 
-# A comment now and then keeps proxies from closing a quiet stream, and finds out that a client is gone.
+# A regular comment keeps proxies from closing a silent stream, and detects disconnected clients.
 KEEP_ALIVE_S = 15.0
-# A follower looks at least this often, in case that news got lost.
+# A follower checks at least this often, in case a wake-up got lost.
 LOOK_S = 1.0
 RETRY_MS = 1000
 PAGE = 500
@@ -58,7 +58,7 @@ def events(
     follow: Follow = None,
     last: LastEvent = None,
 ) -> Any:  # noqa: ANN401 - a list, or a stream of the same
-    """Return what happened after an event; or follow it, as server-sent events, as it happens."""
+    """Return the events after a number; or follow them as server-sent events."""
     since = _since(after, last)
     if _streams(request, follow=follow):
         return _stream(service, followers, shared, admission, None, since)
@@ -79,13 +79,13 @@ def workflow_events(
     follow: Follow = None,
     last: LastEvent = None,
 ) -> Any:  # noqa: ANN401 - a list, or a stream of the same
-    """Return what happened to one workflow; a stream ends when it has ended and is cleaned up."""
+    """Return the events of one workflow; a stream ends when the workflow has ended and is cleaned up."""
     since = _since(after, last)
     if not _streams(request, follow=follow):
         return _list(service, workflow, since, limit)
     found, done = _look(service, workflow, since)
     if done and not found and last is not None:
-        return Response(status_code=204)  # which tells a browser not to come back
+        return Response(status_code=204)  # which tells a browser not to reconnect
     return _stream(service, followers, shared, admission, workflow, since)
 
 
@@ -115,7 +115,7 @@ def _stream(
 
 
 def _look(service: Service, workflow: str | None, after: int) -> tuple[list[dict[str, Any]], bool]:
-    """Return events, and whether nothing more will happen. Asked in this order: the last event is never missed."""
+    """Return events, and whether no more will follow; checked in this order, so that the last event is never missed."""
     done = workflow is not None and service.store.summary(workflow).finished
     found = service.events(after, workflow, PAGE)
     return found, done
@@ -133,7 +133,7 @@ async def _followed(
         spoke = time.monotonic()
         while not followers.closed:
             try:
-                # Most followers have seen the same, and wait for the same.
+                # Most followers have seen the same events, and wait for the same.
                 found, done = await shared.of(("events", workflow, after), partial(_look, service, workflow, after))
                 await admission.check(telling=bool(found))
             except Unavailable:

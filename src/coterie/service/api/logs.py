@@ -1,4 +1,4 @@
-"""Logs of tasks: a piece, or all of it as it is written."""
+"""Logs of tasks: a part, or a stream of all of it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from coterie.service.api.change_feed import Followers
 from coterie.service.api.models.base import Short
 from coterie.service.service import Service
 
-# How much of a log one answer, or one piece of a stream, holds at most.
+# The maximum size of one answer, or of one part of a stream.
 MOST = 1 << 20
-# A follower looks at least this often, and soon after it found something.
+# A follower checks at least this often, and soon after it found something.
 QUICK_S, SLOW_S = 0.1, 1.0
 TEXT = "text/plain; charset=utf-8"
 
@@ -46,9 +46,9 @@ def logs(
         float | None, Query(ge=0, lt=2**40, description="Only what was written after this time, in seconds since 1970.")
     ] = None,
 ) -> Response:
-    """Return what a task has written, from a byte on.
+    """Return the log of a task, from a byte on.
 
-    `X-Offset` says which byte that is, where `tail` or `since` moved it; `X-Next-Offset` where to go on.
+    `X-Offset` is the number of that byte, where `tail` or `since` moved it; `X-Next-Offset` is where to continue.
     """
     if tail is not None or since is not None:
         offset = max(offset, service.log_start(workflow, task, attempt, tail, since))
@@ -63,7 +63,7 @@ def logs(
 
 @dataclass
 class LogRequest:
-    """The log of one attempt, the one that runs or ran last where none is named, and how far it was told."""
+    """The log of one attempt, by default the running or last one, and the offset sent so far."""
 
     workflow: str
     task: str
@@ -74,14 +74,14 @@ class LogRequest:
 async def _followed(
     service: Service, followers: Followers, admission: Admission, wanted: LogRequest
 ) -> AsyncIterator[bytes]:
-    """Yield the log of one attempt, as long as the caller is known. No thread is held while nothing is written."""
+    """Yield the log of one attempt, as long as the caller is known; no thread is held while nothing is written."""
     workflow, task = wanted.workflow, wanted.task
     pause = QUICK_S
     with followers.joined() as ear:
         while not followers.closed:
             try:
                 wanted.attempt = wanted.attempt or await run_in_threadpool(_begun, service, workflow, task)
-                # Asked before reading: what is written between the two is read the next time round.
+                # Checked before reading: output written in between is read in the next round.
                 ended = await run_in_threadpool(service.log_ended, workflow, task, wanted.attempt)
                 while piece := await run_in_threadpool(
                     service.log, workflow, task, wanted.attempt, wanted.offset, MOST
@@ -93,7 +93,7 @@ async def _followed(
                 await admission.check(telling=False)
             except Unavailable:
                 ended = False
-            except (NotFound, Unauthorized):  # deleted meanwhile, the workflow or the token
+            except (NotFound, Unauthorized):  # the workflow or the token was deleted meanwhile
                 return
             if ended:
                 return
@@ -101,6 +101,6 @@ async def _followed(
 
 
 def _begun(service: Service, workflow: str, task: str) -> int | None:
-    """Return the attempt that a follower reads: the one that runs or ran last, none before the first."""
+    """Return the attempt that a follower reads: the running or last one, None before the first."""
     tasks = (each for group in service.workflow(workflow)["groups"] for each in group["tasks"])
     return next((each["attempt"] for each in tasks if each["name"] == task), None) or None

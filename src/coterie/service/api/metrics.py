@@ -1,4 +1,4 @@
-"""Counting requests for Prometheus, and telling the log about those that change something or go wrong."""
+"""Request metrics for Prometheus, and log entries of requests that change something or fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = structlog.get_logger("coterie.http")
 
 
 class Metrics:
-    """What Prometheus reads; one registry for each application."""
+    """The metrics of one application, with its own registry."""
 
     def __init__(self, followers: Followers) -> None:
         self.registry = CollectorRegistry()
@@ -31,7 +31,7 @@ class Metrics:
         )
         self._workflows = Gauge("coterie_workflows", "Workflows by status.", ("pool", "status"), registry=registry)
         self._used = Gauge("coterie_gpus_used", "GPUs that tasks hold.", ("pool",), registry=registry)
-        # Pools may share nodes, so the sum over pools may be more than there is.
+        # Pools may share nodes, so the sum over pools may exceed the total.
         self._total = Gauge("coterie_gpus", "GPUs of a pool's nodes, shared or not.", ("pool",), registry=registry)
         self._backend = Gauge(
             "coterie_backend_gpus", "GPUs of all nodes in pools, each node once.", ("backend",), registry=registry
@@ -46,7 +46,7 @@ class Metrics:
         )
 
     def text(self, gauges: Mapping[str, Mapping[Any, int]], health: Mapping[str, Any]) -> bytes:
-        """Return everything as it is now."""
+        """Return all current metrics as text."""
         self._workflows.clear()
         for (pool, status), count in gauges["workflows"].items():
             self._workflows.labels(pool, status).set(count)
@@ -67,7 +67,7 @@ class Metrics:
 
 
 class Meter:
-    """ASGI middleware. Paths are those of routes, so that no caller can make the metrics grow."""
+    """ASGI middleware that counts requests by route, so that callers cannot add series."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
@@ -94,7 +94,7 @@ class Meter:
         self._metrics.requests.labels(method, path, str(status)).inc()
         self._metrics.seconds.labels(path).observe(seconds)
         if method not in _READING or status >= 500:
-            # Neither queries nor headers nor bodies: they may hold what is nobody else's business.
+            # No queries, headers or bodies: they may hold confidential data.
             caller = scope["state"].get("caller", "")
             _log.info(
                 "request", method=method, path=scope["path"][:300], status=status, caller=caller, ms=seconds * 1e3

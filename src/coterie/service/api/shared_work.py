@@ -1,4 +1,4 @@
-"""Work that many ask for at the same time is done once for all of them."""
+"""Work that concurrent requests need alike, done once for all of them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 
 class SharedWork:
-    """Answers for everybody who asks the same. No answer is older than the question it is given for.
+    """Shared results for equal requests; no result is older than the request it answers.
 
-    Whoever asks while an answer is being found waits for the next one, together with all who come until it is begun.
-    So however many ask, the same is never done twice at a time, and nobody waits for more than two turns. To be used
-    from one event loop; the work is done in a thread.
+    A request that arrives while a result is being computed waits for the next one, together with all that arrive until
+    it is begun. So the same work is never done twice at a time, and no request waits for more than two rounds. To be
+    used from one event loop; the work is done in a thread.
     """
 
     def __init__(self) -> None:
@@ -24,12 +24,12 @@ class SharedWork:
         self._next: dict[Hashable, asyncio.Task[Any]] = {}
 
     async def of(self, question: Hashable, work: Callable[[], T]) -> T:
-        """Return what `work` returns, or raise what it raises; questions that are equal have the same work."""
+        """Return the result of `work`, or raise its exception; equal questions have the same work."""
         found = self._next.get(question)
         if found is None:
             found = self._next[question] = asyncio.create_task(self._answered(question, work))
             found.add_done_callback(_heard)
-        # Others may wait for it, so it goes on when one of them leaves.
+        # Other requests may wait for it, so it continues when one of them leaves.
         return cast("T", await asyncio.shield(found))
 
     async def _answered(self, question: Hashable, work: Callable[[], T]) -> T:
@@ -45,6 +45,6 @@ class SharedWork:
 
 
 def _heard(task: asyncio.Task[Any]) -> None:
-    """Take note of a failure that nobody waited for."""
+    """Retrieve an exception that no request waited for."""
     if not task.cancelled():
         task.exception()

@@ -1,4 +1,4 @@
-"""Workflows: submit, look, ask why, cancel, retry, delete."""
+"""The routes of workflows: submit, show, why, cancel, retry, delete."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def what_if_of(
     ] = None,
     allow_excluded: Annotated[bool, Query(description="Ignore nodesExcluded.")] = False,  # noqa: FBT002 - a parameter of the query
 ) -> WhatIf:
-    """Return what is asked about a world that is a little different."""
+    """Return the hypothetical changes of a request."""
     return WhatIf(
         prefer=tuple(prefer or ()),
         coarsen=tuple(coarsen or ()),
@@ -129,7 +129,7 @@ async def workflows(
     after: Annotated[int | None, Query(ge=0, lt=2**62, description="The `next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
-    """List workflows, the newest first."""
+    """List workflows, newest first."""
     wanted = WorkflowQuery(
         statuses=tuple(status or ()),
         pools=tuple(pool or ()),
@@ -161,16 +161,16 @@ def why(
     group: Short | None = None,
     verbose: Annotated[bool, Query(description="Answer with all the evidence: `alternatives`.")] = False,  # noqa: FBT002 - a parameter of the query
 ) -> Response:
-    """Say why groups wait: the reason, the best domains, who is in the way, and checked ways out.
+    """Return why groups wait: the reason, the nearest domains, the holders, and verified remedies.
 
-    Asked what if, groups that would be placed have `assignments`; nothing changes.
+    With hypothetical changes, groups that would be placed have `assignments`; nothing changes.
     """
     return answer(service.why(workflow, group, WhyQuery(what_if, verbose)))
 
 
 @router.get("/{workflow}/placement", response_model=models.Placement)
 def placement(workflow: str, service: Behind, _caller: Who) -> Response:
-    """Hold where tasks run against what was asked: held, missed, violated."""
+    """Compare the nodes of running tasks with their constraints: held, missed, violated."""
     return answer(service.placement(workflow))
 
 
@@ -187,9 +187,9 @@ def spec(workflow: str, service: Behind, _caller: Who) -> Response:
     openapi_extra=json_body(requests.Cancel),
 )
 def cancel(workflow: str, service: Behind, caller: Who, wish: Cancelling) -> Response:
-    """Ask a workflow to stop, any number of times; it ends as FAILED_CANCELED. The answer may not show it yet.
+    """Cancel a workflow, any number of times; it ends as FAILED_CANCELED. The answer may not show it yet.
 
-    One that has ended in another way is left as it is (409).
+    One that has ended in another way is left unchanged (409).
     """
     caller.need_own(service.owner_of(workflow))
     return answer(service.cancel(workflow, wish.message, force=wish.force, by=caller.known_as), 202)
@@ -209,6 +209,6 @@ def retry(workflow: str, service: Behind, caller: Who, wish: Retrying) -> Respon
 
 @router.delete("/{workflow}", status_code=204)
 def delete(workflow: str, service: Behind, caller: Who) -> None:
-    """Forget a workflow that has ended, with its logs."""
+    """Delete an ended workflow, with its logs."""
     caller.need_own(service.owner_of(workflow))
     service.delete(workflow, by=caller.known_as)

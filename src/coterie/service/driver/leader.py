@@ -1,7 +1,7 @@
-"""The leader's loop, and who leads. Replicas of one store have one leader at a time: the lease says who.
+"""The leader's loop and election: replicas of one store have one leader at a time, the holder of the lease.
 
-The lease's fence keeps one that has lost it from saving anything. A leader may end at any moment, by `kill -9` too: the
-next takes up everything from the store and from the supervisor.
+The lease's fence keeps a former holder from saving anything. A leader may end at any moment, even by `kill -9`: the
+next one rebuilds everything from the store and from the drivers.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from coterie.store import Lease, Store
 _log = logging.getLogger("coterie.driver")
 _log.addHandler(logging.NullHandler())
 
-# How long to wait before a store that does not answer is asked again.
+# How long to wait before an unavailable store is asked again.
 _PAUSE_S = 0.5
 
 
 class Driver:
-    """Drives all workflows of a store while it holds the lease. `saved` is called after each save."""
+    """The driver of a store's workflows while it holds the lease; `saved` is called after each save."""
 
     def __init__(
         self,
@@ -49,26 +49,26 @@ class Driver:
 
     @property
     def leading(self) -> bool:
-        """Whether this is the one that drives."""
+        """Whether this replica leads."""
         return self._board is not None
 
     @property
     def failing(self) -> bool:
-        """Whether nothing is driven, although it should be, for a reason that nobody foresaw."""
+        """Whether nothing is driven, although it should be, because of an unexpected error."""
         return self._failing
 
     @property
     def load(self) -> tuple[int, int]:
-        """How many tasks run, and how many gangs wait for a place."""
+        """The number of running tasks and of waiting gangs."""
         board = self._board
         return (board.running, board.waiting) if board else (0, 0)
 
     def poke(self) -> None:
-        """Say that there is something new; from any thread."""
+        """Announce new work; from any thread."""
         self._poked.set()
 
     def stop(self) -> None:
-        """Ask the loop to end; from any thread. Tasks go on running."""
+        """Ask the loop to end; from any thread. Tasks keep running."""
         self._stopping = True
         self._poked.set()
 
@@ -82,7 +82,7 @@ class Driver:
             self._resign()
 
     def _turn(self) -> float:
-        """Do all there is to do; return how long to wait for more."""
+        """Perform all due work; return how long to wait for more."""
         now = self._settings.now()
         try:
             lease = self._held_lease(now)
@@ -125,7 +125,7 @@ class Driver:
         return self._lease
 
     def _inherited(self, now: float) -> Lease | None:
-        """Take the lease of one that died on this machine, without waiting for it to expire."""
+        """Take over the lease of a replica that died on this machine, without waiting for its expiry."""
         leader = self._store.leader()
         if leader is None or not is_gone(leader.holder):
             return None
@@ -133,7 +133,7 @@ class Driver:
         return self._store.acquire(self._settings.holder, now, self._settings.lease_s)
 
     def _doubt(self) -> None:
-        """Start again from what is stored, if the lease is still ours; without it, there is nothing to do."""
+        """Restart from the stored state if the lease is still held; without it, there is nothing to do."""
         if self._board is None:
             self._lease = None
         else:

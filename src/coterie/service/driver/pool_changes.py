@@ -1,4 +1,4 @@
-"""What workflows that run are told when an admin changes pools or nodes under them; nothing is done to them."""
+"""The events for running workflows when an admin changes pools or nodes; the workflows themselves are left alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from coterie.topology.levels import Topology
 
 
 def levels_lost(life: Life, before: Catalog, after: Catalog, now: float) -> Iterator[NewEvent]:
-    """Tell of groups that go on although their pool has lost a level that they require."""
+    """Record the groups that keep running although their pool has lost a level that they require."""
     old, new = before.pools.get(life.pool), after.pools.get(life.pool)
     lost = set(old.pool.topology.names if old else ()) - set(new.pool.topology.names if new else ())
     for group in life.state.groups if lost else ():
@@ -33,7 +33,7 @@ def levels_lost(life: Life, before: Catalog, after: Catalog, now: float) -> Iter
 
 
 def violated(life: Life, texts: Texts, before: Catalog, after: Catalog, now: float) -> Iterator[NewEvent]:
-    """Tell of required constraints that held until nodes were given other labels."""
+    """Record required constraints that held until nodes were relabelled."""
     requires = life.digest.get("requires", {})
     nodes: dict[str, dict[str, str]] = {}
     for one in holdings(life.state):
@@ -46,7 +46,7 @@ def violated(life: Life, texts: Texts, before: Catalog, after: Catalog, now: flo
     try:
         built = texts.built(life.id, pool, levels_of(life.digest))
     except (SpecErrors, NotFound):
-        return  # the pool has lost what it was written for, which is told as such
+        return  # the pool has lost its levels, which is reported separately
     for group, placed in nodes.items():
         wrong = [
             {
@@ -71,7 +71,7 @@ def _seen(life: Life, catalog: Catalog) -> tuple[Pool, Cluster] | None:
 
 @lru_cache(maxsize=8)
 def _domains(cluster: Cluster, topology: Topology) -> Domains:
-    """Return the domains of nodes; many workflows ask at the same time."""
+    """Return the domains of nodes, cached because many workflows ask at the same time."""
     return Domains.of(cluster, topology)
 
 

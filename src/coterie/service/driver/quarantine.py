@@ -1,4 +1,4 @@
-"""Workflows that cannot be driven: they are left as they are, so that the others go on."""
+"""The quarantine of workflows that cannot be driven, so that the others are."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _log.addHandler(logging.NullHandler())
 
 
 class Aside:
-    """The ids of workflows of which something went wrong that no rule foresees, each told as a trouble of its own.
+    """The ids of workflows with unexpected errors, each reported as a separate problem.
 
-    Nothing that belongs to them is ended, given away or cleaned up. From time to time they are tried again.
+    None of their tasks or capacity is ended, released or cleaned up. They are retried at intervals.
     """
 
     def __init__(self, troubles: Troubles) -> None:
@@ -29,7 +29,7 @@ class Aside:
         return iter(sorted(self._idents))
 
     def put(self, workflow: str, error: Exception) -> None:
-        """Leave a workflow alone, and say why."""
+        """Put a workflow in quarantine, with its error."""
         known = isinstance(error, CoterieError)
         if not known:
             _log.error("workflow %s", workflow, exc_info=error)
@@ -38,21 +38,21 @@ class Aside:
         self._troubles.say(_thing(workflow), f"{why}. It is left as it is and retried every minute.")
 
     def leave(self, workflow: str) -> None:
-        """Forget a workflow that is no longer there."""
+        """Forget a workflow that no longer exists."""
         self.take(workflow)
         self.welcome(workflow)
 
     def take(self, workflow: str) -> None:
-        """Try a workflow again; until `welcome`, the trouble with it lasts."""
+        """Retry a workflow; until `welcome`, its problem lasts."""
         self._idents.discard(workflow)
 
     def close(self) -> None:
-        """Forget all, as somebody else may be looking after them from now on."""
+        """Forget all, since another leader may drive them from now on."""
         for workflow in self:
             self.leave(workflow)
 
     def welcome(self, workflow: str) -> None:
-        """Note that a workflow is driven, unless it was put here again meanwhile."""
+        """Record that a workflow is driven, unless it was put in quarantine again meanwhile."""
         if workflow not in self._idents:
             self._troubles.solve(_thing(workflow))
 

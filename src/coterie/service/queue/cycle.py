@@ -1,7 +1,7 @@
-"""Who was seated in one cycle of the queue: until it is over, groups of a workflow may still change places for another.
+"""The placements of one queue cycle; until it ends, groups of a workflow may still be moved for another of them.
 
-Gangs are seated one by one. Where one finds no room, those of its workflow that were seated in the same cycle run
-nothing yet, so all of them are placed together, if that can be done.
+Gangs are placed one by one. Where one does not fit, those of its workflow that were placed in the same cycle run
+nothing yet, so all of them are placed jointly, if possible.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from coterie.service.queue.holdings import Held, Key, World
 from coterie.service.queue.order import Turn
 from coterie.topology.cluster import GPU
 
-# A queue has no time for hard questions: what is not found with this is asked again later.
+# A queue cycle has a small budget: a search that does not finish with it is continued later.
 QUEUE_BUDGET = DEFAULT_BUDGET // 10
-# How many steps of a question that was left open are taken in one cycle.
+# How many steps of an undecided search are taken in one cycle.
 LENT = QUEUE_BUDGET // 2
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A gang that waits: whole, or the tasks of it that are to join the `anchors`, which run already."""
+    """A waiting gang: whole, or the tasks of it that are to join the running `anchors`."""
 
     key: Key
     pool: Pool
@@ -40,7 +40,7 @@ class Entry:
 
     @property
     def turn(self) -> Turn:
-        """All that its turn depends on; of GPUs, those that it would newly take."""
+        """The inputs of its queue order; of GPUs, those that it would newly take."""
         gpus = sum(task.shape.amount(GPU) for task in self.gang.all_tasks() if task.name not in self.anchors)
         return Turn(self.pool.name, bool(self.anchors), self.priority, self.since, self.number, gpus)
 
@@ -52,7 +52,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Seated:
-    """A gang that has found its place, and holds it."""
+    """A placed gang with its holdings."""
 
     entry: Entry
     held: tuple[Held, ...]
@@ -60,7 +60,7 @@ class Seated:
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """A gang that is to be seated: its tasks that run already, and the nodes that are kept for others."""
+    """A gang to be placed: its running tasks, and the nodes reserved for others."""
 
     entry: Entry
     anchors: Mapping[str, str]
@@ -68,7 +68,7 @@ class Guest:
 
     @property
     def party(self) -> tuple[str, str]:
-        """The workflow and the pool, whose gangs may be placed together."""
+        """The workflow and the pool, whose gangs may be placed jointly."""
         return _party(self.entry)
 
     @property
@@ -79,7 +79,7 @@ class Guest:
 
 @dataclass(eq=False)
 class Tables:
-    """The gangs of one cycle that hold their places."""
+    """The placed gangs of one cycle."""
 
     world: World
     _guests: dict[Key, Guest] = field(default_factory=dict)
@@ -89,15 +89,15 @@ class Tables:
     _failed: set[tuple[tuple[str, str], object]] = field(default_factory=set)
 
     def seated(self) -> Iterator[Seated]:
-        """Yield who was seated, in turn."""
+        """Yield the placed gangs, in order."""
         return (Seated(guest.entry, self._held[key]) for key, guest in self._guests.items())
 
     def mates(self, entry: Entry) -> list[Guest]:
-        """Return who of the same workflow was seated."""
+        """Return the placed gangs of the same workflow."""
         return [self._guests[key] for key in self._parties.get(_party(entry), ())]
 
     def seat(self, guest: Guest, found: Found) -> None:
-        """Let a gang hold its part of a placement."""
+        """Hold a gang's part of a placement."""
         entry = guest.entry
         shapes = {task.name: task.shape for task in entry.gang.all_tasks()}
         nodes = {task: found.nodes[task] for task in shapes if task not in entry.anchors}
@@ -106,7 +106,7 @@ class Tables:
         self._parties.setdefault(guest.party, {})[entry.key] = None
 
     def make_room(self, guest: Guest, kind: object) -> bool:
-        """Seat a gang together with its mates, who may have to move; tell whether that worked.
+        """Place a gang jointly with the others of its workflow, which may move; return whether that worked.
 
         Gangs of one `kind` fit or fail alike.
         """

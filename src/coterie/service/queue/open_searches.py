@@ -1,8 +1,8 @@
-"""Placement questions that take longer than a cycle of the queue: each cycle lends them some more steps.
+"""Placement searches that take longer than a queue cycle: each cycle lends them more steps.
 
-A question has a thread of its own, which never runs at the same time as the asker: either it has steps left and the
-asker waits, or it waits for more. So nothing is computed twice, a cycle takes no longer than the steps it lends, and
-the answer is the one that the whole budget gives at once.
+A search has its own thread, which never runs at the same time as the queue: either it has steps left and the queue
+waits, or it waits for more. So nothing is computed twice, a cycle takes no longer than the steps it lends, and the
+answer is the one that the whole budget gives at once.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from coterie.placement.engine import Found, NoPlacement, place
 
 
 class LongQuestion:
-    """One gang on a capacity of its own, asked with the whole budget, a part of it at a time."""
+    """One gang on its own capacity, searched with the whole budget, a part of it at a time."""
 
     def __init__(self, gang: Gang, capacity: Capacity, anchors: Mapping[str, str]) -> None:
         self._meter = _Meter()
         self._told: list[Found | NoPlacement | BaseException] = []
-        # The thread must not know this object, or it would keep it alive, and itself.
+        # The thread must not refer to this object, or it would keep it alive, and itself.
         Thread(
             target=_answer, args=(gang, capacity, anchors, self._meter, self._told), name="question", daemon=True
         ).start()
 
     def go_on(self, steps: int) -> Found | NoPlacement | None:
-        """Lend so many steps; return the answer, or None while it is not known."""
+        """Lend this many steps; return the answer, or None while it is not known."""
         if not self._told:
             self._meter.lend(steps)
         match self._told:
@@ -43,11 +43,11 @@ class LongQuestion:
 
 
 class _Abandoned(Exception):  # noqa: N818 - it says what happened to the question; it is caught, never shown
-    """Raised in the thread of a question that nobody asks any more."""
+    """Raised in the thread of a search that was given up."""
 
 
 class _Meter(Budget):
-    """The whole budget, of which only what was lent may be spent; then the thread waits."""
+    """The whole budget, of which only lent steps may be spent; then the thread waits."""
 
     def __init__(self) -> None:
         super().__init__(DEFAULT_BUDGET)
@@ -57,24 +57,24 @@ class _Meter(Budget):
         self._paused = Semaphore(0)
 
     def lend(self, steps: int) -> None:
-        """Let the thread run until it has spent this, or is done."""
+        """Let the thread run until it has spent these steps, or is done."""
         self._lent += steps
         self._resumed.release()
         self._paused.acquire()
 
     def abandon(self) -> None:
-        """Let the thread end."""
+        """Make the thread end."""
         self._abandoned = True
         self._resumed.release()
 
     def wait(self) -> None:
-        """Wait to be lent steps; raise `_Abandoned` when there will be none."""
+        """Wait for steps; raise `_Abandoned` when there will be none."""
         self._resumed.acquire()
         if self._abandoned:
             raise _Abandoned
 
     def done(self) -> None:
-        """Let the asker go on."""
+        """Let the queue continue."""
         self._paused.release()
 
     def spend(self, steps: int = 1) -> None:

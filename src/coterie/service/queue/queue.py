@@ -1,12 +1,12 @@
-"""Who is placed next: whose turn it is, with no gang held back by one that must wait, and none overtaken for ever.
+"""The queue of one backend: gangs in order, with backfilling, and reservations against starvation.
 
-A gang that does not fit now lets those behind it pass. Once the first that waits in a pool has been passed for longer
-than `patience`, the nodes on which it would fit if nothing of Coterie's ran there are kept for it: what runs on them
-ends, nothing new comes.
+A gang that does not fit now lets those behind it pass. Once the first waiting gang of a pool has been overtaken for
+longer than `patience`, the nodes on which it would fit without Coterie's own tasks are reserved for it: running tasks
+end, and none are added.
 
-Asking costs time, so nobody is asked twice in vain: gangs of one kind fit or fail alike, and what failed is asked again
-only after capacity has come back. A question that was left open is not a no. It is asked again with the whole budget,
-which it gets in parts, one in each cycle, so that nobody has to wait for the answer.
+Searches cost time, so none is repeated in vain: gangs of one kind fit or fail alike, and a failed one is tried again
+only after capacity was returned. An undecided search is not a refusal. It is continued with the whole budget, a part in
+each cycle, so that no cycle waits for the answer.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from coterie.service.queue.reservations import Reservations
 
 __all__ = ["Entry", "Queue", "Seated", "Told", "only_tasks", "without_nodes"]
 
-# How long a reason that was given stays good enough to show, in seconds.
+# How long a reported reason stays good enough to show, in seconds.
 FRESH = 30.0
-# How many reasons are found out in one cycle: each costs more than placing a gang does.
+# How many reasons are computed in one cycle: each costs more than placing a gang.
 EXPLAINED = 4
 
 _REMEMBERED = 4096
@@ -41,7 +41,7 @@ _REMEMBERED = 4096
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Why a gang waits, told when that is new."""
+    """The reason why a gang waits, reported when it is new."""
 
     entry: Entry
     decision: Decision
@@ -49,10 +49,10 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """No placement for a kind of gang: how much had been freed, which nodes were closed, and what the engine said.
+    """No placement for a kind of gang: the freed capacity and closed nodes at that time, and the engine's answer.
 
-    It holds as long as nothing more is freed and those nodes, at least, are closed: taking capacity away never makes a
-    placement possible. `asked` says that the whole budget was spent on it.
+    It holds as long as no more capacity is freed and at least those nodes are closed: less capacity never makes a
+    placement possible. `asked` means that the whole budget was spent on it.
     """
 
     freed: int
@@ -63,7 +63,7 @@ class _Failure:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A question that is being asked with the whole budget, and under which conditions."""
+    """A search with the whole budget that is in progress, and its conditions."""
 
     key: Key
     kind: object
@@ -73,10 +73,10 @@ class _Open:
 
 
 class Queue:
-    """The gangs that wait for one backend.
+    """The waiting gangs of one backend.
 
-    `running` says how many tasks run on the machine that plays the nodes, and how many may. A gang of more than that
-    runs when nothing else does.
+    `running` returns the number of tasks that run on the machine behind the nodes, and their limit. A gang of more
+    tasks than that runs when nothing else does.
     """
 
     def __init__(
@@ -92,13 +92,13 @@ class Queue:
         self._anchored: dict[Key, int] = {}  # GPUs that tasks of the gang use already
         self._failed: dict[object, _Failure] = {}  # by kind
         self._open: _Open | None = None
-        self._asked: dict[object, int] = {}  # kinds asked about at length, by when: the last has the highest number
+        self._asked: dict[object, int] = {}  # kinds searched in full, by when: the last has the highest number
         self._reservations = Reservations(world)
         self._told: dict[object, tuple[float, Decision]] = {}
         self._said: dict[Key, tuple[str, str]] = {}
-        self._passed: dict[Key, float] = {}  # since when others pass it
+        self._passed: dict[Key, float] = {}  # since when others overtake it
         self._reserved: dict[Key, frozenset[str]] = {}
-        self._crowd: set[Key] = set()  # those for whom too many tasks ran when they were asked last
+        self._crowd: set[Key] = set()  # those refused because too many tasks ran
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -107,7 +107,7 @@ class Queue:
         return key in self._waiting
 
     def put(self, entry: Entry) -> None:
-        """Let a gang wait; one under a key that waits already takes its place."""
+        """Queue a gang; one under a key that is already queued replaces it."""
         if self._waiting.get(entry.key) == entry:
             return
         passed = self._passed.get(entry.key)
@@ -125,7 +125,7 @@ class Queue:
         )
 
     def drop(self, key: Key) -> None:
-        """Forget a gang that waits; one that does not is no fault."""
+        """Remove a waiting gang, if it is queued."""
         for known in (
             self._waiting,
             self._kinds,
@@ -138,14 +138,14 @@ class Queue:
             known.pop(key, None)
         self._reservations.forget(key)
         if self._reserved.pop(key, None):
-            self._failed.clear()  # what failed for want of the nodes that were kept may fit now
+            self._failed.clear()  # a gang refused for want of the reserved nodes may fit now
 
     def entries(self) -> list[Entry]:
-        """Return who waits, in the order of their turns as long as nobody is placed."""
+        """Return the waiting gangs in order, as long as none is placed."""
         return [self._waiting[key] for key in self._in_turn()]
 
     def onto(self, world: World) -> Queue:
-        """Return the same queue before other nodes: who waits, and since when they are passed; nothing is known yet."""
+        """Return the same queue for other nodes: the waiting gangs and since when they are overtaken."""
         moved = Queue(world, self._patience, self._running)
         for entry in self._waiting.values():
             moved.put(entry)
@@ -156,23 +156,23 @@ class Queue:
         return moved
 
     def starved(self, now: float) -> bool:
-        """Tell whether somebody has waited too long for the machine itself, who may be placed in the next cycle."""
+        """Return whether a gang that has waited too long for the machine itself may be placed in the next cycle."""
         return any(self._impatient(self._waiting[key], now) for key in self._crowd & self._waiting.keys())
 
     def cycle(self, now: float, *, shut: bool = False) -> Iterator[Seated | Told]:
-        """Place whoever can be placed, in turn; yield each, and whoever waits for a new reason.
+        """Place the gangs that fit, in order; yield each, and every waiting gang with a new reason.
 
-        Nobody is placed where it is `shut`, because somebody in another queue has waited too long for the machine.
+        Nothing is placed while `shut`, because a gang of another queue has waited too long for the machine.
         """
         refused: list[Entry] = []
         tried: list[Entry] = []
         kept: dict[Key, frozenset[str]] = {}
         tables = Tables(self.world)
         for entry in self._waiting.values():
-            self.world.capacity(entry.pool)  # every view is there before nodes are closed in all of them
+            self.world.capacity(entry.pool)  # every view exists before nodes are closed in all of them
         overdue = {key for key in self._passed if self._impatient(self._waiting[key], now)}
         crowd: set[Key] = set()
-        full: set[str] = set()  # pools in which nobody passes one that has waited too long for room under the limit
+        full: set[str] = set()  # pools in which no gang overtakes one that has waited too long under the limit
         with ExitStack() as closed:
             for key in self._in_turn(overdue):
                 entry = self._waiting[key]
@@ -186,7 +186,7 @@ class Queue:
                 refused.append(entry)
                 if self._crowded(entry):
                     crowd.add(key)
-                    self._passed.setdefault(key, now)  # perhaps by those of other queues, who use the same machine
+                    self._passed.setdefault(key, now)  # perhaps by tasks of other queues on the same machine
                 if self._impatient(entry, now):
                     shut = shut or key in crowd
                     if (over := self._over_quota(entry)) and over.verdict is Verdict.WAITING:
@@ -205,7 +205,7 @@ class Queue:
         yield from self._reasons(refused, now)
 
     def why(self, key: Key) -> Decision | None:
-        """Explain why a gang waits, with evidence and ways out; None for one that does not wait."""
+        """Return why a gang waits, with evidence and remedies; None for one that does not wait."""
         entry = self._waiting.get(key)
         return self._explained(entry) if entry else None
 
@@ -214,7 +214,7 @@ class Queue:
         return in_turn(self._turns, self.world.gpus, quotas.__getitem__, overdue)
 
     def _try(self, entry: Entry, tables: Tables, kept: Mapping[Key, frozenset[str]]) -> bool:
-        """Seat a gang if there is room for it, or if others of its workflow that were seated a moment ago make some."""
+        """Place a gang if it fits, or if others of its workflow that were placed in this cycle can be moved."""
         kind = self._kinds[entry.key]
         closed = frozenset[str]().union(*kept.values())
         hopeless = self._failure(kind, closed) is not None
@@ -236,7 +236,7 @@ class Queue:
         return False
 
     def _failure(self, kind: object, closed: frozenset[str] | None = None) -> _Failure | None:
-        """Return why a kind of gang has no place, if that is still so with these nodes closed, or with any."""
+        """Return why a kind of gang does not fit, if that still holds with these nodes closed, or with any."""
         known = self._failed.get(kind)
         if known is None or known.freed != self.world.freed:
             return None
@@ -250,7 +250,7 @@ class Queue:
     def _ask_at_length(
         self, tried: Sequence[Entry], tables: Tables, kept: Mapping[Key, frozenset[str]]
     ) -> Entry | None:
-        """Go on with one question that was left open, and seat the gang if the answer is a place that is still free."""
+        """Continue one undecided search, and place the gang if the result is still free."""
         if self._open and self._kinds.get(self._open.key) != self._open.kind:
             self._open = None
         if self._open is None:
@@ -274,7 +274,7 @@ class Queue:
         return entry if fits else None
 
     def _next_question(self, tried: Sequence[Entry], kept: Mapping[Key, frozenset[str]]) -> _Open | None:
-        """Open the question that was left open and that was not asked at length for the longest time."""
+        """Start the undecided search that was not continued for the longest time."""
         for entry in sorted(tried, key=lambda one: self._asked.get(self._kinds[one.key], 0)):
             kind, closed = self._kinds[entry.key], _kept_for_others(entry, kept)
             known = self._failure(kind, closed)
@@ -293,12 +293,12 @@ class Queue:
         return not self._over_quota(entry) and not self._crowded(entry)
 
     def _present(self, entry: Entry) -> dict[str, str]:
-        """Return the anchors whose nodes are still there."""
+        """Return the anchors whose nodes still exist."""
         known = self.world.cluster.position
         return {task: node for task, node in entry.anchors.items() if node in known}
 
     def _reservation(self, entry: Entry, now: float, kept: Mapping[Key, frozenset[str]]) -> frozenset[str]:
-        """Return the nodes that are kept for a gang which has been passed for too long."""
+        """Return the nodes reserved for a gang which has been overtaken for too long."""
         if not self._impatient(entry, now) or self._over_quota(entry):
             return frozenset()
         taken = frozenset[str]().union(*kept.values())
@@ -312,7 +312,8 @@ class Queue:
         return since is not None and now - since >= self._patience
 
     def _crowded(self, entry: Entry) -> Decision | None:
-        # Who joins running tasks had a process before; refused for want of one, its whole gang would have to move.
+        # Tasks that join running ones had a process before; if they were refused for want of one, their whole gang
+        # would have to move.
         used, most = self._running()
         wanted = self._sizes[entry.key]
         if entry.anchors or not used or used + wanted <= most:
@@ -329,13 +330,13 @@ class Queue:
         return quota.refused(self._turns[entry.key].gpus + running, running=running)
 
     def _reasons(self, refused: Iterable[Entry], now: float) -> Iterator[Told]:
-        """Say why gangs wait where that is new; those whose turn to be explained has not come are told later."""
+        """Yield the new reasons of waiting gangs; those that exceed the number per cycle come later."""
         left = EXPLAINED
         for entry in refused:
             kind = self._kinds[entry.key]
             known = self._told.get(kind)
             if (over := self._over_quota(entry)) is not None:
-                known = self._remember(kind, now, over)  # found out at no cost, and so never out of date
+                known = self._remember(kind, now, over)  # computed at no cost, and so never out of date
             elif known is None or _is_quota(known[1]) or now - known[0] > FRESH or entry.anchors:
                 if left:
                     left -= 1
@@ -370,18 +371,18 @@ class Queue:
             return decision
         if (crowded := self._crowded(entry)) is not None:
             return crowded
-        # It fits, but the room is kept for somebody who has waited longer.
+        # It fits, but the capacity is reserved for a gang that has waited longer.
         refusal = Refusal(Reason.NO_CAPACITY, wanted=len(entry.gang.all_tasks()), reserved=True)
         return Decision(Verdict.WAITING, refusal=refusal)
 
 
 def _kept_for_others(entry: Entry, kept: Mapping[Key, frozenset[str]]) -> frozenset[str]:
-    """Return the nodes that are kept for other gangs than this one."""
+    """Return the nodes that are reserved for other gangs."""
     return frozenset[str]().union(*(nodes for key, nodes in kept.items() if key != entry.key))
 
 
 def _still_fits(found: Found, entry: Entry, capacity: Capacity) -> bool:
-    """Tell whether the new tasks of a placement fit what is free now: others may have come since it was asked for."""
+    """Return whether the new tasks of a placement still fit, since the free capacity may have changed."""
     left = capacity.copy()
     for task in entry.gang.all_tasks():
         if task.name in entry.anchors:

@@ -1,4 +1,4 @@
-"""Why a pool's limit keeps a gang waiting: who uses it up, and what would help, each tried out first."""
+"""The explanation of a gang over its pool's quota: the workflows that use it, and verified remedies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HOLDERS = 20
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What was asked of the planner; `command` is how a user asks it, `joining` as for `Live.planner`."""
+    """The question put to the planner; `command` is the user's command line for it, `joining` as for `Live.planner`."""
 
     live: Live
     workload: Workload
@@ -35,7 +35,7 @@ class Question:
     def verdict(
         self, gang: str, *, changes: Sequence[Change] = (), gone: Collection[str] = (), limit: int | None = None
     ) -> Verdict:
-        """Return what the planner says of a gang with changes, without some workflows, or with another limit."""
+        """Return the planner's verdict on a gang with changes, without some workflows, or with another limit."""
         pool = self.workload.pool
         if limit is not None:
             pool = replace(pool, gpus=replace(pool.gpus, limit=limit))
@@ -45,7 +45,7 @@ class Question:
 
 
 def with_quota(shown: Json, plan: Plan, question: Question) -> Json:
-    """Return a plan as JSON with holders and ways out for every gang that is over its pool's limit."""
+    """Return a plan as JSON with holders and remedies for every gang that is over its pool's limit."""
     return {
         **shown,
         "groups": [
@@ -75,7 +75,7 @@ def _explained(group: Json, one: GangPlan, refusal: Refusal, question: Question)
 def _waiting(
     gang: str, refusal: Refusal, held: Mapping[str, int], question: Question
 ) -> Iterator[tuple[str, tuple[Option, ...]]]:
-    """Yield for whom it has to wait: the smallest that gives back enough, else as few of the largest as do."""
+    """Yield the workflows it has to wait for: the smallest that returns enough, else as few of the largest as do."""
     used, limit = refusal.quota
     lacking = used + refusal.wanted - limit
     others = {name: gpus for name, gpus in held.items() if not question.joining or name != question.joining.workflow}
@@ -94,7 +94,7 @@ def _waiting(
 
 
 def _fewer(one: GangPlan, refusal: Refusal, question: Question) -> Iterator[tuple[str, tuple[Option, ...]]]:
-    """Yield with how many tasks it is within the limit now, or would be if nobody else used the pool."""
+    """Yield the number of tasks with which it is within the limit now, or would be if nothing else used the pool."""
     _, counts = sizes(one.gang, (), one.survivors)
     used, limit = refusal.quota
     sums = list(accumulate(task.shape.amount(GPU) for task in one.gang.all_tasks() if task.needed))

@@ -1,7 +1,7 @@
-"""Search for nodes to keep for gangs that have been passed for too long.
+"""The search for nodes to reserve for gangs that have been overtaken for too long.
 
-A question that the first budget leaves open is not a no here either: it is asked with the whole budget, in parts, one
-of them in each cycle and one question at a time.
+A search that the first budget leaves undecided is not a refusal here either: it is continued with the whole budget, a
+part in each cycle and one search at a time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Failure:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A question that is being asked with the whole budget, and beside which nodes."""
+    """A search with the whole budget that is in progress, and the nodes taken for others."""
 
     key: Key
     taken: frozenset[str]
@@ -34,7 +34,7 @@ class _Open:
 
 
 class Reservations:
-    """Nodes on which gangs would fit if nothing of Coterie's ran there."""
+    """The nodes on which gangs would fit without Coterie's own tasks."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -60,13 +60,13 @@ class Reservations:
         return frozenset()
 
     def forget(self, key: Key) -> None:
-        """Forget a gang that waits no more."""
+        """Forget a gang that no longer waits."""
         self._failed.pop(key, None)
         if self._open and self._open.key == key:
             self._open = None
 
     def end_cycle(self) -> None:
-        """Give up a question that nobody has asked in this cycle, so that it is not in the way of others."""
+        """Give up a search that was not requested in this cycle, so that it does not block others."""
         if not self._advanced:
             self._open = None
         self._advanced = False
@@ -74,7 +74,7 @@ class Reservations:
     def _ask_at_length(
         self, entry: Entry, anchors: Mapping[str, str], taken: frozenset[str]
     ) -> Found | NoPlacement | None:
-        """Go on with the question about a gang; None while it, or that about another gang, is open."""
+        """Continue the search for a gang; None while it, or that for another gang, is undecided."""
         if self._advanced or (self._open and self._open.key != entry.key):
             return None
         if self._open is None or self._open.taken != taken:
@@ -86,7 +86,7 @@ class Reservations:
         return answer
 
     def _vacant(self, entry: Entry, taken: frozenset[str]) -> Capacity:
-        """Return what would be free if Coterie held nothing but the nodes taken for others."""
+        """Return the capacity without Coterie's holdings, except on the nodes taken for others."""
         vacant = self._world.vacant(entry.pool)
         vacant.usable[[vacant.domains.position[node] for node in sorted(taken)]] = False
         return vacant

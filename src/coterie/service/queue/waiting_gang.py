@@ -1,4 +1,4 @@
-"""The gang that a group in the queue asks a place for, made alike for the queue and for explanations."""
+"""The gang of a queued group, built the same way for the queue and for explanations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from coterie.topology.levels import Topology
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """The reason why no place can be looked for until an admin changes something; `level` is one that was lost."""
+    """The reason why a gang cannot be searched for until an admin changes something; `level` is a lost one."""
 
     reason: Reason
     message: str
@@ -36,9 +36,9 @@ def known_pool(catalog: Catalog, name: str) -> Pool | Blocked:
 def waiting_gang(
     workflow: Life | WorkflowRecord, requests: Sequence[Enqueue], pool: Pool, texts: Texts
 ) -> Gang | Blocked:
-    """Return the gang of the `requests` of one group: their tasks beside those that run, without excluded nodes.
+    """Return the gang of one group's `requests`: their tasks beside running ones, without excluded nodes.
 
-    What it prefers at levels that the pool has lost is left out. What it requires there blocks it.
+    Preferences at levels that the pool has lost are dropped. Requirements there block it.
     """
     try:
         gang = texts.built(workflow.id, pool, levels_of(workflow.digest)).gang(requests[0].group)

@@ -1,4 +1,4 @@
-"""What would become of a submission now, with a short name for the answer, by which it can be held to it."""
+"""The preview of a submission's outcome now, with an id to which a submission can be bound."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 
 def plan_of(found: CheckedSubmission, live: Live) -> Json:
-    """Return where a submission would go now, or why not, with everything that its user would be told."""
+    """Return the placement that a submission would get now, or why it would get none, with all its notices."""
     began = time.perf_counter()
     pool = found.built.pool
     changes = parse_changes(found.submission.what_if or AS_IT_IS, [found.workload], live.cluster(pool))
@@ -38,7 +38,7 @@ def plan_of(found: CheckedSubmission, live: Live) -> Json:
 
 
 def _call(submission: Submission, pool: str) -> list[str]:
-    """Return how a user asks for the plan of a submission."""
+    """Return the command line for the plan of a submission."""
     given = [("--pool", pool)]
     given += [("--set", each) for each in submission.sets]
     given += [("--set-string", each) for each in submission.set_strings]
@@ -46,8 +46,8 @@ def _call(submission: Submission, pool: str) -> list[str]:
 
 
 def plan_id(submission: Submission, pool: str, plan: Json) -> str:
-    """Return a short name for a plan: the same for the same content in the same pool with the same answer."""
-    # Whose turn it is and what it is called do not change where it would go.
+    """Return a short id of a plan: the same for the same content in the same pool with the same answer."""
+    # The position in the queue and the name do not change the placement.
     asked = fingerprint(replace(submission, file="", priority="", labels={}), pool)
     places = [
         [group["name"], group["verdict"], sorted((one["task"], one["node"]) for one in group["assignments"])]
@@ -58,7 +58,7 @@ def plan_id(submission: Submission, pool: str, plan: Json) -> str:
 
 
 def hold_to(wanted: str, plan: Json) -> None:
-    """Raise `PlanStale` where a plan is not the one that was wanted."""
+    """Raise `PlanStale` where a plan is not the expected one."""
     now, verdict = plan["id"], plan["verdict"]
     if now != wanted:
         raise PlanStale(

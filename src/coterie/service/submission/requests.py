@@ -1,4 +1,4 @@
-"""What users may ask for: statuses that there are, and changes that a workflow allows as it is now."""
+"""The validation of user requests: known statuses, and changes that the state of a workflow allows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coterie.store import RequestRecord, WorkflowRecord
 
 
 def check_statuses(statuses: Sequence[str]) -> None:
-    """Raise `UsageError` for a status that nothing ever has."""
+    """Raise `UsageError` for a status that does not exist."""
     known = [status.value for status in Status]
     for status in statuses:
         if status not in known:
@@ -19,10 +19,10 @@ def check_statuses(statuses: Sequence[str]) -> None:
 
 
 def cancels(stored: WorkflowRecord, waiting: Sequence[RequestRecord], *, force: bool) -> bool:
-    """Tell whether there is something to cancel; raise `Conflict` for a workflow that has ended in another way.
+    """Return whether there is something to cancel; raise `Conflict` for a workflow that has ended in another way.
 
-    One that has ended may be about to go on, as long as a wish of somebody waits. The life cycle takes wishes in their
-    order, and passes over a cancel that finds nothing to end.
+    An ended workflow may be about to be retried, as long as a user request is pending. The life cycle applies requests
+    in order, and ignores a cancellation that finds nothing to end.
     """
     state = from_json(State, stored.state)
     if not state.status.final or waiting or (force and state.cleaning):
@@ -36,7 +36,7 @@ def cancels(stored: WorkflowRecord, waiting: Sequence[RequestRecord], *, force: 
 
 
 def check_retry(stored: WorkflowRecord, task: str | None) -> None:
-    """Raise unless a workflow, or a task of it, can go on: `NotFound` for no such task, else `Conflict`."""
+    """Raise unless a workflow, or a task of it, can be retried: `NotFound` for an unknown task, else `Conflict`."""
     spec, state = from_json(Spec, stored.spec), from_json(State, stored.state)
     if task is not None and task not in spec.places:
         hint = f"Tasks are: {', '.join(list(spec.places)[:12])}. {did_you_mean(task, spec.places)}".strip()

@@ -1,4 +1,4 @@
-"""Why groups wait, and how the placements of those that run came out; asked of the store by any replica."""
+"""The reasons why groups wait, and the audit of running placements, for any replica."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Json = dict[str, Any]
 def why_of(
     store: Store, live: Live, standing: Standing, ident: str, group: str | None, question: WhyQuery = PLAINLY
 ) -> Json:
-    """Explain why groups of a workflow wait for a place, those that do or the one named, and whose turn it is.
+    """Return why groups of a workflow wait, all waiting ones or the named one, and their positions.
 
-    Asked for all the evidence, groups have `alternatives` as in a plan; asked what if, those that would be placed have
-    `assignments`.
+    With all the evidence, groups have `alternatives` as in a plan; with hypothetical changes, those that would be
+    placed have `assignments`.
     """
     stored = store.workflow(ident)
     state = from_json(State, stored.state)
@@ -59,7 +59,7 @@ def why_of(
 
 
 def placement_of(store: Store, live: Live, ident: str) -> Json:
-    """Audit the placement of a workflow."""
+    """Return the audit of a workflow's placement."""
     stored = store.workflow(ident)
     pool = find(live.catalog, stored.pool).pool
     built = Texts(store).built(ident, pool, levels_of(stored.digest))
@@ -84,7 +84,7 @@ def _why(group: GroupState, stored: WorkflowRecord, live: Live, texts: Texts, qu
         more["assignments"] = plan["assignments"]
         return {**shown, "verdict": plan["verdict"], "refusal": plan["refusal"], **more}
     if plan["refusal"] is None and group.waiting is not None:
-        # It would fit where it may go, and still has to wait: for the machine, or for one whose turn is before.
+        # It would fit on its nodes, and still has to wait: for the machine, or for a gang before it.
         return {**shown, "refusal": _refusal(Reason(group.waiting.reason), group.waiting.message), **more}
     return {**shown, "verdict": plan["verdict"], "refusal": plan["refusal"], **more}
 

@@ -1,6 +1,6 @@
-"""What KAI would not place although it fits, said before the gang is handed over, with changes that help.
+"""The forecast of gangs that fit but that KAI would not place, with verified changes that help.
 
-Every change that is offered has been put to the same rule. Pods are taken in the order that their labels say.
+Every offered change has been evaluated by the same rule. Pods are taken in the order of their labels.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from coterie.placement.capacity import Capacity
 from coterie.placement.whatif import Coarsen, Prefer, changed_gang, relaxations
 from coterie.topology.cluster import STORAGE
 
-# How many changes that help are named at most.
+# The largest number of helpful changes to name.
 _OFFERED = 2
 
 
 def kai_notices(gang: Gang, capacity: Capacity, running: Mapping[str, str] | None = None) -> list[Notice]:
-    """Warn when KAI would leave a gang pending for which the engine has found a place on this capacity.
+    """Yield a warning when KAI would leave a gang pending that the engine has placed on this capacity.
 
-    `running` has the nodes of tasks that run already.
+    `running` has the nodes of running tasks.
     """
 
     def answer(asked: Gang) -> ForecastPlacement | ForecastRefusal | ForecastUnknown:
@@ -82,11 +82,11 @@ def _reason(refused: ForecastRefusal) -> str:
 
 
 def _changes(gang: Gang, part: PodGroupPart, capacity: Capacity) -> Iterator[tuple[str, Gang]]:
-    """Yield changes that may help, in words and carried out, the least first."""
+    """Yield changes that may help, as text and applied, the smallest first."""
     tasks = list(part.all_tasks())
     stored = {bool(task.shape.amount(STORAGE)) for task in tasks}
     if _mixed(part) and stored == {False} and STORAGE in capacity.domains.cluster.resources:
-        # Where some ask for a resource and others do not, KAI compares sums and no longer counts the largest.
+        # Where some request a resource and others do not, KAI compares sums and no longer counts the largest.
         words = f'a small storage request in task "{tasks[0].name}" and no other of them, so that KAI compares sums'
         yield words, _storing(gang, tasks[0].name)
     topology = capacity.domains.topology
@@ -105,7 +105,7 @@ def _words(change: Prefer | Coarsen) -> str:
 
 
 def _storing(gang: Gang, name: str) -> Gang:
-    """Return the gang with one byte of storage asked for by one of its tasks."""
+    """Return the gang with one byte of storage requested by one of its tasks."""
 
     def asked(tasks: tuple[Task, ...]) -> tuple[Task, ...]:
         return tuple(

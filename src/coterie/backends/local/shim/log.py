@@ -1,4 +1,4 @@
-"""What a command wrote, kept within a limit."""
+"""The output of a command, kept within a limit."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import time
 
 from .ownership import CHUNK
 
-# A record of the file `log.times`: when something was written, and how long the log was before it.
+# A record of the file `log.times`: the time of a write, and the length of the log before it.
 TIMES = ".times"
 MARK = struct.Struct("<dQ")
-# All that is written within this time of a record stands behind it.
+# All output within this time of a record is attributed to it.
 PACE_S = 1.0
 
 
 class Log:
-    """A file that grows and never beyond its limit: the beginning, a note where it was cut, and the last of it.
+    """A log file with a size limit: its beginning, a note where it was cut, and its end.
 
-    Beside it stands a file of times, from which readers know since when something is there.
+    A file of times beside it tells readers when each part was written.
 
-    What a full disk does not take must not stop the command. A little of it is kept until there is room again; of the
-    rest a note tells how much is missing. `trouble` says, after `close`, that the file does not hold all it should.
+    Output that a full disk does not take must not stop the command. A little of it is kept until there is space again;
+    a note states how much of the rest is missing. After `close`, `trouble` states that the file is incomplete.
     """
 
     def __init__(self, path: str, limit: int, *, stamps: bool) -> None:
@@ -38,7 +38,7 @@ class Log:
         self.trouble = ""
 
     def write(self, data: bytes) -> None:
-        """Add what the command wrote."""
+        """Add output of the command."""
         begun, self._fresh = self._fresh, data.endswith(b"\n")
         data = self._stamped(data, begun=begun) if self._stamps else data
         now, later = data[: self._room], data[self._room :]

@@ -1,5 +1,5 @@
 # ruff: noqa: PTH104, PTH108, PTH110 - a shim starts without pathlib, which takes longer than all the rest
-"""One command, from its start to the end of all it started."""
+"""One command, from its start to the end of all its descendants."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .log import Log
 from .ownership import CHUNK, EXIT_SIZE, claim, identity, keeper, read, room, write, write_exit
 
 _SUBREAPER, _DEATH_SIGNAL = 36, 1
-# No call waits longer than its number can say; an hour is often enough to look at the clock.
+# Timeouts have an upper limit; once an hour is often enough to check the clock.
 _LONGEST_MS = 3_600_000
 
 
 class Launch:
-    """What is to run, as the file `launch` has it: numbers, then words, each ended by a zero byte."""
+    """The content of the file `launch`: numbers, then words, each ended by a zero byte."""
 
     def __init__(self, data: bytes) -> None:
         numbers, _, rest = data.partition(b"\n")
@@ -35,7 +35,7 @@ class Launch:
 
 
 class Watch:
-    """One command from its start to the end of all it started."""
+    """One command from its start to the end of all its descendants."""
 
     def __init__(self, folder: str, launch: Launch, prctl: Callable[[int, int], None]) -> None:
         self._folder, self._launch, self._prctl = folder, launch, prctl
@@ -50,7 +50,7 @@ class Watch:
             signal.signal(number, lambda number, _: self._signals.add(number))
 
     def run(self) -> None:
-        """Run the command and leave its exit code."""
+        """Run the command and record its exit code."""
         log = Log(f"{self._folder}/log", self._launch.log_bytes, stamps=self._launch.stamps)
         if os.path.exists(f"{self._folder}/stop"):
             write_exit(self._folder, 128 + signal.SIGTERM, "stopped")
@@ -66,11 +66,11 @@ class Watch:
         write_exit(self._folder, exit_code(status), self._why, "; ".join(note for note in notes if note))
 
     def _start(self) -> tuple[int, int]:
-        """Start the command; it waits until its number is written down, so that it can always be found again."""
+        """Start the command; it waits until its process number is recorded, so that it can always be found again."""
         output, into = os.pipe2(os.O_CLOEXEC)
         ready, go = os.pipe2(os.O_CLOEXEC)
         shim = os.getpid()
-        # A signal that comes before the child is itself must not be taken by what it has of us.
+        # A signal that arrives before the child has executed the command must not run our handlers in it.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         pid = os.fork()
         if pid == 0:
@@ -106,7 +106,7 @@ class Watch:
             os._exit(code)
 
     def _follow(self, pid: int, output: int, log: Log) -> int:
-        """Copy output into the log until the command ends, and see to it that it does when it must."""
+        """Copy output into the log until the command ends, and end it when it must."""
         poll = select.poll()
         poll.register(self._woken, select.POLLIN)
         poll.register(output, select.POLLIN)
@@ -141,7 +141,7 @@ class Watch:
                 send(pid, signal.SIGKILL)
 
     def _asked(self) -> tuple[str, float] | None:
-        """Return why and how soon the command is to end, if a signal came that says so."""
+        """Return why and how soon the command is to end, if a signal requested it."""
         found, self._signals = self._signals - {signal.SIGCHLD}, set()
         if not found:
             return None
@@ -157,13 +157,13 @@ class Watch:
             self._why = why
         at = time.monotonic() + grace_s
         self._kill_at = at if self._kill_at is None else min(at, self._kill_at)
-        # A process that was halted hears nothing until it goes on.
+        # A stopped process receives no signals until it continues.
         for number in (signal.SIGTERM, signal.SIGCONT):
             send(-pid, number)
 
     @staticmethod
     def _drain(output: int, log: Log) -> None:
-        """Read what is left. All writers are dead, unless one of them passed its handle to a stranger."""
+        """Read the remaining output. All writers are dead, unless one of them passed its handle to another process."""
         os.set_blocking(output, False)
         try:
             while data := os.read(output, CHUNK):
@@ -191,12 +191,13 @@ def _prctl() -> Callable[[int, int], None]:
 
 
 def main(folder: str) -> int:
-    """Watch the attempt of a folder, unless somebody does; return 0, or what kept it from even beginning."""
+    """Supervise the attempt of a folder, unless it is claimed; return 0, or the error that kept it from beginning."""
     try:
         prctl = _prctl()
         prctl(_SUBREAPER, 1)
         watch = Watch(folder, Launch(read(f"{folder}/launch")), prctl)
-        # The room for the last word is taken before the first: a disk that fills up meanwhile cannot silence it.
+        # The space for the result is reserved before the start: a disk that fills up meanwhile cannot prevent its
+        # recording.
         reserved = f"{folder}/exit.{os.getpid()}"
         write(reserved, b" " * EXIT_SIZE, room(folder, "exit"))
         if claim(folder, f"shim {identity(os.getpid())}"):
@@ -205,7 +206,7 @@ def main(folder: str) -> int:
         else:
             os.unlink(reserved)
     except FileNotFoundError:
-        # The attempt was forgotten before it began.
+        # The attempt was deleted before it began.
         return 0
     except OSError as error:
         return error.errno or 1

@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 
 def run(client: Client, options: EventsOptions) -> None:
-    """Print what happened, one line for each event; with --follow, as it happens."""
+    """Print the events, one line each; with --follow, as they happen."""
     ident, output, follow_on, after = options.workflow, options.output, options.follow, options.after
     if output is Output.YAML and follow_on:
         raise UsageError("--follow prints lines or JSON, not YAML", "Use -o json for one object per line.")

@@ -1,4 +1,4 @@
-"""`coterie logs`: what tasks have written, one of them byte for byte, all of them line by line."""
+"""`coterie logs`: the output of tasks, of one task byte by byte, of all tasks line by line."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from coterie.errors import UsageError
 
 Json = dict[str, Any]
 
-# How often the logs of all tasks are looked at while they are followed.
+# The polling interval of the logs of all tasks while they are followed.
 _LOOK_S = 1.0
 
 
 def run(client: Client, wanted: LogsOptions) -> None:
-    """Print what one task has written, or the tasks of a workflow, each line with the name of its task before it."""
+    """Print the log of one task, or of the tasks of a workflow, each line after the name of its task."""
     output = wanted.output
     if output is Output.YAML:
         raise UsageError("logs are printed as text or JSON, not YAML", "Use -o json for one object per line.")
@@ -45,7 +45,7 @@ def run(client: Client, wanted: LogsOptions) -> None:
 
 def _one(client: Client, ident: str, task: str, wanted: LogsOptions, since: float | None) -> None:
     stream = sys.stdout.buffer
-    # A terminal must not be driven by what a task writes; a file or a pipe gets it as it is.
+    # The output of a task must not control a terminal; a file or a pipe gets it unchanged.
     tame = sys.stdout.isatty()
     _say_not_begun(client.workflow(ident), task, wanted)
     offset = client.log_start(ident, task, wanted.attempt, wanted.tail, since)
@@ -92,7 +92,7 @@ def _json_line(line: LogLine) -> str:
 
 
 def _say_not_begun(view: Json, task: str, wanted: LogsOptions) -> None:
-    """Say why there is nothing to read yet, where that is so."""
+    """Print why there is nothing to read yet, if that is so."""
     for group, one in _placed(view):
         if one["name"] != task or wanted.attempt is not None or one["started"]:
             continue

@@ -1,4 +1,4 @@
-"""`coterie pool`: the pools of a service, and what is in use of each."""
+"""`coterie pool`: the pools of a service, and their usage."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-# The columns that a narrow screen goes without, the first of them first.
+# The columns that a narrow screen omits, the first of them first.
 _SPARE = ("NODES", "OUT", "OTHERS", "RUNNING", "WAITING", "FREE")
 
 
 def list_pools(client: Client, output: Output) -> None:
-    """Print all pools with what they use."""
+    """Print all pools with their usage."""
     pools = client.pools()
     names = [pool["name"] for pool in pools]
     show_as(output, pools, names, lambda: _pool_table(pools, screen(), wide=output is Output.WIDE))
@@ -115,8 +115,8 @@ def _amount(value: int | None, none: str) -> str:
 
 
 def apply(client: Client, options: PoolApplyOptions) -> None:
-    """Make or change the pools of a file."""
-    # Only this one reads a file, for which much is loaded.
+    """Create or change the pools of a file."""
+    # Only this subcommand reads a file, which needs many imports.
     from coterie.cli.inputs.source import read_input, shown
     from coterie.document.located import decode, load
     from coterie.document.page import Page
@@ -125,7 +125,7 @@ def apply(client: Client, options: PoolApplyOptions) -> None:
     text = decode(read_input(file), shown(file))
     names = _names(load(text, shown(file)).data, options.name, shown(file))
     page = Page.of(text, shown(file))
-    # All are asked about before the first is changed, so that a fault in one leaves every pool as it is.
+    # All are validated before the first is changed, so that a fault in one leaves every pool unchanged.
     planned = _planned(client, names, page)
     answers = planned if options.dry_run else [client.apply_pool(pool, page, dry_run=False) for pool in names]
     if output in {Output.JSON, Output.YAML}:
@@ -135,13 +135,13 @@ def apply(client: Client, options: PoolApplyOptions) -> None:
     else:
         show(line for answer in answers for line in _applied(answer))
     for answer in answers:
-        # What is only worth a remark is said of a pool when it is new.
+        # Minor findings about a pool are shown only when it is new.
         for line in warnings(answer["pool"], wide=answer["created"] or output is Output.WIDE):
             typer.echo(safe(line), err=True)
 
 
 def _planned(client: Client, names: Sequence[str], page: Page) -> list[Json]:
-    """Return what applying pools would do, or raise `SpecErrors` with the faults of all of them."""
+    """Return the effects of applying pools; raise `SpecErrors` with the faults of all of them."""
     answers: list[Json] = []
     faults: list[Fault] = []
     for name in names:
@@ -189,7 +189,7 @@ def _applied(answer: Json) -> Iterator[str]:
 
 
 def _change(old: object, new: object) -> str:
-    """Return what a field said and says; levels by their names alone where those tell the two apart."""
+    """Return the old and the new value of a field; levels by their names alone where those differ."""
     short = [_value(value) for value in (old, new)]
     return " → ".join(short if short[0] != short[1] else [json.dumps(value) for value in (old, new)])
 

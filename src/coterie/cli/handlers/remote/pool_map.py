@@ -21,7 +21,7 @@ def draw_pool(client: Client, pool: str, view: View, output: Drawing) -> None:
 
 
 def scene_of(found: Json, view: View) -> MapScene:
-    """Return what is drawn of a map that a service answered, down to the level that is wanted."""
+    """Return the scene of a service's map, down to the requested level."""
     levels = [str(level["name"]) for level in found["levels"]]
     depth = len(levels)
     if view.level is not None:
@@ -38,7 +38,7 @@ def scene_of(found: Json, view: View) -> MapScene:
 
 
 def _area(found: Json, depth: int) -> Area:
-    """Return a domain; at the last level that is shown, all nodes of finer ones are its own."""
+    """Return a domain; at the last shown level it contains all nodes of finer ones."""
     path = tuple(map(str, found.get("path", ())))
     areas = tuple(_area(below, depth) for below in found["domains"])
     spots = tuple(map(_spot, found["nodes"]))

@@ -1,4 +1,4 @@
-"""`coterie show`: a workflow with its groups and tasks, now or as it changes."""
+"""`coterie show`: a workflow with its groups and tasks, once or continuously."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 def run(client: Client, ident: str, output: Output, *, watch: bool) -> None:
-    """Print a workflow with its groups and tasks, and how its placement came out."""
+    """Print a workflow with its groups and tasks, and the outcomes of its constraints."""
     view = client.workflow(ident)
     if watch:
         _stay(client, ident, output)

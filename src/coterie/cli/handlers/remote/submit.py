@@ -1,4 +1,4 @@
-"""`coterie submit`: hand a workflow to a service, or ask what would come of it."""
+"""`coterie submit`: submit a workflow to a service, or preview its placement."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _CODES = {"placed": Exit.DONE, "waiting": Exit.MUST_WAIT, "undecided": Exit.MUST
 
 
 def run(client: Client, options: SubmitOptions) -> None:
-    """Submit a workflow and say its id; with `follow`, stay until it ends."""
+    """Submit a workflow and print its id; with `follow`, stay until it ends."""
     labels = parse_labels(options.labels)
     if options.plan is not None and options.dry_run:
         raise UsageError("--dry-run and --plan cannot be used together", "Remove one of the two options.")
@@ -85,7 +85,7 @@ def run(client: Client, options: SubmitOptions) -> None:
 
 
 def _with_pool(client: Client, text: Submission, own: Sequence[Fault]) -> Sequence[Fault]:
-    """Return the faults of a file that are seen here, and those that its pool shows, if its service can be asked."""
+    """Return the faults of a file found here, and those that depend on its pool, if its service is available."""
     try:
         page = Page.of(text.source.decode("utf-8-sig"), text.file)
         client.plan(text, page)  # which stores nothing, even if a service of another version finds no fault
@@ -113,5 +113,5 @@ def _show_plan(options: SubmitOptions, plan: Json) -> None:
 
 
 def _command(options: SubmitOptions, plan: str) -> str:
-    """Return the call that submits what was planned."""
+    """Return the command line that submits what was planned."""
     return shlex.join(command_words("submit", replace(options, plan=plan, dry_run=False, follow=False)))

@@ -1,4 +1,4 @@
-"""`coterie top` of a service: what is in use per pool and domain, now or as it changes."""
+"""`coterie top` of a service: the usage per pool and domain, once or continuously."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from coterie.rendering.usage_table import TOTAL, usage_lines
 
 
 def run(client: Client, look: TopOptions) -> None:
-    """Print what is in use; with --watch, again whenever that changes."""
+    """Print the usage; with --watch, again whenever it changes."""
     if not look.watch:
         print_usage(_read(client, look), look)
         return
@@ -38,7 +38,7 @@ def run(client: Client, look: TopOptions) -> None:
 
 
 def print_usage(usage: Usage, look: TopOptions) -> None:
-    """Print what is in use as it is wanted."""
+    """Print the usage in the requested format."""
     check_level(usage, look.level)
     names = [row.name for row in _rows(usage, look)]
     data = usage_json(usage, look.level)
@@ -64,7 +64,7 @@ def _read(client: Client, look: TopOptions) -> Usage:
     if look.pool is not None and look.pool not in names:
         listed = f"Pools are: {', '.join(names)}." if names else "There are none."
         raise NotFound(f'there is no pool "{look.pool}"', f"{did_you_mean(look.pool, names)} {listed}".strip())
-    # All are read, also where one is wanted: others may have some of its nodes.
+    # All pools are read, even where one is requested: others may share some of its nodes.
     usage = usage_of([(_scene(client, pool["name"], pool["nodes"]), pool) for pool in pools])
     if look.pool is None:
         return usage
@@ -74,7 +74,7 @@ def _read(client: Client, look: TopOptions) -> Usage:
 
 
 def _scene(client: Client, pool: str, nodes: int) -> MapScene:
-    """Return the nodes of a pool; of one whose backend tells of none, nothing."""
+    """Return the scene of a pool; an empty one where its backend reports no nodes."""
     return scene_of(client.map(pool), View(None, None, free=False)) if nodes else MapScene((), Area(), pool)
 
 
@@ -84,7 +84,7 @@ def _rows(usage: Usage, look: TopOptions) -> Iterator[UsageRow]:
 
 
 def _news(usage: Usage, look: TopOptions, said: dict[str, str]) -> Iterator[str]:
-    """Yield a line for each row that is new or has changed, and for those that are gone; `said` keeps them."""
+    """Yield a line for each row that is new, has changed or is gone; `said` keeps the last line of each."""
     check_level(usage, look.level)
     lines = {row.name: _line(row, look.output) for row in _rows(usage, look)}
     lines[TOTAL] = _line(UsageRow("total", (), "", usage.total), look.output, kind="total")
@@ -120,7 +120,7 @@ def _redraw(client: Client, look: TopOptions) -> None:
         if latest is not None:
             now = time.monotonic()
             marks = {name: mark for name, (mark, at) in changed.items() if now - at < MARKED_S}
-            # Beside the rows there are words about them, and who uses most.
+            # Besides the rows there are notes about them, and the largest users.
             most = max(1, room - 14)
             yield from usage_lines(
                 latest, style, level=look.level, wide=look.output is Output.WIDE, marks=marks, most=most

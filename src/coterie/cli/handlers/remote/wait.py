@@ -1,4 +1,4 @@
-"""`coterie wait`, and staying with a workflow that a service runs."""
+"""`coterie wait`, and following a workflow that a service runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from coterie.lifecycle import Status
 
 Json = dict[str, Any]
 
-# Longer pauses would make short workflows wait for their follower.
+# Longer intervals would delay the end of short workflows.
 _PAUSES_S = (0.1, 0.2, 0.5, 1.0)
 
 
@@ -55,12 +55,12 @@ def run(client: Client, ident: str, wanted: str, timeout: str | None, output: Ou
 
 
 def condition(wanted: str) -> Callable[[Json], bool]:
-    """Return the test for a word of `--for`: placed, running, completed, finished, or a status."""
+    """Return the test for a value of `--for`: placed, running, completed, finished, or a status."""
     word = wanted.lower()
     if word == "finished":
         return lambda view: bool(view["finished"])
     if word == "placed":
-        # One that failed has been somewhere, and is nowhere: whoever waits for that wants to do something there.
+        # A failed workflow was placed once, but is not now: the caller waits in order to use the placement.
         return lambda view: (
             not result_of(view) and all(task["node"] for group in view["groups"] for task in group["tasks"])
         )
@@ -83,9 +83,9 @@ def _say(view: Json, output: Output) -> None:
 
 
 def follow_to_end(client: Client, ident: str, output: Output) -> None:
-    """Show what happens to a workflow, then where it ran; exit with its result. Ctrl-C asks whether to stop it.
+    """Show the progress of a workflow, then its nodes; exit with its result. Ctrl-C asks whether to stop it.
 
-    Its id comes first, unless data is wanted. Whoever knows it may interrupt, so from then on that is heeded.
+    Its id comes first, unless data is requested. From then on an interrupt is handled, since the user knows the id.
     """
     interrupted, told = False, output in {Output.JSON, Output.YAML}
     while True:
@@ -120,14 +120,14 @@ def _written(client: Client, ident: str, task: str) -> Iterator[bytes]:
 
 
 def _leave_or_stop(client: Client, ident: str) -> bool:
-    """Leave a workflow to its service, unless somebody at the terminal wants it stopped; tell whether it stops.
+    """Leave a workflow to its service, unless a user at the terminal stops it; return whether it stops.
 
-    One that ends before there is an answer has its end told as if nobody had interrupted.
+    One that ends before there is an answer is reported as if it had not been interrupted.
     """
     choice: str | None = "leave"
     if somebody_there():
         choices = {"d": "leave", "s": "stop", "c": "go on"}
-        with suppress(KeyboardInterrupt):  # whoever presses it again wants to be gone
+        with suppress(KeyboardInterrupt):  # a repeated Ctrl-C leaves at once
             choice = choose(f"{ident}: [D]etach, [s]top it, [c]ontinue", choices, "d", lambda: _over(client, ident))
     if choice == "leave":
         typer.echo(safe(f"{ident} goes on; follow it again: coterie show {ident} --watch"), err=True)
@@ -144,5 +144,5 @@ def _leave_or_stop(client: Client, ident: str) -> bool:
 def _over(client: Client, ident: str) -> bool:
     try:
         return bool(client.workflow(ident)["finished"])
-    except Unavailable:  # it may come back; the question stands
+    except Unavailable:  # it may come back; the question stays open
         return False

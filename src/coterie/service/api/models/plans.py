@@ -15,7 +15,7 @@ __all__ = ["Plan", "Refusal", "Verdict", "Warned"]
 
 
 class Warned(Answer):
-    """Something to know that stops nothing."""
+    """A warning."""
 
     code: str
     message: str
@@ -23,7 +23,7 @@ class Warned(Answer):
 
 
 class Near(Answer):
-    """A domain in which it nearly fits."""
+    """A domain in which the gang nearly fits."""
 
     domain: list[str]
     fits: int
@@ -31,7 +31,7 @@ class Near(Answer):
 
 
 class Holder(Answer):
-    """Who holds what is missing."""
+    """A holder of the missing capacity."""
 
     owner: str
     gpus: int
@@ -50,7 +50,7 @@ class Tally(Answer):
 
 
 class Cause(Answer):
-    """What keeps a task off some nodes, and what they offer of what is asked."""
+    """The obstacle of a task on some nodes, and what they offer of the requested resource."""
 
     cause: Obstacle
     nodes: int
@@ -69,7 +69,7 @@ class Option(Answer):
 
 
 class WayOut(Answer):
-    """A change with which it fits, checked by the engine."""
+    """A change with which the gang fits, verified by the engine."""
 
     change: str
     command: str
@@ -77,7 +77,7 @@ class WayOut(Answer):
 
 
 class Refusal(Answer):
-    """Why there is no place."""
+    """The reason why there is no placement."""
 
     reason: Reason
     message: str
@@ -91,7 +91,7 @@ class Refusal(Answer):
 
 
 class Assignment(Answer):
-    """Where a task would go."""
+    """The node that a task would get."""
 
     task: str
     node: str
@@ -99,7 +99,7 @@ class Assignment(Answer):
 
 
 class Constraint(Answer):
-    """What becomes of a constraint."""
+    """The outcome of a constraint."""
 
     path: list[list[str]] = Field(description="Pairs of level and group, from the coarsest down.")
     level: str
@@ -109,7 +109,7 @@ class Constraint(Answer):
 
 
 class GangPlan(Answer):
-    """What becomes of a group."""
+    """The outcome of a group."""
 
     name: str
     verdict: Verdict
@@ -120,7 +120,7 @@ class GangPlan(Answer):
 
 
 class Stats(Answer):
-    """What was looked at, and how long it took."""
+    """The size of the problem, and the time taken."""
 
     nodes: int
     pool_nodes: int
@@ -129,7 +129,7 @@ class Stats(Answer):
 
 
 class Plan(Answer):
-    """Where a workflow would run now, or why not."""
+    """The placement that a workflow would get now, or why it would get none."""
 
     version: int
     id: str = Field(description="A short name for content and answer; a submission with `plan` is held to it.")

@@ -1,4 +1,4 @@
-"""What requests hold."""
+"""The bodies of requests."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Submit(Wish):
 
 
 class Cancel(Wish):
-    """Why a workflow is stopped."""
+    """The reason of a cancellation."""
 
     message: Annotated[str, Field(max_length=1000)] = ""
     force: bool = Field(default=False, description="Kill at once instead of asking tasks to stop.")
 
 
 class Retry(Wish):
-    """What is to run again: one task, or all that failed."""
+    """The scope of a retry: one task, or all that failed."""
 
     task: Short | None = None

@@ -1,4 +1,4 @@
-"""Workflows as answers show them."""
+"""Workflows in answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Time = str
 
 
 class Waiting(Answer):
-    """Why a group has no place yet."""
+    """The reason why a group is not placed yet."""
 
     reason: str
     message: str
@@ -25,13 +25,13 @@ class Waiting(Answer):
 
 
 class FirstWaiting(Waiting):
-    """Why the first group that waits has no place yet."""
+    """The reason why the first waiting group is not placed yet."""
 
     group: str
 
 
 class Tally(Answer):
-    """How many tasks there are, and how they are."""
+    """The number of tasks by state."""
 
     total: int
     running: int
@@ -83,7 +83,7 @@ class Past(Answer):
 
 
 class Task(Past):
-    """A task, as its latest attempt is."""
+    """A task and its latest attempt."""
 
     name: str
     lead: bool
@@ -113,7 +113,7 @@ class Group(Answer):
 
 
 class Canceled(Answer):
-    """Somebody's request that a workflow end."""
+    """A user's request to end a workflow."""
 
     by: str | None = Field(description="Who asked; null where the service has no tokens, and so no names.")
     at: Time
@@ -132,13 +132,13 @@ class Workflow(Row):
 
 
 class Submitted(Workflow):
-    """A workflow that was submitted."""
+    """The answer to a submission."""
 
     created: bool = Field(description="False where the same request was made before.")
 
 
 class WhyGroup(Answer):
-    """Why a group waits."""
+    """The reason why a group waits."""
 
     name: str
     verdict: Verdict = Field(description="What the engine says now; placed: its turn comes.")
@@ -148,7 +148,7 @@ class WhyGroup(Answer):
 
 
 class Why(Answer):
-    """Why groups of a workflow wait."""
+    """The reasons why groups of a workflow wait."""
 
     id: str
     status: Status
@@ -158,7 +158,7 @@ class Why(Answer):
 
 
 class Candidate(Answer):
-    """A domain that tasks could go to."""
+    """A candidate domain of tasks."""
 
     domain: list[str]
     fits: int = Field(description="How many of the tasks fit there now.")
@@ -172,14 +172,14 @@ class Candidate(Answer):
 
 
 class Excluded(Answer):
-    """How many are out of the question, and why."""
+    """A number of excluded candidates, and the obstacle."""
 
     why: str
     count: int
 
 
 class Counted(Answer):
-    """How many there are, how many would do, and what is wrong with the others."""
+    """A total, the number of feasible ones, and the obstacles of the others."""
 
     total: int
     good: int
@@ -187,14 +187,14 @@ class Counted(Answer):
 
 
 class Histograms(Answer):
-    """All nodes, of which those are good that take a task; all domains, of which those are that take all tasks."""
+    """All nodes, of which those that take a task are good; all domains, of which those that take all tasks are."""
 
     nodes: Counted
     domains: Counted
 
 
 class Choice(Answer):
-    """Which domains groups of one kind have to choose from."""
+    """The candidate domains of groups of one kind."""
 
     groups: list[list[list[str]]] = Field(description="Their paths: pairs of level and group.")
     type: Literal["required", "preferred"]
@@ -206,20 +206,20 @@ class Choice(Answer):
 
 
 class DetailedGroup(WhyGroup):
-    """Why a group waits, with all the evidence, or what would become of it."""
+    """The reason why a group waits, with all the evidence, or its outcome under changes."""
 
     alternatives: list[Choice] | None = Field(None, description="With `verbose`.")
     assignments: list[Assignment] | None = Field(None, description="What if: where its tasks would go.")
 
 
 class WhyInDetail(Why):
-    """Why groups of a workflow wait, with all the evidence, or what would become of them."""
+    """The reasons why groups of a workflow wait, with all the evidence, or their outcomes under changes."""
 
     groups: list[DetailedGroup]  # type: ignore[assignment]  # each is a group that waits
 
 
 class Audited(Answer):
-    """What became of a constraint."""
+    """The outcome of a constraint."""
 
     path: list[list[str]] = Field(description="Pairs of level and group, from the coarsest down.")
     level: str
@@ -230,7 +230,7 @@ class Audited(Answer):
 
 
 class Seat(Answer):
-    """Where a task runs, or ran last."""
+    """The node of a running task, or its last one."""
 
     task: str
     node: str
@@ -239,7 +239,7 @@ class Seat(Answer):
 
 
 class PlacementGroup(Answer):
-    """A group, held against what it asked for."""
+    """A group compared with its constraints."""
 
     name: str
     status: Status
@@ -248,7 +248,7 @@ class PlacementGroup(Answer):
 
 
 class Outcomes(Answer):
-    """How many constraints came out how."""
+    """The number of constraints by outcome."""
 
     held: int
     missed: int
@@ -257,7 +257,7 @@ class Outcomes(Answer):
 
 
 class Placement(Answer):
-    """Where tasks run, held against what was asked."""
+    """The nodes of tasks compared with their constraints."""
 
     id: str
     pool: str

@@ -1,4 +1,4 @@
-"""OSMO's paths to pools and nodes, in OSMO's shapes, and to what it says of itself."""
+"""OSMO's routes of pools, nodes, health and version, in OSMO's shapes."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ probes = APIRouter(tags=["osmo"])
 
 @probes.get("/health", response_model=models.Health)
 async def osmo_health() -> Response:
-    """Tell that the process answers, and asks nobody else."""
+    """Report that the process answers, without checking anything else."""
     return answer({"status": "ok"})
 
 
 @probes.get("/api/version", response_model=models.Version)
 async def osmo_version() -> Response:
-    """Tell which version of Coterie this is."""
+    """Return the version of Coterie."""
     major, minor, revision, *_ = [*version("coterie").split("."), "0", "0"]
     return answer({"major": major, "minor": minor, "revision": revision, "hash": ""})
 
@@ -43,7 +43,7 @@ def pools(service: Behind, _caller: Who, pools: Names = None) -> Response:
 
 @router.get("/pool_quota", response_model=models.Pools)
 def pool_quota(service: Behind, _caller: Who, pools: Names = None) -> Response:
-    """List the same."""
+    """List pools with their quotas."""
     return _pools(service, pools)
 
 
@@ -80,14 +80,14 @@ def _pool(view: Json, nodes: Iterable[NodeUse]) -> Json:
 
 
 def _sum(pools: Sequence[Json], nodes: Sequence[NodeUse]) -> Json:
-    """Return all quotas together, and all nodes: those that pools share are there once."""
+    """Return the sum of all quotas, and of all nodes; shared nodes count once."""
     names = ("quota_used", "quota_limit", "quota_free")
     quota = {name: sum(int(pool["resource_usage"][name]) for pool in pools) for name in names}
     return _texts({**quota, **_totals(nodes)})
 
 
 def _totals(nodes: Sequence[NodeUse]) -> dict[str, int]:
-    """Return what nodes have, what is held on them, and what is left on those that take work."""
+    """Return the totals of nodes: allocatable, held, and free on nodes in service."""
     return {
         "total_usage": sum(node.workflows["gpu"] + node.others["gpu"] for node in nodes),
         "total_capacity": sum(node.has["gpu"] for node in nodes),
@@ -107,7 +107,7 @@ def resources(
     platforms: Names = None,
     concise: bool = False,  # noqa: FBT001, FBT002 - a parameter of the query
 ) -> Response:
-    """List the nodes of pools, all of them where none is named, with what is in use there."""
+    """List the nodes of pools, by default of all, with their usage."""
     if concise:
         raise UsageError("concise is not supported here", "The sums of each pool are at /api/pool_quota.")
     for name in pools or ():

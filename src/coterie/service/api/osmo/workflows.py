@@ -1,6 +1,6 @@
-"""OSMO's paths that are cheap to offer, in OSMO's shapes, so that scripts find what they know.
+"""OSMO's routes of workflows, in OSMO's shapes, for existing scripts.
 
-Numbers of quotas are text there; statuses have the same names here. An attempt is counted from zero there.
+OSMO writes quota numbers as text and counts attempts from zero; statuses have the same names.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from coterie.store import WorkflowQuery
 
 Json = dict[str, Any]
 
-# Of all tasks together, each has this much of its end at most.
+# The maximum share of each task in the log of all tasks together.
 _EACH = 1 << 16
 _EVENTS = 10_000
 
@@ -42,7 +42,7 @@ router = APIRouter(prefix="/api", tags=["osmo"])
 
 
 def template_of(request: Request, body: Raw) -> models.TemplateSpec | None:
-    """Return the workflow that is sent; nothing where an earlier one is to be run once more."""
+    """Return the submitted workflow; None where an earlier one is to be run again."""
     return parsed(request, body, models.TemplateSpec) if body else None
 
 
@@ -61,9 +61,9 @@ def submit(
     validation_only: bool = False,  # noqa: FBT001, FBT002 - a parameter of the query
     priority: Priority = "NORMAL",
 ) -> Response:
-    """Submit a workflow; with dry_run or validation_only it is only planned, and warnings say what would become of it.
+    """Submit a workflow; with dry_run or validation_only it is only planned, with its outcome in warnings.
 
-    Such an answer has no addresses, as there is nothing to look at.
+    Such an answer has no addresses, since nothing is stored.
     """
     if env_vars:
         hint = "Write them under `environment` of the tasks, or into the file as templates that set_variables fill in."
@@ -85,7 +85,7 @@ def submit(
 
 
 def _sent(service: Service, caller: Caller, body: models.TemplateSpec | None, earlier: str | None) -> Submission:
-    """Return what is to run: what was sent, or what was sent for an earlier workflow."""
+    """Return the submission: the one sent, or that of an earlier workflow."""
     if (body is None) is (earlier is None):
         twice = "both a workflow and workflow_id were sent" if body else "neither a workflow nor workflow_id was sent"
         raise UsageError(twice, "Send the workflow as `file` of a JSON body, or name an earlier one in workflow_id.")
@@ -96,7 +96,7 @@ def _sent(service: Service, caller: Caller, body: models.TemplateSpec | None, ea
     assert earlier is not None  # noqa: S101 - one of the two is there
     upload = service.store.upload(earlier)
     if upload.files:
-        # Whoever runs them can read them, and nobody else is shown more than their names.
+        # Only the caller who submitted the files can read them; others see no more than their names.
         caller.need_own(service.owner_of(earlier))
     return Submission(
         upload.source,
@@ -131,7 +131,7 @@ def _messages(found: Json) -> list[str]:
 
 
 def _verdicts(plan: Json) -> Iterator[str]:
-    """Say of each group whether there is a place for it now."""
+    """Return, for each group, whether it fits now."""
     for group in plan["groups"]:
         refusal = group["refusal"]
         why = f": {refusal['message']} ({refusal['reason']})" if refusal else ""
@@ -153,7 +153,7 @@ def workflows(
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
     order: Literal["ASC", "DESC"] = "ASC",
 ) -> Response:
-    """List workflows; the newest are taken, and shown in the order asked for."""
+    """List workflows; the newest are taken, and shown in the requested order."""
     wanted = WorkflowQuery(
         statuses=tuple(statuses or ()),
         owners=tuple(users or ()),
@@ -248,7 +248,7 @@ def error_logs(
     retry_id: Retry = None,
     last_n_lines: Lines = None,
 ) -> Response:
-    """Return the log of a task, or of all tasks that failed: tasks write their errors into the same log."""
+    """Return the log of a task, or of all failed tasks: tasks write their errors into the same log."""
     if task_name is not None:
         return _text(_of_task(service, name, task_name, retry_id), last_n_lines)
     return _text(_of_tasks(service, name, lambda task: task.status.failed), last_n_lines)
@@ -263,9 +263,9 @@ def events(
     retry_id: Retry = None,
     last_n_lines: Lines = None,
 ) -> Response:
-    """Return what happened, a line each: the time, whom it happened to, and what; of many, the last ones."""
+    """Return the events, a line each: the time, the object, and the message; of many, the last ones."""
     if task_name is not None:
-        service.log_ended(name, task_name)  # which raises for a task that there is not
+        service.log_ended(name, task_name)  # raises for an unknown task
     lines = deque[bytes](maxlen=_EVENTS)
     after = 0
     while page := service.events(after, name):
@@ -317,7 +317,7 @@ def cancel(
     message: Annotated[str, Query(max_length=1000)] = "",
     force: bool = False,  # noqa: FBT001, FBT002 - a parameter of the query
 ) -> Response:
-    """Ask a workflow to stop."""
+    """Request the cancellation of a workflow."""
     caller.need_own(service.owner_of(name))
     view = service.cancel(name, message, force=force, by=caller.known_as)
     return answer({"name": view["id"], "status": view["status"]})
