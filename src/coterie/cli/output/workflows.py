@@ -90,7 +90,7 @@ def _tasks(row: Json) -> str:
 def _where_or_why(row: Json, short: Abbreviations, *, wide: bool) -> str:
     waiting = row["waiting"]
     if waiting:
-        reason = f"never ({waiting['reason']})" if waiting["never"] else str(waiting["reason"])
+        reason = f"never ({waiting['reason']})" if waiting.get("never") else str(waiting["reason"])
         return f"{reason}: {waiting['message']}" if wide else reason
     return str(row["message"] or fold(short.names(row["nodes"])) or ("cleaning up" if row["cleaning"] else ""))
 
@@ -132,7 +132,7 @@ def _group_row(group: Json, short: Abbreviations, now: float, *, folded: bool) -
     counted = Counter(task["status"] for task in group["tasks"])
     said = ", ".join(f"{number} {status}" for status, number in counted.items()) if folded else ""
     if waiting := group["waiting"]:
-        reason = f"never ({waiting['reason']})" if waiting["never"] else waiting["reason"]
+        reason = f"never ({waiting['reason']})" if waiting.get("never") else waiting["reason"]
         said = f"{reason}: {waiting['message']}"
     elif group["message"]:
         said = group["message"]
