@@ -1,7 +1,7 @@
-"""The service without HTTP: what the API and the command line call.
+"""The service without HTTP, as the API and the command line call it.
 
-Methods read the store, write submissions and wishes, and wake the driver; only the driver changes states. They may be
-called from any thread, and raise `CoterieError`s alone.
+Methods read the store, write submissions and user requests, and wake the driver; only the driver changes states. They
+may be called from any thread, and raise only `CoterieError`s.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ class Service:
         self._stopped = False
 
     def start(self) -> None:
-        """Begin to drive workflows, once this replica leads."""
+        """Start driving workflows, once this replica leads."""
         self._thread = threading.Thread(target=self._driver.run, name="coterie-driver", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop driving, and close the store. Tasks go on running, and are found again by the next start."""
+        """Stop driving, and close the store; tasks keep running, and the next start finds them."""
         if self._stopped:
             return
         self._stopped = True
@@ -115,15 +115,15 @@ class Service:
         return {**self._whole(stored, () if created else None), "created": created}
 
     def plan(self, submission: Submission, *, rehearsed: bool = False) -> Json:
-        """Say where a workflow would go now, or would if something were different, or why not; nothing is stored.
+        """Return the placement that a workflow would get now, or with changes, or why none; nothing is stored.
 
-        One that is `rehearsed` is checked as if it were submitted: the files that it names have to be there, too.
+        A `rehearsed` workflow is checked as if it were submitted: the files that it names have to exist, too.
         """
         live = self._now()
         return plan_of(checked(submission, live.catalog, self.settings, rehearsed=rehearsed), live)
 
     def workflows(self, query: WorkflowQuery = EVERYTHING, after: int | None = None, limit: int = 100) -> Json:
-        """Return a page of workflows, the newest first; `after` is the `next` of the page before."""
+        """Return a page of workflows, newest first; `after` is the `next` of the page before."""
         check_statuses(query.statuses)
         if not 0 < limit <= _MOST:
             raise UsageError(f"a page has 1 to {_MOST} workflows, not {limit}", "Ask for the next page with after.")
@@ -141,19 +141,19 @@ class Service:
         return self._whole(self.store.workflow(ident))
 
     def owner_of(self, ident: str) -> str:
-        """Return whose workflow it is."""
+        """Return the owner of a workflow."""
         return self.store.summary(ident).owner
 
     def why(self, ident: str, group: str | None = None, question: WhyQuery = PLAINLY) -> Json:
-        """Say why groups wait, with evidence and ways out, or what would become of them if."""
+        """Return why groups wait, with evidence and remedies, or their outcomes under hypothetical changes."""
         return why_of(self.store, self._now(), self._standing(exact=True), ident, group, question)
 
     def placement(self, ident: str) -> Json:
-        """Hold where tasks run against what was asked."""
+        """Compare the nodes of running tasks with their constraints."""
         return placement_of(self.store, self._now(), ident)
 
     def spec(self, ident: str) -> Json:
-        """Return a workflow as it was handed in."""
+        """Return a workflow as it was submitted."""
         upload = self.store.upload(ident)
         return {
             "source": upload.source.decode("utf-8", "replace"),
@@ -164,29 +164,29 @@ class Service:
         }
 
     def log(self, ident: str, task: str, attempt: int | None = None, offset: int = 0, limit: int = 1 << 16) -> bytes:
-        """Return a piece of what a task has written; nothing where there is no more yet."""
+        """Return a part of a task's log; empty where there is no more yet."""
         return self._logs.read(self.store.workflow(ident), task, attempt, offset, limit)
 
     def log_start(self, ident: str, task: str, attempt: int | None, tail: int | None, since: float | None) -> int:
-        """Return the byte from which the last `tail` lines of a log stand, and those that were written since a time."""
+        """Return the offset of the last `tail` lines of a log, and of those that were written since a time."""
         return self._logs.start(self.store.workflow(ident), task, attempt, tail, since)
 
     def log_end(self, ident: str, task: str, attempt: int | None, limit: int) -> bytes:
-        """Return the last lines that a task has written, as many as there are within a number of bytes."""
+        """Return the last lines of a task's log, as many as fit in a number of bytes."""
         return self._logs.end(self.store.workflow(ident), task, attempt, limit)
 
     def log_ends(
         self, ident: str, most: int, each: int, chosen: Callable[[TaskState], bool]
     ) -> Iterator[tuple[str, bytes]]:
-        """Yield the same of chosen tasks that have begun, with their names; all of it within `most` bytes."""
+        """Yield the ends of chosen started tasks' logs, with their names; all of it within `most` bytes."""
         return self._logs.ends(self.store.workflow(ident), most, each, chosen)
 
     def log_ended(self, ident: str, task: str, attempt: int | None = None) -> bool:
-        """Tell whether a task will write nothing more."""
+        """Return whether a task will write nothing more."""
         return self._logs.ended(self.store.workflow(ident), task, attempt)
 
     def cancel(self, ident: str, message: str = "", *, force: bool = False, by: str = "") -> Json:
-        """Wish that a workflow end; one that was canceled before stays so, and that is no fault."""
+        """Request the end of a workflow; a repeated cancellation is no fault."""
         wish = {"kind": "cancel", "message": message[:1000], "force": force, "by": by}
         wanted = partial(cancels, force=force)
         if self.store.wish_if(ident, wish, self.settings.now(), wanted):
@@ -194,7 +194,7 @@ class Service:
         return self.workflow(ident)
 
     def retry(self, ident: str, task: str | None = None, *, by: str = "") -> Json:
-        """Wish that a workflow which ended go on."""
+        """Request the retry of an ended workflow."""
         stored = self.store.workflow(ident)
         check_retry(stored, task)
         pool_rules.still_runs(self._catalog(), ident, stored.pool)
@@ -203,7 +203,7 @@ class Service:
         return self.workflow(ident)
 
     def delete(self, ident: str, *, by: str = "") -> None:
-        """Remove a workflow that has ended, with its logs."""
+        """Delete an ended workflow, with its logs."""
         self.store.delete(ident, self.settings.now(), by)
         self._driver.poke()
         self._ring()
@@ -211,7 +211,7 @@ class Service:
     # Events
 
     def events(self, after: int = 0, workflow: str | None = None, limit: int = _MOST) -> list[Json]:
-        """Return what happened, in order."""
+        """Return the events after a number, in order."""
         if workflow is not None:
             self.store.summary(workflow)
         return [views.event(each) for each in self.store.events(after, workflow, min(max(limit, 1), _MOST))]
@@ -221,7 +221,7 @@ class Service:
         return self.store.last_event()
 
     def changed(self, after: int, timeout_s: float) -> bool:
-        """Wait until there is an event after this one; tell whether there is."""
+        """Wait until there is an event after this one; return whether there is."""
         until = time.monotonic() + timeout_s
         while True:
             rings = self._rings
@@ -231,12 +231,12 @@ class Service:
             if left <= 0 or self._stopped:
                 return False
             with self._bell:
-                # Events of other replicas ring no bell here.
+                # Events of other replicas do not wake this one.
                 if self._rings == rings:
                     self._bell.wait(min(left, self.settings.poll_s))
 
     def wait(self, ident: str, until: Callable[[Json], bool] | None = None, timeout_s: float | None = None) -> Json:
-        """Wait until a view of a workflow is as wanted, by default finished; return the last one seen."""
+        """Wait until a view of a workflow satisfies a condition, by default its end; return the last view."""
         wanted = until or (lambda view: bool(view["finished"]))
         end = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
@@ -269,7 +269,7 @@ class Service:
         version: int | None = None,
         by: str = "",
     ) -> Json:
-        """Make a pool or change it; say what that does to workflows. An identical one changes nothing."""
+        """Create or change a pool; return the effects on workflows. An identical pool changes nothing."""
         live = self._now()
         wanted = pool_rules.want(name, document, file, live.catalog)
         hit = list(pool_rules.affected(wanted, self.store))
@@ -297,7 +297,7 @@ class Service:
         }
 
     def delete_pool(self, name: str, *, by: str = "") -> None:
-        """Remove a pool that no workflow uses."""
+        """Delete a pool that no workflow uses."""
         catalog = self._catalog()
         pool_rules.refuse_managed(pool_rules.find(catalog, name), catalog)
         self.store.delete_pool(name)
@@ -321,21 +321,21 @@ class Service:
         return pool_rules.topology_view(pool_rules.find(live.catalog, pool), live)
 
     def scene(self, pool: str) -> MapScene:
-        """Return what is drawn of a pool's nodes and who holds them."""
+        """Return the scene of a pool's nodes and their holders."""
         live = self._now()
         known = pool_rules.find(live.catalog, pool).pool
         domains = pool_rules.domains_of(known, live)
         return scene_of(domains, default_depth(domains), pool=pool)
 
     def map(self, pool: str) -> Json:
-        """Return the same as data."""
+        """Return the map of a pool as data."""
         known = pool_rules.find(self._catalog(), pool).pool
         return map_json(self.scene(pool), known.topology, guessed=False)
 
     # The service itself
 
     def health(self) -> Json:
-        """Say whether the service can do its work, and what keeps it from it."""
+        """Return whether the service can do its work, and its problems."""
         try:
             leader = self.store.leader()
             store, holder = "ok", leader.holder if leader and leader.expires_at > self.settings.now() else ""
@@ -356,30 +356,30 @@ class Service:
         }
 
     def gauges(self) -> Mapping[str, Mapping[Any, int]]:
-        """Return numbers for measuring: workflows by pool and status, GPUs by pool and by backend."""
+        """Return metrics: workflows by pool and status, GPUs by pool and by backend."""
         return pool_rules.gauges(self._now(), self.store.tally())
 
     def nodes(self) -> list[NodeUse]:
-        """Return every node with what it has, who holds how much of it, and which pools it is in."""
+        """Return every node with its capacity, its holders, and its pools."""
         return list(nodes_of(self._now()))
 
     def _standing(self, *, exact: bool) -> Standing:
         return self._standings.now(self._catalog(), lambda: self._now().gpus, exact=exact)
 
     def _positions(self, items: Sequence[Summary]) -> list[int | None]:
-        """Return where workflows stand in the queue; most are not in it, and then nobody is asked."""
+        """Return the positions of workflows in the queue; where none is queued, the queue is not read."""
         found = self._standing(exact=False) if any(item.digest.get("queued") for item in items) else Standing()
         return [found.of(item) for item in items]
 
     def _position(self, item: Summary) -> int | None:
-        """Return where a workflow stands; nobody is refused an answer, as to what was just stored, for want of this."""
+        """Return the position of a workflow, or None where it cannot be determined: an answer never fails for this."""
         try:
             return self._positions([item])[0]
         except Unavailable:
             return None
 
     def _repeated(self, submission: Submission) -> WorkflowRecord | None:
-        """Return what the same request has made before. That it would be refused by now makes no difference."""
+        """Return the result of an earlier equal request, even if it would be refused by now."""
         if submission.client_key is None:
             return None
         said = submission.pool
@@ -401,7 +401,7 @@ class Service:
 
     def _now(self) -> Live:
         catalog = self._catalog()
-        # Capacity also comes back without an event, so nothing read is used for long.
+        # Capacity is also returned without an event, so a cached reading expires soon.
         mark = (self.store.last_event(), catalog.number, int(time.monotonic() * 4))
         known = self._live
         if known is None or known[0] != mark:

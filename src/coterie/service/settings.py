@@ -1,4 +1,4 @@
-"""What a service is started with, and what a user hands in."""
+"""The settings of a service, and the submission of a user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coterie.backends.base.settings import DEFAULT_GRACE_S, DEFAULT_LOG, DEFAULT
 from coterie.service.driver.replica import new_holder
 
 if TYPE_CHECKING:
-    # A command that only talks to a service has no use for what these load.
+    # A command that only talks to a service does not need these imports.
     from coterie.config.configuration import Config
     from coterie.planning.changes import WhatIf
     from coterie.sources import Snapshot
@@ -32,13 +32,13 @@ class GivenPools:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a service runs.
+    """The settings of a service.
 
     `store` is the URL of the database, `state` the folder in which tasks run; replicas of one store share both. Pools
-    come from `config`, a file, or from `given`; with neither there is one pool, which is this machine. `lease_s` is
-    how long a leader that died is waited for, `patience_s` how long a gang may be passed in the queue, `poll_s` how
-    often something that nobody announces is looked for. `node_grace_s` is how long a node may not be well before its
-    tasks are lost. `processes` bounds how many tasks run at a time.
+    come from `config`, a file, or from `given`; with neither there is one pool, which is this machine. `lease_s` is the
+    expiry of a dead leader's lease, `patience_s` how long a gang may be overtaken in the queue, `poll_s` the interval
+    of polling for unannounced changes. `node_grace_s` is how long a node may be unhealthy before its tasks are lost.
+    `processes` limits how many tasks run at a time.
     """
 
     store: str

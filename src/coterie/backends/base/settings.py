@@ -7,7 +7,7 @@ from pathlib import Path
 
 DEFAULT_LOG = 8 << 20
 DEFAULT_GRACE_S = 30.0
-# A watcher takes a megabyte or so. This bounds what a mistake can do, rather than what work may.
+# A watcher takes about a megabyte. This limits the effect of a mistake, not of normal work.
 DEFAULT_PROCESSES = 256
 
 

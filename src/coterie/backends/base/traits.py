@@ -1,4 +1,4 @@
-"""Traits of a scheduler: all that the rest of Coterie may depend on, asked here instead of comparing names."""
+"""The traits of a scheduler: everything that the rest of Coterie may depend on instead of its name."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from coterie.topology.levels import Topology
 
 
 class Forecast(Protocol):
-    """A forecast of what a scheduler would do with the gangs of one plan, as warnings."""
+    """A forecast, as warnings, of a scheduler's behaviour with the gangs of one plan."""
 
     def cluster_notices(self, cluster: Cluster, topology: Topology) -> Iterable[Notice]:
-        """Yield what the scheduler misreads about a cluster, whatever runs there."""
+        """Yield what the scheduler misinterprets in a cluster, independent of its workload."""
 
     def add(self, gang: Gang, capacity: Capacity, running: Mapping[str, str]) -> None:
-        """Take in a gang that the engine has placed on this capacity; `running` has the nodes of tasks that stay."""
+        """Add a gang that the engine has placed on this capacity; `running` has the nodes of tasks that stay."""
 
     def notices(self, together: Iterable[Sequence[str]] = ()) -> tuple[Notice, ...]:
-        """Return all warnings; `together` has the names of gangs that were placed together, the last one last."""
+        """Return all warnings; `together` has the names of jointly placed gangs, the last one last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """One scheduler as the rest of Coterie sees it. One of which nothing is known promises nothing.
+    """One scheduler as the rest of Coterie sees it; an unknown one promises nothing.
 
-    Functions import what they need when they are called, so that asking about a scheduler loads nothing of it.
+    Functions import their modules when they are called, so that a query about a scheduler imports nothing of it.
     """
 
     scheduler: str
     # Its name in sentences.
     title: str
-    # The `schedulerName` of pods that it places as gangs; empty where no pod is handed to it that way.
+    # The `schedulerName` of pods that it places as gangs; empty where there is none.
     pod_scheduler: str = ""
-    # It has no cluster but the machine that Coterie runs on, and so neither a context nor a namespace.
+    # Its only cluster is the machine that Coterie runs on, so it has neither a context nor a namespace.
     embedded: bool = False
-    # It chooses the nodes itself; otherwise Coterie's engine does, and the scheduler takes them.
+    # It chooses the nodes itself; otherwise Coterie's engine does.
     chooses_nodes: bool = False
-    # It has a queue of its own, so that Coterie's does not stand in front of it.
+    # It has its own queue, so that gangs do not wait in Coterie's.
     own_queue: bool = False
     # It places gangs by the levels of a topology.
     topology: bool = False
@@ -53,7 +53,7 @@ class Traits:
     hides_unlabelled: bool = False
     # It places tasks with claims on ComputeDomains.
     compute_domains: bool = False
-    # The most tasks that can run at a time, from the limit of processes that a service is given.
+    # The most tasks that can run at a time, from the process limit of a service.
     most_tasks: Callable[[int], int] | None = None
     forecast: Callable[[], Forecast] | None = None
     # Checks of a workflow before it is accepted, beyond those of its pool.

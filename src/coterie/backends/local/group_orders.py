@@ -1,4 +1,4 @@
-"""From a group of a workflow, and where its tasks go, to the orders that run it. Pure: nothing is started here."""
+"""The work orders of a workflow group on given nodes; pure, nothing is started here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from coterie.frontends.workflow.read import Workflow, located
 from coterie.frontends.workflow.rules import WorkflowGroup, WorkflowTask, elsewhere
 from coterie.frontends.workflow.values import suggestion
 
-# All tasks are on this machine, whatever nodes they stand for.
+# All tasks are on this machine, whatever nodes they represent.
 HOST = "127.0.0.1"
 DEVICES = "CUDA_VISIBLE_DEVICES"
 
@@ -26,7 +26,7 @@ _OTHER = re.compile(r"[^A-Z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a workflow, as far as its groups have something in common.
+    """One run of a workflow: the values that its groups share.
 
     `local` has the bytes of every `localpath`; `sources` has, for each task that others read from, the attempt whose
     output they read; `attempts` has the number of each task's attempt where that is not 1.
@@ -44,7 +44,7 @@ class Run:
 
 
 def orders_for(workflow: Workflow, group: str, seats: Mapping[str, Seat], run: Run) -> tuple[Order, ...]:
-    """Return the orders of those tasks of a group that have a seat, or raise `SpecErrors` with every fault."""
+    """Return the orders of a group's tasks that have a node; raise `SpecErrors` with every fault."""
     team = next((team for team in workflow.teams if team.name == group), None)
     if team is None:
         raise NotFound(
@@ -61,7 +61,7 @@ def orders_for(workflow: Workflow, group: str, seats: Mapping[str, Seat], run: R
 
 
 def start_faults(workflow: Workflow, run: Run) -> Iterator[Fault]:
-    """Yield what would only show when tasks are started, without keeping the orders of all of them."""
+    """Yield the faults that would appear only when tasks are started, without keeping the orders of all of them."""
     values = _values(workflow, run)
     for team in workflow.teams:
         seats = {member.name: Seat("node") for member in team.members}
@@ -77,8 +77,8 @@ def _values(workflow: Workflow, run: Run) -> Values:
 def _drawn_up(
     team: WorkflowGroup, seats: Mapping[str, Seat], run: Run, values: Values
 ) -> Iterator[tuple[Order, Sequence[Fault]]]:
-    """Yield the order of each task that has a seat, one at a time, with what is wrong about it."""
-    # One text for all: each task has as many hosts as there are tasks.
+    """Yield the order of each task that has a node, one at a time, with its faults."""
+    # One text for all, since each task lists as many hosts as there are tasks.
     hosts = ",".join(values.hosts[member.name] for member in team.members)
     for rank, member in enumerate(team.members):
         if seat := seats.get(member.name):
@@ -126,7 +126,7 @@ def _order(filling: Filling, team: WorkflowGroup, rank: int, seat: Seat, run: Ru
 
 
 def _unread(filling: Filling) -> Iterator[Fault]:
-    """Yield where a task reads what nobody brings: its folder would be empty, and the result another one."""
+    """Yield the inputs that no task fills: their folders would be empty, and the result different."""
     for number, path in filling.inputs.items():
         entry = filling.member.spec.inputs[number]
         if entry.url is not None:
@@ -145,10 +145,10 @@ def _unread(filling: Filling) -> Iterator[Fault]:
 
 
 def identity(workflow_id: str, team: WorkflowGroup, rank: int, seat: Seat, hosts: str) -> dict[str, str]:
-    """Return the variables that tell a task who and where it is.
+    """Return the environment variables that identify a task and its node.
 
     RANK, WORLD_SIZE and MASTER_ADDR are not among them: launchers count processes, of which a task with several GPUs
-    has several, and would take the numbers of tasks for theirs.
+    has several, and would mistake the numbers of tasks for theirs.
     """
     devices = ",".join(map(str, seat.gpus))
     return {
@@ -166,7 +166,7 @@ def identity(workflow_id: str, team: WorkflowGroup, rank: int, seat: Seat, hosts
 
 
 def notices_for(workflow: Workflow) -> tuple[Notice, ...]:
-    """Return what running on this machine does differently from what the workflow says."""
+    """Return notices of how a run on this machine deviates from the workflow."""
     members = [member for team in workflow.teams for member in team.members]
     return tuple(_notices(workflow, members))
 
@@ -189,7 +189,7 @@ def _notices(workflow: Workflow, members: Sequence[WorkflowTask]) -> Iterator[No
 
 
 def _written(where: tuple[str | int, ...], member: WorkflowTask) -> tuple[str | int, ...]:
-    """Return where a fault stands in the task as it was written, in which the command has its arguments apart."""
+    """Return the path of a fault in the task as written, where the command and its arguments are separate."""
     match where:
         case ("command", int(index)) if index >= len(member.spec.command):
             return ("args", index - len(member.spec.command))

@@ -1,9 +1,9 @@
-"""Runs orders as processes, a bounded number at a time, and always knows what became of them.
+"""The supervisor: runs orders as processes, a bounded number at a time, and always knows their status.
 
-All that matters is on the disk (`folder`), and every task has a process that watches it (`shim`), so this process may
-end at any moment, by `kill -9` too: the next supervisor of the same root goes on where it was. What waited still waits
-in its turn, what runs is found again, what ended meanwhile has left its exit code. An attempt is lost only when its
-shim itself is killed, or the machine goes down; then nothing of it is left running.
+All state is on the disk (`attempt_folder`), and every task has a process that supervises it (`shim`), so this process
+may end at any moment, even by `kill -9`: the next supervisor of the same root continues. Waiting attempts keep their
+order, running ones are found again, and ended ones have left their exit code. An attempt is lost only when its shim
+itself is killed, or the machine goes down; then nothing of it is left running.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from coterie.errors import Unavailable, UsageError
 
 _POLL_S = 0.05
 _LONGEST_S = 3600.0
-# How long some of those that start together may be there without the others, who cannot begin at the moment.
+# How long some of the attempts that start together may run without the others, which cannot begin at the moment.
 _PATIENCE_S = 10.0
 _INHERITED = ("PATH", "HOME", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL", "LD_LIBRARY_PATH")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many commands run at a time, and which variables of this process they see (and those named `LC_…`)."""
+    """The number of commands at a time, and the variables of this process they see (besides those named `LC_…`)."""
 
     processes: int = DEFAULT_PROCESSES
     inherited: tuple[str, ...] = _INHERITED
 
 
 class Supervisor:
-    """Starts, watches and stops the attempts below one root. Its methods may be called from any thread."""
+    """The attempts below one root: their start, supervision and end. Its methods may be called from any thread."""
 
     def __init__(self, root: Path, limits: Limits | None = None) -> None:
         if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
@@ -67,15 +67,15 @@ class Supervisor:
             try:
                 self._turn = self._read()
             except OSError:
-                # Whoever tries again and again must not run out of handles over it.
+                # A caller that retries must not run out of handles.
                 self.close()
                 raise
 
     def start(self, orders: Sequence[Order]) -> None:
-        """Accept orders, which then start together or not at all. What was accepted before is left as it is.
+        """Accept orders, which then start together or not at all; already accepted ones are left unchanged.
 
-        They begin when there is room for all of them, in the order of the calls; more than may ever run at a time are
-        refused. When this returns, they are on the disk and survive this process.
+        They begin when all of them fit, in the order of the calls; more than may ever run at a time are refused. When
+        this returns, they are on the disk and survive this process.
         """
         faults = [(order.key, *fault) for order in orders for fault in order_faults(order)]
         if faults:
@@ -94,13 +94,13 @@ class Supervisor:
                 for order in orders:
                     self._accept(order, record)
             except OSError:
-                # Those that this call has accepted go again: nobody starts alone.
+                # The attempts accepted by this call are removed again: none starts without the others.
                 self._forget([key for key, found in self._roster.attempts.items() if found.record is record])
                 raise
             self._advance()
 
     def status(self, key: Key) -> Status:
-        """Return what became of an attempt."""
+        """Return the status of an attempt."""
         with self._lock, self._words("look after tasks"):
             self._advance()
             found = self._roster.attempts.get(key)
@@ -108,20 +108,20 @@ class Supervisor:
 
     @property
     def trouble(self) -> str:
-        """What keeps tasks from beginning whose turn it is, in words; nothing when they begin."""
+        """The reason why due tasks cannot start, as a sentence; empty when they can."""
         with self._lock:
             return self._held_up
 
     def statuses(self) -> dict[Key, Status]:
-        """Return what became of every attempt that is not forgotten."""
+        """Return the status of every known attempt."""
         with self._lock, self._words("look after tasks"):
             self._advance()
             return {key: found.status for key, found in self._roster.attempts.items()}
 
     def wait(self, timeout_s: float) -> bool:
-        """Sleep until a status is another than when this was called last; tell whether that was in time.
+        """Sleep until a status differs from the last call; return whether that was in time.
 
-        One thread waits, and what others find out wakes it. Nothing begins while nobody calls any method.
+        One thread waits, and changes found by others wake it. Nothing begins unless some method is called.
         """
         deadline = time.monotonic() + timeout_s
         while True:
@@ -139,7 +139,7 @@ class Supervisor:
                 os.eventfd_read(self._bell)
 
     def stop(self, key: Key, grace_s: float | None = None) -> None:
-        """Ask an attempt to end, and end it when it has not after the grace; return at once.
+        """Request the end of an attempt, and kill it after the grace period; return at once.
 
         One that has not begun never will, nor will those that were to start with it and have not begun either.
         """
@@ -150,13 +150,13 @@ class Supervisor:
                 self._advance()
 
     def kill(self, key: Key) -> None:
-        """End an attempt without grace; return at once."""
+        """Kill an attempt without a grace period; return at once."""
         self.stop(key, 0.0)
 
     def put_away(self, workflow: str) -> None:
-        """Keep what a workflow left on the disk, and nothing of it in memory; nothing of it may run.
+        """Archive a workflow: keep its data on the disk, and nothing of it in memory; nothing of it may run.
 
-        Its attempts are absent from now on, and their folders found under the same paths. They come back with the next
+        Its attempts are absent from now on, and their folders are found under the same paths. They return with the next
         order of the same workflow.
         """
         with self._lock, self._words("put tasks away"):
@@ -167,19 +167,19 @@ class Supervisor:
                 self._roster.discard(mine)
 
     def away(self) -> set[str]:
-        """Return the workflows that were put away."""
+        """Return the archived workflows."""
         with self._words("look for tasks that were put away"):
             return folders.ended(self._root)
 
     def remove(self, workflow: str) -> None:
-        """End all attempts of a workflow that still run, and remove all trace of it."""
+        """End all running attempts of a workflow, and remove all its data."""
         with self._lock, self._words("remove tasks"):
             self._bring_back(workflow)
             self._forget([key for key in self._roster.attempts if key.workflow == workflow])
             self._advance()
 
     def close(self) -> None:
-        """Let go of everything; what runs goes on, and is found again by the next supervisor of the root.
+        """Release all resources; running attempts continue, and the next supervisor of the root finds them.
 
         No thread may be in another method, and none is called after this.
         """
@@ -192,7 +192,7 @@ class Supervisor:
             self._read(workflow)
 
     def _read(self, workflow: str = "[!.]*") -> int:
-        """Take in what is below the root; return the last turn that was given."""
+        """Read the attempts below the root; return the last number of the start order."""
         found = [(key, path, folders.record_of(path)) for key, path in folders.folders(self._root, workflow)]
         for key, path, record in sorted(found, key=lambda each: each[2].turn if each[2] else 0):
             attempt = Attempt(key, path, record or folders.Record((key,), 0))
@@ -209,7 +209,7 @@ class Supervisor:
         path = self._root / key.path
         new = folders.make(self._root, order, record, self._surroundings(key, path))
         attempt = Attempt(key, path, record if new else folders.record_of(path) or record)
-        # Where the folder was there, another supervisor of this root was first.
+        # Where the folder already existed, another supervisor of this root was first.
         self._roster.add(attempt, new=new)
         if attempt.waiting:
             self._turns.add(key, attempt.record.together)
@@ -225,7 +225,7 @@ class Supervisor:
         return folders.Surroundings({**common, "TMPDIR": str(path / "tmp")}, fixed)
 
     def _advance(self) -> None:
-        """Take note of what has happened, and begin what there is room for."""
+        """Update all statuses, and begin the attempts that fit."""
         for each in self._roster.note():
             self._changed = True
             if each.waiting:
@@ -251,7 +251,7 @@ class Supervisor:
             self._apart.pop(company[0].record.together, None)
 
     def _hold_up(self, left: Sequence[Attempt], why: str) -> None:
-        """Say why those cannot begin who should; when some of their company have begun without them, that must end."""
+        """Report why due tasks cannot start; if some of their set have begun without them, end those."""
         names = ", ".join(each.key.path for each in left[:3]) + (", …" if len(left) > 3 else "")
         files = f"at most {open_files.limit():,} files are open at a time, {open_files.PER_TASK} of them for each task"
         self._held_up = f"{len(left)} tasks cannot start ({names}): {why}; {files}"
@@ -270,7 +270,7 @@ class Supervisor:
         self._changed = True
 
     def _withdraw_or_wait(self, attempt: Attempt) -> None:
-        """Let an attempt that nobody has begun wait, unless one that it was to start with was withdrawn."""
+        """Let an unclaimed attempt wait, unless one that it was to start with was withdrawn."""
         together = attempt.record.together
         if any(folders.holder_of(self._root / key.path) == folders.WITHDRAWN for key in together):
             self._roster.stop(attempt, None)
@@ -302,7 +302,7 @@ class Supervisor:
             yield
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                # The folder is named at once, because the health of the service tells no hints.
+                # The folder is part of the message, because the health of the service shows no hints.
                 full = f'cannot {action}: the disk is full, there is no room in the folder "{self._root}"'
                 raise Unavailable(full, "Make room on its disk; it is retried until there is some.") from error
             hint = f'Look at the folder "{self._root}": it needs room, and must belong to the user who runs Coterie.'

@@ -1,4 +1,4 @@
-"""Traits of the embedded scheduler: tasks are processes of this machine, on the nodes that Coterie's engine chooses."""
+"""The traits of the embedded scheduler: tasks are processes of this machine, on nodes that the engine chooses."""
 
 from __future__ import annotations
 

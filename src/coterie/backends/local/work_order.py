@@ -1,4 +1,4 @@
-"""What is to run, and what became of it."""
+"""Work orders and the statuses of their attempts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coterie.backends.shared.tokens import OUTPUT
 from coterie.errors import UsageError
 
 LEAST_LOG = 4096
-# Linux takes no longer text as one word of a command, nor as one variable with its name; it ends with a zero byte.
+# Linux accepts no longer text as one word of a command, or as one variable with its name; it ends with a zero byte.
 LONGEST_WORD = (128 << 10) - 1
 
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
@@ -20,7 +20,7 @@ _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Key:
-    """One attempt at one task; its parts are also the names of folders, and nothing that leads elsewhere is one."""
+    """One attempt at one task; its parts are also folder names, so none may lead elsewhere."""
 
     workflow: str
     group: str
@@ -45,9 +45,9 @@ class Key:
 class Order:
     """One command to run, with all tokens replaced.
 
-    Paths are those of a container. `files` stand below the attempt's folder whatever their paths; `inputs` are the
-    outputs of other attempts, or empty folders where there is none; `mounts` are paths of this machine by another
-    name. Where such a path stands in the command, the environment or a text file, it is replaced by the true one.
+    Paths are those of a container. `files` are stored below the attempt's folder whatever their paths; `inputs` are the
+    outputs of other attempts, or empty folders where there is none; `mounts` are paths of this machine under another
+    name. Such a path in the command, the environment or a text file is replaced by the real one.
     """
 
     key: Key
@@ -64,12 +64,12 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Starting:
-    """Accepted; it waits for room, or its process is about to begin."""
+    """Accepted; it waits for capacity, or its process is about to begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The command runs, since that time of the epoch."""
+    """The command has been running since a time of the epoch."""
 
     pid: int
     since: float
@@ -77,10 +77,10 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The command and all it started are gone.
+    """The command and all its descendants are gone.
 
-    `why` is exited, stopped, timeout, or withdrawn when it was stopped before it began. `note` says what else went
-    wrong, such as a log that could not be written. It ran from `since`, where that is known, until `at`.
+    `why` is exited, stopped, timeout, or withdrawn when it was stopped before it began. `note` states further errors,
+    such as a log that could not be written. It ran from `since`, where that is known, until `at`.
     """
 
     exit_code: int
@@ -92,21 +92,21 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Nobody knows how it ended; nothing of it runs any more."""
+    """Its end is unknown; nothing of it runs any more."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Never started, or forgotten."""
+    """Never started, or deleted."""
 
 
 Status = Starting | Running | Ended | Lost | Absent
 
 
 def order_faults(order: Order) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
-    """Yield what no process can be given: a message, a hint, and where in the task it stands."""
+    """Yield the values that no process can be given: a message, a hint, and the path in the task."""
     words: list[tuple[str, tuple[str | int, ...]]]
     words = [(word, ("command", index)) for index, word in enumerate(order.command)]
     words += [(value, ("environment", name)) for name, value in order.environment.items()]

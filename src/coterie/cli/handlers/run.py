@@ -43,15 +43,15 @@ from coterie.service.settings import Settings, Submission
 
 Json = dict[str, Any]
 
-# How long tasks that were told to stop at once are waited for, when nothing else is left to do.
+# How long to wait for tasks that were told to stop at once, when nothing else is left to do.
 _LAST_WAIT_S = 10.0
 _TICK_S = 0.05
-# What a shell, and whoever starts a task, say of a command that is not there.
+# The messages of a shell, and of a task's starter, for a missing command.
 _NO_COMMAND = 127
 
 
 def run(options: RunOptions) -> None:
-    """Run a workflow to its end, print where it ran, and exit with its result."""
+    """Run a workflow to its end, print its placement, and exit with its result."""
     prepared = prepare(WorkflowInput(options.file, options.source, options.template, what_if=options.what_if))
     raise_limit()
     with _interruptible(), _folder(options.state) as folder:
@@ -82,14 +82,14 @@ def _submitted(options: RunOptions, service: Service, submission: Submission) ->
 
 
 def _resume(source: ClusterOptions, state: str) -> str | None:
-    """Return the call of a service that goes on with what this one leaves; None where it would not know the nodes."""
+    """Return the command line of a service that continues what this one leaves; None where it would lack the nodes."""
     if source.cluster or source.levels or source.topology:
         return None
     return shlex.join(command_words("serve", ServeOptions(config=source.config, storage=StorageOptions(state))))
 
 
 def _finish(options: RunOptions, service: Service, end: RunEnd) -> int:
-    """Print what became of a workflow, and return the exit code."""
+    """Print the outcome of a workflow, and return the exit code."""
     view = end.view
     _print_result(options, service, view)
     if end.stuck is not None:
@@ -106,13 +106,13 @@ def _finish(options: RunOptions, service: Service, end: RunEnd) -> int:
 
 
 def _no_image(view: Json) -> str:
-    """Return what to do about commands that were not found, which in the image of the task may well be there."""
+    """Return a hint about commands that were not found, which may exist in the task's image."""
     codes = {task["exit_code"] for group in view["groups"] for task in group["tasks"]}
     return "Images are not used here: install the command on this machine." if _NO_COMMAND in codes else ""
 
 
 def _plan_call(options: RunOptions) -> str:
-    """Return the call of `coterie plan` about the same workflow on the same nodes."""
+    """Return the `coterie plan` command for the same workflow on the same nodes."""
     plan = PlanOptions(files=(options.file,), source=options.source, template=options.template, what_if=options.what_if)
     return shlex.join(command_words("plan", plan))
 
@@ -144,9 +144,9 @@ def _print_result(options: RunOptions, service: Service, view: Json) -> None:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let a request to terminate end a run in the same order as Ctrl-C: whoever sends it wants nothing left behind.
+    """Let a termination signal end a run in the same order as Ctrl-C, so that nothing is left behind.
 
-    So does a terminal that goes away, unless the caller wants the run to outlive it, as `nohup` does.
+    So does a terminal that disappears, unless the caller wants the run to outlive it, as `nohup` does.
     """
     before = {signal.SIGTERM: signal.signal(signal.SIGTERM, _terminate)}
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
@@ -160,14 +160,15 @@ def _interruptible() -> Iterator[None]:
 
 def _terminate(number: int, _frame: FrameType | None) -> None:
     if number == signal.SIGHUP:
-        # The shell and the kernel both say it, which is not the impatience of two. And nobody reads what comes now.
+        # The shell and the kernel both send it, which does not count as a second request. And there is no reader any
+        # more.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         _leave_terminal()
     raise Terminated
 
 
 def _leave_terminal() -> None:
-    """Let go of a terminal that is gone: whatever is written to it would fail."""
+    """Detach from a terminal that is gone: any write to it would fail."""
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for handle in (0, 1, 2):
         with suppress(OSError):
@@ -178,7 +179,7 @@ def _leave_terminal() -> None:
 
 @contextmanager
 def _folder(state: str | None) -> Iterator[Path]:
-    """Yield the folder of the service: the one that was named, or one that is gone afterwards."""
+    """Yield the folder of the service: the named one, or a temporary one."""
     if state is not None:
         folder = Path(state).resolve()
         check_root(folder)
@@ -190,7 +191,7 @@ def _folder(state: str | None) -> Iterator[Path]:
 
 
 def _lead(service: Service, folder: Path) -> None:
-    """Wait until this process drives the workflows of its folder; another one that does keeps its right to."""
+    """Wait until this process drives the workflows of its folder; another process that does keeps the lease."""
     until = time.monotonic() + service.settings.lease_s + 5
     while not service.health()["leader"]:
         if time.monotonic() > until:
@@ -200,7 +201,7 @@ def _lead(service: Service, folder: Path) -> None:
 
 
 def _nothing_left(service: Service, ident: str) -> None:
-    """Make sure that no task outlives the folder it runs in, whatever ended the run."""
+    """Ensure that no task outlives the folder it runs in, whatever ended the run."""
     try:
         if service.workflow(ident)["finished"]:
             return

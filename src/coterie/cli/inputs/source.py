@@ -1,4 +1,4 @@
-"""What commands share before they do anything: `SRC`, `--config`, `--pool`, `--levels` and `--topology`."""
+"""The shared inputs of commands: `SRC`, `--config`, `--pool`, `--levels` and `--topology`."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ LIVE = "context:"
 
 @dataclass(frozen=True, slots=True)
 class ClusterInput:
-    """What the options name. `cluster` holds the pool's nodes only, `whole` all of them.
+    """The inputs that the options name; `cluster` holds the pool's nodes only, `whole` all of them.
 
-    `drift` tells where the scheduler's own topologies in the cluster differ from those that were declared.
+    `drift` are the differences between the scheduler's own topologies in the cluster and the declared ones.
     """
 
     cluster: Cluster
@@ -55,9 +55,9 @@ class ClusterInput:
 
 
 def read_world(source: ClusterOptions) -> ClusterInput:
-    """Read the cluster of a call and the pool it is seen through; faults of all files are reported together.
+    """Return the cluster of a call and its pool; faults of all files are reported together.
 
-    Where nothing says which levels there are, they are guessed from well-known labels.
+    Where no levels are given, they are guessed from well-known labels.
     """
     if named_files(source).count("-") > 1:
         hint = "Use - for one of the cluster, --config and --topology."
@@ -77,7 +77,7 @@ def read_world(source: ClusterOptions) -> ClusterInput:
 
 
 def read_pools(faults: list[Fault], source: ClusterOptions) -> tuple[Topology | TopologyChoice | None, Config | None]:
-    """Read `--levels` or `--topology`, and `--config`; None for what was not given, and for what has faults."""
+    """Return `--levels` or `--topology`, and `--config`; None for those not given, and for those with faults."""
     text, file, chart = source.levels, source.config, source.topology
     if text is not None and chart is not None:
         raise UsageError("--levels and --topology both say which levels there are", "Remove one of the two options.")
@@ -96,7 +96,7 @@ def named_files(source: ClusterOptions) -> tuple[str | None, ...]:
 
 
 def read_chart(text: str) -> TopologyChoice:
-    """Read `FILE`, `FILE#NAME`, or `#NAME` for a topology that stands somewhere else in the call."""
+    """Return the topologies of `FILE`, `FILE#NAME`, or `#NAME` for one that is elsewhere in the call."""
     file, name = _split(text)
     if file is None:
         return TopologyChoice(name=name)
@@ -104,7 +104,7 @@ def read_chart(text: str) -> TopologyChoice:
 
 
 def _split(text: str | None) -> tuple[str | None, str | None]:
-    """Return file and name of `FILE#NAME`; a file whose own name has a # in it is taken whole."""
+    """Return file and name of `FILE#NAME`; an existing file with a # in its own name is taken whole."""
     if text is None:
         return None, None
     file, _, name = text.rpartition("#") if "#" in text and not Path(text).exists() else (text, "", "")
@@ -118,7 +118,7 @@ def _split(text: str | None) -> tuple[str | None, str | None]:
 def read_cluster(
     faults: list[Fault], source: ClusterOptions, config: Config | None, wished: str | None
 ) -> Snapshot | None:
-    """Read the cluster that is named, or that of the backend behind the chosen pool.
+    """Return the named cluster, or that of the chosen pool's backend.
 
     `wished` is the pool that a workflow names. Raises `UsageError` when there is none, unless faults explain it.
     """
@@ -134,19 +134,19 @@ def read_cluster(
 
 
 def read_source(name: str, *, gangs: bool = False) -> Snapshot:
-    """Read the cluster that SRC names: a file, standard input for `-`, or a live one for `context:NAME`."""
+    """Return the cluster that SRC names: a file, standard input for `-`, or a live one for `context:NAME`."""
     if not name.startswith(LIVE):
         return read_snapshot(read_input(name), shown(name))
     from stamina.instrumentation import set_on_retry_hooks
 
     from coterie.sources.live import read_live
 
-    set_on_retry_hooks(())  # its own words about a retry would go to standard output, among the results
+    set_on_retry_hooks(())  # its own message about a retry would go to standard output, among the results
     return with_topologies(read_live(name, gangs=gangs), name)
 
 
 def backend_cluster(source: ClusterOptions, config: Config, wished: str | None) -> str:
-    """Return the cluster of the backend behind the chosen pool: a file, relative to the configuration, or a context."""
+    """Return the cluster of the chosen pool's backend: a file, relative to the configuration, or a context."""
     pool = pool_for(config, source.pool, wished, Topology(), None)
     backend = config.backends[pool.backend]
     if backend.cluster is None and backend.context is not None:
@@ -170,7 +170,7 @@ def only_one(argument: str | None, source: ClusterOptions) -> ClusterOptions:
 
 
 def say_service(source: ClusterOptions, pool: Pool, command: str) -> None:
-    """Say what shows the same in use, where all that a call saw is the file of a cluster on which a service works."""
+    """Print which command shows the usage of a service, where a call only saw the file of the service's cluster."""
     if source.cluster is None and source.config and pool.traits.driven and (url := service_of(source.config)):
         said = f"this is the cluster file alone; for what the service at {url} runs: {command}"
         typer.echo(safe(f"note: {said}"), err=True)
@@ -185,17 +185,17 @@ def read_input(source: str) -> bytes:
 
 
 def shown(source: str) -> str:
-    """Return a source as messages name it."""
+    """Return the name of a source in messages."""
     return "standard input" if source == "-" else source
 
 
 def warn(notices: Sequence[Notice]) -> None:
-    """Say warnings on standard error."""
+    """Print warnings on standard error."""
     for notice in notices:
         where = f" ({notice.place.file}:{notice.place.line})" if notice.place and notice.place.line else ""
         typer.echo(safe(f"warning[{notice.code}]: {notice.message}{where}"), err=True)
 
 
 def notices_of(world: ClusterInput) -> tuple[Notice, ...]:
-    """Return what the reader should know of a world before looking at it: odd snapshots, guessed levels."""
+    """Return the notices about a world: findings of the snapshot, guessed levels."""
     return (*world.notices, *guessed_notices(world.pool))

@@ -1,4 +1,4 @@
-"""What `coterie run` runs, and on what: its options become a submission, and pools with their nodes."""
+"""The submission of `coterie run`: its options as a workflow, and pools with their nodes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from coterie.topology.cluster import Cluster
 
 @dataclass(frozen=True, slots=True)
 class WorkflowInput:
-    """The options that say what runs where, as they were written."""
+    """The options of workload and nodes, as written."""
 
     file: str
     source: ClusterOptions
@@ -39,7 +39,7 @@ class WorkflowInput:
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
-    """A workflow that is ready to be submitted, and where to: a configuration file, or what the call gave."""
+    """A workflow ready to be submitted, and its configuration: a file, or the one of the call."""
 
     submission: Submission
     config: Path | None = None
@@ -49,7 +49,7 @@ class PreparedRun:
 def read_text(
     call: WorkflowInput, *, pool: str | None, labels: dict[str, str] | None = None, key: str | None = None
 ) -> Submission:
-    """Read the file of a call, whatever stands in it."""
+    """Return the submission of a call's file, without parsing it."""
     return Submission(
         source=read_input(call.file),
         file=shown(call.file),
@@ -63,13 +63,13 @@ def read_text(
 
 
 def with_files(call: WorkflowInput, text: Submission) -> tuple[Submission, Workflow]:
-    """Read the workflow of a file that was read, with the files beside it; raise `SpecErrors` with every fault."""
+    """Return the workflow of a submission, with the files beside it; raise `SpecErrors` with every fault."""
     workflow = read(text)
     return replace(text, local_files=local_files(call.file, workflow, limit=DEFAULT_FILES)), workflow
 
 
 def prepare(call: WorkflowInput) -> PreparedRun:
-    """Read everything that a call of `coterie run` names; faults of all files are reported together."""
+    """Return all inputs of a `coterie run` call; faults of all files are reported together."""
     source = call.source
     if (call.file, *named_files(source)).count("-") > 1:
         raise UsageError("standard input can be read only once", "Use - for FILE or for --cluster, not for both.")
@@ -87,7 +87,7 @@ def prepare(call: WorkflowInput) -> PreparedRun:
         if source.cluster or (config and found and changed):
             snapshot = read_cluster(faults, source, config, wished)
         elif config and drafts:
-            # Which levels the pool has may stand in the cluster; where there is no file of that, it is this machine.
+            # The levels of the pool may be in the cluster; without a cluster file, it is this machine.
             with suppress(UsageError):
                 snapshot = read_cluster(faults, source, config, wished)
     if known and (snapshot or not source.cluster):
@@ -138,7 +138,7 @@ def _cleared(cluster: Cluster, what_if: WhatIf) -> Cluster:
 
 
 def _given(pool: Pool, snapshot: Snapshot | None, source: ClusterOptions) -> GivenPools:
-    """Return a configuration of this one pool, whose backend is this machine in the guise of the nodes given."""
+    """Return a configuration of this one pool, whose backend simulates the given nodes on this machine."""
     here = replace(pool, backend=EMBEDDED, scheduler=EMBEDDED)
     config = Config({EMBEDDED: Backend(EMBEDDED, EMBEDDED)}, {pool.name: here}, source.config or "the call")
     return GivenPools(config, {} if snapshot is None else {EMBEDDED: snapshot})

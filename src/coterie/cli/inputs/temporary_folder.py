@@ -1,7 +1,7 @@
-"""The folder of a run that keeps nothing: gone when the run is, or swept away by the next one.
+"""The temporary folder of a run, removed with the run or by the next one.
 
-Its tasks end with the process that made it, also where that is killed. The folder itself then stays, and a lock that
-the kernel has let go of tells the next run that nobody needs it.
+Its tasks end with the process that made it, even if that is killed. The folder itself then stays, and its released lock
+tells the next run that it is abandoned.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOCK = "lock"
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """Yield a folder of this process; before, remove those of processes that died before they could do so."""
+    """Yield a folder of this process, after removing those of processes that died before they could."""
     base = Path(tempfile.gettempdir()).resolve()
     check_root(base, "Set $TMPDIR to one")
     _sweep(base)
@@ -39,7 +39,7 @@ def scratch() -> Iterator[Path]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, as long as this process lives. It gets its name when it is held, not before."""
+    """Hold the lock of a folder as long as this process lives; the folder gets its name only when the lock is held."""
     draft = folder / f"{_LOCK}.new"
     with draft.open("xb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -49,7 +49,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _sweep(base: Path) -> None:
     for folder in base.glob(f"{_PREFIX}*"):
-        # Whatever is wrong with it is no matter of the run that comes by.
+        # Its errors do not concern the run that found it.
         with suppress(OSError):
             if _is_mine(folder) and _is_abandoned(folder):
                 temporary_tasks.end_all(folder / TASKS)
@@ -62,7 +62,7 @@ def _is_mine(folder: Path) -> bool:
 
 
 def _is_abandoned(folder: Path) -> bool:
-    """Tell whether whoever made a folder is gone. One without a lock is being made, or being removed."""
+    """Return whether the creator of a folder is gone; one without a lock is being created or removed."""
     try:
         with (folder / _LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

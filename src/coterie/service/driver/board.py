@@ -1,7 +1,7 @@
-"""All that a leader has on its hands: the lives of workflows, where they run, and what is to be done for them.
+"""The leader's in-memory state: driven workflows, their backends, and their outstanding actions.
 
-Observations are gathered, become new states, these are saved all at once, and only then is anything done. Everything
-here can be had again from the store and from the supervisor. One thread owns it, so nothing is locked.
+Observations are collected, become new states, these are saved all at once, and only then are actions performed.
+Everything here can be rebuilt from the store and from the drivers. One thread owns it, so nothing is locked.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from coterie.service.pools.catalog import Catalogue
 from coterie.service.settings import Settings
 from coterie.store import Lease, NewEvent, RequestRecord, Store
 
-# How often all that is outstanding is done again, and what nobody expects to run is looked for.
+# How often all outstanding actions are repeated, and stray tasks are looked for.
 _AGAIN_S = 60.0
-# How long a thread that waits for tasks may keep the board from closing.
+# How long a thread that waits for tasks may delay the closing of the board.
 _WAKE_S = 0.2
-# How long to wait before tasks that could not be looked at are looked at again.
+# How long to wait before tasks whose state could not be read are read again.
 _PAUSE_S = 1.0
 
 
 class Board:
-    """Takes up everything that is unfinished, and drives it turn by turn."""
+    """The driver of all unfinished workflows, turn by turn."""
 
     def __init__(
         self,
@@ -91,19 +91,19 @@ class Board:
 
     @property
     def running(self) -> int:
-        """How many tasks run or are about to."""
+        """The number of tasks that run or are about to."""
         return self._drivers.running
 
     @property
     def waiting(self) -> int:
-        """How many gangs wait for a place."""
+        """The number of waiting gangs."""
         return self._sites.waiting
 
     def turn(self, now: float, lease: Lease) -> tuple[bool, float]:
-        """Do all there is to do; tell whether anything was saved, and how long to wait for more.
+        """Perform all due work; return whether anything was saved, and how long to wait for more.
 
-        Raises `Conflict` where the lease has run out meanwhile, as after a long sleep: what was saved is done by the
-        next leader.
+        Raises `Conflict` where the lease has expired meanwhile, as after a long suspension: the actions of saved states
+        are then performed by the next leader.
         """
         self._refresh(now)
         self._listen(now)
@@ -124,7 +124,7 @@ class Board:
         return news, max(0.0, min(due) - now)
 
     def close(self) -> None:
-        """Let go of everything; tasks go on running."""
+        """Release all resources; tasks keep running."""
         self._closed.set()
         for watcher in self._watchers:
             watcher.join()
@@ -172,10 +172,10 @@ class Board:
                 self._troubles.say(connection.problem, str(error))
                 self._closed.wait(_PAUSE_S)
 
-    # Hearing
+    # Observations
 
     def _refresh(self, now: float) -> None:
-        """Take in what changed about pools and nodes; tasks on nodes that have failed are lost with them."""
+        """Apply changes of pools and nodes; tasks on failed nodes are lost."""
         before, catalog = self._sites.catalog, self._catalogue.refresh(self._store.pools())
         if catalog.number != before.number:
             self._lose(self._sites.apply(catalog, now))
@@ -195,7 +195,7 @@ class Board:
             self._tell(each.workflow, Lost(each.task, each.attempt, LossCause.NODE_FAILED, each.why))
 
     def _welcome_back(self) -> None:
-        """Let workflows use again what failed under them and is well now."""
+        """Let workflows use failed nodes again that are healthy now."""
         for life in list(self._lives.values()):
             with self._apart(life.id):
                 life.pending += [Recovered(node) for node in self._sites.recovered(life)]
@@ -297,10 +297,10 @@ class Board:
         if isinstance(told, Scheduled | Up | Running) and (row := self._sites.scheduled(life, told)) is not None:
             life.placed[row.group, row.task, row.attempt] = row
 
-    # Saving
+    # Saves
 
     def _save(self, now: float, fence: int) -> tuple[bool, list[tuple[Life, Action]]]:
-        """Save every workflow of which something was heard, all at once; return what is then to be done too."""
+        """Save every workflow with new observations, all at once; return the actions that follow."""
         dirty = []
         for life in [life for life in self._lives.values() if life.dirty]:
             with self._apart(life.id):
@@ -329,7 +329,7 @@ class Board:
 
     @contextmanager
     def _apart(self, workflow: str) -> Iterator[None]:
-        """Do something for one workflow; whatever is wrong with it must not keep the others from being driven."""
+        """Handle one workflow in isolation: its errors must not keep the others from being driven."""
         try:
             yield
         except Unavailable:
@@ -343,7 +343,7 @@ class Board:
             self._drivers.let_go(workflow)
             self._aside.put(workflow, error)
 
-    # Cleaning up
+    # Cleanup
 
     def _clean_up(self, *, first: bool = False) -> None:
         """End what nobody expects to run, put away what has ended, and remove what is left of deleted workflows.
@@ -362,7 +362,7 @@ class Board:
         self._forget()
 
     def _forget(self) -> None:
-        """Remove what is left of deleted workflows; what cannot be removed now is tried again."""
+        """Remove the remains of deleted workflows; failures are retried."""
         for workflow in list(self._deleted):
             gone = True
             for connection in self._drivers:

@@ -1,4 +1,4 @@
-"""One workflow while it is driven: its rules and state, what was observed and is not saved yet, and its text."""
+"""One driven workflow: its spec and state, unsaved observations, and its text."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from coterie.topology.levels import Topology
 
 Json = dict[str, Any]
 
-# How many texts are remembered, and how many bytes of the files that came with them.
+# How many texts are cached, and how many bytes of their files.
 _TEXTS = 256
 _BYTES = 64 << 20
 
 
 @dataclass(eq=False)
 class Life:
-    """A workflow that has not finished. `pending`, `placed` and `wishes` wait for the next save."""
+    """An unfinished workflow; `pending`, `placed` and `wishes` wait for the next save."""
 
     id: str
     number: int
@@ -56,7 +56,7 @@ class Life:
 
     @staticmethod
     def of(stored: WorkflowRecord) -> Life:
-        """Take up a workflow from the store; raise `UsageError` for one that cannot be read."""
+        """Return a workflow from the store; raise `UsageError` for an unreadable one."""
         return Life(
             stored.id,
             stored.number,
@@ -75,7 +75,7 @@ class Life:
         return bool(self.pending or self.wishes)
 
     def next(self, now: float) -> tuple[State, tuple[Action, ...], WorkflowChange | None]:
-        """Return the state after all that is pending, what is then to be done, and how to save it."""
+        """Return the state after all pending observations, the actions that follow, and the change to save."""
         state, actions = advance(self.spec, self.state, self.pending, now)
         if state is self.state and not self.wishes and not self.placed:
             return state, actions, None
@@ -114,7 +114,7 @@ class Life:
         return state, tuple(each for each in actions if not isinstance(each, Record)), change
 
     def saved(self, state: State, change: WorkflowChange | None) -> None:
-        """Take over a state that is stored."""
+        """Adopt a saved state."""
         self.state = state
         if change is not None:
             self.version += 1
@@ -123,7 +123,7 @@ class Life:
 
 
 def digest_of(state: State, known: Mapping[str, Any]) -> Json:
-    """Return what lists show of a state, so that they need not read it."""
+    """Return the part of a state that lists show, so that they need not read the state."""
     tasks = [task for group in state.groups for task in group.tasks]
     waits = [group for group in state.groups if group.waiting]
     waiting = next((group for group in waits if group.waiting and group.waiting.never), next(iter(waits), None))
@@ -151,7 +151,7 @@ def digest_of(state: State, known: Mapping[str, Any]) -> Json:
 
 
 def first_digest(built: CompiledWorkflow, file: str) -> Json:
-    """Return what is kept of a workflow so that its text need not be read again: shapes, levels, what it requires."""
+    """Return the digest of a workflow that spares reading its text again: shapes, levels, requirements."""
     tasks = [task for gang in built.lowered.gangs for task in gang.all_tasks()]
     shapes = list(dict.fromkeys(task.shape.requests for task in tasks))
     return {
@@ -175,17 +175,17 @@ def home_of(digest: Mapping[str, Any]) -> str:
 
 
 def shape_in(digest: Mapping[str, Any], task: str) -> Shape:
-    """Return what a task asks for, as far as that takes capacity away."""
+    """Return the capacity that a task requests, from a digest."""
     requests = digest["shapes"][digest["shape_of"].get(task, 0)]
     return Shape(requests=tuple((name, amount) for name, amount in requests))
 
 
-# Workflows that were submitted here a moment ago: id, what was read, its files. Any thread may add one.
+# Recently submitted workflows: id, parsed workflow, files. Any thread may add one.
 Fresh = deque[tuple[str, CompiledWorkflow, Mapping[str, bytes]]]
 
 
 def nothing_fresh() -> Fresh:
-    """Return the place for what was submitted a moment ago; what nobody takes makes room for what comes."""
+    """Return the buffer of recent submissions; the oldest are dropped."""
     return deque(maxlen=_TEXTS)
 
 
@@ -234,7 +234,7 @@ class Texts:
             self.forget(next(iter(self._known)))
 
     def built(self, workflow: str, pool: Pool, submitted: Topology) -> CompiledWorkflow:
-        """Return a workflow lowered for its pool as it is now or, where that lacks levels, as it was submitted."""
+        """Return a workflow compiled for its pool now or, where that lacks levels, as it was submitted."""
         with self._lock:
             self._take_in()
             known = self._built.get(workflow)
@@ -249,7 +249,7 @@ class Texts:
             return found
 
     def forget(self, workflow: str) -> None:
-        """Let go of a workflow."""
+        """Drop a workflow from the cache."""
         with self._lock:
             _, files = self._known.pop(workflow, (None, {}))
             self._bytes -= sum(map(len, files.values()))

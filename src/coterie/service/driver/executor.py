@@ -1,4 +1,4 @@
-"""Doing what the lives of workflows ask for, again and later where it cannot be done now."""
+"""The executor of life-cycle actions, with repetition of those that cannot be performed now."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from coterie.service.driver.drivers import Connection, Drivers
 from coterie.service.driver.problems import Troubles
 from coterie.store import NewEvent
 
-# How long to wait after something could not be done for the moment.
+# How long to wait after a temporary failure.
 _PAUSE_S = 1.0
 
 
 class Hands:
-    """Does actions, each for its workflow, which is kept `apart` from the others meanwhile.
+    """The executor of actions, each isolated to its workflow by `apart`.
 
-    `moved` is set when it may be worth asking the queue. `events` are to be recorded.
+    `moved` is set when a queue cycle may place something. `events` are to be recorded.
     """
 
     def __init__(
@@ -45,22 +45,22 @@ class Hands:
 
     @property
     def late_at(self) -> float | None:
-        """When that is."""
+        """The time of the next postponed action."""
         return self._later_at if self._later else None
 
     def again(self, lives: Iterable[Life]) -> None:
-        """Do again whatever is outstanding: doing something twice is doing it once."""
+        """Repeat all outstanding actions, which are idempotent."""
         for life in lives:
             with self._apart(life.id):
                 self.do([(life, action) for action in outstanding(life.spec, life.state)])
 
     def enqueue(self, life: Life) -> None:
-        """Put the gangs of a workflow that wait into the queue again."""
+        """Queue the waiting gangs of a workflow again."""
         with self._apart(life.id):
             self.do([(life, each) for each in outstanding(life.spec, life.state) if isinstance(each, Enqueue)])
 
     def catch_up(self, lives: Mapping[str, Life], now: float) -> None:
-        """Do what could not be done before, once it is time."""
+        """Perform postponed actions once they are due."""
         if not self._later or now < self._later_at:
             return
         late, self._later = self._later, {}
@@ -69,16 +69,16 @@ class Hands:
             self._troubles.solve(problem)
 
     def drop(self, workflow: str) -> None:
-        """Do nothing more for a workflow."""
+        """Drop all postponed actions of a workflow."""
         self._later.pop(workflow, None)
 
     def do(self, actions: Iterable[tuple[Life, Action]]) -> None:
-        """Do actions in order; what comes after one that cannot be done waits with it."""
+        """Perform actions in order; those after one that cannot be performed are postponed with it."""
         broken: set[str] = set()
         for life, action in actions:
             if life.id in self._later or life.id in broken:
                 continue
-            broken.add(life.id)  # unless it comes to the end
+            broken.add(life.id)  # unless it reaches the end
             try:
                 with self._apart(life.id):
                     self._do(life, action)
@@ -111,13 +111,13 @@ class Hands:
                 life.pending += self._drivers.of(life).driver.go(life, action)
             case Stop():
                 self._drivers.of(life).driver.stop(life, action)
-                self._poke()  # what has ended already is confirmed at once
+                self._poke()  # an already ended task is confirmed at once
             case Delete():
                 self._drivers.of(life).driver.delete(life, action)
                 self._poke()
 
 
 def note(life: Life, news: News) -> None:
-    """Take in what the queue has to say about a workflow. Said twice, it counts once."""
+    """Apply an answer of the queue to a workflow; a repeated one counts once."""
     life.pending.append(news.observation)
     life.placed |= {(row.group, row.task, row.attempt): row for row in news.placed}

@@ -1,4 +1,4 @@
-"""What a pool may be changed to, what that does to workflows, and what users see of pools."""
+"""Changes of pools, their effects on workflows, and the views of pools."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DesiredPool:
-    """A pool as an admin wants it to be, checked; `before` is what is there now."""
+    """The desired state of a pool, validated; `before` is the current one."""
 
     known: Known
     before: Known | None
 
     @property
     def lost_levels(self) -> list[str]:
-        """The levels that the pool would no longer have."""
+        """The levels that the pool would lose."""
         old = self.before.pool.topology.names if self.before else ()
         return [level for level in old if level not in self.known.pool.topology.names]
 
@@ -40,7 +40,7 @@ class DesiredPool:
 def read_document(
     document: bytes | Mapping[str, Any], file: str, name: str, catalog: Catalog
 ) -> tuple[Json, Pool, tuple[Notice, ...]]:
-    """Check a pool as it would stand in a configuration; raise `SpecErrors` with the place of every fault.
+    """Return a pool validated like a section of a configuration; raise `SpecErrors` with the place of every fault.
 
     A text may also be a configuration with the pool below `pools`.
     """
@@ -72,7 +72,7 @@ def read_document(
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Json]:
-    """Return the fields of a pool's document that differ, with what stood there and what stands there now."""
+    """Return the fields of a pool's document that differ, with their old and new values."""
     old, new = _fields(before), _fields(after)
     return [
         {"field": field, "old": old.get(field), "new": new.get(field)}
@@ -82,7 +82,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Json]:
 
 
 def _fields(document: Mapping[str, Any], above: str = "") -> Json:
-    """Return what a document says, by the path of each field; a list is one value."""
+    """Return the values of a document by the path of each field; a list is one value."""
     found: Json = {}
     for key, value in document.items():
         path = f"{above}{key}"
@@ -91,7 +91,7 @@ def _fields(document: Mapping[str, Any], above: str = "") -> Json:
 
 
 def want(name: str, document: bytes | Mapping[str, Any], file: str, catalog: Catalog) -> DesiredPool:
-    """Check a change of a pool; raise `Conflict` for one that only the configuration file can change."""
+    """Return a validated change of a pool; raise `Conflict` for one that only the configuration file can make."""
     before = catalog.pools.get(name)
     if before is not None and before.managed:
         raise Conflict(
@@ -104,7 +104,7 @@ def want(name: str, document: bytes | Mapping[str, Any], file: str, catalog: Cat
 
 
 def affected(wanted: DesiredPool, store: Store) -> Iterator[Json]:
-    """Yield the groups that require a level which the pool would lose; those that wait then wait for good."""
+    """Yield the groups that require a level which the pool would lose; waiting ones then wait indefinitely."""
     lost = set(wanted.lost_levels)
     if not lost:
         return
@@ -139,7 +139,7 @@ def refuse_managed(known: Known, catalog: Catalog) -> None:
 
 
 def pool_view(known: Known, live: Live, tally: Mapping[tuple[str, str], int]) -> Json:
-    """Return what users see of a pool."""
+    """Return the view of a pool for users."""
     pool, catalog = known.pool, live.catalog
     cluster = _cluster(pool, live)
     own = pool_nodes(cluster, pool) if cluster is not None else None
@@ -177,7 +177,7 @@ def pool_view(known: Known, live: Live, tally: Mapping[tuple[str, str], int]) ->
 
 
 def topology_view(known: Known, live: Live) -> Json:
-    """Return the levels of a pool, with the domains that its nodes form and what is free in them.
+    """Return the levels of a pool, with the domains of its nodes and their free capacity.
 
     Where its nodes are not known here, nothing is counted.
     """
@@ -225,12 +225,12 @@ def topology_view(known: Known, live: Live) -> Json:
 
 
 def domains_of(pool: Pool, live: Live) -> Domains:
-    """Return the nodes of a pool with who holds them, seen through its levels."""
+    """Return the nodes of a pool with their holders, divided by its levels."""
     return Domains.of(pool_nodes(live.cluster(pool), pool), pool.topology)
 
 
 def _cluster(pool: Pool, live: Live) -> Cluster | None:
-    """Return the nodes of a pool's backend, None where neither this service nor a file tells of them."""
+    """Return the nodes of a pool's backend, None where neither this service nor a file declares them."""
     if pool.backend in live.catalog.clusters:
         return live.cluster(pool)
     told = live.catalog.elsewhere.get(pool.backend)
@@ -238,7 +238,7 @@ def _cluster(pool: Pool, live: Live) -> Cluster | None:
 
 
 def gauges(live: Live, tally: Mapping[tuple[str, str], int]) -> Mapping[str, Mapping[Any, int]]:
-    """Return numbers for measuring: workflows by pool and status, GPUs by pool and by backend."""
+    """Return metrics: workflows by pool and status, GPUs by pool and by backend."""
     pools = {name: pool_view(known, live, tally)["gpus"] for name, known in live.catalog.pools.items()}
     return {
         "workflows": tally,
@@ -249,7 +249,7 @@ def gauges(live: Live, tally: Mapping[tuple[str, str], int]) -> Mapping[str, Map
 
 
 def backend_gpus(live: Live) -> dict[str, Json]:
-    """Return the GPUs of every backend's nodes that are in a pool, each node once whichever pools share it."""
+    """Return the GPUs of every backend's nodes that are in a pool, each shared node once."""
     found: dict[str, Json] = {}
     for backend in live.catalog.clusters:
         pools = [known.pool for known in live.catalog.pools.values() if known.pool.backend == backend]
@@ -261,7 +261,7 @@ def backend_gpus(live: Live) -> dict[str, Json]:
 
 
 def gpus_of(own: Cluster) -> Json:
-    """Return how many GPUs nodes have, and how many of them are idle: free where nodes take work, else out of service.
+    """Return the number of GPUs of nodes, and of idle ones: free where nodes accept work, else out of service.
 
     All others are in use.
     """
@@ -298,7 +298,7 @@ def _warnings(known: Known, catalog: Catalog, cluster: Cluster | None) -> Iterat
 
 
 def still_runs(catalog: Catalog, workflow: str, pool: str) -> None:
-    """Raise `Conflict` unless the pool of a workflow that is to go on takes workflows now."""
+    """Raise `Conflict` unless the pool of a workflow that is to be retried accepts workflows now."""
     known = catalog.pools.get(pool)
     others = [name for name in catalog.pools if name != pool]
     hint = f"Make the pool again, or submit the workflow to another. Pools are: {', '.join(others) or 'none'}."

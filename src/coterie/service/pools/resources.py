@@ -1,4 +1,4 @@
-"""What each node has, what workflows and others hold there, and which pools it is in."""
+"""The capacity of each node, its holdings by workflows and others, and its pools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coterie.inspection.labels import pool_nodes
 from coterie.service.pools.usage import Live, with_pods
 from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE, Cluster, Ints, Taint
 
-# What is counted, with the size of one unit: cores are kept in thousandths, memory and storage in bytes.
+# The counted resources, with the size of one unit: cores are kept in thousandths, memory and storage in bytes.
 UNITS = {"cpu": (CPU, 1000), "gpu": (GPU, 1), "memory": (MEMORY, 1 << 30), "storage": (STORAGE, 1 << 30)}
 
 Amounts = Mapping[str, int]
@@ -21,7 +21,7 @@ Amounts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class NodeUse:
-    """A node. Amounts are whole cores, GPUs and GiB; `pools` are those that select it, with their platforms that do."""
+    """A node; amounts are whole cores, GPUs and GiB, and `pools` are those that select it, with their platforms."""
 
     name: str
     backend: str
@@ -36,13 +36,13 @@ class NodeUse:
 
     @property
     def free_gpus(self) -> int:
-        """How many GPUs are left, on a node that takes work."""
+        """The number of free GPUs, on a node that accepts work."""
         used = self.workflows["gpu"] + self.others["gpu"]
         return max(0, self.has["gpu"] - used) if self.ready and not self.cordoned else 0
 
 
 def nodes_of(live: Live) -> Iterator[NodeUse]:
-    """Yield every node that is known, by backend."""
+    """Yield every known node, by backend."""
     for backend, snapshot in live.catalog.clusters.items():
         cluster = with_pods(snapshot.cluster, live.pods.get(backend, ()))
         tasks = {pod.member for pod in live.pods.get(backend, ())}
@@ -83,7 +83,7 @@ def _platforms(pool: Pool, own: Cluster, index: int) -> Iterator[str]:
 
 
 def whole_units(requests: Mapping[str, int]) -> dict[str, int]:
-    """Return what a task asks for in whole cores, GPUs and GiB, rounded up."""
+    """Return the requests of a task in whole cores, GPUs and GiB, rounded up."""
     return {word: -(-requests.get(name, 0) // unit) for word, (name, unit) in UNITS.items()}
 
 
@@ -92,7 +92,7 @@ def _labels(cluster: Cluster, node: int) -> dict[str, str]:
 
 
 def _amounts(cluster: Cluster, table: Ints, *, up: bool = False) -> list[Amounts]:
-    """Return amounts by node, in whole units: what is there is rounded down, and what is held up."""
+    """Return amounts by node in whole units: allocatable is rounded down, and holdings up."""
     columns: list[list[int]] = []
     for name, unit in UNITS.values():
         row = cluster.resource(name)

@@ -1,4 +1,4 @@
-"""What is in use now, read from the store alone, so that every replica can say it."""
+"""The current usage, read from the store alone, so that every replica can report it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class WhyQuery:
-    """What is asked about a group that waits, beside why: what if something were different, and all the evidence."""
+    """The question about a waiting group besides the reason: hypothetical changes, and all the evidence."""
 
     what_if: WhatIf = AS_IT_IS
     verbose: bool = False
@@ -35,20 +35,20 @@ PLAINLY = WhyQuery()
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """A gang of a workflow of which some tasks run already, and the others are to join them."""
+    """A gang of a workflow with running tasks, which its other tasks are to join."""
 
     workflow: str
     gang: Gang
 
     def running(self, pods: Iterable[Pod]) -> Iterator[Pod]:
-        """Yield the pods of its tasks."""
+        """Yield the pods of its running tasks."""
         tasks = {Member(self.workflow, self.gang.name, task.name) for task in self.gang.all_tasks()}
         return (pod for pod in pods if pod.member in tasks)
 
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """The pools and nodes of one moment, with what workflows hold on them."""
+    """The pools and nodes of one moment, with the holdings of workflows."""
 
     catalog: Catalog
     pods: Mapping[str, tuple[Pod, ...]]  # by backend
@@ -56,12 +56,12 @@ class Live:
 
     @property
     def gpus(self) -> Mapping[str, int]:
-        """How many GPUs are held, by pool."""
+        """The number of held GPUs, by pool."""
         return {pool: sum(mine.values()) for pool, mine in self.held.items()}
 
     @staticmethod
     def read(store: Store, catalog: Catalog) -> Live:
-        """Read what is held now."""
+        """Return the current holdings."""
         rows = store.held()
         pods: dict[str, list[Pod]] = {}
         held: dict[str, Counter[str]] = {}
@@ -78,7 +78,7 @@ class Live:
         return Live(catalog, {name: tuple(found) for name, found in pods.items()}, held)
 
     def cluster(self, pool: Pool) -> Cluster:
-        """Return the nodes of a pool's backend with all that workflows hold there."""
+        """Return the nodes of a pool's backend with the holdings of all workflows."""
         return with_pods(self.catalog.cluster(pool), self.pods.get(pool.backend, ()))
 
     def planner(
@@ -89,9 +89,9 @@ class Live:
         changes: Sequence[Change] = (),
         gone: Collection[str] = (),
     ) -> LivePlanner:
-        """Return a planner for this moment, as it would be with changes, and when some workflows were gone.
+        """Return a planner for this moment, with hypothetical changes, and without some workflows.
 
-        Those that run of a gang whose tasks are `joining` stay where they are, and their GPUs do not count twice
+        The running tasks of a gang whose tasks are `joining` stay on their nodes, and their GPUs do not count twice
         against the pool's limit.
         """
         released = [Release(workflow) for workflow in gone]
@@ -106,7 +106,7 @@ class Live:
 
 
 class LivePlanner(ChoosingPlanner):
-    """A planner that knows what pools use already."""
+    """A planner with the current usage of pools."""
 
     def charge(self, gpus: Mapping[str, int]) -> None:
         """Count these GPUs, by pool, against the pools' limits."""
@@ -114,7 +114,7 @@ class LivePlanner(ChoosingPlanner):
 
 
 def _home(catalog: Catalog, own: str, node: str) -> str:
-    """Return the backend that has a node: the pool's own or, where that does not know it any more, any."""
+    """Return the backend that has a node: the pool's own or, where that no longer has it, any."""
     candidates = [own] if own in catalog.clusters else []
     return next(
         (name for name in (*candidates, *catalog.clusters) if node in catalog.clusters[name].cluster.position), own
@@ -122,7 +122,7 @@ def _home(catalog: Catalog, own: str, node: str) -> str:
 
 
 def unfinished(store: Store, pool: str | None = None) -> Iterator[Summary]:
-    """Yield the workflows that something may still happen to."""
+    """Yield the workflows whose state may still change."""
     query = WorkflowQuery(pools=() if pool is None else (pool,), finished=False)
     page = store.workflows(query, None, _PAGE)
     yield from page.items

@@ -1,7 +1,7 @@
-"""The nodes of one backend and what Coterie holds on them, kept by deltas.
+"""The nodes of one backend and Coterie's holdings on them, kept by deltas.
 
-Usage is the backend's, whichever pool it was taken through, so pools that share nodes count each node once. Every
-distinct way to look at the nodes (a pool's levels) has a live `Capacity` of its own; all of them move in step.
+Usage belongs to the backend, whichever pool it was taken through, so shared nodes count once. Every distinct view of
+the nodes (a pool's levels) has its own live `Capacity`; all of them are updated together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Key = tuple[str, str, int]  # workflow, group, number of the placement
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one task holds: its node, its shape, and which of the node's GPUs."""
+    """The holding of one task: its node, its shape, and its GPUs of the node."""
 
     task: str
     node: str
@@ -36,7 +36,7 @@ class Held:
 
 @dataclass(eq=False)
 class World:
-    """A cluster with Coterie's own holdings. `freed` grows whenever capacity comes back."""
+    """A cluster with Coterie's own holdings; `freed` grows whenever capacity is returned."""
 
     cluster: Cluster
     freed: int = 0
@@ -54,12 +54,12 @@ class World:
         foreign = self.cluster.held(range(len(self.cluster.pods)))
         for number, name in enumerate(self.cluster.names):
             count = int(self.cluster.allocatable[row, number]) if row >= 0 else 0
-            # Which devices the pods of others use is not known; they are taken to be the last ones.
+            # The devices of other pods are not known; they are assumed to be the last ones.
             theirs = int(foreign[row, number]) if row >= 0 else 0
             self._devices[name] = set(range(max(0, count - theirs)))
 
     def capacity(self, pool: Pool) -> Capacity:
-        """Return what is free now, seen through a pool's levels. It is live: ask it, do not change it."""
+        """Return the live free capacity under a pool's levels, which the caller must not change."""
         found = self._views.get(pool.topology)
         if found is None:
             found = self._views[pool.topology] = Capacity.now(Domains.of(self.cluster, pool.topology))
@@ -68,18 +68,18 @@ class World:
         return found
 
     def vacant(self, pool: Pool) -> Capacity:
-        """Return what would be free now if Coterie held nothing."""
+        """Return the free capacity without Coterie's holdings."""
         found = Capacity.now(self.capacity(pool).domains)
         if own := [pod for key, mine in self._held.items() for pod in self._pods(key, mine.values())]:
             found.give(self.cluster.held(own)[:, found.domains.order])
         return found
 
     def empty(self, pool: Pool) -> Capacity:
-        """Return what an empty cluster would offer."""
+        """Return the capacity of an empty cluster."""
         return Capacity.empty(self.capacity(pool).domains)
 
     def hold(self, key: Key, pool: str, nodes: Mapping[str, str], shapes: Mapping[str, Shape]) -> tuple[Held, ...]:
-        """Take what tasks need on their nodes, and give each its GPUs, the lowest first."""
+        """Take the capacity of tasks on their nodes, and assign each its GPUs, the lowest first."""
         taken = []
         for task, node in nodes.items():
             gpus = tuple(sorted(self._devices[node])[: shapes[task].amount(GPU)])
@@ -88,9 +88,9 @@ class World:
         return self.restore(key, pool, taken)
 
     def restore(self, key: Key, pool: str, held: Sequence[Held]) -> tuple[Held, ...]:
-        """Take exactly this, as it was held before a restart; a node that is gone holds nothing.
+        """Take exactly this holding, as it was before a restart; a node that is gone holds nothing.
 
-        What a task of the placement holds already is not taken again.
+        Holdings that a task of the placement already has are not taken again.
         """
         mine = self._held.get(key, {})
         kept = tuple(one for one in held if one.node in self._devices and one.task not in mine)
@@ -107,7 +107,7 @@ class World:
         return kept
 
     def release(self, key: Key, tasks: Iterable[str]) -> None:
-        """Give back what tasks of a placement hold; what holds nothing gives nothing."""
+        """Return the capacity of a placement's tasks; tasks without holdings are ignored."""
         mine = self._held.get(key, {})
         back = [mine.pop(task) for task in tasks if task in mine]
         self._tasks -= len(back)
@@ -123,28 +123,28 @@ class World:
                 _charge(capacity, self._uncounted(key, back), -1)
 
     def held(self, key: Key) -> Mapping[str, Held]:
-        """Return what the tasks of a placement hold, by task."""
+        """Return the holdings of a placement, by task."""
         return self._held.get(key, {})
 
     def holdings(self) -> Iterator[Held]:
-        """Yield everything that is held."""
+        """Yield all holdings."""
         for mine in self._held.values():
             yield from mine.values()
 
     def placements(self) -> Iterator[tuple[Key, str, tuple[Held, ...]]]:
-        """Yield every placement with its pool and what its tasks hold."""
+        """Yield every placement with its pool and its tasks' holdings."""
         for key, mine in self._held.items():
             yield key, self._pools[key], tuple(mine.values())
 
     def domains(self, pool: Pool, node: str) -> dict[str, str]:
-        """Return the values of a node's levels, seen through a pool."""
+        """Return the values of a node's levels under a pool."""
         domains = self.capacity(pool).domains
         position = domains.position.get(node)
         return {} if position is None else domains.values(position)
 
     @property
     def tasks(self) -> int:
-        """How many tasks hold anything."""
+        """The number of tasks with holdings."""
         return self._tasks
 
     def gpus(self, pool: str) -> int:
@@ -153,7 +153,7 @@ class World:
 
     @contextmanager
     def closed(self, nodes: Iterable[str]) -> Iterator[None]:
-        """Keep everybody off some nodes for a while."""
+        """Close some nodes to all gangs for a while."""
         names = list(nodes)
         taken = []
         for capacity in self._views.values():

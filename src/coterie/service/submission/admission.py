@@ -1,4 +1,4 @@
-"""From a submission to the row that is stored: everything that can be checked before there is room is checked here."""
+"""The admission of a submission: every check that needs no capacity, and the row to be stored."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class CheckedSubmission:
 def checked(
     submission: Submission, catalog: Catalog, settings: Settings, *, rehearsed: bool = True
 ) -> CheckedSubmission:
-    """Check a submission, or raise what is wrong with it; unless it is `rehearsed`, its tasks need not be startable."""
+    """Return a validated submission, or raise its faults; unless it is `rehearsed`, its tasks need not be startable."""
     check_call(submission, settings.files_limit)
     try:
         workflow = read(submission)
@@ -114,7 +114,7 @@ def _pool(catalog: Catalog, submission: Submission, wished: str | None) -> Pool:
 
 
 def _with_pool(own: Sequence[Fault], submission: Submission, catalog: Catalog) -> Sequence[Fault]:
-    """Return the faults that a file has by itself together with those that only its pool shows."""
+    """Return the faults of a file together with those that depend on its pool."""
     faults = list(own)
     scene = CompileContext(lambda one: _pool(catalog, submission, one.pool), {}, configured=True, pool=submission.pool)
     lowered(faults, drafted(submission), scene)
@@ -122,7 +122,7 @@ def _with_pool(own: Sequence[Fault], submission: Submission, catalog: Catalog) -
 
 
 def drafted(submission: Submission) -> Sequence[WrittenWorkload]:
-    """Return what can be made out of a workflow file with faults; nothing of a file that is no workflow."""
+    """Return the readable part of a faulty workflow file; None for a file that is not a workflow."""
     found = collect(
         [],
         lambda: draft_documents(
@@ -133,7 +133,7 @@ def drafted(submission: Submission) -> Sequence[WrittenWorkload]:
 
 
 def new_workflow(found: CheckedSubmission, settings: Settings) -> NewWorkflow:
-    """Return what to store of a workflow."""
+    """Return the row of a workflow to store."""
     submission, built = found.submission, found.built
     name, pool = built.workflow.name, built.pool.name
     now = settings.now()

@@ -1,4 +1,4 @@
-"""From what a user hands in to what is stored and driven: the checked workflow, its gangs, the rules of its life."""
+"""The compilation of a submission: the validated workflow, its gangs, and the spec of its life cycle."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LABELS: TypeAdapter[dict[str, str]] = TypeAdapter(Labels)
 
 @dataclass(frozen=True, slots=True)
 class CompiledWorkflow:
-    """A workflow that a pool takes, with its gangs."""
+    """A workflow compiled for a pool, with its gangs."""
 
     workflow: Workflow
     lowered: LoweredWorkflow
@@ -50,18 +50,18 @@ class CompiledWorkflow:
 
     @property
     def gpus(self) -> int:
-        """How many GPUs all its tasks ask for."""
+        """The number of GPUs that all its tasks request."""
         return sum(task.shape.amount(GPU) for gang in self.lowered.gangs for task in gang.all_tasks())
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """What the user should know."""
+        """The notices for the user."""
         check = self.pool.traits.submission
         return (*self.lowered.notices, *(check().notices(self.workflow) if check else ()))
 
 
 def read(submission: Submission) -> Workflow:
-    """Read the file; raise `SpecErrors` with every fault of it, and for one of a kind that does not run here."""
+    """Return the workflow in a file; raise `SpecErrors` with every fault, and for a kind that does not run here."""
     if is_kubernetes(submission.source):
         hint = "`coterie plan` and `coterie render` take objects of Kubernetes; a cluster runs them."
         raise SpecErrors([Fault("this service runs workflows only", hint=hint, place=Place(submission.file))])
@@ -70,7 +70,7 @@ def read(submission: Submission) -> Workflow:
 
 
 def build(workflow: Workflow, pool: Pool) -> CompiledWorkflow:
-    """Lower a workflow for its pool, or raise `SpecErrors` with every fault."""
+    """Return a workflow compiled for its pool; raise `SpecErrors` with every fault."""
     lowered = lower(workflow, pool)
     gangs = lowered.gangs
     for change in workflow.changes:
@@ -79,9 +79,9 @@ def build(workflow: Workflow, pool: Pool) -> CompiledWorkflow:
 
 
 def rehearse(workflow: Workflow, pool: Pool, files: Mapping[str, bytes], processes: int = DEFAULT_PROCESSES) -> None:
-    """Raise `SpecErrors` for everything about the tasks that would only show when they are started.
+    """Raise `SpecErrors` for every fault that would otherwise appear only when tasks are started.
 
-    So many `processes` run at a time.
+    `processes` is the number of tasks that run at a time.
     """
     check = pool.traits.submission
     if faults := list(check().faults(workflow, files, processes)) if check else []:
@@ -104,14 +104,14 @@ def never_fits(built: CompiledWorkflow, cluster: Cluster) -> Iterator[Notice]:
 
 
 class _Empty:
-    """A cluster on which nothing runs, and what is known of who fits there: many gangs are alike."""
+    """An empty cluster, and a cache of the gangs that fit it, since many are alike."""
 
     def __init__(self, cluster: Cluster, topology: Topology) -> None:
         self._capacity = Capacity.empty(Domains.of(cluster, topology))
         self._known: dict[object, bool] = {}
 
     def shuts_out(self, gang: Gang) -> bool:
-        """Tell whether it is proved that there is no place for a gang."""
+        """Return whether a gang is proved not to fit."""
         kind = kind_of(gang)
         known = self._known.get(kind)
         if known is None:
@@ -127,7 +127,7 @@ _empty = lru_cache(maxsize=16)(_Empty)
 
 
 def spec_of(built: CompiledWorkflow, priority: str, settings: Settings) -> Spec:
-    """Return the rules of a workflow's life."""
+    """Return the life-cycle spec of a workflow."""
     lowered = built.lowered
     return Spec(
         groups=tuple(
@@ -161,7 +161,7 @@ def spec_of(built: CompiledWorkflow, priority: str, settings: Settings) -> Spec:
 
 
 def check_call(submission: Submission, limit: int) -> None:
-    """Raise `UsageError` for what is wrong with a submission beside its file."""
+    """Raise `UsageError` for faults of a submission apart from its file."""
     known = [priority.value for priority in Priority]
     if submission.priority not in known:
         hint = f"Priorities are: {', '.join(known)}. {did_you_mean(submission.priority.upper(), known)}"
@@ -194,9 +194,9 @@ def _label_words(error: ValidationError) -> Iterator[tuple[str, str]]:
 
 
 def fingerprint(submission: Submission, pool: str) -> str:
-    """Return what two submissions have in common exactly when they ask for the same.
+    """Return a value that two submissions share exactly when they request the same.
 
-    `pool` is the one that it goes to, or went to when it was first sent: a call that names no pool asks for the same
+    `pool` is the one that it goes to, or went to when it was first sent: a call that names no pool requests the same
     again, whichever pool is the default by then.
     """
     said = {

@@ -42,24 +42,24 @@ class Logs:
         return self._outputs[backend]
 
     def read(self, stored: WorkflowRecord, task: str, attempt: int | None, offset: int, limit: int) -> bytes:
-        """Return a piece of a log; nothing where nothing was written, or nothing more yet."""
+        """Return a part of a log; empty where nothing was written, or nothing more yet."""
         return self.output(stored).log(_attempt(stored, task, attempt), max(offset, 0), min(max(limit, 0), _MOST))
 
     def start(
         self, stored: WorkflowRecord, task: str, attempt: int | None, tail: int | None, since: float | None
     ) -> int:
-        """Return the byte from which a log is to be read: that of its last `tail` lines, and of those since a time.
+        """Return the offset from which a log is to be read: that of its last `tail` lines, and of those since a time.
 
-        What was written within a second of each other cannot be told apart by its time.
+        Output written within the same second cannot be distinguished by its time.
         """
         output, key = self.output(stored), _attempt(stored, task, attempt)
-        # All of it: a log has a limit, and lines may be of any length.
+        # The whole log: it has a limit, and lines may be of any length.
         log = output.log(key, 0)
         offset = 0 if since is None else output.log_offset(key, since)
         return max(0 if tail is None else _offset_of_last(log, tail), len(log) if offset is None else offset)
 
     def end(self, stored: WorkflowRecord, task: str, attempt: int | None, limit: int) -> bytes:
-        """Return the end of a log: as many whole lines as there are within a number of bytes.
+        """Return the end of a log: as many whole lines as fit in a number of bytes.
 
         Of a line that is longer than that, its end.
         """
@@ -68,7 +68,7 @@ class Logs:
     def ends(
         self, stored: WorkflowRecord, most: int, each: int, chosen: Callable[[TaskState], bool]
     ) -> Iterator[tuple[str, bytes]]:
-        """Yield the ends of chosen tasks' logs, with the names of the tasks; they share `most` bytes alike."""
+        """Yield the ends of chosen tasks' logs, with the names of the tasks; they share `most` bytes equally."""
         groups = from_json(State, stored.state).groups
         begun = [(group.name, task) for group in groups for task in group.tasks if _attempts(task) and chosen(task)]
         for group, task in begun:
@@ -76,7 +76,7 @@ class Logs:
             yield task.name, _end(self.output(stored), key, min(each, most // len(begun)))
 
     def ended(self, stored: WorkflowRecord, task: str, attempt: int | None) -> bool:
-        """Tell whether nothing more will be written."""
+        """Return whether nothing more will be written."""
         key = _attempt(stored, task, attempt)
         state = _task(stored, task)
         over = state.status.final or state.attempt != key.attempt
@@ -84,7 +84,7 @@ class Logs:
 
 
 def _offset_of_last(log: bytes, lines: int) -> int:
-    """Return where the last lines of a log begin."""
+    """Return the offset of the last lines of a log."""
     at = len(log) - log.endswith(b"\n")
     for _ in range(lines):
         at = log.rfind(b"\n", 0, at)
@@ -94,7 +94,7 @@ def _offset_of_last(log: bytes, lines: int) -> int:
 
 
 def _end(output: TaskOutput, attempt: TaskAttempt, limit: int) -> bytes:
-    # One byte more, which tells whether the first line is whole.
+    # One more byte, which shows whether the first line is complete.
     size = min(max(limit, 0), _MOST) + 1
     found = output.log(attempt, -size, size)
     if len(found) < size:

@@ -1,4 +1,4 @@
-"""What is stored, as the JSON that users see of it."""
+"""The JSON of stored workflows for users."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def when(at: float | None) -> str | None:
 
 
 def row(summary: Summary) -> Json:
-    """Return a workflow as lists show it."""
+    """Return the fields of a workflow that lists show."""
     known = summary.digest
     waiting = known.get("waiting")
     return {
@@ -96,7 +96,7 @@ def whole(
 
 
 def _canceled(state: State) -> Json | None:
-    """Return who asked for the workflow to end, when and why; None where nobody did."""
+    """Return who requested the end of the workflow, when and why; None where it was not requested."""
     asked = state.cancel
     if asked is None:
         return None
@@ -104,14 +104,14 @@ def _canceled(state: State) -> Json | None:
 
 
 def ends_by(rules: GroupRules, group: GroupState) -> float | None:
-    """Return when a group that runs is over its time limit, if it has one."""
+    """Return when a running group reaches its time limit, if it has one."""
     if group.ended is not None or group.started is None or rules.exec_timeout_s is None:
         return None
     return group.started + rules.exec_timeout_s
 
 
 def waiting_of(group: GroupState) -> Json | None:
-    """Return why a group has no place yet."""
+    """Return why a group is not placed yet."""
     why = group.waiting
     if why is None:
         return None
@@ -119,7 +119,7 @@ def waiting_of(group: GroupState) -> Json | None:
 
 
 def waits(group: GroupState) -> bool:
-    """Tell whether a group is in the queue."""
+    """Return whether a group is in the queue."""
     return not group.status.final and any(task.presence is Presence.QUEUED for task in group.tasks)
 
 
@@ -145,7 +145,7 @@ def notice(found: Notice) -> Json:
 
 
 def audit(state: State, gangs: Mapping[str, Gang], rows: Iterable[PlacementRecord], domains: Domains) -> Json:
-    """Hold where tasks run, or ran last, against what was asked, by the labels that their nodes have now."""
+    """Compare the nodes of running tasks, or their last ones, with their constraints, by the current labels."""
     seats = {(each.group, each.task, each.attempt): each for each in rows}
     counted: Counter[str] = Counter()
     groups: list[Json] = []
@@ -170,7 +170,7 @@ def audit(state: State, gangs: Mapping[str, Gang], rows: Iterable[PlacementRecor
 
 
 def finding(group: Group, nodes: Mapping[str, str], domains: Domains) -> ConstraintFinding:
-    """Judge a constraint; a level that the pool has lost leaves nothing to judge by."""
+    """Judge a constraint; at a level that the pool has lost, there is nothing to judge by."""
     levels = domains.topology
     if group.level not in levels.names:
         why = f"the pool no longer has level {group.level}"

@@ -24,7 +24,7 @@ from coterie.store import Store, WorkflowQuery, WorkflowRecord
 Json = dict[str, Any]
 Names = Annotated[list[Short] | None, Query(max_length=MANY, description="Any of these.")]
 
-# Tasks are read workflow by workflow, so only so many of them are looked at.
+# Tasks are read workflow by workflow, so the number of workflows is limited.
 _LOOKED = 200
 
 router = APIRouter(prefix="/api", tags=["osmo"])
