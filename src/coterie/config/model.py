@@ -70,7 +70,7 @@ class LevelModel(DocumentModel):
 
 
 class PoolTolerationModel(DocumentModel):
-    """A taint that tasks of the pool put up with."""
+    """A taint that tasks of the pool tolerate."""
 
     key: str = Field("", description="The key of the taint; without one, every taint is tolerated.")
     operator: Literal["Equal", "Exists"] = Field("Equal", description="Whether the taint's value must be equal.")
@@ -89,7 +89,7 @@ class PlatformModel(DocumentModel):
 
 
 class GpuQuotaModel(DocumentModel):
-    """How many GPUs a pool may use."""
+    """The GPU quota of a pool."""
 
     guarantee: Gpus = Field(None, description="GPUs that are guaranteed to the pool.")
     limit: Gpus = Field(None, description="The maximum number of GPUs that the pool uses.")
@@ -106,7 +106,7 @@ class BackendModel(DocumentModel):
 
 
 class PoolModel(DocumentModel):
-    """Where users submit."""
+    """A target of submissions."""
 
     description: str = Field("", description="A description of the pool.")
     backend: str | None = Field(None, description="The backend of the pool; needed when there are several.")

@@ -53,7 +53,7 @@ class Shape:
 
     @property
     def gpus(self) -> int:
-        """How many GPUs, of whatever vendor, one task asks for."""
+        """The number of GPUs, of any vendor, that one task requests."""
         return sum(amount for name, amount in self.requests if name in GPUS)
 
 

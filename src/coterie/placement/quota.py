@@ -16,11 +16,7 @@ class Quota:
     limit: int
 
     def refused(self, wanted: int, *, running: int = 0, beside: int = 0) -> Decision | None:
-        """Return the refusal of a gang of so many GPUs, or None for one within the limit.
-
-        `running` of them are in use by its own tasks already: a gang that takes none newly is never over the limit.
-        `beside` are GPUs that gangs placed before it in the same question would take.
-        """
+        """Return the refusal of a gang with this many GPUs, or None for one within the limit."""
         if wanted <= running or self.used + beside + wanted <= self.limit:
             return None
         verdict = Verdict.IMPOSSIBLE if beside + wanted > self.limit else Verdict.WAITING

@@ -66,7 +66,7 @@ def _constrained(workload: Workload) -> set[Shape]:
 
 
 def _offers(shape: Shape, cluster: Cluster) -> Bools:
-    """Tell for every node whether it has GPUs of the kind that the tasks ask for, if they ask for any."""
+    """Return, for every node, whether it has GPUs of the kind that the tasks request, if they request any."""
     rows = [cluster.resource(name) for name, _ in shape.requests if is_gpu(name)]
     found: Bools = np.logical_and.reduce(cluster.allocatable[[row for row in rows if row >= 0]] > 0)
     return found

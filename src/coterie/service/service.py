@@ -92,10 +92,10 @@ class Service:
     # Workflows
 
     def submit(self, submission: Submission, plan: str | None = None, *, force: bool = False) -> Json:
-        """Store a workflow, checked in every way that needs no room; the view says whether it is new.
+        """Store a workflow, validated in every way that needs no capacity; the view shows whether it is new.
 
-        Where the id of a plan is given, nothing is stored unless the plan would be the same now. One that can never
-        run in its pool is stored only with `force`.
+        Where the id of a plan is given, nothing is stored unless the plan would be the same now. One that can never run
+        in its pool is stored only with `force`.
         """
         known = self._repeated(submission)
         if known is not None:

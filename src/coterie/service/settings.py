@@ -64,17 +64,17 @@ class Settings:
         return self.state / TASKS
 
     def for_driver(self, context: str | None = None, namespace: str | None = None) -> DriverSettings:
-        """Return what a driver gets of the settings, for a backend with this context and namespace."""
+        """Return the settings of a driver, for a backend with this context and namespace."""
         return DriverSettings(self.tasks, self.processes, self.log_bytes, context, namespace)
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A workflow as a user hands it in.
+    """A workflow as a user submits it.
 
     `labels` are added to those of the file. `local_files` holds the bytes of every `localpath` that the file names.
     `client_key` is the user's own name for the request: the same key never makes a second workflow. `what_if` are the
-    changes that options make to it, `amendment` what is stored of them.
+    changes by options, `amendment` is their stored form.
     """
 
     source: bytes

@@ -221,7 +221,7 @@ class Cluster:
 
 
 def is_gpu(resource: str) -> bool:
-    """Tell whether a resource is a GPU or a partition of one."""
+    """Return whether a resource is a GPU or a partition of one."""
     return resource in GPUS or resource.startswith(_PARTITION)
 
 

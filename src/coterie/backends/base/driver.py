@@ -57,7 +57,7 @@ class TaskOutput(Protocol):
         """Return a part of a log; a negative `start` counts from its end, and without a size it is the rest."""
 
     def log_offset(self, attempt: TaskAttempt, since: float) -> int | None:
-        """Return where a log stood at a time; None where nothing was written since."""
+        """Return the offset of a log at a time; None where nothing was written since."""
 
     def folder(self, attempt: TaskAttempt) -> str | None:
         """Return the folder into which an attempt writes files for others; None where there is none."""

@@ -47,7 +47,7 @@ class _Ending:
 
 
 class LocalDriver:
-    """Starts, watches and ends tasks of workflows as processes."""
+    """The driver of tasks as processes: their start, supervision and end."""
 
     def __init__(self, settings: DriverSettings, texts: Texts) -> None:
         self._supervisor = Supervisor(settings.folder, Limits(processes=settings.processes))
@@ -58,11 +58,11 @@ class LocalDriver:
 
     @property
     def running(self) -> int:
-        """How many tasks run or are about to."""
+        """The number of tasks that run or are about to."""
         return len(self._watched)
 
     def sync(self, pools: Collection[Any]) -> None:
-        """Do nothing: no scheduler beside Coterie has to know the pools."""
+        """Do nothing: no scheduler besides Coterie has to know the pools."""
 
     def create(self, workflow: DrivenWorkflow, asked: Create, seats: Mapping[str, Seat]) -> Iterator[Observation]:
         """Start tasks; those of a group with a barrier start together or not at all."""
@@ -103,7 +103,7 @@ class LocalDriver:
                     self._watched.setdefault(Key(workflow.id, group.name, task.name, task.attempt), local.Starting())
 
     def let_go(self, workflow: str) -> None:
-        """Follow the tasks of a workflow no longer; they go on."""
+        """Stop following the tasks of a workflow; they keep running."""
         self._watched = {key: status for key, status in self._watched.items() if key.workflow != workflow}
         self._ending = {name: ending for name, ending in self._ending.items() if ending.workflow != workflow}
 
@@ -131,11 +131,11 @@ class LocalDriver:
             raise Unavailable(said, "Allow Coterie to open more files (ulimit -n), or start it with fewer --processes.")
 
     def wait(self, timeout_s: float) -> bool:
-        """Block until a status is another one, or so long."""
+        """Block until a status changes, or for the timeout."""
         return self._supervisor.wait(timeout_s)
 
     def end_strays(self, workflows: Mapping[str, DrivenWorkflow], spared: Collection[str]) -> None:
-        """End what runs although no state knows of it."""
+        """End running tasks that no state knows."""
         for key, status in self._supervisor.statuses().items():
             if not _over(status) and key.workflow not in spared and not _expected(key, workflows.get(key.workflow)):
                 self._supervisor.kill(key)
@@ -153,11 +153,11 @@ class LocalDriver:
         return self._supervisor.away()
 
     def forget(self, workflow: str) -> None:
-        """End and remove all that is left of a workflow."""
+        """End and remove all remains of a workflow."""
         self._supervisor.remove(workflow)
 
     def close(self) -> None:
-        """Let go of all processes; they go on."""
+        """Release all processes; they keep running."""
         self._supervisor.close()
 
     def _statuses(self) -> Mapping[Key, local.Status]:

@@ -1,4 +1,4 @@
-"""Logs and files of tasks, read from the folders in which they run, whoever drives them."""
+"""Logs and files of tasks, read from the folders in which they run, independent of the leader."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class LocalOutput:
         check_root(self._root)
 
     def log(self, attempt: TaskAttempt, start: int, size: int | None = None) -> bytes:
-        """Return a piece of a log; nothing where nothing was written, or nothing more yet."""
+        """Return a part of a log; empty where nothing was written, or nothing more yet."""
         return self._piece(Key(*attempt), "log", start, size)
 
     def log_offset(self, attempt: TaskAttempt, since: float) -> int | None:
-        """Return where a log stood at a time, by its file of times; None where nothing was written since.
+        """Return the offset of a log at a time, by its file of times; None where nothing was written since.
 
-        What was written within a second of each other cannot be told apart by its time.
+        Output written within the same second cannot be distinguished by its time.
         """
         times = self._piece(Key(*attempt), f"log{TIMES}", 0)
         if not times:

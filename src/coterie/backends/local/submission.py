@@ -14,15 +14,15 @@ class LocalCheck:
     """The checks of the embedded scheduler."""
 
     def faults(self, workflow: Workflow, files: Mapping[str, bytes], processes: int) -> Iterator[Fault]:
-        """Yield everything about the tasks that would otherwise show only when they are started."""
+        """Yield the faults of tasks that would otherwise appear only when they are started."""
         yield from crowd_faults(workflow, processes)
         if task_count(workflow) <= MOST_TASKS:
             yield from start_faults(workflow, Run("rehearsal", local=files))
 
     def notices(self, workflow: Workflow) -> tuple[Notice, ...]:
-        """Return what running on this machine does differently from what the workflow says."""
+        """Return notices of how a run on this machine deviates from the workflow."""
         return notices_for(workflow)
 
     def size_notices(self, workflow: Workflow, processes: int) -> Iterator[Notice]:
-        """Yield which groups are too wide to start."""
+        """Yield notices of groups that are too wide to start."""
         return crowd_notices(workflow, processes)

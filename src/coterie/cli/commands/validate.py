@@ -25,7 +25,7 @@ EXIT_CODES = told(words={Exit.DONE: "valid, with or without warnings", Exit.INVA
 
 
 class Feature(StrEnum):
-    """What a cluster may lack that rules depend on."""
+    """The features that a cluster may lack and that rules depend on."""
 
     TOPOLOGY = "topology"
     MNNVL = "mnnvl"

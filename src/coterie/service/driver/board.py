@@ -150,7 +150,7 @@ class Board:
         self._clean_up(first=True)
 
     def _connect(self) -> None:
-        """Open the drivers of backends that are new, and let them follow the workflows that are theirs."""
+        """Open the drivers of new backends, and let them follow the workflows that are theirs."""
         for connection in self._drivers.apply(self._sites.catalog):
             self._follow(connection)
             for life in self._lives.values():
@@ -261,7 +261,7 @@ class Board:
 
     @contextmanager
     def _spoken(self, problem: str) -> Iterator[None]:
-        """Do something with one backend; where it is not available, that is told, and the others go on."""
+        """Handle one backend in isolation: its unavailability is recorded as a problem, and the others continue."""
         try:
             yield
         except Unavailable as error:
@@ -324,7 +324,7 @@ class Board:
         self._hands.drop(life.id)
         self._texts.forget(life.id)
         with self._spoken(self._drivers.problem(life)):
-            # What cannot be put away now is put away by the next cleaning up.
+            # The next cleanup archives what cannot be archived now.
             self._drivers.of(life).driver.put_away(life.id)
 
     @contextmanager
@@ -346,9 +346,9 @@ class Board:
     # Cleanup
 
     def _clean_up(self, *, first: bool = False) -> None:
-        """End what nobody expects to run, put away what has ended, and remove what is left of deleted workflows.
+        """End stray tasks, archive ended workflows, and remove the remains of deleted ones.
 
-        Those that were put away long ago are looked at the `first` time only.
+        Workflows that were archived long ago are only considered the `first` time.
         """
         for connection in self._drivers:
             with self._spoken(connection.problem):

@@ -190,7 +190,7 @@ def nothing_fresh() -> Fresh:
 
 
 class Texts:
-    """The workflows of lives as they were written, read again when they are needed; the latest are remembered.
+    """The texts of driven workflows, read again when needed; the latest are cached.
 
     Its methods may be called from any thread.
     """

@@ -1,4 +1,4 @@
-"""A driver on a thread of its own, so that a backend that is slow or cannot be reached delays nobody else."""
+"""A driver on its own thread, so that a slow or unreachable backend does not delay the others."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from coterie.lifecycle import Create, Delete, Go, Observation, Spec, State, Stop
 _log = logging.getLogger("coterie.drivers")
 _log.addHandler(logging.NullHandler())
 
-# How long to wait before a call that failed is made again.
+# How long to wait before a failed call is repeated.
 _PAUSE_S = 1.0
-# How long one look for news takes.
+# How long one collection of observations may take.
 _WAIT_S = 0.2
 # How long closing waits for a call that does not return.
 _CLOSE_S = 1.0
-# Lines of calls that are about no workflow; no workflow has such a name.
+# The queues of calls that concern no workflow; no workflow has such a name.
 _NEWS, _SYNC, _STRAYS = "/news", "/sync", "/strays"
 
 Told = Iterable[tuple[str, Observation]]
@@ -31,7 +31,7 @@ Told = Iterable[tuple[str, Observation]]
 
 @dataclass(frozen=True, slots=True)
 class _Workflow:
-    """A workflow as it was when something was asked for it."""
+    """A workflow at the time of a request."""
 
     id: str
     spec: Spec
@@ -40,7 +40,7 @@ class _Workflow:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call of the driver; another one with the same name that still waits is the same call."""
+    """One call of the driver; another pending one with the same name is the same call."""
 
     name: str
     make: Callable[[Driver], Told | None]
@@ -56,9 +56,10 @@ class _Line:
 
 
 class DriverThread:
-    """A driver whose calls return at once: they are made in the background, and again until they succeed.
+    """A driver whose calls return at once: they are made in the background, and repeated until they succeed.
 
-    Calls for one workflow keep their order; those for others pass one that fails. `poke` is called when there is news.
+    Calls for one workflow keep their order; those for others overtake one that fails. `poke` is called when there are
+    observations.
     """
 
     def __init__(self, open_driver: Callable[[], Driver], poke: Callable[[], None]) -> None:
@@ -77,48 +78,48 @@ class DriverThread:
 
     @property
     def running(self) -> int:
-        """How many tasks run or are about to, as far as that is known."""
+        """The number of tasks that run or are about to, as far as it is known."""
         return self._driver.running if self._driver else 0
 
     def sync(self, pools: Collection[Any]) -> None:
-        """Have the pools brought in step."""
+        """Schedule the reconciliation of pools."""
         self._ask(_SYNC, "sync", lambda driver: driver.sync(pools), latest=True)
 
     def create(self, workflow: DrivenWorkflow, asked: Create, seats: Mapping[str, Seat]) -> tuple[Observation, ...]:
-        """Have tasks created; what becomes of that is told by `news`."""
+        """Schedule the creation of tasks; `news` reports the result."""
         now = _copy(workflow)
         self._ask(now.id, asked.id, lambda driver: _by(now, driver.create(now, asked, seats)))
         return ()
 
     def go(self, workflow: DrivenWorkflow, asked: Go) -> tuple[Observation, ...]:
-        """Have a task start its command."""
+        """Schedule the start of a task's command."""
         now = _copy(workflow)
         self._ask(now.id, asked.id, lambda driver: _by(now, driver.go(now, asked)))
         return ()
 
     def stop(self, workflow: DrivenWorkflow, asked: Stop) -> None:
-        """Have one task ended."""
+        """Schedule the end of one task."""
         now = _copy(workflow)
         self._ask(now.id, asked.id, lambda driver: driver.stop(now, asked))
 
     def delete(self, workflow: DrivenWorkflow, asked: Delete) -> None:
-        """Have a group ended and removed."""
+        """Schedule the end and removal of a group."""
         now = _copy(workflow)
         self._ask(now.id, asked.id, lambda driver: driver.delete(now, asked))
 
     def adopt(self, workflow: DrivenWorkflow) -> None:
-        """Have the tasks of a workflow followed."""
+        """Schedule the following of a workflow's tasks."""
         now = _copy(workflow)
         self._ask(now.id, "adopt", lambda driver: driver.adopt(now))
 
     def let_go(self, workflow: str) -> None:
-        """Make no more calls for a workflow, and have its tasks followed no longer."""
+        """Drop all calls for a workflow, and stop following its tasks."""
         with self._condition:
             self._lines.pop(workflow, None)
         self._ask(workflow, "let_go", lambda driver: driver.let_go(workflow))
 
     def news(self) -> Iterator[tuple[str, Observation]]:
-        """Yield what was heard; then raise `Unavailable` if calls fail."""
+        """Yield the collected observations; then raise `Unavailable` if calls fail."""
         with self._condition:
             told = list(self._told)
             self._told.clear()
@@ -128,13 +129,13 @@ class DriverThread:
             raise Unavailable(failed)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait so long: `poke` tells when there is news."""
+        """Wait for the timeout: `poke` announces observations."""
         with self._condition:
             self._condition.wait_for(lambda: self._closed, timeout_s)
         return False
 
     def end_strays(self, workflows: Mapping[str, DrivenWorkflow], spared: Collection[str]) -> None:
-        """Have what nobody expects ended, and find out what is left of workflows."""
+        """Schedule the end of stray tasks, and a listing of the remains of workflows."""
         now, apart = {name: _copy(one) for name, one in workflows.items()}, frozenset(spared)
 
         def make(driver: Driver) -> None:
@@ -144,23 +145,23 @@ class DriverThread:
         self._ask(_STRAYS, "end_strays", make, latest=True)
 
     def put_away(self, workflow: str) -> None:
-        """Have what a workflow left put away."""
+        """Schedule the archiving of a workflow."""
         self._ask(workflow, "put_away", lambda driver: driver.put_away(workflow))
 
     def left(self) -> set[str]:
-        """Return the workflows of which something was left when that was found out last."""
+        """Return the workflows with remains at the last listing."""
         return self._left
 
     def kept(self) -> set[str]:
-        """Return the workflows that had been put away when that was found out last."""
+        """Return the workflows that were archived at the last listing."""
         return self._kept
 
     def forget(self, workflow: str) -> None:
-        """Have all that is left of a workflow removed."""
+        """Schedule the removal of all remains of a workflow."""
         self._ask(workflow, "forget", lambda driver: driver.forget(workflow))
 
     def close(self) -> None:
-        """Make no more calls, and close the driver once it is idle; one that does not return is left to itself."""
+        """Make no more calls, and close the driver once it is idle; a call that does not return is abandoned."""
         with self._condition:
             self._closed = True
             self._condition.notify_all()
@@ -195,7 +196,7 @@ class DriverThread:
             self._driver.close()
 
     def _listen(self) -> None:
-        """Have news collected whenever the driver has some."""
+        """Schedule a collection whenever the driver has observations."""
         while (driver := self._driver) is not None and not self._closed:
             failed = self._failure(lambda driver=driver: self._await(driver))  # type: ignore[misc]
             if failed:
@@ -242,7 +243,7 @@ class DriverThread:
 
     @staticmethod
     def _failure(do: Callable[[], None]) -> str:
-        """Do something; return why it failed, or nothing."""
+        """Perform a call; return why it failed, or an empty string."""
         try:
             do()
         except CoterieError as error:

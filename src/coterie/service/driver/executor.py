@@ -40,7 +40,7 @@ class Hands:
         self.events: list[NewEvent] = []
 
     def behind(self, connection: Connection) -> bool:
-        """Tell whether something could not be done on a backend and is to be done later."""
+        """Return whether actions on a backend are postponed."""
         return connection.problem in self._later.values()
 
     @property

@@ -46,10 +46,10 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class CheckedSubmission:
-    """A submission with nothing wrong about it, and what its user should know.
+    """A valid submission, and the notices for its user.
 
-    `pool_version` is that of a pool which is stored, and could change. `never` says why it can never run in its pool
-    as that is. `changes` say what options of the call change about the workflow.
+    `pool_version` is that of a stored pool, which could change. `never` is the reason why it can never run in its pool
+    as it is. `changes` describe the options of the call that change the workflow.
     """
 
     submission: Submission
@@ -89,7 +89,7 @@ def checked(
 
 
 def with_changes(found: CheckedSubmission, live: Live, settings: Settings) -> CheckedSubmission:
-    """Return a submission as its options change it, checked again; raise `NotFound` for one that names nothing."""
+    """Return a submission as changed by its options, validated again; raise `NotFound` for one that names nothing."""
     submission, workload, pool = found.submission, found.workload, found.built.pool
     if submission.what_if is None:
         return found
@@ -100,7 +100,7 @@ def with_changes(found: CheckedSubmission, live: Live, settings: Settings) -> Ch
 
 
 def refuse_never(found: CheckedSubmission) -> None:
-    """Raise `NeverFits` for a workflow that can never run in its pool as that is."""
+    """Raise `NeverFits` for a workflow that can never run in its pool as it is."""
     if not found.never:
         return
     said = "; ".join(each.message for each in found.never[:_SHOWN])

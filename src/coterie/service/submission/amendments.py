@@ -1,6 +1,6 @@
-"""Changes that a user makes to a workflow with the options of its submission; they are kept with it for its whole life.
+"""Changes of a workflow by the options of its submission, stored with it for its whole life.
 
-They are the ways out that a plan offers. Those that speak of other work and of nodes change nothing about a workflow:
+They are the remedies that a plan offers. Those that concern other workloads and nodes change nothing about a workflow:
 it waits until they have come true.
 """
 
@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 
 def amendment_of(changes: Sequence[Change], gangs: Iterable[Gang], topology: Topology) -> Json:
-    """Return what is stored of changes: which tasks are left out, and what is asked of the others instead."""
+    """Return the stored form of changes: the tasks left out, and the changed constraints of the others."""
     left_out: list[str] = []
     for gang in gangs:
         kept = gang
@@ -87,7 +87,7 @@ def _smaller(workflow: Workflow, left_out: frozenset[str]) -> Workflow:
 
 
 def sentences(changes: Sequence[Change], gangs: Sequence[Gang], topology: Topology) -> Iterator[str]:
-    """Yield what each change means for a workflow, and which of them mean nothing for it."""
+    """Yield the effect of each change on a workflow, and the changes without any."""
     for change in changes:
         after = [changed_gang(change, gang, topology) or gang for gang in gangs]
         if isinstance(change, Release | Uncordon):

@@ -89,7 +89,7 @@ def rehearse(workflow: Workflow, pool: Pool, files: Mapping[str, bytes], process
 
 
 def never_fits(built: CompiledWorkflow, cluster: Cluster) -> Iterator[Notice]:
-    """Warn of groups that do not fit the pool even when nothing else runs there: they wait until it changes."""
+    """Yield warnings of groups that do not fit even the empty pool: they wait until it changes."""
     empty = _empty(cluster, built.pool.topology)
     limit, name = built.pool.gpus.limit, built.pool.name
     for gang in built.lowered.gangs:

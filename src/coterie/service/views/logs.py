@@ -1,4 +1,4 @@
-"""Logs of tasks, read from their backends, whoever drives them."""
+"""Logs of tasks, read from their backends, independent of the leader."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Logs:
         self._output(_MACHINE)
 
     def output(self, stored: WorkflowRecord) -> TaskOutput:
-        """Return what the tasks of a workflow have written."""
+        """Return the output of a workflow's tasks."""
         name = home_of(stored.digest)
         backend = self._backends().get(name) if name else _MACHINE
         if backend is None:

@@ -56,7 +56,7 @@ def whole(
     placements: Iterable[PlacementRecord],
     folder: Callable[[TaskAttempt], str | None] = lambda _: None,
 ) -> Json:
-    """Return a workflow with its groups and tasks; `folder` says where attempts put files for others."""
+    """Return a workflow with its groups and tasks; `folder` returns the folder of an attempt's files for others."""
     spec, state = from_json(Spec, stored.spec), from_json(State, stored.state)
     seats = {(each.group, each.task, each.attempt): each for each in placements}
     groups = [
