@@ -123,6 +123,12 @@ def test_levels_are_guessed_from_the_network_labels_of_a_cloud(tmp_path: Path) -
     assert levels == ["zone", "network-1", "network-2", "network-3", "host"]
 
 
+def test_simulate_says_that_nodes_with_other_gpus_are_left_out(fleet: str, tmp_path: Path) -> None:
+    trace = written(tmp_path, "job,gpus,submit,duration\na,8,0,60\n", "trace.csv")
+    done = call("simulate", trace, "--cluster", fleet, "--levels", mixed.LEVELS)
+    assert "9 nodes with GPUs are left out: 6 with other GPUs, 2 with the taint sku, 1 not ready" in done.stderr
+
+
 def test_fit_names_no_taint_that_only_says_that_a_node_is_not_ready(fleet: str) -> None:
     done = call("fit", "--gpus", "8", "--level", "zone", fleet)
     [told] = [line for line in done.stderr.splitlines() if "TaintNotTolerated" in line]

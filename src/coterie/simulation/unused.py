@@ -13,19 +13,20 @@ from coterie.topology.cluster import GPU, Bools
 def unused_nodes(rule: Rule, capacity: Capacity) -> tuple[tuple[str, int], ...]:
     """Return the reasons why GPU nodes take no pod of any job, with their counts, most frequent first.
 
-    A node counts once: for a taint, the selector of the pool, a cordon, not being ready, or a missing label. Nodes
-    whose GPUs are in use are not left out.
+    A node counts once: for GPUs of another kind than jobs ask for, a taint, the selector of the pool, a cordon, not
+    being ready, or a missing label. Nodes whose GPUs are in use are not left out.
     """
     domains = capacity.domains
     cluster, shape = domains.cluster, rule.shape(1)
     found: Counter[str] = Counter()
-    left = cluster.allocatable[cluster.resource(GPU)][domains.order] > 0
+    left = cluster.has_gpus[domains.order]
 
     def count(cause: str, bad: Bools) -> None:
         nonlocal left
         found[cause] += int((left & bad).sum())
         left = left & ~bad
 
+    count("with other GPUs", cluster.allocatable[cluster.resource(GPU)][domains.order] <= 0)
     for number, taints in enumerate(cluster.taint_sets):
         lasting = sorted({taint.key for taint in untolerated(shape.tolerations, taints) if not taint.transient})
         if lasting:
