@@ -10,6 +10,7 @@ import pytest
 
 from coterie.backends.base import registry
 from coterie.config.configuration import Backend, Config, Pool
+from coterie.lifecycle import Ended
 from coterie.service.service import Service
 from coterie.service.settings import GivenPools, Settings, Submission
 from coterie.sources import Snapshot
@@ -18,7 +19,7 @@ from coterie.topology.levels import Topology
 from tests.eventually import PATIENCE_S, eventually
 from tests.service.driver import fake_scheduler
 from tests.service.driver.fake_scheduler import World
-from tests.service.running_service import single
+from tests.service.running_service import single, task, workflow
 
 RACKS = Topology.of(("rack", "rack"))
 
@@ -127,6 +128,25 @@ def test_the_node_that_a_scheduler_chose_is_stored_as_a_placement(tmp_path: Path
         assert {each.name: each.free_gpus for each in service.nodes()}["f2"] == 8
 
 
+def test_a_scheduler_without_a_queue_gets_gangs_when_there_is_room_and_chooses_their_nodes(
+    tmp_path: Path, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fake_scheduler, "TRAITS", replace(fake_scheduler.TRAITS, own_queue=False))
+    world.ending = False
+    with Service(settings(tmp_path)) as service:
+        large = service.submit(to("far", single("large", "true", gpu=9)))["id"]
+        service.wait(large, until=lambda view: view["groups"][0]["waiting"] is not None, timeout_s=PATIENCE_S)
+        ident = service.submit(to("far", single("far", "true")))["id"]
+        found = service.wait(ident, until=lambda view: view["status"] == "RUNNING", timeout_s=PATIENCE_S)
+
+        assert found["groups"][0]["tasks"][0]["node"] == "f2"
+        assert {each.name: each.free_gpus for each in service.nodes()} == {
+            **dict.fromkeys(("h0", "h1", "h2", "h3", "f0", "f1", "f3"), 8),
+            "f2": 4,
+        }
+        assert f"create {large}/g" not in world.asked
+
+
 def test_a_task_and_its_live_pod_count_once(tmp_path: Path, world: World) -> None:
     world.ending = False
     own = Pod("n/far-1-t", "f2", {GPU: 4, CPU: 1000}, owner="PodGroup/far-1", member=Member("far-1", "g", "t"))
@@ -146,3 +166,22 @@ def test_a_task_and_its_live_pod_count_once(tmp_path: Path, world: World) -> Non
             "free": 27,
             "out_of_service": 0,
         }
+
+
+def test_a_workflow_stays_on_its_backend_when_its_pool_moves(tmp_path: Path, world: World) -> None:
+    world.ending = False
+    before = settings(tmp_path)
+    with Service(before) as service:
+        later = task("u", "true", "inputs: [{task: t}]")
+        ident = service.submit(to("far", workflow("two", {"a": [task("t", "true")], "b": [later]})))["id"]
+        service.wait(ident, until=lambda view: view["status"] == "RUNNING", timeout_s=PATIENCE_S)
+
+    assert before.given is not None
+    config = before.given.config
+    moved = replace(config, pools={**config.pools, "far": replace(config.pools["here"], name="far")})
+    with Service(replace(before, given=replace(before.given, config=moved))) as service:
+        world.news.append((ident, Ended("t", 1, 0)))
+        found = service.wait(ident, until=lambda view: view["groups"][1]["waiting"], timeout_s=PATIENCE_S)
+
+        assert found["groups"][0]["status"] == "COMPLETED"
+        assert 'pool "far" has moved to backend "here"' in found["groups"][1]["waiting"]["message"]

@@ -294,6 +294,9 @@ class Sites:
         return site.world.domains(self._pool(pool), node) if site else {}
 
     def _placed(self, workflow: str, group: str, attempt: int, held: tuple[Held, ...], pool: str) -> News:
+        if (known := self.catalog.pools.get(pool)) and known.pool.traits.chooses_nodes:
+            # What is held keeps room for the gang; `scheduled` holds the nodes that it really gets.
+            return News(workflow, Placed(group, attempt))
         nodes = tuple((one.task, one.node) for one in held)
         rows = tuple(
             PlacementRecord(group, one.task, attempt, one.node, one.gpus, self.domains(pool, one.node)) for one in held

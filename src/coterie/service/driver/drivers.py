@@ -68,7 +68,9 @@ class Drivers:
         """Return where the pool of a workflow is now, if that is not where its tasks are; otherwise nothing."""
         known = catalog.pools.get(life.pool)
         backend = catalog.backends.get(known.pool.backend) if known else None
-        return backend.name if backend and _home(backend) != home_of(life.digest) else ""
+        if backend is None or not backend.traits.driven:
+            return ""
+        return "" if _home(backend) == home_of(life.digest) else backend.name
 
     def let_go(self, workflow: str) -> None:
         """Follow the tasks of a workflow no longer, wherever they are."""
