@@ -75,7 +75,7 @@ def test_one_pool_is_shown_alone_and_still_known_to_be_shared(yard: Hall) -> Non
 def test_what_there_is_not_is_said(yard: Hall, options: list[str], code: int, words: str) -> None:
     done = yard.call("top", *options)
 
-    assert (done.code, words in done.err) == (code, True), done.err
+    assert (done.code, words in done.out + done.err) == (code, True), done.err
 
 
 def test_a_watch_in_a_pipe_appends_a_line_for_each_row_that_changes(yard: Hall) -> None:

@@ -101,7 +101,7 @@ def test_wide_tells_what_would_happen_to_each_object(shelf: Desk) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "hint"),
     [
-        ("", 2, "Missing argument"),
+        ("", 2, "needs FILE"),
         ("nowhere.yaml", 4, "nowhere.yaml"),
         ("good.yaml --old nowhere.yaml", 4, "nowhere.yaml"),
         ("- --old -", 2, "standard input can be read only once"),
