@@ -144,7 +144,7 @@ def workflow(tasks: int, *, name: str = "wf", topology: str = "{key: rack}", gpu
 
 
 @dataclass(frozen=True)
-class Desk:
+class SampleFolder:
     """A folder with a cluster file, to which workflows are added."""
 
     folder: Path

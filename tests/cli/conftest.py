@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import Desk
+from tests.cli.command import SampleFolder
 from tests.cli.service_fixtures import hall
 
 __all__ = ["desk", "hall", "no_kubeconfig"]
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def desk(tmp_path: Path) -> SampleFolder:
     """Return a folder of one's own."""
-    return Desk(tmp_path)
+    return SampleFolder(tmp_path)
 
 
 @pytest.fixture(autouse=True)

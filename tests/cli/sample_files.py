@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.cli.command import CLUSTER, Desk, Done, call, workflow
+from tests.cli.command import CLUSTER, Done, SampleFolder, call, workflow
 from tests.frontends.grove.objects import LEVELS, Manifest, changed, constrained, standard
 
 TC = "spec.template.topologyConstraint"
@@ -30,7 +30,7 @@ def text(*documents: Manifest) -> str:
     return "\n---\n".join(json.dumps(each, indent=1) for each in documents)
 
 
-def stocked(desk: Desk) -> Desk:
+def stocked(desk: SampleFolder) -> SampleFolder:
     """Fill a folder with a topology, a good set, a bad one, and a workflow."""
     desk.file("topology.yaml", text(topology()))
     desk.file("good.yaml", text(packed()))
@@ -40,7 +40,7 @@ def stocked(desk: Desk) -> Desk:
     return desk
 
 
-def judged(shelf: Desk, words: str, stdin: str = "") -> tuple[Done, Any]:
+def judged(shelf: SampleFolder, words: str, stdin: str = "") -> tuple[Done, Any]:
     done = call("validate", *words.split(), "-o", "json", cwd=shelf.folder, stdin=stdin.encode())
     return done, json.loads(done.out)
 

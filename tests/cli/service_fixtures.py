@@ -38,7 +38,7 @@ def flow(script: str = "echo hello", *, name: str = "wf", tasks: int = 1, gpus: 
 
 
 @dataclass(frozen=True)
-class Hall:
+class ServiceFixture:
     """A service that runs, and a folder for files."""
 
     url: str
@@ -92,11 +92,11 @@ def serving(folder: Path, port: int = 0) -> Iterator[tuple[str, subprocess.Popen
 
 
 @pytest.fixture(scope="module")
-def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
+def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceFixture]:
     """Start a service with one pool of two racks."""
     folder = furnished(tmp_path_factory.mktemp("hall"))
     with serving(folder) as (url, _):
-        yield Hall(url, folder)
+        yield ServiceFixture(url, folder)
 
 
 def furnished(folder: Path) -> Path:

@@ -13,7 +13,7 @@ from coterie.errors import NotFound, SpecErrors
 from coterie.planning.report import errors_json
 from coterie.service.service import Service
 from coterie.service.settings import Settings, Submission
-from tests.cli.command import CLUSTER, Desk, Done, call
+from tests.cli.command import CLUSTER, Done, SampleFolder, call
 from tests.cli.sample_files import packed, text, topology
 from tests.cli.service_fixtures import serving
 from tests.frontends.dynamo import objects as dynamo
@@ -124,33 +124,33 @@ CASES = {
 
 
 @pytest.fixture
-def site(desk: Desk) -> Desk:
+def site(desk: SampleFolder) -> SampleFolder:
     desk.file("cluster.yaml", CLUSTER)
     desk.file("coterie.yaml", CONFIG)
     return desk
 
 
-def validated(site: Desk, case: Case) -> Json:
+def validated(site: SampleFolder, case: Case) -> Json:
     return said(command(site, case, "validate"))
 
 
-def planned(site: Desk, case: Case) -> Json:
+def planned(site: SampleFolder, case: Case) -> Json:
     return said(command(site, case, "plan"))
 
 
-def run(site: Desk, case: Case) -> Json:
+def run(site: SampleFolder, case: Case) -> Json:
     return said(command(site, case, "run"))
 
 
-def submitted(site: Desk, case: Case) -> Json:
+def submitted(site: SampleFolder, case: Case) -> Json:
     return served(site, case, lambda service, submission: service.submit(submission))
 
 
-def dry(site: Desk, case: Case) -> Json:
+def dry(site: SampleFolder, case: Case) -> Json:
     return served(site, case, lambda service, submission: service.plan(submission))
 
 
-def served(site: Desk, case: Case, ask: Callable[[Service, Submission], object]) -> Json:
+def served(site: SampleFolder, case: Case, ask: Callable[[Service, Submission], object]) -> Json:
     settings = Settings(str(site.folder / "store.db"), site.folder / "state", site.folder / "coterie.yaml")
     service = Service(settings)
     try:
@@ -161,7 +161,7 @@ def served(site: Desk, case: Case, ask: Callable[[Service, Submission], object])
     return errors_json(caught.value.faults)
 
 
-def command(site: Desk, case: Case, *words: str) -> Done:
+def command(site: SampleFolder, case: Case, *words: str) -> Done:
     site.file("w.yaml", case.text)
     pool = ("--pool", case.pool) if case.pool else ()
     return call(*words, "w.yaml", "--config", "coterie.yaml", *pool, "-o", "json", cwd=site.folder)
@@ -174,7 +174,7 @@ def said(done: Done) -> Json:
     return found
 
 
-WAYS: dict[str, Callable[[Desk, Case], Json]] = {
+WAYS: dict[str, Callable[[SampleFolder, Case], Json]] = {
     "validate": validated,
     "plan": planned,
     "run": run,
@@ -186,7 +186,7 @@ WAYS: dict[str, Callable[[Desk, Case], Json]] = {
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_workflow_is_told_of_all_its_faults_at_once(
-    case: Case, way: Callable[[Desk, Case], Json], site: Desk
+    case: Case, way: Callable[[SampleFolder, Case], Json], site: SampleFolder
 ) -> None:
     check(way(site, case)["errors"], case)
 
@@ -202,13 +202,13 @@ def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_client_tells_its_own_faults_with_those_of_the_service(case: Case, hall: str, site: Desk) -> None:
+def test_a_client_tells_its_own_faults_with_those_of_the_service(case: Case, hall: str, site: SampleFolder) -> None:
     site.file("w.yaml", case.text)
     pool = ("--pool", case.pool) if case.pool else ()
     check(said(call("submit", "w.yaml", *pool, "-o", "json", cwd=site.folder, COTERIE_SERVER=hall))["errors"], case)
 
 
-def test_a_client_without_a_service_tells_what_it_sees_itself(site: Desk) -> None:
+def test_a_client_without_a_service_tells_what_it_sees_itself(site: SampleFolder) -> None:
     site.file("w.yaml", "workflow:\n  name: w!\n" + tasks("default"))
     done = call("submit", "w.yaml", "-o", "json", cwd=site.folder, COTERIE_SERVER="http://127.0.0.1:9")
     assert len(said(done)["errors"]) == 1
@@ -225,7 +225,7 @@ def check(found: list[Json], case: Case) -> None:
             assert lines[each["line"] - 1][each["column"] - 1 :].startswith(there), (each, there)
 
 
-def test_a_pool_that_is_not_there_keeps_its_own_exit_code_where_nothing_else_is_wrong(site: Desk) -> None:
+def test_a_pool_that_is_not_there_keeps_its_own_exit_code_where_nothing_else_is_wrong(site: SampleFolder) -> None:
     right = Case(HEAD + tasks("default"), [], pool="lap")
     assert [command(site, right, word).code for word in ("validate", "plan", "run")] == [4, 4, 4]
     with pytest.raises(NotFound, match="lap"):
@@ -242,7 +242,7 @@ def test_a_pool_that_is_not_there_keeps_its_own_exit_code_where_nothing_else_is_
     ],
 )
 def test_what_files_are_judged_against_may_have_faults_too(
-    site: Desk, option: Sequence[str], words: str, word: str
+    site: SampleFolder, option: Sequence[str], words: str, word: str
 ) -> None:
     site.file("broken.yaml", CONFIG.replace("topology_keys:", "topology_key:"))
     site.file("wrong.yaml", text(topology("t") | {"spec": {"levels": [{"domain": "R!", "key": "rack"}]}}))
@@ -253,7 +253,7 @@ def test_what_files_are_judged_against_may_have_faults_too(
 
 
 @pytest.mark.parametrize("word", ["validate", "plan"])
-def test_the_faults_of_several_files_come_together_file_by_file(site: Desk, word: str) -> None:
+def test_the_faults_of_several_files_come_together_file_by_file(site: SampleFolder, word: str) -> None:
     for name, wrong in (("one", "w!"), ("two", "v!")):
         asking = "  pool: lab\n  resources:\n    a: {topology: [{key: rck}]}\n"
         site.file(f"{name}.yaml", f"workflow:\n  name: {wrong}\n{asking}" + tasks("a"))
@@ -294,7 +294,7 @@ SHAPE_AND_LEVEL = {
 @pytest.mark.parametrize("word", ["validate", "plan"])
 @pytest.mark.parametrize(("content", "fields"), SHAPE_AND_LEVEL.values(), ids=SHAPE_AND_LEVEL)
 def test_a_set_is_told_of_faulty_fields_and_of_unknown_levels_at_once(
-    content: str, fields: set[str], site: Desk, word: str
+    content: str, fields: set[str], site: SampleFolder, word: str
 ) -> None:
     site.file("set.yaml", content)
     site.file("topology.yaml", text(topology("t")))
@@ -305,7 +305,7 @@ def test_a_set_is_told_of_faulty_fields_and_of_unknown_levels_at_once(
     assert found == sorted(found, key=lambda each: (each["line"], each["column"]))
 
 
-def test_a_graph_is_told_of_faulty_fields_and_of_unknown_levels_at_once(site: Desk) -> None:
+def test_a_graph_is_told_of_faulty_fields_and_of_unknown_levels_at_once(site: SampleFolder) -> None:
     graph = dynamo.beta()
     graph["spec"]["topologyConstraint"]["packDomain"] = "rak"
     graph["spec"]["colour"] = "red"
@@ -315,7 +315,7 @@ def test_a_graph_is_told_of_faulty_fields_and_of_unknown_levels_at_once(site: De
     assert {each["field"] for each in found} == {"spec.colour", "spec.topologyConstraint.packDomain"}
 
 
-def test_an_object_that_is_none_hides_nothing_about_those_beside_it(site: Desk) -> None:
+def test_an_object_that_is_none_hides_nothing_about_those_beside_it(site: SampleFolder) -> None:
     site.file(
         "set.yaml", text(packed("rak"), {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqeSet"}, topology("t"))
     )

@@ -10,7 +10,7 @@ import pytest
 
 from coterie.cli.inputs import completion
 from tests.cli.command import ROOT, spawn
-from tests.cli.service_fixtures import Hall, hall
+from tests.cli.service_fixtures import ServiceFixture, hall
 
 __all__ = ["hall"]
 
@@ -28,7 +28,7 @@ def _completed(*words: str, server: str = "", config: str = "") -> list[str]:
     return done.out.split()
 
 
-def test_names_of_a_service_are_completed(hall: Hall) -> None:
+def test_names_of_a_service_are_completed(hall: ServiceFixture) -> None:
     ident = hall.submit("true", name="ready")
     assert hall.finished(ident) == "COMPLETED"
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.cli.command import CLUSTER, Desk, call, quiet, spawn, workflow
+from tests.cli.command import CLUSTER, SampleFolder, call, quiet, spawn, workflow
 
 BINARY = bytes(range(256)) * 64
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -40,7 +40,7 @@ JUNK = {
 
 
 @pytest.mark.parametrize("what", JUNK)
-def test_junk_for_a_workflow_is_invalid_input(desk: Desk, what: str) -> None:
+def test_junk_for_a_workflow_is_invalid_input(desk: SampleFolder, what: str) -> None:
     done = desk.plan(desk.file("junk.yaml", JUNK[what]), "-o", "json")
 
     assert done.code == 3, done.err
@@ -50,7 +50,7 @@ def test_junk_for_a_workflow_is_invalid_input(desk: Desk, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", JUNK)
-def test_junk_for_a_cluster_is_invalid_input(desk: Desk, what: str) -> None:
+def test_junk_for_a_cluster_is_invalid_input(desk: SampleFolder, what: str) -> None:
     done = call("plan", desk.flow(2), "--cluster", desk.file("junk.yaml", JUNK[what]), "-o", "json")
 
     assert done.code == 3, done.err
@@ -58,7 +58,7 @@ def test_junk_for_a_cluster_is_invalid_input(desk: Desk, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["empty", "binary", "broken json", "deep", "a number", "alias bomb"])
-def test_junk_for_a_snapshot_or_a_configuration_is_invalid_input(desk: Desk, what: str) -> None:
+def test_junk_for_a_snapshot_or_a_configuration_is_invalid_input(desk: SampleFolder, what: str) -> None:
     flow, junk = desk.flow(2), desk.file("junk.json", JUNK[what])
 
     assert call("plan", flow, "--cluster", junk).code == 3
@@ -66,7 +66,7 @@ def test_junk_for_a_snapshot_or_a_configuration_is_invalid_input(desk: Desk, wha
 
 
 @pytest.mark.parametrize("what", ["cluster", "workflow"])
-def test_half_a_gigabyte_is_refused_before_it_is_read(desk: Desk, what: str) -> None:
+def test_half_a_gigabyte_is_refused_before_it_is_read(desk: SampleFolder, what: str) -> None:
     large = desk.folder / "large.json"
     large.touch()
     os.truncate(large, 500 << 20)
@@ -80,14 +80,14 @@ def test_half_a_gigabyte_is_refused_before_it_is_read(desk: Desk, what: str) -> 
     assert quiet(done, "large.json is too large", "500 MiB", "448 MiB")
 
 
-def test_standard_input_is_read_no_further_than_its_limit(desk: Desk) -> None:
+def test_standard_input_is_read_no_further_than_its_limit(desk: SampleFolder) -> None:
     """Whatever is piped in: a plan of it ends."""
     done = desk.plan("-", stdin=b"x" * (1 << 20))
 
     assert done.code == 3
 
 
-def test_a_workflow_of_ten_megabytes_is_refused_or_planned_in_good_time(desk: Desk) -> None:
+def test_a_workflow_of_ten_megabytes_is_refused_or_planned_in_good_time(desk: SampleFolder) -> None:
     padded = workflow(2).replace("command: [run]", f"command: [run, '{'x' * (5 << 20)}']")
     assert len(padded) > 10 << 20
 
@@ -98,7 +98,7 @@ def test_a_workflow_of_ten_megabytes_is_refused_or_planned_in_good_time(desk: De
     assert len(done.err) < 4000
 
 
-def test_a_template_that_never_ends_is_stopped(desk: Desk) -> None:
+def test_a_template_that_never_ends_is_stopped(desk: SampleFolder) -> None:
     endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
 
     done = desk.plan(desk.file("t.yaml", workflow(1).replace("image: i", f"image: '{endless}'")))
@@ -108,7 +108,7 @@ def test_a_template_that_never_ends_is_stopped(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("name", ["with space.yaml", "-dash.yaml", "quote'.yaml", "ünïcode.yaml", "new\nline.yaml"])
-def test_ways_out_can_be_pasted_into_a_shell_whatever_the_file_is_called(desk: Desk, name: str) -> None:
+def test_ways_out_can_be_pasted_into_a_shell_whatever_the_file_is_called(desk: SampleFolder, name: str) -> None:
     desk.file(name, workflow(4, topology="{key: zone}"))
 
     done = call("plan", "-o", "json", "--cluster", desk.cluster, "--", name, cwd=desk.folder)

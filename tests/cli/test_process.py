@@ -14,7 +14,7 @@ from tests.cli.command import (
     ASKING,
     PROGRAM,
     TIMEOUT_S,
-    Desk,
+    SampleFolder,
     environment,
     escapes,
     loaded,
@@ -40,7 +40,7 @@ EVIL = "\x1b]0;owned\x07\x1b[31m"
     ],
     ids=lambda value: str(value[1]) if isinstance(value, tuple) else str(value),
 )
-def test_the_exit_code_of_the_process(desk: Desk, arguments: tuple[str, ...], code: int) -> None:
+def test_the_exit_code_of_the_process(desk: SampleFolder, arguments: tuple[str, ...], code: int) -> None:
     _ = desk.cluster, desk.flow(2, name="two"), desk.flow(3, name="three")
     desk.flow(4, name="four", topology="{key: zone}")
 
@@ -53,7 +53,7 @@ def test_the_exit_code_of_the_process(desk: Desk, arguments: tuple[str, ...], co
     assert escapes(done.out + done.err) == []
 
 
-def test_a_list_of_plans_parses_while_warnings_go_to_standard_error(desk: Desk) -> None:
+def test_a_list_of_plans_parses_while_warnings_go_to_standard_error(desk: SampleFolder) -> None:
     files = [desk.flow(1, name=name, more=", platform: dgx") for name in ("a", "b")]
 
     done = spawn("plan", *files, "--cluster", desk.cluster, "-o", "json")
@@ -62,7 +62,7 @@ def test_a_list_of_plans_parses_while_warnings_go_to_standard_error(desk: Desk) 
     assert done.err.count("warning[FieldIgnored]") == 2
 
 
-def test_a_terminal_gets_colours_and_rules(desk: Desk) -> None:
+def test_a_terminal_gets_colours_and_rules(desk: SampleFolder) -> None:
     placed = on_terminal("plan", desk.flow(2), "--cluster", desk.cluster)
     wrong = on_terminal("plan", desk.file("bad.yaml", workflow(1).replace("image", "imge")), "--cluster", desk.cluster)
 
@@ -71,14 +71,14 @@ def test_a_terminal_gets_colours_and_rules(desk: Desk) -> None:
     assert [mark for mark in "╷│╵" if mark not in wrong.out] == []
 
 
-def test_a_terminal_that_wants_no_colour_gets_none(desk: Desk) -> None:
+def test_a_terminal_that_wants_no_colour_gets_none(desk: SampleFolder) -> None:
     done = on_terminal("plan", desk.file("bad.yaml", "workflow: {}"), "--cluster", desk.cluster, NO_COLOR="1")
 
     assert done.code == 3
     assert escapes(done.out) == []
 
 
-def test_names_in_files_never_drive_the_terminal(desk: Desk) -> None:
+def test_names_in_files_never_drive_the_terminal(desk: SampleFolder) -> None:
     """An owner in a cluster file, and a value in a workflow that is quoted in an error."""
     evil = json.dumps(EVIL)
     cluster = desk.file(
@@ -96,7 +96,7 @@ def test_names_in_files_never_drive_the_terminal(desk: Desk) -> None:
         assert "\x1b]0" not in done.out
 
 
-def test_names_in_json_are_escaped_by_json(desk: Desk) -> None:
+def test_names_in_json_are_escaped_by_json(desk: SampleFolder) -> None:
     done = spawn(
         "plan", desk.file("w.yaml", f"workflow: {{{json.dumps(EVIL)}: 1}}"), "--cluster", desk.cluster, "-o", "json"
     )
@@ -106,7 +106,7 @@ def test_names_in_json_are_escaped_by_json(desk: Desk) -> None:
     assert escapes(done.out) == []
 
 
-def test_a_reader_that_stops_reading_is_left_without_a_word(desk: Desk) -> None:
+def test_a_reader_that_stops_reading_is_left_without_a_word(desk: SampleFolder) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as closed:
@@ -126,7 +126,7 @@ def test_a_reader_that_stops_reading_is_left_without_a_word(desk: Desk) -> None:
 
 @LINUX
 @pytest.mark.parametrize("output", ["table", "json"])
-def test_a_full_disk_is_one_error_with_a_hint(desk: Desk, output: str) -> None:
+def test_a_full_disk_is_one_error_with_a_hint(desk: SampleFolder, output: str) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [*PROGRAM, "plan", desk.flow(2), "--cluster", desk.cluster, "-o", output],
@@ -143,7 +143,7 @@ def test_a_full_disk_is_one_error_with_a_hint(desk: Desk, output: str) -> None:
     assert [line.partition(":")[0] for line in done.stderr.splitlines()] == ["error", "hint"], done.stderr
 
 
-def test_an_interrupt_ends_a_call_that_waits_for_its_input(desk: Desk) -> None:
+def test_an_interrupt_ends_a_call_that_waits_for_its_input(desk: SampleFolder) -> None:
     """More than a pipe holds was written: once that is accepted, the process is reading and waits for the rest."""
     with subprocess.Popen(
         [*PROGRAM, "plan", desk.flow(2), "--cluster", "-"],
@@ -165,7 +165,7 @@ def test_an_interrupt_ends_a_call_that_waits_for_its_input(desk: Desk) -> None:
 
 
 @LINUX
-def test_an_unexpected_error_shows_its_traceback_only_when_asked(desk: Desk) -> None:
+def test_an_unexpected_error_shows_its_traceback_only_when_asked(desk: SampleFolder) -> None:
     """Nothing a user writes should get here; a file that vanishes while it is read may."""
     done = spawn("plan", "/proc/self/mem", "--cluster", desk.cluster)
 

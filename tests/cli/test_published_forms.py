@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.command import Desk, Done, call
+from tests.cli.command import Done, SampleFolder, call
 
 CLIQUE = "nvidia.com/gpu.clique"
 HOST = "kubernetes.io/hostname"
@@ -48,7 +48,7 @@ def snapshot(*more: Data) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": [*NODES, *more]})
 
 
-def planned(desk: Desk, *documents: Data, cluster: str = "", levels: bool = True) -> tuple[Done, Any]:
+def planned(desk: SampleFolder, *documents: Data, cluster: str = "", levels: bool = True) -> tuple[Done, Any]:
     """Plan a file; return how it ended and its data."""
     file = desk.file("serve.yaml", yaml.safe_dump_all(documents, sort_keys=False))
     there = desk.file("cluster.json", cluster or snapshot())
@@ -65,7 +65,7 @@ def nodes_of(said: Any, word: str) -> list[str]:
     return [each["node"] for group in said["groups"] for each in group["assignments"] if word in each["task"]]
 
 
-def gpus(desk: Desk) -> int:
+def gpus(desk: SampleFolder) -> int:
     """Return how many GPUs the manifests of the file ask for in all."""
     done = call("render", desk.folder / "serve.yaml", "--levels", f"clique={CLIQUE}", "-o", "json", cwd=desk.folder)
     assert done.code == 0, done.err
@@ -130,7 +130,7 @@ CLAIM = {"resourceClaims": [{"name": "imex", "resourceClaimTemplateName": "engin
 FRONTEND = {"componentType": "frontend", "replicas": 1, "extraPodSpec": {"mainContainer": {"image": IMAGE}}}
 
 
-def test_gpus_of_a_service_stay_where_its_main_container_has_resources_too(desk: Desk) -> None:
+def test_gpus_of_a_service_stay_where_its_main_container_has_resources_too(desk: SampleFolder) -> None:
     worker = service(
         resources={"limits": {"gpu": "4"}}, main={"resources": {"requests": {"cpu": "32", "memory": "64Gi"}}}
     )
@@ -140,7 +140,7 @@ def test_gpus_of_a_service_stay_where_its_main_container_has_resources_too(desk:
     assert gpus(desk) == 12
 
 
-def test_engines_with_claims_to_a_compute_domain_beside_them_each_have_a_node(desk: Desk) -> None:
+def test_engines_with_claims_to_a_compute_domain_beside_them_each_have_a_node(desk: SampleFolder) -> None:
     claimed: Data = {"resources": {"limits": {"gpu": "4"}, "claims": [{"name": "imex"}]}, "extra": CLAIM}
     graph = alpha(
         {
@@ -191,7 +191,7 @@ def test_engines_with_claims_to_a_compute_domain_beside_them_each_have_a_node(de
     ids=["a ComputeDomain", "a claim template", "the name of the claim", "the name of the template"],
 )
 def test_claims_to_channels_are_known_by_what_the_snapshot_has_or_by_name(
-    desk: Desk, claim: Data, objects: list[Data]
+    desk: SampleFolder, claim: Data, objects: list[Data]
 ) -> None:
     holder = running("holder", "n1-0", resourceClaims=[claim])
     done, said = planned(
@@ -202,7 +202,7 @@ def test_claims_to_channels_are_known_by_what_the_snapshot_has_or_by_name(
     assert "ClaimsNotPlanned" not in codes(said)
 
 
-def test_other_claims_are_planned_under_a_warning(desk: Desk) -> None:
+def test_other_claims_are_planned_under_a_warning(desk: SampleFolder) -> None:
     nics: Data = {"resourceClaims": [{"name": "nics", "resourceClaimTemplateName": "all-nics"}]}
     done, said = planned(desk, beta(component("Worker", replicas=2, **nics)))
     assert (done.code, said["verdict"]) == (0, "placed")
@@ -219,7 +219,7 @@ def spread(key: str, *names: str, kind: str = "podAntiAffinity") -> Data:
     return {kind: {REQUIRED: [term]}}
 
 
-def test_replicas_with_anti_affinity_by_host_are_on_different_nodes(desk: Desk) -> None:
+def test_replicas_with_anti_affinity_by_host_are_on_different_nodes(desk: SampleFolder) -> None:
     worker = component("Worker", gpu=2, replicas=12, labels={"app": "chat"}, affinity=spread(HOST, "chat"))
     done, said = planned(desk, beta(worker))
     assert (done.code, said["verdict"]) == (0, "placed")
@@ -229,14 +229,14 @@ def test_replicas_with_anti_affinity_by_host_are_on_different_nodes(desk: Desk) 
     assert "do not share a node" in said["groups"][0]["refusal"]["message"]
 
 
-def test_replicas_with_anti_affinity_by_clique_are_in_different_cliques(desk: Desk) -> None:
+def test_replicas_with_anti_affinity_by_clique_are_in_different_cliques(desk: SampleFolder) -> None:
     worker = component("Worker", replicas=2, labels={"app": "chat"}, affinity=spread(CLIQUE, "chat"))
     done, said = planned(desk, beta(worker))
     assert (done.code, {name.partition("-")[0] for name in nodes(said)}) == (0, {"n1", "n2"})
     assert planned(desk, beta({**worker, "replicas": 3, "minAvailable": 3}))[0].code == 7
 
 
-def test_pods_that_run_are_avoided_and_avoid_others(desk: Desk) -> None:
+def test_pods_that_run_are_avoided_and_avoid_others(desk: SampleFolder) -> None:
     shy = running("shy", "n1-0", labels={"app": "shy"}, affinity=spread(HOST, "chat"))
     avoided = running("loud", "n1-1", labels={"app": "loud"})
     listening = running("proxy", "n1-2", ports=[{"containerPort": 8000, "hostPort": 8000, "protocol": "TCP"}])
@@ -256,13 +256,13 @@ def test_pods_that_run_are_avoided_and_avoid_others(desk: Desk) -> None:
     assert (done.code, said["verdict"]) == (6, "waiting")
 
 
-def test_on_the_network_of_the_host_pods_with_one_port_have_a_node_each(desk: Desk) -> None:
+def test_on_the_network_of_the_host_pods_with_one_port_have_a_node_each(desk: SampleFolder) -> None:
     ports = {"ports": [{"containerPort": 9090, "name": "system"}]}
     done, said = planned(desk, beta(component("Worker", gpu=1, replicas=5, hostNetwork=True, container=ports)))
     assert (done.code, len(nodes(said))) == (0, 5)
 
 
-def test_affinity_by_nvlink_clique_keeps_the_replicas_in_one(desk: Desk) -> None:
+def test_affinity_by_nvlink_clique_keeps_the_replicas_in_one(desk: SampleFolder) -> None:
     near = spread(CLIQUE, "chat", kind="podAffinity")
     worker = component("Worker", gpu=8, replicas=6, labels={"app": "chat"}, affinity=near)
     busy = [running("b", "n1-0", labels={"app": "x"}, ports=[{"containerPort": 1, "hostPort": 1}])]
@@ -273,7 +273,7 @@ def test_affinity_by_nvlink_clique_keeps_the_replicas_in_one(desk: Desk) -> None
     assert [each["satisfied"] for each in said["groups"][0]["constraints"]] == [True]
 
 
-def test_preferred_anti_affinity_is_a_warning(desk: Desk) -> None:
+def test_preferred_anti_affinity_is_a_warning(desk: SampleFolder) -> None:
     soft = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}
     done, said = planned(desk, beta(component("Worker", replicas=2, affinity=soft)))
     assert (done.code, said["verdict"]) == (0, "placed")
@@ -320,7 +320,7 @@ UNSUPPORTED: dict[str, tuple[Data, str]] = {
 
 
 @pytest.mark.parametrize(("worker", "field"), UNSUPPORTED.values(), ids=UNSUPPORTED)
-def test_what_no_plan_can_honour_is_unsupported_and_not_invalid(desk: Desk, worker: Data, field: str) -> None:
+def test_what_no_plan_can_honour_is_unsupported_and_not_invalid(desk: SampleFolder, worker: Data, field: str) -> None:
     done, said = planned(desk, GPU_TEMPLATE, beta(worker))
     assert done.code == 8
     [error] = said["errors"]
@@ -331,7 +331,7 @@ def test_what_no_plan_can_honour_is_unsupported_and_not_invalid(desk: Desk, work
     assert call("validate", desk.folder / "serve.yaml", cwd=desk.folder).code == 0
 
 
-def test_what_is_wrong_comes_before_what_is_unsupported(desk: Desk) -> None:
+def test_what_is_wrong_comes_before_what_is_unsupported(desk: SampleFolder) -> None:
     wrong = component("Worker", resourceClaims=[{"name": "g", "resourceClaimName": "shared"}], nodeSelector={"a": 1})
     assert planned(desk, beta(wrong))[0].code == 3
 
@@ -345,7 +345,7 @@ def clique(name: str, replicas: int, *, gpu: int = 0, labels: Data | None = None
     }
 
 
-def test_a_set_of_scaled_engines_with_anti_affinity_within_each_replica_is_planned(desk: Desk) -> None:
+def test_a_set_of_scaled_engines_with_anti_affinity_within_each_replica_is_planned(desk: SampleFolder) -> None:
     within = {
         "podAntiAffinity": {
             REQUIRED: [

@@ -11,11 +11,11 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from coterie.cli.app import app
-from coterie.cli.exit_codes import MEANINGS, Exit, told
+from coterie.cli.exit_codes import MEANINGS, Exit, exit_code_help
 from coterie.cli.help import PANELS
 from coterie.cli.output.errors import code_of
 from coterie.errors import Conflict, CoterieError, Forbidden, NotFound, Unavailable, UsageError
-from tests.cli.command import ROOT, Desk, call
+from tests.cli.command import ROOT, SampleFolder, call
 
 
 def _commands(command: object, name: str = "coterie") -> Iterator[tuple[str, TyperCommand | TyperGroup]]:
@@ -84,7 +84,7 @@ def test_the_help_of_every_command_tells_its_exit_codes(name: str) -> None:
 
 
 def test_help_says_what_the_one_table_says_unless_a_command_has_words_of_its_own() -> None:
-    assert told(Exit.TIMED_OUT, words={Exit.DONE: "fine"}) == (
+    assert exit_code_help(Exit.TIMED_OUT, words={Exit.DONE: "fine"}) == (
         "Exit codes: 0 fine, 1 unexpected error, 2 wrong usage, 3 invalid input, 4 not found, 75 try again later, "
         "124 timed out, 130 interrupted."
     )
@@ -109,7 +109,7 @@ def test_every_error_that_is_said_in_a_line_has_its_code(error: type[CoterieErro
 
 
 @pytest.mark.parametrize("command", [("map",), ("check",), ("fit", "--gpus", "1", "--level", "rack")])
-def test_the_cluster_is_named_by_its_place_or_by_its_option(desk: Desk, command: tuple[str, ...]) -> None:
+def test_the_cluster_is_named_by_its_place_or_by_its_option(desk: SampleFolder, command: tuple[str, ...]) -> None:
     cluster = desk.cluster
 
     assert call(*command, "-c", cluster).out == call(*command, cluster).out != ""

@@ -14,7 +14,7 @@ from coterie.service.service import Service
 from coterie.service.settings import Submission
 from coterie.store import WorkflowQuery
 from tests.eventually import eventually
-from tests.service.running_service import CONFIG, Place, single, task, workflow
+from tests.service.running_service import CONFIG, ServiceFolder, single, task, workflow
 
 Json = dict[str, Any]
 PATIENCE_S = 20.0
@@ -26,7 +26,7 @@ LEVELS = """topology_keys:
 
 
 @dataclass
-class Lab:
+class WatchedService:
     """A folder in which a service runs, its nodes of four GPUs each, and its clock.
 
     A node's name begins with its rack: "r1-n1". What else a node says stands beside its name, as in {"r1-n1": "ready:
@@ -41,8 +41,8 @@ class Lab:
     changes: Mapping[str, Any] = field(default_factory=dict)
     probes: int = 0
 
-    def place(self) -> Place:
-        return Place(self.folder, self.config, self.text())
+    def place(self) -> ServiceFolder:
+        return ServiceFolder(self.folder, self.config, self.text())
 
     def text(self) -> str:
         nodes = "".join(
@@ -150,7 +150,7 @@ def kinds(service: Service, ident: str) -> list[str]:
 
 __all__ = [
     "FOREVER",
-    "Lab",
+    "WatchedService",
     "attempts",
     "clear",
     "ended",

@@ -18,9 +18,20 @@ from coterie.service.api.app import create_app
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 from coterie.store import WorkflowQuery
-from tests.edge_cases.service_watch import FOREVER, LEVELS, Lab, gang, racks, running, single, task, waiting, workflow
+from tests.edge_cases.service_watch import (
+    FOREVER,
+    LEVELS,
+    WatchedService,
+    gang,
+    racks,
+    running,
+    single,
+    task,
+    waiting,
+    workflow,
+)
 from tests.planning.plan_json import REFUSAL, breaches, holes
-from tests.service.running_service import Place
+from tests.service.running_service import ServiceFolder
 
 RACK = "[{key: rack}]"
 WHY = {"id": str, "status": str, "position": (int, None), "waiting": int}
@@ -70,14 +81,14 @@ def ids(case: Case) -> str:
 
 def opened(tmp_path: Path, case: Case) -> Service:
     """Return a service that nobody drives: whoever is submitted waits, and is explained from the store alone."""
-    lab = Lab(tmp_path / "lab", case.nodes, pods=case.pods)
+    lab = WatchedService(tmp_path / "lab", case.nodes, pods=case.pods)
     lab.config += case.config
     text = (
         lab.text()
         if case.nodes
         else f"{LEVELS}nodes:\n" + "".join(f"- {{name: n{n}, gpu: 4, cpu: 8}}\n" for n in (1, 2))
     )
-    return Service(Place(lab.folder, lab.config, text).settings())
+    return Service(ServiceFolder(lab.folder, lab.config, text).settings())
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids)
@@ -98,7 +109,7 @@ def test_t200_t202_whoever_waits_is_told_why_without_a_hole_and_in_one_shape(tmp
 
 
 def test_t200_what_a_driver_says_of_those_that_wait_has_no_hole(tmp_path: Path) -> None:
-    lab = Lab(tmp_path / "lab", racks(r1=2))
+    lab = WatchedService(tmp_path / "lab", racks(r1=2))
     with lab.serving() as service:
         service.submit(gang("first", 2))
         running(service, "first-1")
@@ -111,7 +122,7 @@ def test_t200_what_a_driver_says_of_those_that_wait_has_no_hole(tmp_path: Path) 
 
 @pytest.fixture
 def idle(tmp_path: Path) -> Iterator[Service]:
-    service = Service(Place(tmp_path / "place").settings())
+    service = Service(ServiceFolder(tmp_path / "place").settings())
     yield service
     service.stop()
 
@@ -141,7 +152,7 @@ def test_t202_the_metrics_count_what_waits(idle: Service) -> None:
 
 def test_t203_a_pool_of_ten_thousand_nodes_is_shown_quickly_and_by_its_domains(tmp_path: Path) -> None:
     fleet = "fleet:\n- {domains: {zone: [a, b], rack: 312}, nodes: 16, gpu: 8, cpu: 64, memory: 512Gi}\n"
-    service = Service(Place(tmp_path / "place", cluster=LEVELS + fleet).settings())
+    service = Service(ServiceFolder(tmp_path / "place", cluster=LEVELS + fleet).settings())
     try:
         began = time.monotonic()
         topology, drawn, pool = service.topology("main"), service.map("main"), service.pool("main")
@@ -155,7 +166,7 @@ def test_t203_a_pool_of_ten_thousand_nodes_is_shown_quickly_and_by_its_domains(t
 
 
 def test_t204_a_wish_that_was_not_met_is_said_to_be_missed(tmp_path: Path) -> None:
-    lab = Lab(tmp_path / "lab", racks(r1=1, r2=1))
+    lab = WatchedService(tmp_path / "lab", racks(r1=1, r2=1))
     with lab.serving() as service:
         service.submit(gang("w", 2, topology="[{key: zone}, {key: rack, requirementType: preferred}]"))
         running(service, "w-1")

@@ -15,7 +15,7 @@ from coterie.errors import Conflict, Unavailable
 from coterie.service.service import Service
 from tests.edge_cases.service_watch import (
     FOREVER,
-    Lab,
+    WatchedService,
     attempts,
     ended,
     eventually,
@@ -49,15 +49,15 @@ def test_every_case_of_node_failure_is_shown_or_says_why_not() -> None:
     assert SHOWN | set(ELSEWHERE) == {f"T{number}" for number in range(130, 142)}
 
 
-def lab(tmp_path: Path, **sizes: int) -> Lab:
-    return Lab(tmp_path / "lab", racks(**sizes))
+def lab(tmp_path: Path, **sizes: int) -> WatchedService:
+    return WatchedService(tmp_path / "lab", racks(**sizes))
 
 
 def dash(name: str) -> str:
     return name.replace("-", "_")
 
 
-def lose(place: Lab, service: Service, *names: str) -> None:
+def lose(place: WatchedService, service: Service, *names: str) -> None:
     """Take nodes away, all at one time."""
     place.write(service, **{dash(name): None for name in names})
 

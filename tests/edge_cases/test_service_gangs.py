@@ -13,7 +13,7 @@ from coterie.service.settings import Submission
 from coterie.store import PlacementRecord
 from tests.edge_cases.service_watch import (
     FOREVER,
-    Lab,
+    WatchedService,
     attempts,
     clear,
     ended,
@@ -40,8 +40,8 @@ def test_every_case_of_gangs_is_shown_or_says_why_not() -> None:
     assert SHOWN | set(ELSEWHERE) == {f"T{number}" for number in range(100, 115)}
 
 
-def lab(tmp_path: Path, **sizes: int) -> Lab:
-    return Lab(tmp_path / "lab", racks(**sizes))
+def lab(tmp_path: Path, **sizes: int) -> WatchedService:
+    return WatchedService(tmp_path / "lab", racks(**sizes))
 
 
 def held(service: Service) -> list[PlacementRecord]:
@@ -268,7 +268,7 @@ def test_t113_the_same_nodes_and_the_same_workflow_give_the_same_placement(tmp_p
     asked = gang("w", 2, topology="[{key: rack, requirementType: preferred}]")
     placed = []
     for folder in ("one", "two"):
-        place = Lab(tmp_path / folder, racks(r1=3, r2=2))
+        place = WatchedService(tmp_path / folder, racks(r1=3, r2=2))
         with place.serving() as service:
             plans = [service.plan(asked)["groups"] for _ in range(2)]
             assert plans[0] == plans[1]

@@ -21,19 +21,19 @@ from coterie.service.submission.compilation import read, rehearse
 from coterie.topology.levels import Topology
 from tests.backends.local.test_open_files import few_files
 from tests.eventually import eventually
-from tests.service.running_service import Place, single, task, workflow
+from tests.service.running_service import ServiceFolder, single, task, workflow
 
 Json = dict[str, Any]
 PATIENCE_S = 60.0
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path / "place")
+def place(tmp_path: Path) -> ServiceFolder:
+    return ServiceFolder(tmp_path / "place")
 
 
 @pytest.fixture
-def small(place: Place) -> Iterator[Service]:
+def small(place: ServiceFolder) -> Iterator[Service]:
     with Service(place.settings(processes=4)) as found:
         yield found
 
@@ -95,7 +95,7 @@ def test_a_plan_says_of_such_a_gang_that_it_never_starts(small: Service) -> None
     )
 
 
-def test_a_gang_that_was_taken_when_more_could_run_fails_in_words_when_it_is_its_turn(place: Place) -> None:
+def test_a_gang_that_was_taken_when_more_could_run_fails_in_words_when_it_is_its_turn(place: ServiceFolder) -> None:
     with Service(place.settings(processes=8)) as service:
         hold = service.submit(crowd("hold", 1, "sleep 60"))["id"]
         service.wait(hold, lambda view: view["status"] == "RUNNING", timeout_s=PATIENCE_S)
@@ -122,7 +122,7 @@ def test_tasks_without_a_barrier_run_as_room_comes_and_never_more_at_a_time(smal
 
 
 def test_gangs_that_wait_for_open_files_are_told_of_and_start_together_when_there_are_some(
-    place: Place, tmp_path: Path
+    place: ServiceFolder, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
     here = tmp_path / "here"
@@ -150,7 +150,7 @@ def seconds(view: Json) -> float:
     return (datetime.fromisoformat(view["ended"]) - datetime.fromisoformat(view["started"])).total_seconds()
 
 
-def left_alone(place: Place, submission: Submission) -> tuple[str, Path]:
+def left_alone(place: ServiceFolder, submission: Submission) -> tuple[str, Path]:
     """Run a task to its end while no service is there; return the workflow and the task's folder."""
     with Service(place.settings()) as service:
         ident = service.submit(submission)["id"]
@@ -164,7 +164,7 @@ def left_alone(place: Place, submission: Submission) -> tuple[str, Path]:
 
 @pytest.mark.parametrize(("code", "status"), [(0, "COMPLETED"), (7, "FAILED")])
 def test_a_task_that_ended_in_time_while_the_service_was_down_is_judged_by_its_own_clock(
-    place: Place, code: int, status: str
+    place: ServiceFolder, code: int, status: str
 ) -> None:
     script = f"until test -e {place.folder}/gate; do sleep 0.02; done; exit {code}"
     ident, _ = left_alone(place, single("alone", script, rest="  timeout: {exec_timeout: 40s}\n"))
@@ -176,7 +176,7 @@ def test_a_task_that_ended_in_time_while_the_service_was_down_is_judged_by_its_o
     assert [seconds(each) < 40 for each in (view, view["groups"][0], one)] == [True] * 3
 
 
-def test_a_task_that_ended_too_late_while_the_service_was_down_is_over_its_time(place: Place) -> None:
+def test_a_task_that_ended_too_late_while_the_service_was_down_is_over_its_time(place: ServiceFolder) -> None:
     script = f"until test -e {place.folder}/gate; do sleep 0.02; done; sleep 1.2"
     ident, _ = left_alone(place, single("alone", script, rest="  timeout: {exec_timeout: 1s}\n"))
     with Service(place.settings()) as service:
@@ -186,7 +186,9 @@ def test_a_task_that_ended_too_late_while_the_service_was_down_is_over_its_time(
     assert seconds(one) >= 1
 
 
-def test_what_a_task_has_written_is_found_in_one_place_before_and_after_its_end(place: Place, tmp_path: Path) -> None:
+def test_what_a_task_has_written_is_found_in_one_place_before_and_after_its_end(
+    place: ServiceFolder, tmp_path: Path
+) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     with Service(place.settings()) as service:

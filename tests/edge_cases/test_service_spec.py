@@ -16,7 +16,7 @@ from coterie.service.service import Service
 from coterie.service.settings import GivenPools, Settings, Submission
 from coterie.sources import Snapshot
 from coterie.topology.cluster import CPU, GPU, MEMORY, Cluster, Node
-from tests.edge_cases.service_watch import Lab, clear, ended, racks, task, tasks, until, workflow
+from tests.edge_cases.service_watch import WatchedService, clear, ended, racks, task, tasks, until, workflow
 from tests.edge_cases.test_workflow_spec import CASES, ENGINE, ENGINE_DOCUMENTS, NO_LEVELS, SHORT, Case, outcome
 from tests.frontends.workflow.samples import POOL
 
@@ -96,7 +96,7 @@ def test_what_the_nodes_decide_is_told_at_submission(identity: str, services: di
 
 
 def test_t085_a_gang_of_101_tasks_runs(tmp_path: Path) -> None:
-    lab = Lab(tmp_path / "lab", racks(r1=4))
+    lab = WatchedService(tmp_path / "lab", racks(r1=4))
     members = [task(f"t{number}", "true", "" if number else "lead: true") for number in range(101)]
     text = workflow("w", {"g": members}, gpu=0)
     with lab.serving() as service:
@@ -112,7 +112,7 @@ def test_t085_a_gang_of_400_tasks_is_placed_whole(tmp_path: Path, monkeypatch: p
 
     # Where they go is the question here, so none of them is started.
     monkeypatch.setattr(Supervisor, "start", later)
-    lab = Lab(tmp_path / "lab", racks(r1=13), changes={"processes": 400})
+    lab = WatchedService(tmp_path / "lab", racks(r1=13), changes={"processes": 400})
     members = [task(f"t{number}", "true", "" if number else "lead: true") for number in range(400)]
     with lab.serving() as service:
         service.submit(workflow("w", {"g": members}, gpu=0))

@@ -16,7 +16,7 @@ from coterie.service.pools.catalog import Catalogue
 from coterie.service.service import Service
 from tests.edge_cases.service_watch import (
     FOREVER,
-    Lab,
+    WatchedService,
     attempts,
     ended,
     gang,
@@ -39,12 +39,12 @@ SHOWN = {"T025", "T026", "T027", "T028", "T033", "T034", "T035", "T036"}
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Lab:
-    return Lab(tmp_path / "lab", racks(r1=3, r2=3))
+def lab(tmp_path: Path) -> WatchedService:
+    return WatchedService(tmp_path / "lab", racks(r1=3, r2=3))
 
 
 @pytest.fixture
-def service(lab: Lab) -> Iterator[Service]:
+def service(lab: WatchedService) -> Iterator[Service]:
     with lab.serving() as found:
         yield found
 
@@ -114,7 +114,7 @@ def named(rack: str | None) -> str:
 
 
 def test_t026_a_named_topology_that_is_made_anew_loses_nothing(tmp_path: Path) -> None:
-    lab = Lab(tmp_path / "lab", racks(r1=1))
+    lab = WatchedService(tmp_path / "lab", racks(r1=1))
     lab.config = "backends: {lab: {scheduler: local, cluster: cluster.yaml}}\n"
     lab.config += "pools: {main: {backend: lab, topology: racks}}\n"
     settings = lab.place().settings(now=lab.now)
@@ -134,7 +134,7 @@ def test_t026_a_named_topology_that_is_made_anew_loses_nothing(tmp_path: Path) -
         assert ended(service, "pending-1")["status"] == "COMPLETED"
 
 
-def test_t027_an_update_that_says_the_same_changes_nothing(service: Service, lab: Lab) -> None:
+def test_t027_an_update_that_says_the_same_changes_nothing(service: Service, lab: WatchedService) -> None:
     service.apply_pool("team", TEAM)
     service.submit(in_team("w", 5), force=True)
     waiting(service, "w-1", "NeverFits")
@@ -156,7 +156,7 @@ def test_t027_an_update_made_of_an_old_version_is_one_clear_conflict(service: Se
 
 
 def test_t028_a_level_lost_under_running_work_is_said_and_blocks_only_what_needs_a_new_place(
-    service: Service, lab: Lab
+    service: Service, lab: WatchedService
 ) -> None:
     service.apply_pool("team", TEAM)
     service.submit(in_team("w", 2))
@@ -179,7 +179,7 @@ def test_t028_a_level_lost_under_running_work_is_said_and_blocks_only_what_needs
     assert nodes(after)["t0"] == before["t0"]
 
 
-def test_t033_a_node_that_went_between_two_looks_takes_its_task_along(lab: Lab) -> None:
+def test_t033_a_node_that_went_between_two_looks_takes_its_task_along(lab: WatchedService) -> None:
     with Service(lab.place().settings(now=lab.now)) as first:
         first.submit(gang("w", 2))
         before = nodes(running(first, "w-1"))
@@ -193,7 +193,9 @@ def test_t033_a_node_that_went_between_two_looks_takes_its_task_along(lab: Lab) 
         assert second.topology("main")["levels"][1]["nodes"] == 5
 
 
-def test_t034_a_node_relabelled_under_a_task_is_a_violation_and_nobody_is_evicted(lab: Lab, service: Service) -> None:
+def test_t034_a_node_relabelled_under_a_task_is_a_violation_and_nobody_is_evicted(
+    lab: WatchedService, service: Service
+) -> None:
     service.submit(gang("w", 2))
     view = running(service, "w-1")
     assert service.placement("w-1")["summary"]["held"] == 1
@@ -214,7 +216,7 @@ def test_t034_a_node_relabelled_under_a_task_is_a_violation_and_nobody_is_evicte
 def test_t035_a_node_that_comes_back_is_used_again_and_is_in_the_same_domain(
     tmp_path: Path, ailment: str | None
 ) -> None:
-    lab = Lab(tmp_path / "lab", racks(r1=2))
+    lab = WatchedService(tmp_path / "lab", racks(r1=2))
     with lab.serving() as service:
         service.submit(gang("w", 2))
         node = nodes(running(service, "w-1"))["t1"]
@@ -229,7 +231,7 @@ def test_t035_a_node_that_comes_back_is_used_again_and_is_in_the_same_domain(
         assert service.placement("w-1")["summary"]["held"] == 1
 
 
-def test_t035_a_node_that_came_back_while_nobody_looked_is_used_again(lab: Lab) -> None:
+def test_t035_a_node_that_came_back_while_nobody_looked_is_used_again(lab: WatchedService) -> None:
     lab.nodes = racks(r1=1, r2=1)
     with Service(lab.place().settings(now=lab.now)) as service:
         service.submit(gang("w", 1))
@@ -244,7 +246,9 @@ def test_t035_a_node_that_came_back_while_nobody_looked_is_used_again(lab: Lab) 
         assert nodes(view)["t0"] == first
 
 
-def test_t036_a_file_that_is_written_again_without_a_change_moves_nothing(lab: Lab, service: Service) -> None:
+def test_t036_a_file_that_is_written_again_without_a_change_moves_nothing(
+    lab: WatchedService, service: Service
+) -> None:
     service.submit(gang("w", 2))
     running(service, "w-1")
     service.submit(gang("large", 4))
@@ -258,7 +262,7 @@ def test_t036_a_file_that_is_written_again_without_a_change_moves_nothing(lab: L
     assert [(service.store.workflow(name).version, kinds(service, name)) for name in ("w-1", "large-1")] == before
 
 
-def test_t036_a_reading_that_says_the_same_is_the_same(lab: Lab) -> None:
+def test_t036_a_reading_that_says_the_same_is_the_same(lab: WatchedService) -> None:
     settings = lab.place().settings()
     catalogue = Catalogue(settings)
     first = catalogue.refresh(())

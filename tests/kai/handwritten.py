@@ -26,7 +26,7 @@ _RESOURCE = "resource.k8s.io"
 
 
 @dataclass
-class Stage:
+class DrawnLab:
     """A lab with the nodes of a drawing, a queue, and a topology with the drawing's levels."""
 
     lab: Lab
@@ -141,7 +141,7 @@ class Stage:
         return waiting & {request["spec"]["podName"] for request in self.lab.objects("bindrequests")}
 
 
-def stage(lab: Lab, folder: Path, drawing: str, *, storage: bool = False, nvlink: bool = False) -> Stage:
+def stage(lab: Lab, folder: Path, drawing: str, *, storage: bool = False, nvlink: bool = False) -> DrawnLab:
     """Set a stage; with `storage`, nodes report ephemeral storage as kubelets do."""
     found = drawn(drawing)
     if storage:
@@ -154,7 +154,7 @@ def stage(lab: Lab, folder: Path, drawing: str, *, storage: bool = False, nvlink
     lab.queue(QUEUE)
     if found.topology.levels:
         lab.apply(topology(LEVELS, *found.topology.names))
-    return Stage(lab, folder, found, nvlink)
+    return DrawnLab(lab, folder, found, nvlink)
 
 
 def topology(name: str, *levels: str) -> Object:

@@ -15,7 +15,7 @@ from lab.api import ApiError
 
 from coterie.backends.kai.manifests.record import ANNOTATION
 from coterie.cli.inputs.options import ClusterOptions
-from coterie.cli.inputs.source import backend_cluster, read_chart
+from coterie.cli.inputs.source import backend_cluster, read_topology_choice
 from coterie.config.configuration import read_config
 from coterie.planning.inputs import NO_TOPOLOGIES, all_topologies, pool_for, read_snapshot, with_topologies
 from coterie.planning.load import WORKFLOW, read_documents, workload_for
@@ -31,7 +31,7 @@ Json = dict[str, Any]
 SENTINEL = "coterie.test/sentinel"
 
 
-class Rounds:
+class Marker:
     """A pod on a node of its own. When one that was created last is bound, KAI has seen all that was there before."""
 
     def __init__(self, lab: Lab) -> None:
@@ -90,7 +90,7 @@ class Rounds:
 
 
 @dataclass
-class Stage:
+class StagedLab:
     """A lab with the nodes of a cluster file, and one file of workloads that is brought onto it.
 
     `options` are those of `coterie plan` and `coterie render` alike.
@@ -100,19 +100,19 @@ class Stage:
     file: Path
     cluster: Path
     options: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    rounds: Rounds = field(init=False)
+    rounds: Marker = field(init=False)
 
     def __post_init__(self) -> None:
         nodes.add(self.lab, self._written)
         add_queue(self.lab, "inference")
-        self.rounds = Rounds(self.lab)
+        self.rounds = Marker(self.lab)
         manifests = yaml.load_all(self.render(), Loader=yaml.CSafeLoader)
         for namespace in sorted({manifest["metadata"].get("namespace", "default") for manifest in manifests}):
             with suppress(ApiError):  # it may be there
                 self.lab.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
 
     @staticmethod
-    def of(lab: Lab, example: Example) -> Stage:
+    def of(lab: Lab, example: Example) -> StagedLab:
         """Set the stage for an example, by the options of the command in its head."""
         _, *words = example.arguments
         options: dict[str, list[str]] = {}
@@ -131,7 +131,7 @@ class Stage:
             (config,), (pool,) = options["--config"], options["--pool"]
             source = ClusterOptions(config=str(ROOT / config), pool=pool)
             cluster = backend_cluster(source, read_config((ROOT / config).read_bytes(), config), None)
-        return Stage(lab, example.file, ROOT / cluster, options)
+        return StagedLab(lab, example.file, ROOT / cluster, options)
 
     @property
     def _written(self) -> Snapshot:
@@ -146,7 +146,7 @@ class Stage:
         snapshot = self.snapshot()
         documents = read_documents(self.file.read_bytes(), str(self.file), sets=self.options.get("--set", ()))
         config = self._config()
-        chart = next((read_chart(str(ROOT / name)) for name in self.options.get("--topology", ())), None)
+        chart = next((read_topology_choice(str(ROOT / name)) for name in self.options.get("--topology", ())), None)
         levels = chart or (None if config or documents.workloads[0].kind != WORKFLOW else self._written.topology)
         beside = documents.topologies or NO_TOPOLOGIES
         known = all_topologies(levels, snapshot, beside)

@@ -7,7 +7,7 @@ from typing import Any
 
 from lab.cluster import Lab
 
-from tests.kai.handwritten import Stage, pod, pod_group, stage, warned
+from tests.kai.handwritten import DrawnLab, pod, pod_group, stage, warned
 
 TWO_CLIQUES = "cluster zone > clique\n  zone a: clique c1 [8 8]  clique c2 [8 8]"
 SET = """\
@@ -31,7 +31,7 @@ spec:
 """
 
 
-def run(here: Stage, count: int) -> dict[str, str]:
+def run(here: DrawnLab, count: int) -> dict[str, str]:
     """Wait until so many pods run, and return their nodes."""
 
     def running() -> bool:
@@ -41,7 +41,7 @@ def run(here: Stage, count: int) -> dict[str, str]:
     return here.nodes()
 
 
-def claims(here: Stage) -> dict[str, tuple[str, str]]:
+def claims(here: DrawnLab) -> dict[str, tuple[str, str]]:
     """Return for each pod with a reserved claim the node and the device that were allocated."""
     found = {}
     for claim in here.lab.objects("resourceclaims"):

@@ -12,7 +12,7 @@ from coterie.inspection.audit import AuditOutcome, GangProgress, audit
 from coterie.topology.cluster import Cluster
 from lab import Lab, nodes
 from tests.kai.random_clusters import case, found
-from tests.kai.staging import Rounds, live_snapshot
+from tests.kai.staging import Marker, live_snapshot
 from tests.kai.test_rule_against_kai import pool_of, render
 
 FIRST, GANGS = 5060, 20
@@ -21,7 +21,7 @@ FIRST, GANGS = 5060, 20
 def test_a_random_gang_runs_as_required_or_not_at_all(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     cases = {f"case{number}": replace(case(number), bare=False) for number in range(FIRST, FIRST + GANGS)}
     rendered = {name: render(name, one.gang, pool_of(one)) for name, one in cases.items()}
-    rounds = Rounds(lab)
+    rounds = Marker(lab)
     nodes.add(
         lab,
         Cluster.of(

@@ -31,7 +31,7 @@ WORK = pods.Work("example.com/image", ["true"], [], [], [], [])
 
 
 @dataclass(frozen=True)
-class Rendered:
+class RenderedGang:
     """A gang as Coterie writes it for KAI: its topology, its pods, and then its PodGroup."""
 
     scene: ManifestContext
@@ -40,14 +40,14 @@ class Rendered:
     last: Any
 
 
-def render(name: str, gang: Gang, pool: Pool, *, bare: bool = False) -> Rendered:
+def render(name: str, gang: Gang, pool: Pool, *, bare: bool = False) -> RenderedGang:
     scene = ManifestContext("default", name, pool)
     root = fold(gang, pool.topology)
     root = without_preferences(root) if bare else root
     seat = pods.PodPosition(gang.name, "", claims=False, found_by_name=False, attempt=1, exec_timeout=None)
     topologies = [one for one in objects.shared(scene) if one["kind"] == "Topology"]
     made = [pods.pod(scene, task, seat.within(leaf.name), WORK) for leaf, _ in root.walk() for task in leaf.tasks]
-    return Rendered(scene, root, [*topologies, *made], objects.pod_group(scene, gang, root))
+    return RenderedGang(scene, root, [*topologies, *made], objects.pod_group(scene, gang, root))
 
 
 def without_preferences(part: PodGroupPart) -> PodGroupPart:
@@ -61,7 +61,7 @@ def pool_of(one: Case) -> Pool:
     return Pool("pool", "b", "kai", topology=one.topology)
 
 
-class Sentinel:
+class LastPod:
     """A pod on a node of its own. When one that was created last is bound, KAI has seen all that was there before."""
 
     node = Node("sentinel", {OWN: "sentinel"}, {CPU: 64_000, PODS: 110})
@@ -106,7 +106,7 @@ def as_kai_takes_them(part: PodGroupPart, order: Mapping[str, tuple[str, str]]) 
 
 
 @dataclass(frozen=True)
-class Outcome:
+class KaiOutcome:
     """What the rule says of a case, and what KAI did."""
 
     one: Case
@@ -129,11 +129,11 @@ class Outcome:
         return f"{self.one}\n  the rule says {self.said}\n  KAI did       {dict(sorted(self.did.items()))}"
 
 
-def outcomes(lab: Lab, cases: Sequence[Case]) -> list[Outcome]:
+def outcomes(lab: Lab, cases: Sequence[Case]) -> list[KaiOutcome]:
     """Hand all cases to KAI at once, and return what became of each."""
     made = {f"case{one.number}": render(f"case{one.number}", one.gang, pool_of(one), bare=one.bare) for one in cases}
     nodes = [node for one in cases for node in one.nodes]
-    add(lab, Cluster.of([Sentinel.node, *nodes], [pod for one in cases for pod in one.pods]))
+    add(lab, Cluster.of([LastPod.node, *nodes], [pod for one in cases for pod in one.pods]))
     lab.api.each(lab.api.create, [manifest for one in made.values() for manifest in one.before])
     lab.api.each(lab.api.create, [one.last for one in made.values()])
     order: dict[str, dict[str, tuple[str, str]]] = {}
@@ -143,7 +143,7 @@ def outcomes(lab: Lab, cases: Sequence[Case]) -> list[Outcome]:
         order.setdefault(labels[WORKFLOW], {})[labels[TASK]] = (meta["creationTimestamp"], meta["uid"])
     # Without their queue the gangs wait, so KAI knows all pods when it takes the first.
     lab.apply([one for one in objects.shared(next(iter(made.values())).scene) if one["kind"] == "Queue"])
-    sentinel = Sentinel(lab)
+    sentinel = LastPod(lab)
     sentinel.passes()
     # What KAI chose in the round of the first is chosen when it comes to the second.
     sentinel.passes()
@@ -154,11 +154,11 @@ def outcomes(lab: Lab, cases: Sequence[Case]) -> list[Outcome]:
         capacity = Capacity.now(Domains.of(cluster(one), one.topology))
         said = kai_would_place(as_kai_takes_them(rendered.root, order[name]), capacity)
         assert isinstance(said, ForecastPlacement | ForecastRefusal)
-        compared.append(Outcome(one, said, did.get(name, {})))
+        compared.append(KaiOutcome(one, said, did.get(name, {})))
     return compared
 
 
-def summary(compared: Sequence[Outcome]) -> str:
+def summary(compared: Sequence[KaiOutcome]) -> str:
     wrong = sum(not outcome.agree for outcome in compared)
     kinds = sorted(Counter(outcome.kind for outcome in compared).items())
     counts = "".join(f"\n  {count:4} {kind}" for kind, count in kinds)
@@ -166,7 +166,7 @@ def summary(compared: Sequence[Outcome]) -> str:
 
 
 def test_the_rule_says_what_kai_does(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    compared: list[Outcome] = []
+    compared: list[KaiOutcome] = []
     for first in range(FIRST, FIRST + CASES, AT_ONCE):
         try:
             compared += outcomes(lab, [case(number) for number in range(first, min(first + AT_ONCE, FIRST + CASES))])

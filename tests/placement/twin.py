@@ -20,14 +20,14 @@ Vector = tuple[int, ...]
 Identity = tuple[str, ...]
 
 
-class Room(Enum):
+class TwinCapacity(Enum):
     """Which cluster is asked: as it stands, or emptied of all but DaemonSets."""
 
     NOW = "now"
     EMPTY = "empty"
 
 
-class Placed(Protocol):
+class TwinPlacement(Protocol):
     """What a placement says of itself."""
 
     @property
@@ -39,7 +39,7 @@ class Placed(Protocol):
         """Level name to extra domains of the preferred groups at that level."""
 
 
-def spare(domains: Domains, room: Room) -> list[dict[str, int]]:
+def spare(domains: Domains, room: TwinCapacity) -> list[dict[str, int]]:
     """Return what each node has left, by resource; an overcommitted resource has nothing left."""
     cluster = domains.cluster
     left = [
@@ -47,7 +47,7 @@ def spare(domains: Domains, room: Room) -> list[dict[str, int]]:
         for node in range(len(cluster))
     ]
     for pod in cluster.pods:
-        if room is Room.EMPTY and not pod.daemon:
+        if room is TwinCapacity.EMPTY and not pod.daemon:
             continue
         node = left[cluster.position[pod.node]]
         for name, amount in pod.requests.items():
@@ -56,15 +56,15 @@ def spare(domains: Domains, room: Room) -> list[dict[str, int]]:
     return [{name: max(0, amount) for name, amount in node.items()} for node in left]
 
 
-def accepts(domains: Domains, node: int, shape: Shape, room: Room) -> bool:
+def accepts(domains: Domains, node: int, shape: Shape, room: TwinCapacity) -> bool:
     """Tell whether a node may take a task of this shape, its size aside."""
     cluster = domains.cluster
     if cluster.names[node] in shape.excluded:
         return False
-    if room is Room.NOW and (cluster.cordoned[node] or not cluster.ready[node]):
+    if room is TwinCapacity.NOW and (cluster.cordoned[node] or not cluster.ready[node]):
         return False
     for taint in cluster.taint_sets[cluster.taint_set[node]]:
-        lifted = room is Room.EMPTY and taint.key.startswith("node.kubernetes.io/")
+        lifted = room is TwinCapacity.EMPTY and taint.key.startswith("node.kubernetes.io/")
         repels = taint.effect in {"NoSchedule", "NoExecute"}
         if repels and not lifted and not any(tolerates(one, taint) for one in shape.tolerations):
             return False
@@ -162,7 +162,9 @@ def less(left: Mapping[str, int], shape: Shape) -> dict[str, int]:
     return rest
 
 
-def every(gang: Gang, domains: Domains, anchors: Mapping[str, str], room: Room = Room.NOW) -> Iterator[Vector]:
+def every(
+    gang: Gang, domains: Domains, anchors: Mapping[str, str], room: TwinCapacity = TwinCapacity.NOW
+) -> Iterator[Vector]:
     """Enumerate every placement; yield what each costs.
 
     Tasks alike in shape and path stand next to each other and can trade places, so each goes where the one before it
@@ -192,13 +194,19 @@ def every(gang: Gang, domains: Domains, anchors: Mapping[str, str], room: Room =
         yield vector(domains, extra(gang, domains, nodes))
 
 
-def best(gang: Gang, domains: Domains, anchors: Mapping[str, str], room: Room = Room.NOW) -> Vector | None:
+def best(
+    gang: Gang, domains: Domains, anchors: Mapping[str, str], room: TwinCapacity = TwinCapacity.NOW
+) -> Vector | None:
     """Return the least cost of all placements, or None when there is no placement."""
     return min(every(gang, domains, anchors, room), default=None)
 
 
 def verify(
-    gang: Gang, domains: Domains, found: Placed, anchors: Mapping[str, str] | None = None, room: Room = Room.NOW
+    gang: Gang,
+    domains: Domains,
+    found: TwinPlacement,
+    anchors: Mapping[str, str] | None = None,
+    room: TwinCapacity = TwinCapacity.NOW,
 ) -> list[str]:
     """Return every rule that a placement breaks, in words; an empty list means that it is right."""
     anchors = anchors or {}

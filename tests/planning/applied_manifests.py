@@ -17,7 +17,7 @@ from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefe
 from coterie.topology.cluster import Cluster, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
-from tests.placement.twin import Room, leaves, verify
+from tests.placement.twin import TwinCapacity, leaves, verify
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Case:
     nodes: Sequence[Node]
     pods: Sequence[Pod] = ()
     anchors: Mapping[str, str] = field(default_factory=dict)
-    room: Room = Room.NOW
+    room: TwinCapacity = TwinCapacity.NOW
 
     def domains(self) -> Domains:
         """Return the cluster seen through the topology."""
@@ -42,9 +42,9 @@ def failings(way: WayOut, case: Case) -> list[str]:
     names = {task.name for task in changed.gang.all_tasks()}
     anchors = {task: node for task, node in case.anchors.items() if task in names}
     domains = changed.domains()
-    room = case.room if way.now else Room.EMPTY
-    capacity = Capacity.now(domains) if room is Room.NOW else Capacity.empty(domains)
-    if room is Room.EMPTY:
+    room = case.room if way.now else TwinCapacity.EMPTY
+    capacity = Capacity.now(domains) if room is TwinCapacity.NOW else Capacity.empty(domains)
+    if room is TwinCapacity.EMPTY:
         for task in changed.gang.all_tasks():
             if task.name in anchors:
                 capacity.take(task.shape, [domains.position[anchors[task.name]]], [1])

@@ -28,7 +28,7 @@ KIND = "kind"
 
 
 @dataclass(frozen=True)
-class World:
+class PodAffinityCase:
     """Nodes by rack with their free GPUs, pods that run, and kinds of pods to be placed, each with its number."""
 
     racks: tuple[tuple[int, ...], ...]
@@ -122,7 +122,7 @@ def near_enough(one: tuple[PodTraits, Node], others: Sequence[tuple[PodTraits, N
     return True
 
 
-def allowed(world: World, where: Mapping[str, Node]) -> bool:
+def allowed(world: PodAffinityCase, where: Mapping[str, Node]) -> bool:
     tasks, pods = world.tasks, world.pods
     placed = [(tasks[name], node) for name, node in where.items()]
     for node in world.nodes:
@@ -137,13 +137,13 @@ def allowed(world: World, where: Mapping[str, Node]) -> bool:
     return all(near_enough(one, [*pods, *placed[:index], *placed[index + 1 :]]) for index, one in enumerate(placed))
 
 
-def placements(world: World) -> Iterator[dict[str, Node]]:
+def placements(world: PodAffinityCase) -> Iterator[dict[str, Node]]:
     names = list(world.tasks)
     for nodes in product(world.nodes, repeat=len(names)):
         yield dict(zip(names, nodes, strict=True))
 
 
-def possible(world: World) -> bool:
+def possible(world: PodAffinityCase) -> bool:
     return any(allowed(world, where) for where in placements(world))
 
 
@@ -191,9 +191,9 @@ def kinds(apart: Sequence[str], near: Sequence[str] = ()) -> st.SearchStrategy[P
     )
 
 
-def worlds(wanted: st.SearchStrategy[PodTraits]) -> st.SearchStrategy[World]:
+def worlds(wanted: st.SearchStrategy[PodTraits]) -> st.SearchStrategy[PodAffinityCase]:
     return st.builds(
-        World,
+        PodAffinityCase,
         st.lists(st.lists(st.integers(1, 2), min_size=1, max_size=2).map(tuple), min_size=1, max_size=2).map(tuple),
         st.lists(st.tuples(kinds([HOSTNAME, RACK]), st.integers(0, 3)), max_size=2).map(tuple),
         st.lists(st.tuples(wanted, st.integers(1, 2)), min_size=1, max_size=2).map(tuple),
@@ -201,7 +201,7 @@ def worlds(wanted: st.SearchStrategy[PodTraits]) -> st.SearchStrategy[World]:
     )
 
 
-def judged(world: World) -> Verdict | None:
+def judged(world: PodAffinityCase) -> Verdict | None:
     """Hold a plan against the judge; None where it is not supported."""
     try:
         plan = Planner(world.cluster).plan(world.workload)
@@ -219,13 +219,13 @@ def judged(world: World) -> Verdict | None:
 
 @settings(max_examples=400, deadline=None)
 @given(worlds(kinds([HOSTNAME])))
-def test_anti_affinity_by_host_and_host_ports_are_kept_and_a_refusal_is_right(world: World) -> None:
+def test_anti_affinity_by_host_and_host_ports_are_kept_and_a_refusal_is_right(world: PodAffinityCase) -> None:
     judged(world)
 
 
 @settings(max_examples=200, deadline=None)
 @given(worlds(kinds([HOSTNAME, RACK], [HOSTNAME, RACK])))
-def test_whatever_is_planned_keeps_affinity_and_anti_affinity_and_a_refusal_is_right(world: World) -> None:
+def test_whatever_is_planned_keeps_affinity_and_anti_affinity_and_a_refusal_is_right(world: PodAffinityCase) -> None:
     judged(world)
 
 
@@ -240,14 +240,16 @@ def by(key: str, *names: str) -> AffinityTerm:
 
 def test_pods_that_are_kept_apart_by_host_each_have_a_node() -> None:
     engine = kind("engine", by(HOSTNAME, "engine"))
-    plan = Planner(World(((8, 8), (8,)), (), ()).cluster).plan(workload({f"e{n}": engine for n in range(3)}))
+    plan = Planner(PodAffinityCase(((8, 8), (8,)), (), ()).cluster).plan(workload({f"e{n}": engine for n in range(3)}))
     assert sorted(placement(plan).values()) == ["n0-0", "n0-1", "n1-0"]
-    one_more = Planner(World(((8, 8), (8,)), (), ()).cluster).plan(workload({f"e{n}": engine for n in range(4)}))
+    one_more = Planner(PodAffinityCase(((8, 8), (8,)), (), ()).cluster).plan(
+        workload({f"e{n}": engine for n in range(4)})
+    )
     assert one_more.verdict is Verdict.IMPOSSIBLE
 
 
 def test_a_host_port_is_had_once_on_a_node_also_by_a_pod_that_runs() -> None:
-    world = World(((8, 8),), ((kind("other", ports=[9000]), 0),), ())
+    world = PodAffinityCase(((8, 8),), ((kind("other", ports=[9000]), 0),), ())
     both = {"x": kind("x", ports=[9000]), "y": kind("y", ports=[9000])}
     plan = Planner(world.cluster).plan(workload(both))
     assert plan.verdict is Verdict.WAITING
@@ -256,7 +258,7 @@ def test_a_host_port_is_had_once_on_a_node_also_by_a_pod_that_runs() -> None:
 
 
 def test_what_was_planned_before_keeps_others_away() -> None:
-    planner = Planner(World(((8, 8),), (), ()).cluster)
+    planner = Planner(PodAffinityCase(((8, 8),), (), ()).cluster)
     first = planner.plan(workload({"x": kind("a", by(HOSTNAME, "b"))}, name="first"))
     second = planner.plan(workload({"y": kind("b")}, name="second"))
     assert {**placement(first), **placement(second)} == {"x": "n0-0", "y": "n0-1"}
@@ -265,14 +267,14 @@ def test_what_was_planned_before_keeps_others_away() -> None:
 
 def test_a_pod_that_runs_keeps_its_whole_rack_for_itself() -> None:
     hermit = kind("hermit", by(RACK, "a"))
-    world = World(((8, 8), (8,)), ((hermit, 0),), ())
+    world = PodAffinityCase(((8, 8), (8,)), ((hermit, 0),), ())
     assert placement(Planner(world.cluster).plan(workload({"x": kind("a")}))) == {"x": "n1-0"}
     both = Planner(world.cluster).plan(workload({f"x{n}": kind("a") for n in range(9)}))
     assert both.verdict is Verdict.WAITING
 
 
 def test_affinity_to_a_pod_that_runs_leads_to_its_rack() -> None:
-    world = World(((8,), (8, 8)), ((kind("cache"), 1),), ())
+    world = PodAffinityCase(((8,), (8, 8)), ((kind("cache"), 1),), ())
     engine = kind("engine", near=[by(RACK, "cache")])
     plan = Planner(world.cluster).plan(workload({f"e{n}": engine for n in range(10)}))
     assert {node.partition("-")[0] for node in placement(plan).values()} == {"n1"}
@@ -280,7 +282,9 @@ def test_affinity_to_a_pod_that_runs_leads_to_its_rack() -> None:
 
 def test_affinity_of_all_pods_to_each_other_is_a_required_group() -> None:
     engine = kind("engine", near=[by(RACK, "engine")])
-    plan = Planner(World(((1, 1), (2, 1)), (), ()).cluster).plan(workload({f"e{n}": engine for n in range(3)}))
+    plan = Planner(PodAffinityCase(((1, 1), (2, 1)), (), ()).cluster).plan(
+        workload({f"e{n}": engine for n in range(3)})
+    )
     assert {node.partition("-")[0] for node in placement(plan).values()} == {"n1"}
     assert [outcome.level for outcome in plan.gangs[0].outcomes] == ["rack"]
 
@@ -299,13 +303,13 @@ def test_what_no_plan_can_honour_is_not_supported(tasks: dict[str, PodTraits]) -
     shared = {id(traits): traits for traits in tasks.values()}
     assert shared
     with pytest.raises(SpecErrors) as error:
-        Planner(World(((8, 8), (8, 8)), (), ()).cluster).plan(workload(tasks))
+        Planner(PodAffinityCase(((8, 8), (8, 8)), (), ()).cluster).plan(workload(tasks))
     assert {fault.code for fault in error.value.faults} == {Reason.UNSUPPORTED}
 
 
 def test_pods_that_are_kept_apart_by_rack_each_have_a_rack() -> None:
     engine = kind("e", by(RACK, "e"))
-    world = World(((8, 8), (2, 8), (8,)), (), ())
+    world = PodAffinityCase(((8, 8), (2, 8), (8,)), (), ())
     plan = Planner(world.cluster).plan(workload({f"e{n}": engine for n in range(3)}))
     assert sorted(node.partition("-")[0] for node in placement(plan).values()) == ["n0", "n1", "n2"]
     assert not plan.gangs[0].decision.found or not plan.gangs[0].decision.found.optimal
@@ -317,24 +321,24 @@ def test_a_spread_over_racks_that_is_not_found_is_not_supported_rather_than_call
     engine = kind("e", by(RACK, "e"))
     tasks = {"e0": engine, "e1": engine, "f0": kind("f"), "f1": kind("f")}
     # The first node of each rack is tried for the tasks that are kept apart, and is the only one for the others.
-    world = World(((2, 1, 1), (2, 1, 1)), (), ())
+    world = PodAffinityCase(((2, 1, 1), (2, 1, 1)), (), ())
     with pytest.raises(SpecErrors, match="not known"):
         Planner(world.cluster).plan(workload(tasks, gpus={"f0": 2, "f1": 2}))
 
 
 def test_more_pods_than_domains_to_keep_them_apart_never_fit() -> None:
     engine = kind("e", by(RACK, "e"))
-    plan = Planner(World(((8, 8), (8,)), (), ()).cluster).plan(workload({f"e{n}": engine for n in range(3)}))
+    plan = Planner(PodAffinityCase(((8, 8), (8,)), (), ()).cluster).plan(workload({f"e{n}": engine for n in range(3)}))
     assert plan.verdict is Verdict.IMPOSSIBLE
 
 
 def test_a_single_pod_with_anti_affinity_over_a_rack_is_planned() -> None:
     lone = kind("e", by(RACK, "e"))
-    assert not refused(Planner(World(((8, 8),), (), ()).cluster).plan(workload({"e": lone})))
+    assert not refused(Planner(PodAffinityCase(((8, 8),), (), ()).cluster).plan(workload({"e": lone})))
 
 
 def test_anti_affinity_over_a_label_that_no_node_has_keeps_nobody_apart_and_a_warning_says_so() -> None:
     engine = kind("e", by("example.com/none", "e"))
-    plan = Planner(World(((8, 8),), (), ()).cluster).plan(workload({"e0": engine, "e1": engine}))
+    plan = Planner(PodAffinityCase(((8, 8),), (), ()).cluster).plan(workload({"e0": engine, "e1": engine}))
     assert not refused(plan)
     assert [notice.code for notice in plan.notices] == ["AffinityWithoutLabel"]

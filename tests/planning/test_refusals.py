@@ -23,7 +23,7 @@ from coterie.topology.cluster import Cluster
 from tests.planning.applied_manifests import Case, failings
 from tests.planning.plan_json import PLAN, breaches, holes
 from tests.property.pieces import SMALL
-from tests.property.worlds import World, planted, ruled, scattered, tiny, wishful
+from tests.property.worlds import EngineQuestion, planted, ruled, scattered, tiny, wishful
 
 COMMAND = ("coterie", "plan", "w.yaml", "--cluster", "c.yaml")
 # A seed does not shrink to a smaller world, so there is no point in trying.
@@ -36,7 +36,7 @@ small_worlds = st.integers(0, 2**32).map(
 )
 
 
-def told(world: World) -> tuple[Case, Decision, dict[str, Any]]:
+def told(world: EngineQuestion) -> tuple[Case, Decision, dict[str, Any]]:
     """Plan a world as a workload whose running tasks bear Coterie's labels; return the decision and the JSON."""
     gang = replace(world.gang, name="g")
     workload = Workload("w", "Workflow", Pool.for_levels(world.topology), (gang,))
@@ -87,7 +87,7 @@ def mismatches(decision: Decision, said: dict[str, Any]) -> list[str]:
     return found
 
 
-def faults(world: World) -> list[str]:
+def faults(world: EngineQuestion) -> list[str]:
     """Return everything that is wrong with what is said of a world."""
     case, decision, said = told(world)
     found = [*breaches(said, PLAN), *holes(said), *mismatches(decision, said)]
@@ -105,14 +105,14 @@ def faults(world: World) -> list[str]:
 
 @given(small_worlds)
 @settings(thorough, max_examples=60)
-def test_a_refusal_is_whole_steady_and_every_way_out_works(world: World) -> None:
+def test_a_refusal_is_whole_steady_and_every_way_out_works(world: EngineQuestion) -> None:
     free = replace(world, anchors={}, pods=tuple(pod for pod in world.pods if pod.member is None))
     assert faults(free) == [], f"{world}"
 
 
 @given(tiny_worlds)
 @thorough
-def test_beside_tasks_that_run_a_refusal_is_no_less_whole(world: World) -> None:
+def test_beside_tasks_that_run_a_refusal_is_no_less_whole(world: EngineQuestion) -> None:
     assert faults(world) == [], f"{world}"
 
 

@@ -13,23 +13,23 @@ from coterie.placement.capacity import Capacity
 from coterie.placement.explain.decision import decide
 from coterie.placement.refusal import Decision, Refusal
 from coterie.topology.cluster import GPU, Pod
-from tests.placement.twin import Room
+from tests.placement.twin import TwinCapacity
 from tests.property.oracle import optimum
-from tests.property.worlds import World
+from tests.property.worlds import EngineQuestion
 
 
-def decided(world: World) -> Decision:
+def decided(world: EngineQuestion) -> Decision:
     """Return the decision about a world."""
     empty = Capacity.empty(world.domains)
     return decide(
         world.gang,
-        empty if world.room is Room.EMPTY else Capacity.now(world.domains),
+        empty if world.room is TwinCapacity.EMPTY else Capacity.now(world.domains),
         empty,
         anchors=world.anchors,
     )
 
 
-def shared_with_others(rng: Random, world: World) -> World:
+def shared_with_others(rng: Random, world: EngineQuestion) -> EngineQuestion:
     """Return a world with the same room, in which others hold more of some nodes: what waits may fit later."""
     held = {node.name: gpus for node in world.nodes if (gpus := rng.choice((0, 0, 1, 2, 3)))}
     nodes = (
@@ -40,7 +40,7 @@ def shared_with_others(rng: Random, world: World) -> World:
     return replace(world, nodes=tuple(nodes), pods=(*world.pods, *pods))
 
 
-def unfounded(world: World, decision: Decision) -> Iterator[str]:
+def unfounded(world: EngineQuestion, decision: Decision) -> Iterator[str]:
     """Yield the claims of a refusal that are not true; those about the empty cluster are not looked at."""
     refusal = decision.refusal
     if refusal is None or refusal.reason is Reason.UNDECIDED:
@@ -55,7 +55,7 @@ def unfounded(world: World, decision: Decision) -> Iterator[str]:
         yield from _unfounded_of_several(world, refusal)
 
 
-def _unfounded_of_one(world: World, refusal: Refusal) -> Iterator[str]:
+def _unfounded_of_one(world: EngineQuestion, refusal: Refusal) -> Iterator[str]:
     group = _group(world.gang, refusal.path)
     if not group.required:
         yield f"{group.path} is only preferred"
@@ -66,7 +66,7 @@ def _unfounded_of_one(world: World, refusal: Refusal) -> Iterator[str]:
         yield f"{refusal.best} are not all in {around}"
 
 
-def _unfounded_of_several(world: World, refusal: Refusal) -> Iterator[str]:
+def _unfounded_of_several(world: EngineQuestion, refusal: Refusal) -> Iterator[str]:
     groups = [_group(world.gang, path) for path in refusal.together]
     if len(groups) + refusal.beside < 2:
         yield "a conflict of one"
@@ -87,7 +87,7 @@ def _unfounded_of_several(world: World, refusal: Refusal) -> Iterator[str]:
         yield "they fit together"
 
 
-def _home(world: World, path: Path) -> tuple[str, ...]:
+def _home(world: EngineQuestion, path: Path) -> tuple[str, ...]:
     """Return the domain in which the innermost required group on a path that runs does so."""
     for depth in range(len(path), 0, -1):
         group = _group(world.gang, path[:depth])
@@ -99,7 +99,7 @@ def _home(world: World, path: Path) -> tuple[str, ...]:
     return ()
 
 
-def _inside(world: World, gang: Gang, domain: tuple[str, ...]) -> Gang:
+def _inside(world: EngineQuestion, gang: Gang, domain: tuple[str, ...]) -> Gang:
     """Return the gang with all nodes outside a domain excluded."""
     labels = [level.label for level in world.topology.levels][: len(domain)]
     return edits.without_nodes(
@@ -111,7 +111,7 @@ def _group(gang: Gang, path: Path) -> Group:
     return next(group for group in gang.walk() if group.path == path)
 
 
-def _feasible(world: World, gang: Gang) -> bool:
+def _feasible(world: EngineQuestion, gang: Gang) -> bool:
     """Tell whether a part of the gang fits; its paths are cut to where it begins."""
     depth = min((len(group.path) - 1 for group in gang.groups), default=0)
 

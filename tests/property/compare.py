@@ -24,7 +24,7 @@ from tests.property.worlds import FAMILIES, world
 
 
 @dataclass
-class Tally:
+class ComparisonCounts:
     """Counts of a comparison so far."""
 
     worlds: int = 0
@@ -64,7 +64,7 @@ def _judge_seed(seed: int, family: str) -> Verdict:
     return judge(world(seed, family))
 
 
-def compare(found: Iterable[Verdict], tally: Tally, count: int) -> None:
+def compare(found: Iterable[Verdict], tally: ComparisonCounts, count: int) -> None:
     """Count verdicts as they come; tell of disagreements and missing proofs at once, of progress now and then."""
     begun = told = time.monotonic()
     for verdict in found:
@@ -101,7 +101,7 @@ def main() -> int:
     sys.stderr.write(f"seeds from {first} on\n")
     if given.count == 1:
         show(first, given.family)
-    tally = Tally()
+    tally = ComparisonCounts()
     try:
         compare(verdicts(range(first, first + given.count), given.jobs, given.family), tally, given.count)
     except KeyboardInterrupt:

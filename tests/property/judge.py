@@ -12,10 +12,10 @@ from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, NoPlacement, place
 from tests.placement import twin
-from tests.placement.twin import Room
+from tests.placement.twin import TwinCapacity
 from tests.property.laws import renamed, reordered
 from tests.property.oracle import GaveUpError, optimum
-from tests.property.worlds import World
+from tests.property.worlds import EngineQuestion
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class Verdict:
     seconds: float = 0.0
 
 
-def answer(world: World, budget: int = DEFAULT_BUDGET) -> Found | NoPlacement:
+def answer(world: EngineQuestion, budget: int = DEFAULT_BUDGET) -> Found | NoPlacement:
     """Ask the engine."""
-    capacity = Capacity.now(world.domains) if world.room is Room.NOW else Capacity.empty(world.domains)
+    capacity = Capacity.now(world.domains) if world.room is TwinCapacity.NOW else Capacity.empty(world.domains)
     return place(world.gang, capacity, anchors=world.anchors, budget=budget)
 
 
-def judge(world: World, budget: int = DEFAULT_BUDGET) -> Verdict:
+def judge(world: EngineQuestion, budget: int = DEFAULT_BUDGET) -> Verdict:
     """Compare the engine's answer with the solver's; an answer without proof claims nothing, and is told apart."""
     try:
         truth = optimum(world.gang, world.domains, world.anchors, world.room)
@@ -58,7 +58,7 @@ def judge(world: World, budget: int = DEFAULT_BUDGET) -> Verdict:
     )
 
 
-def _broken_laws(world: World, given: Found | NoPlacement, budget: int) -> Iterator[str]:
+def _broken_laws(world: EngineQuestion, given: Found | NoPlacement, budget: int) -> Iterator[str]:
     """Yield where other names or another order change the verdict or the cost; what is not proved breaks no law."""
     rng = Random(world.name)  # noqa: S311 - worlds are drawn, not secrets
     for word, change in (("renamed", renamed), ("reordered", reordered)):
@@ -74,7 +74,7 @@ def claim(given: Found | NoPlacement) -> str | None:
     return f"placed at {dict(given.extra)}" if given.optimal else None
 
 
-def _faults(world: World, truth: twin.Vector | None, given: Found | NoPlacement) -> Iterator[str]:
+def _faults(world: EngineQuestion, truth: twin.Vector | None, given: Found | NoPlacement) -> Iterator[str]:
     if isinstance(given, NoPlacement):
         if given.proved and truth is not None:
             yield f"said to be absent, but costs {truth}"
@@ -87,7 +87,7 @@ def _faults(world: World, truth: twin.Vector | None, given: Found | NoPlacement)
         yield f"costs {cost}, the best is {truth}"
 
 
-def _unproved(world: World, truth: twin.Vector | None, given: Found | NoPlacement) -> str:
+def _unproved(world: EngineQuestion, truth: twin.Vector | None, given: Found | NoPlacement) -> str:
     if isinstance(given, NoPlacement):
         return "" if given.proved else f"undecided after {given.steps} steps, the truth is {truth}"
     if given.optimal:
@@ -96,14 +96,14 @@ def _unproved(world: World, truth: twin.Vector | None, given: Found | NoPlacemen
     return f"not proved best after {given.steps} steps: costs {cost}, the best is {truth}"
 
 
-def shrunk(world: World, verdict: Verdict) -> World:
+def shrunk(world: EngineQuestion, verdict: Verdict) -> EngineQuestion:
     """Return a smaller world of the same verdict: tasks, nodes, pods and levels go while it stays wrong.
 
     The budget is cut as well, so that smaller worlds are not the slow ones.
     """
     budget = DEFAULT_BUDGET // 20 if verdict.unproved else max(1000, 2 * verdict.steps)
 
-    def still(one: World) -> bool:
+    def still(one: EngineQuestion) -> bool:
         again = judge(one, budget)
         return bool(again.wrong) and bool(again.unproved) == bool(verdict.unproved)
 
@@ -112,7 +112,7 @@ def shrunk(world: World, verdict: Verdict) -> World:
     return world
 
 
-def _smaller(world: World) -> Iterator[World]:
+def _smaller(world: EngineQuestion) -> Iterator[EngineQuestion]:
     """Yield the world with one thing less."""
     for node in world.nodes:
         if node.name not in world.anchors.values() and len(world.nodes) > 1:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from coterie.gang.tree import Gang, Group, Path, Task
 from coterie.topology.cluster import Node, Pod
 from coterie.topology.domains import is_null
-from tests.property.worlds import World
+from tests.property.worlds import EngineQuestion
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ def shuffled(rng: Random, things: Iterable[T]) -> list[T]:
     return rng.sample(listed, len(listed))
 
 
-def reordered(rng: Random, world: World) -> World:
+def reordered(rng: Random, world: EngineQuestion) -> EngineQuestion:
     """Return the world with nodes, pods, groups and tasks listed in another order."""
     return replace(
         world,
@@ -31,7 +31,7 @@ def reordered(rng: Random, world: World) -> World:
     )
 
 
-def renamed(rng: Random, world: World) -> World:
+def renamed(rng: Random, world: EngineQuestion) -> EngineQuestion:
     """Return the world with new names for groups, tasks, nodes and domains, which sort in another order."""
     nodes = _names(rng, "n", (one.name for one in world.nodes))
     tasks = _names(rng, "t", (task.name for task in world.gang.all_tasks()))

@@ -15,7 +15,7 @@ from ortools.sat.python import cp_model
 from coterie.gang.tree import Gang, Group, Path, Shape
 from coterie.topology.cluster import PODS
 from coterie.topology.domains import Domains
-from tests.placement.twin import Identity, Room, Vector, accepts, home, leaves, spare
+from tests.placement.twin import Identity, TwinCapacity, Vector, accepts, home, leaves, spare
 
 # Eight workers prove in seconds what two do not prove in a minute, also on two cores. Small models need only one.
 WORKERS = 8
@@ -29,7 +29,9 @@ class GaveUpError(Exception):
     """Raised when the solver neither found nor disproved a placement in its time."""
 
 
-def optimum(gang: Gang, domains: Domains, anchors: Mapping[str, str], room: Room = Room.NOW) -> Vector | None:
+def optimum(
+    gang: Gang, domains: Domains, anchors: Mapping[str, str], room: TwinCapacity = TwinCapacity.NOW
+) -> Vector | None:
     """Return the least cost of a placement, the finest level first, or None when there is no placement."""
     question = _Question(gang, domains, anchors, room)
     solver = _solve(question.model)
@@ -66,7 +68,7 @@ def _solve(model: cp_model.CpModel) -> cp_model.CpSolver | None:
 class _Question:
     """One gang on one cluster as constraints; `costs` says what is to be minimised at each level."""
 
-    def __init__(self, gang: Gang, domains: Domains, anchors: Mapping[str, str], room: Room) -> None:
+    def __init__(self, gang: Gang, domains: Domains, anchors: Mapping[str, str], room: TwinCapacity) -> None:
         self.model = cp_model.CpModel()
         self.groups = {group.path: group for group in gang.walk()}
         self.homes = {
@@ -90,7 +92,7 @@ class _Question:
         wishes = [path for path, group in self.groups.items() if not group.required and group.level == level]
         return cp_model.LinearExpr.sum([self._price(path, self.homes[level]) for path in wishes])
 
-    def _counts(self, number: int, one: Class, domains: Domains, room: Room) -> dict[int, cp_model.IntVar]:
+    def _counts(self, number: int, one: Class, domains: Domains, room: TwinCapacity) -> dict[int, cp_model.IntVar]:
         """Make the count of one class on each node that can take any of it."""
         counts = {}
         for node, left in enumerate(spare(domains, room)):
@@ -101,7 +103,7 @@ class _Question:
         self.model.add(sum(counts.values()) == self.classes[one])
         return counts
 
-    def _bound_by_capacity(self, domains: Domains, room: Room) -> None:
+    def _bound_by_capacity(self, domains: Domains, room: TwinCapacity) -> None:
         for node, left in enumerate(spare(domains, room)):
             load: dict[str, list[cp_model.LinearExpr]] = defaultdict(list)
             for (_, shape), counts in self.takes.items():

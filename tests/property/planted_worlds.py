@@ -10,7 +10,7 @@ from coterie.gang.tree import Shape
 from coterie.topology.cluster import GPU, PODS, Cluster, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
-from tests.placement.twin import Room, accepts, fits, home, less, spare
+from tests.placement.twin import TwinCapacity, accepts, fits, home, less, spare
 from tests.property.pieces import RESERVED, Leaf, Size, Sketch, chance, shape
 
 Left = dict[str, dict[str, int]]  # node name to what it has left
@@ -22,7 +22,7 @@ def plant(
     """Draw up a gang by putting tasks on nodes; return it and what the nodes have left."""
     domains = Domains.of(Cluster.of(nodes), topology)
     names = domains.cluster.names
-    left: Left = dict(zip(names, spare(domains, Room.NOW), strict=True))
+    left: Left = dict(zip(names, spare(domains, TwinCapacity.NOW), strict=True))
     most = max(rng.randint(1, size.tasks), rng.randint(1, size.tasks))
     required, crowd = rng.choice(((15, 8), (15, 8), (60, 4), (90, 4)))
     planted = 0
@@ -30,7 +30,7 @@ def plant(
     def put(sketch: Sketch, among: Sequence[int]) -> None:
         nonlocal planted
         one = rng.choice(shapes)
-        able = [at for at in among if fits(one, left[names[at]]) and accepts(domains, at, one, Room.NOW)]
+        able = [at for at in among if fits(one, left[names[at]]) and accepts(domains, at, one, TwinCapacity.NOW)]
         if able and planted < most:
             at = names[rng.choice(able)]
             left[at] = less(left[at], one)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.property.compare import Tally, verdicts
+from tests.property.compare import ComparisonCounts, verdicts
 from tests.property.worlds import FAMILIES
 from tests.seed import SEED
 
@@ -21,7 +21,7 @@ NEW_WORLDS_WITH_RUNNING_TASKS = 300
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_engine_agrees_with_the_solver(family: str) -> None:
-    tally = Tally()
+    tally = ComparisonCounts()
     first = tuple(FAMILIES).index(family)
     for verdict in verdicts(range(first, WORLDS_PER_FAMILY * len(FAMILIES), len(FAMILIES)), jobs=1):
         tally.add(verdict)
@@ -34,7 +34,7 @@ def test_engine_agrees_with_the_solver(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_engine_agrees_with_the_solver_on_worlds_new_in_every_run(family: str) -> None:
     count = NEW_WORLDS_WITH_RUNNING_TASKS if family == "resumed" else NEW_WORLDS
-    tally = Tally()
+    tally = ComparisonCounts()
     for verdict in verdicts(range(SEED, SEED + count), 1, family):
         tally.add(verdict)
     sys.stdout.write(f"{family}, seeds from {SEED} on: {tally}\n")

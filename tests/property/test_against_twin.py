@@ -17,7 +17,7 @@ from tests.placement import twin
 from tests.property.judge import answer, without_task
 from tests.property.laws import renamed, reordered
 from tests.property.pieces import GIB, node
-from tests.property.worlds import World, small_worlds, tiny_worlds
+from tests.property.worlds import EngineQuestion, small_worlds, tiny_worlds
 
 randoms = st.randoms(use_true_random=False)
 thorough = settings(max_examples=150, deadline=None)
@@ -25,7 +25,7 @@ thorough = settings(max_examples=150, deadline=None)
 
 @given(tiny_worlds())
 @thorough
-def test_engine_agrees_with_enumeration(world: World) -> None:
+def test_engine_agrees_with_enumeration(world: EngineQuestion) -> None:
     truth = twin.best(world.gang, world.domains, world.anchors, world.room)
     found = answer(world)
     if isinstance(found, NoPlacement):
@@ -39,7 +39,7 @@ def test_engine_agrees_with_enumeration(world: World) -> None:
 
 @given(small_worlds())
 @thorough
-def test_every_placement_keeps_every_rule(world: World) -> None:
+def test_every_placement_keeps_every_rule(world: EngineQuestion) -> None:
     found = answer(world)
     if isinstance(found, Found):
         assert twin.verify(world.gang, world.domains, found, world.anchors, world.room) == [], f"{world}"
@@ -47,14 +47,14 @@ def test_every_placement_keeps_every_rule(world: World) -> None:
 
 @given(small_worlds())
 @thorough
-def test_the_same_question_gets_the_identical_answer(world: World) -> None:
+def test_the_same_question_gets_the_identical_answer(world: EngineQuestion) -> None:
     again = replace(world)  # with a cluster and domains of its own
     assert answer(world) == answer(again), f"{world}"
 
 
 @given(tiny_worlds(), randoms)
 @thorough
-def test_the_order_of_nodes_and_tasks_does_not_matter(world: World, rng: Random) -> None:
+def test_the_order_of_nodes_and_tasks_does_not_matter(world: EngineQuestion, rng: Random) -> None:
     shuffled = reordered(rng, world)
     before, after = answer(world), answer(shuffled)
     assert type(before) is type(after), f"{world}"
@@ -65,7 +65,7 @@ def test_the_order_of_nodes_and_tasks_does_not_matter(world: World, rng: Random)
 
 @given(tiny_worlds(), randoms)
 @thorough
-def test_names_change_neither_verdict_nor_cost(world: World, rng: Random) -> None:
+def test_names_change_neither_verdict_nor_cost(world: EngineQuestion, rng: Random) -> None:
     other = renamed(rng, world)
     before, after = answer(world), answer(other)
     assert type(before) is type(after), f"{world}\nrenamed: {other}"
@@ -75,7 +75,7 @@ def test_names_change_neither_verdict_nor_cost(world: World, rng: Random) -> Non
 
 @given(small_worlds(), randoms)
 @thorough
-def test_more_capacity_never_takes_a_placement_away(world: World, rng: Random) -> None:
+def test_more_capacity_never_takes_a_placement_away(world: EngineQuestion, rng: Random) -> None:
     larger = _larger(rng, world)
     if isinstance(answer(world), Found):
         assert isinstance(answer(larger), Found), f"{world}\nlarger: {larger}"
@@ -83,7 +83,7 @@ def test_more_capacity_never_takes_a_placement_away(world: World, rng: Random) -
 
 @given(small_worlds(), randoms)
 @thorough
-def test_one_task_less_never_takes_a_placement_away(world: World, rng: Random) -> None:
+def test_one_task_less_never_takes_a_placement_away(world: EngineQuestion, rng: Random) -> None:
     gone = rng.choice(world.gang.all_tasks()).name
     rest = {task: there for task, there in world.anchors.items() if task != gone}
     fewer = replace(world, gang=without_task(world.gang, gone), anchors=rest)
@@ -93,7 +93,7 @@ def test_one_task_less_never_takes_a_placement_away(world: World, rng: Random) -
 
 @given(small_worlds())
 @thorough
-def test_what_the_empty_cluster_cannot_hold_never_fits_now(world: World) -> None:
+def test_what_the_empty_cluster_cannot_hold_never_fits_now(world: EngineQuestion) -> None:
     if isinstance(place(world.gang, Capacity.empty(world.domains)), NoPlacement):
         assert isinstance(place(world.gang, Capacity.now(world.domains)), NoPlacement), f"{world}"
 
@@ -103,7 +103,7 @@ def _by_class(gang: Gang, found: Found) -> Counter[tuple[Path, Shape, str]]:
     return Counter((path, task.shape, found.nodes[task.name]) for path, task in twin.leaves(gang))
 
 
-def _larger(rng: Random, world: World) -> World:
+def _larger(rng: Random, world: EngineQuestion) -> EngineQuestion:
     """Return the world with a node more, a larger node, a pod less, or a node back in service."""
     at = rng.randrange(len(world.nodes))
     grown = {name: amount + (1 if name == GPU else 0) for name, amount in world.nodes[at].allocatable.items()}

@@ -20,7 +20,7 @@ from coterie.topology.levels import Topology
 from tests.placement import twin
 from tests.property.judge import answer
 from tests.property.pieces import GIB, LEVELS, node, shape
-from tests.property.worlds import World, small_worlds
+from tests.property.worlds import EngineQuestion, small_worlds
 
 randoms = st.randoms(use_true_random=False)
 many = settings(max_examples=120, deadline=None, derandomize=True)
@@ -28,7 +28,7 @@ many = settings(max_examples=120, deadline=None, derandomize=True)
 
 @given(small_worlds())
 @many
-def test_few_domains_cost_neither_a_placement_nor_a_preference(world: World) -> None:
+def test_few_domains_cost_neither_a_placement_nor_a_preference(world: EngineQuestion) -> None:
     plain, compact = _without_tie_break(world), answer(world)
     assert type(plain) is type(compact), f"{world}"
     if isinstance(plain, NoPlacement) and isinstance(compact, NoPlacement):
@@ -66,7 +66,7 @@ def test_equal_tasks_in_one_zone_use_the_fewest_racks_that_any_zone_offers(rng: 
         assert len(_used(domains, 1, found)) == min(offers)
 
 
-def _without_tie_break(world: World) -> Found | NoPlacement:
+def _without_tie_break(world: EngineQuestion) -> Found | NoPlacement:
     """Ask an engine that keeps to the constraints and leaves the rest to the packer."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine._Question, "_compact", lambda _question, _limits: None)

@@ -16,7 +16,7 @@ from coterie.placement.capacity import Capacity
 from coterie.placement.family import decide_family
 from coterie.placement.refusal import Decision, Verdict
 from tests.placement import twin
-from tests.property.worlds import World, tiny_worlds
+from tests.property.worlds import EngineQuestion, tiny_worlds
 
 randoms = st.randoms(use_true_random=False)
 thorough = settings(max_examples=150, deadline=None)
@@ -24,7 +24,7 @@ thorough = settings(max_examples=150, deadline=None)
 
 @given(tiny_worlds(), randoms)
 @thorough
-def test_what_is_kept_is_what_adding_one_by_one_keeps(world: World, rng: Random) -> None:
+def test_what_is_kept_is_what_adding_one_by_one_keeps(world: EngineQuestion, rng: Random) -> None:
     gangs = _family(rng, world)
     decisions = _decided(world, gangs)
     placed = {name for decision in decisions if decision.found for name in decision.found.nodes}
@@ -33,7 +33,7 @@ def test_what_is_kept_is_what_adding_one_by_one_keeps(world: World, rng: Random)
 
 @given(tiny_worlds(), randoms)
 @thorough
-def test_all_that_is_placed_keeps_every_rule_together(world: World, rng: Random) -> None:
+def test_all_that_is_placed_keeps_every_rule_together(world: EngineQuestion, rng: Random) -> None:
     gangs = _family(rng, world)
     decisions = _decided(world, gangs)
     inside = [gang for gang, decision in zip(gangs, decisions, strict=True) if decision.found]
@@ -47,7 +47,7 @@ def test_all_that_is_placed_keeps_every_rule_together(world: World, rng: Random)
 
 @given(tiny_worlds(), randoms)
 @thorough
-def test_a_gang_is_refused_or_whole_and_followers_never_come_alone(world: World, rng: Random) -> None:
+def test_a_gang_is_refused_or_whole_and_followers_never_come_alone(world: EngineQuestion, rng: Random) -> None:
     gangs = _family(rng, world)
     leader, *followers = _decided(world, gangs)
     for gang, decision in zip(gangs, [leader, *followers], strict=True):
@@ -62,12 +62,12 @@ def test_a_gang_is_refused_or_whole_and_followers_never_come_alone(world: World,
         assert all(one.verdict is Verdict.WAITING for one in followers)
 
 
-def _decided(world: World, gangs: Sequence[Gang]) -> list[Decision]:
-    now = Capacity.now(world.domains) if world.room is twin.Room.NOW else Capacity.empty(world.domains)
+def _decided(world: EngineQuestion, gangs: Sequence[Gang]) -> list[Decision]:
+    now = Capacity.now(world.domains) if world.room is twin.TwinCapacity.NOW else Capacity.empty(world.domains)
     return decide_family(gangs, now, Capacity.empty(world.domains), anchors=world.anchors)
 
 
-def _family(rng: Random, world: World) -> list[Gang]:
+def _family(rng: Random, world: EngineQuestion) -> list[Gang]:
     """Deal the tasks of a world's gang out to a leader and up to two followers, some of them wanted only."""
     tasks = list(world.gang.all_tasks())
     rng.shuffle(tasks)
@@ -87,7 +87,7 @@ def _family(rng: Random, world: World) -> list[Gang]:
     return gangs
 
 
-def _literally(world: World, gangs: Sequence[Gang]) -> set[str]:
+def _literally(world: EngineQuestion, gangs: Sequence[Gang]) -> set[str]:
     """Add what may be added one by one, asking by enumeration each time."""
     leader = {task.name for task in gangs[0].all_tasks() if task.needed or task.name in world.anchors}
     if not _possible(world, gangs, leader):
@@ -102,7 +102,7 @@ def _literally(world: World, gangs: Sequence[Gang]) -> set[str]:
     return kept
 
 
-def _steps(gang: Gang, number: int, world: World) -> Iterator[tuple[set[str], bool]]:
+def _steps(gang: Gang, number: int, world: EngineQuestion) -> Iterator[tuple[set[str], bool]]:
     if number:
         yield {task.name for task in gang.all_tasks() if task.needed or task.name in world.anchors}, True
     for task in gang.all_tasks():
@@ -110,7 +110,7 @@ def _steps(gang: Gang, number: int, world: World) -> Iterator[tuple[set[str], bo
             yield {task.name}, False
 
 
-def _possible(world: World, gangs: Sequence[Gang], names: set[str]) -> bool:
+def _possible(world: EngineQuestion, gangs: Sequence[Gang], names: set[str]) -> bool:
     whole = edits._filter(edits.joined(list(gangs)), lambda task: task.name in names)
     anchors = {task: node for task, node in world.anchors.items() if task in names}
     return twin.best(whole, world.domains, anchors, world.room) is not None

@@ -15,7 +15,7 @@ from coterie.placement.search.domains import Search
 from coterie.placement.search.symmetry import Symmetry
 from tests.placement import twin
 from tests.property.judge import answer, claim
-from tests.property.worlds import World, world
+from tests.property.worlds import EngineQuestion, world
 from tests.seed import SEED
 
 WORLDS = 150
@@ -25,7 +25,7 @@ BUDGET = 20_000
 MOST_WAITING = 5
 
 
-def _worlds() -> Iterator[World]:
+def _worlds() -> Iterator[EngineQuestion]:
     return (world(SEED + number, "resumed") for number in range(WORLDS))
 
 

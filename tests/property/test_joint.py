@@ -19,7 +19,7 @@ from coterie.service.queue.holdings import World as Nodes
 from coterie.service.queue.queue import Entry, Queue, Seated
 from coterie.topology.cluster import Cluster, Member, Pod
 from tests.placement.twin import best, extra, verify
-from tests.property.worlds import World, tiny_worlds
+from tests.property.worlds import EngineQuestion, tiny_worlds
 
 randoms = st.randoms(use_true_random=False)
 thorough = settings(max_examples=200, deadline=None)
@@ -27,7 +27,7 @@ thorough = settings(max_examples=200, deadline=None)
 
 @given(tiny_worlds(), randoms)
 @thorough
-def test_groups_are_placed_if_and_only_if_they_have_places_together(world: World, rng: Random) -> None:
+def test_groups_are_placed_if_and_only_if_they_have_places_together(world: EngineQuestion, rng: Random) -> None:
     groups = _dealt(rng, world.gang)
     plan = _planned(world, groups)
     placed = [one.gang.name for one in plan.gangs if one.decision.found]
@@ -37,7 +37,7 @@ def test_groups_are_placed_if_and_only_if_they_have_places_together(world: World
 
 @given(tiny_worlds(), randoms)
 @thorough
-def test_groups_that_are_placed_keep_every_rule_beside_each_other(world: World, rng: Random) -> None:
+def test_groups_that_are_placed_keep_every_rule_beside_each_other(world: EngineQuestion, rng: Random) -> None:
     groups = _dealt(rng, world.gang)
     plan = _planned(world, groups)
     found = [(one.gang, one.decision.found) for one in plan.gangs if one.decision.found]
@@ -53,7 +53,7 @@ def test_groups_that_are_placed_keep_every_rule_beside_each_other(world: World, 
 
 @given(tiny_worlds(), randoms)
 @thorough
-def test_the_queue_seats_groups_where_the_plan_said(world: World, rng: Random) -> None:
+def test_the_queue_seats_groups_where_the_plan_said(world: EngineQuestion, rng: Random) -> None:
     pods = tuple(pod for pod in world.pods if pod.member is None)
     plain = replace(world, pods=pods, anchors={})
     groups = _dealt(rng, plain.gang)
@@ -67,11 +67,11 @@ def test_the_queue_seats_groups_where_the_plan_said(world: World, rng: Random) -
     }, f"{groups}\n{world}"
 
 
-def _pool(world: World) -> Pool:
+def _pool(world: EngineQuestion) -> Pool:
     return Pool("p", "b", "local", topology=world.topology)
 
 
-def _planned(world: World, groups: Sequence[Gang]) -> Plan:
+def _planned(world: EngineQuestion, groups: Sequence[Gang]) -> Plan:
     """Plan groups of one workload; its tasks that run have pods with the name of their group."""
     group_of = {task.name: group.name for group in groups for task in group.all_tasks()}
     pods = [replace(pod, member=_member(pod, group_of)) for pod in world.pods]
@@ -92,7 +92,7 @@ def _dealt(rng: Random, gang: Gang) -> list[Gang]:
     return [replace(edits.only_tasks(gang, share), name=f"g{number}") for number, share in enumerate(shares)]
 
 
-def _kept(world: World, groups: Sequence[Gang]) -> list[Gang]:
+def _kept(world: EngineQuestion, groups: Sequence[Gang]) -> list[Gang]:
     """Add one group after the other, asking by enumeration whether all have places."""
     kept: list[Gang] = []
     for group in groups:

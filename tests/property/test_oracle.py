@@ -9,14 +9,14 @@ from hypothesis import given, settings
 
 from tests.placement import twin
 from tests.property.oracle import optimum
-from tests.property.worlds import FAMILIES, World, tiny, tiny_worlds, world
+from tests.property.worlds import FAMILIES, EngineQuestion, tiny, tiny_worlds, world
 
 pytestmark = pytest.mark.oracle
 
 
 @given(tiny_worlds())
 @settings(max_examples=100, deadline=None)
-def test_oracle_agrees_with_twin(asked: World) -> None:
+def test_oracle_agrees_with_twin(asked: EngineQuestion) -> None:
     expected = twin.best(asked.gang, asked.domains, asked.anchors, asked.room)
     assert optimum(asked.gang, asked.domains, asked.anchors, asked.room) == expected
 

@@ -19,7 +19,7 @@ from coterie.gang.tree import Gang, Path, Shape
 from coterie.topology.cluster import GPU, Cluster, Member, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
-from tests.placement.twin import Room
+from tests.placement.twin import TwinCapacity
 from tests.property import hard
 from tests.property.pieces import (
     LARGE,
@@ -41,7 +41,7 @@ from tests.property.resumed_worlds import resumed
 
 
 @dataclass(frozen=True)
-class World:
+class EngineQuestion:
     """One question for the engine, as plain values."""
 
     name: str
@@ -50,7 +50,7 @@ class World:
     gang: Gang
     pods: tuple[Pod, ...] = ()
     anchors: Mapping[str, str] = field(default_factory=dict)
-    room: Room = Room.NOW
+    room: TwinCapacity = TwinCapacity.NOW
 
     @cached_property
     def domains(self) -> Domains:
@@ -88,22 +88,22 @@ def _brief(one: Shape) -> str:
     return " ".join([str(dict(one.requests)), *(f"{name}={value}" for name, value in picky.items() if value)])
 
 
-def planted(rng: Random, size: Size) -> World:
+def planted(rng: Random, size: Size) -> EngineQuestion:
     """Return a world that had a placement before it was filled up and, more often than not, spoilt."""
     topology = some_topology(rng, size)
     nodes = with_quirks(rng, some_nodes(rng, size, topology), topology)
     root, left = plant(rng, size, topology, nodes, some_shapes(rng, nodes))
-    room = Room.EMPTY if chance(rng, 15) else Room.NOW
-    pods = fill_up(rng, left, daemon=room is Room.EMPTY)
-    anchored = room is Room.NOW and chance(rng, 25)
+    room = TwinCapacity.EMPTY if chance(rng, 15) else TwinCapacity.NOW
+    pods = fill_up(rng, left, daemon=room is TwinCapacity.EMPTY)
+    anchored = room is TwinCapacity.NOW and chance(rng, 25)
     for _ in range(rng.choice((0, 1, 2, 3))):
         nodes, pods = spoil(rng, root, nodes, pods)
     gang, where = assemble(root)
     anchors = {task: node for task, node in where.items() if chance(rng, 30)} if anchored else {}
-    return _with_anchors(World("planted", topology, tuple(nodes), gang, tuple(pods), {}, room), anchors)
+    return _with_anchors(EngineQuestion("planted", topology, tuple(nodes), gang, tuple(pods), {}, room), anchors)
 
 
-def scattered(rng: Random, size: Size) -> World:
+def scattered(rng: Random, size: Size) -> EngineQuestion:
     """Return a world drawn without looking: any tree, any load, now and then anchors that contradict each other."""
     topology = some_topology(rng, size)
     nodes = with_quirks(rng, some_nodes(rng, size, topology), topology)
@@ -121,14 +121,14 @@ def scattered(rng: Random, size: Size) -> World:
         for index in range(rng.choice((0, 0, 2, 6)))
     ]
     gang, _ = assemble(root)
-    world = World("scattered", topology, tuple(nodes), gang, tuple(pods))
+    world = EngineQuestion("scattered", topology, tuple(nodes), gang, tuple(pods))
     if chance(rng, 15):
-        return replace(world, room=Room.EMPTY)
+        return replace(world, room=TwinCapacity.EMPTY)
     anchors = {task.name: rng.choice(nodes).name for task in gang.all_tasks() if chance(rng, 15)}
     return _with_anchors(world, anchors) if chance(rng, 25) else world
 
 
-def wishful(rng: Random, size: Size) -> World:
+def wishful(rng: Random, size: Size) -> EngineQuestion:
     """Return a world of wishes that cannot all come true: small nodes, a high load, few groups, hardly any required."""
     topology = some_topology(rng, size)
     size = replace(size, nodes=max(4, size.tasks * 2 // 3), branches=(2, 2, 3, 4))
@@ -149,10 +149,10 @@ def wishful(rng: Random, size: Size) -> World:
         load -= at.leaves[-1].shape.amount(GPU)
     if chance(rng, 30):
         nodes = with_quirks(rng, nodes, topology)
-    return World("wishful", topology, tuple(nodes), assemble(root)[0])
+    return EngineQuestion("wishful", topology, tuple(nodes), assemble(root)[0])
 
 
-def layered(rng: Random, size: Size) -> World:
+def layered(rng: Random, size: Size) -> EngineQuestion:
     """Return a world whose groups may have groups of their own level inside them."""
     topology = some_topology(rng, size)
     nodes = with_quirks(rng, some_nodes(rng, size, topology), topology)
@@ -164,7 +164,7 @@ def layered(rng: Random, size: Size) -> World:
             if chance(rng, 45):
                 at = _child(rng, at, level, required=40, fresh=25)
         at.leaves.append(Leaf(rng.choice(shapes)))
-    return World("layered", topology, tuple(nodes), assemble(root)[0])
+    return EngineQuestion("layered", topology, tuple(nodes), assemble(root)[0])
 
 
 def _child(rng: Random, sketch: Sketch, level: str, *, required: int, fresh: int) -> Sketch:
@@ -176,7 +176,7 @@ def _child(rng: Random, sketch: Sketch, level: str, *, required: int, fresh: int
     return sketch.groups[-1]
 
 
-def ruled(rng: Random, size: Size) -> World:
+def ruled(rng: Random, size: Size) -> EngineQuestion:
     """Return a world whose tree came through the rules: one set of keys, groups told apart by their names."""
     topology = some_topology(rng, size)
     nodes = with_quirks(rng, some_nodes(rng, size, topology), topology)
@@ -196,10 +196,10 @@ def ruled(rng: Random, size: Size) -> World:
         asked.append(RequestedTask(f"t{index}", rng.choice(shapes), () if chance(rng, 10) else tuple(wants)))
     if faults := requirement_faults([asked], topology):
         raise AssertionError(faults)
-    return World("ruled", topology, tuple(nodes), build("gang", asked, topology))
+    return EngineQuestion("ruled", topology, tuple(nodes), build("gang", asked, topology))
 
 
-def _with_anchors(world: World, anchors: Mapping[str, str]) -> World:
+def _with_anchors(world: EngineQuestion, anchors: Mapping[str, str]) -> EngineQuestion:
     """Return the world with these tasks running already, each as a pod that holds what it asks for."""
     running = tuple(
         Pod(
@@ -215,25 +215,25 @@ def _with_anchors(world: World, anchors: Mapping[str, str]) -> World:
     return replace(world, pods=(*world.pods, *running), anchors=anchors)
 
 
-def _trap(trap: Callable[[Random], hard.Trap]) -> Callable[[Random], World]:
+def _trap(trap: Callable[[Random], hard.Trap]) -> Callable[[Random], EngineQuestion]:
     """Return a family of worlds from a hard one, whose parts are plain nodes and a sketch."""
 
-    def make(rng: Random) -> World:
+    def make(rng: Random) -> EngineQuestion:
         topology, nodes, root = trap(rng)
         gang, _ = assemble(root)
-        return World(trap.__name__, topology, tuple(nodes), gang)
+        return EngineQuestion(trap.__name__, topology, tuple(nodes), gang)
 
     return make
 
 
-def _resumed(rng: Random) -> World:
+def _resumed(rng: Random) -> EngineQuestion:
     """Return a world of equal racks in which some tasks already run."""
     topology, nodes, root = resumed(rng)
     gang, where = assemble(root)
-    return _with_anchors(World("resumed", topology, tuple(nodes), gang), where)
+    return _with_anchors(EngineQuestion("resumed", topology, tuple(nodes), gang), where)
 
 
-FAMILIES: Mapping[str, Callable[[Random], World]] = {
+FAMILIES: Mapping[str, Callable[[Random], EngineQuestion]] = {
     "planted": lambda rng: planted(rng, LARGE),
     "planted_small": lambda rng: planted(rng, SMALL),
     "scattered": lambda rng: scattered(rng, LARGE),
@@ -246,24 +246,24 @@ FAMILIES: Mapping[str, Callable[[Random], World]] = {
 }
 
 
-def world(seed: int, family: str = "") -> World:
+def world(seed: int, family: str = "") -> EngineQuestion:
     """Return the world of a seed, of one family; where none is named, families take turns."""
     family = family or tuple(FAMILIES)[seed % len(FAMILIES)]
     made = FAMILIES[family](Random(f"{family} {seed}"))  # noqa: S311 - worlds are drawn, not secrets
     return replace(made, name=f"{family} {seed}")
 
 
-def tiny(rng: Random) -> World:
+def tiny(rng: Random) -> EngineQuestion:
     """Return a world small enough to enumerate."""
     return rng.choice((planted, scattered, ruled, wishful, layered))(rng, TINY)
 
 
-def tiny_worlds() -> st.SearchStrategy[World]:
+def tiny_worlds() -> st.SearchStrategy[EngineQuestion]:
     """Return worlds small enough to enumerate, as hypothesis draws and shrinks them."""
     return st.randoms(use_true_random=False).map(tiny)
 
 
-def small_worlds() -> st.SearchStrategy[World]:
+def small_worlds() -> st.SearchStrategy[EngineQuestion]:
     """Return worlds of moderate size, as hypothesis draws and shrinks them."""
     return st.randoms(use_true_random=False).map(
         lambda rng: rng.choice((planted, scattered, ruled, wishful, layered))(rng, SMALL)

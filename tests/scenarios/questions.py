@@ -31,7 +31,7 @@ _AMOUNT = re.compile(r"(\d+)(gpu|cpu|channel)")
 
 
 @dataclass(frozen=True)
-class Part:
+class QuestionPart:
     """A line of a gang: the constraints that it adds, and its own tasks."""
 
     name: str
@@ -44,7 +44,7 @@ class Question:
     """A gang to place, line by line and as a tree."""
 
     gang: Gang
-    parts: tuple[Part, ...]
+    parts: tuple[QuestionPart, ...]
     budget: int | None = None
 
 
@@ -69,7 +69,7 @@ def ask(lines: Sequence[str], topology: Topology) -> Question:
     """Read the lines of a gang, the first of which begins with its name."""
     asked: list[RequestedTask] = []
     wanted: set[str] = set()
-    parts: list[Part] = []
+    parts: list[QuestionPart] = []
     stack: list[_Above] = []
     for line in lines:
         found = _HEAD.fullmatch(line)
@@ -101,7 +101,7 @@ def ask(lines: Sequence[str], topology: Topology) -> Question:
         wanted |= {task.name for task, (_, needed) in zip(tasks, shapes, strict=True) if not needed}
         path = tuple((one.key, one.group) for one in wants)
         constraints = tuple(path[: len(above.wants) + depth + 1] for depth in range(len(new)))
-        parts.append(Part(name, constraints, tuple(task.name for task in tasks)))
+        parts.append(QuestionPart(name, constraints, tuple(task.name for task in tasks)))
     gang = lines[0].partition(":")[0]
     budget = re.search(r"\bbudget=(\d+)", lines[0])
     return Question(_wanting(build(gang, asked, topology), wanted), tuple(parts), int(budget[1]) if budget else None)

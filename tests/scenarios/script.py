@@ -33,7 +33,7 @@ from coterie.rendering import refusals
 from coterie.topology import display_names
 from coterie.topology.cluster import Member, Pod
 from coterie.topology.domains import Domains
-from tests.placement.twin import Room, home, verify
+from tests.placement.twin import TwinCapacity, home, verify
 from tests.planning.applied_manifests import Case, failings
 from tests.scenarios.questions import Question, ask_family
 from tests.scenarios.sketch import Drawing, draw
@@ -42,7 +42,7 @@ RULE = "----"
 
 
 @dataclass
-class Stage:
+class ScenarioState:
     """What a scenario has built up so far."""
 
     drawing: Drawing | None = None
@@ -68,7 +68,7 @@ class Stage:
         anchors = {}
         if verb == "replace":
             anchors = {pod.member.task: pod.node for pod in drawing.pods if pod.member and pod.member.workload == name}
-        room = Room.EMPTY if verb == "empty" else Room.NOW
+        room = TwinCapacity.EMPTY if verb == "empty" else TwinCapacity.NOW
         decisions = _decisions(family, drawing.domains(), anchors, room)
         assert decisions == _decisions(family, drawing.domains(reverse=True), anchors, room), "the order matters"
         _check(family, decisions, drawing.domains(), anchors, room)
@@ -88,9 +88,11 @@ class Stage:
                     _run(drawing, name, question, decision.found, anchors)
 
 
-def _decisions(family: Sequence[Question], domains: Domains, anchors: Mapping[str, str], room: Room) -> list[Decision]:
+def _decisions(
+    family: Sequence[Question], domains: Domains, anchors: Mapping[str, str], room: TwinCapacity
+) -> list[Decision]:
     empty = Capacity.empty(domains)
-    now = Capacity.now(domains) if room is Room.NOW else empty
+    now = Capacity.now(domains) if room is TwinCapacity.NOW else empty
     budget = DEFAULT_BUDGET if family[0].budget is None else family[0].budget
     return decide_family([one.gang for one in family], now, empty, anchors=anchors, budget=budget)
 
@@ -106,7 +108,7 @@ def _check(
     decisions: Sequence[Decision],
     domains: Domains,
     anchors: Mapping[str, str],
-    room: Room,
+    room: TwinCapacity,
 ) -> None:
     """Assert that all that was placed keeps the rules, also together."""
     placed = [(one.gang, each.found) for one, each in zip(family, decisions, strict=True) if each.found]
@@ -160,7 +162,7 @@ def _refused(
     whole: Gang,
     drawing: Drawing,
     anchors: Mapping[str, str],
-    room: Room,
+    room: TwinCapacity,
 ) -> Iterator[str]:
     domains = drawing.domains()
     gang = question.gang
@@ -187,11 +189,11 @@ def _refused(
 
 def replay(text: str) -> str:
     """Return a scenario with the answers that are given now."""
-    stage = Stage()
+    stage = ScenarioState()
     return "\n\n".join(_paragraph(stage, paragraph) for paragraph in text.rstrip("\n").split("\n\n")) + "\n"
 
 
-def _paragraph(stage: Stage, paragraph: str) -> str:
+def _paragraph(stage: ScenarioState, paragraph: str) -> str:
     asked = paragraph.partition(f"\n{RULE}")[0]
     lines = [stripped for line in asked.splitlines() if (stripped := line.partition("#")[0].rstrip())]
     answer = stage.answer(lines) if lines else []

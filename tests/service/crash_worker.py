@@ -15,7 +15,7 @@ from pathlib import Path
 
 from coterie.service.service import Service
 from coterie.service.settings import Submission
-from tests.service.running_service import Place, task, workflow
+from tests.service.running_service import ServiceFolder, task, workflow
 
 # Each task leaves a line, so that a second run of it shows.
 MARK = 'echo "$COTERIE_WORKFLOW $COTERIE_TASK $COTERIE_ATTEMPT" >> {ledger}; '
@@ -54,7 +54,7 @@ def _names(count: int) -> list[str]:
 def main() -> None:
     """Run twenty workflows under so many kills; print how each of them ended."""
     folder, kills, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    place, dice = Place(folder), random.Random(seed)  # noqa: S311 - a seed makes the moments come again
+    place, dice = ServiceFolder(folder), random.Random(seed)  # noqa: S311 - a seed makes the moments come again
     settings = place.settings(processes=6)
     wanted = submissions(folder / "ledger")
     service = Service(settings)
@@ -82,7 +82,7 @@ def main() -> None:
     print(json.dumps({"ended": ended, "held": held, "problems": health["problems"], "before": before}))  # noqa: T201 - the answer
 
 
-def _serve(place: Place) -> None:
+def _serve(place: ServiceFolder) -> None:
     service = Service(place.settings(processes=6))
     service.start()
     while True:

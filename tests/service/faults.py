@@ -22,7 +22,7 @@ import pytest
 from coterie.service.settings import Submission
 from tests.cli.command import PROGRAM, Done, call, environment
 from tests.eventually import eventually
-from tests.service.running_service import Place, single, task, workflow
+from tests.service.running_service import ServiceFolder, single, task, workflow
 
 Json = dict[str, Any]
 
@@ -31,7 +31,7 @@ BLOCK = 1 << 12
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ExpectedWorkflow:
     """A workflow, the status it ends with whatever happens meanwhile, and how often each of its tasks runs."""
 
     submission: Submission
@@ -44,13 +44,13 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Hall:
+class FaultFolder:
     """A folder outside of all faults: configuration, ledger, gates and the logs of services."""
 
     folder: Path
 
     def __post_init__(self) -> None:
-        Place(self.folder).settings()
+        ServiceFolder(self.folder).settings()
 
     @property
     def config(self) -> Path:
@@ -73,12 +73,12 @@ class Hall:
         ledger = self.folder / "ledger"
         return ledger.read_text(encoding="utf-8").splitlines() if ledger.exists() else []
 
-    def one(self, name: str, rest: str = "exit 0", *, gate: str = "") -> Wanted:
+    def one(self, name: str, rest: str = "exit 0", *, gate: str = "") -> ExpectedWorkflow:
         """Return a workflow of one task, which completes."""
         begin = self.until(gate) if gate else self.mark()
-        return Wanted(single(name, begin + rest, gpu=1), "COMPLETED", {"t": 1})
+        return ExpectedWorkflow(single(name, begin + rest, gpu=1), "COMPLETED", {"t": 1})
 
-    def ten(self, mine: str = "") -> list[Wanted]:
+    def ten(self, mine: str = "") -> list[ExpectedWorkflow]:
         """Return ten workflows whose names begin like this.
 
         Some wait for the gate `meanwhile`, some for `after`, and one for room.
@@ -86,33 +86,39 @@ class Hall:
         early, mark = self.until("meanwhile"), self.mark()
         gang = {"g": [task(f"w{rank}", early, "" if rank else "lead: true") for rank in range(4)]}
         found = [
-            Wanted(workflow(f"{mine}gang", gang, 1, "[{key: rack}]"), "COMPLETED", {f"w{rank}": 1 for rank in range(4)})
+            ExpectedWorkflow(
+                workflow(f"{mine}gang", gang, 1, "[{key: rack}]"), "COMPLETED", {f"w{rank}": 1 for rank in range(4)}
+            )
         ]
         for number in range(2):
             chain = {
                 "one": [task("a", early + "mkdir {{output}}/said")],
                 "two": [task("b", mark + "test -d {{input:0}}/said", "inputs: [{task: a}]")],
             }
-            found.append(Wanted(workflow(f"{mine}chain{number}", chain, gpu=1), "COMPLETED", {"a": 1, "b": 1}))
+            found.append(
+                ExpectedWorkflow(workflow(f"{mine}chain{number}", chain, gpu=1), "COMPLETED", {"a": 1, "b": 1})
+            )
             broken = {
                 "one": [task("a", early + "exit 3")],
                 "two": [task("b", mark + "true", "inputs: [{task: a}]")],
             }
-            found.append(Wanted(workflow(f"{mine}broken{number}", broken, gpu=1), "FAILED", {"a": 1}))
+            found.append(ExpectedWorkflow(workflow(f"{mine}broken{number}", broken, gpu=1), "FAILED", {"a": 1}))
             found.append(self.one(f"{mine}long{number}", gate="after"))
         again = {"g": [task("a", early + "test $COTERIE_ATTEMPT -ge 2", 'exitActions: {RESCHEDULE: "1"}')]}
-        found.append(Wanted(workflow(f"{mine}again", again, gpu=1), "COMPLETED", {"a": 2}))
+        found.append(ExpectedWorkflow(workflow(f"{mine}again", again, gpu=1), "COMPLETED", {"a": 2}))
         found.append(self.one(f"{mine}short", gate="meanwhile"))
         # Others are stopped when the one that leads has ended, so it waits for them.
         met = f"until [ $(grep -c ^{mine}queued- {self.folder}/ledger) = 8 ]; do sleep 0.05; done"
         lead = task("w0", mark + met, "lead: true")
         everywhere = {"g": [lead, *(task(f"w{rank}", mark + "true") for rank in range(1, 8))]}
         found.append(
-            Wanted(workflow(f"{mine}queued", everywhere, gpu=4), "COMPLETED", {f"w{rank}": 1 for rank in range(8)})
+            ExpectedWorkflow(
+                workflow(f"{mine}queued", everywhere, gpu=4), "COMPLETED", {f"w{rank}": 1 for rank in range(8)}
+            )
         )
         return found
 
-    def check(self, wanted: Sequence[Wanted], served: Served) -> None:
+    def check(self, wanted: Sequence[ExpectedWorkflow], served: ServiceProcess) -> None:
         """Wait until all has ended, and hold it against what was wanted: nothing lost, nothing twice, nothing left."""
         eventually(lambda: served.get("/readyz").status_code == 200, served.health)
         names = {each.name for each in wanted}
@@ -131,7 +137,7 @@ class Hall:
 
 
 @dataclass
-class Served:
+class ServiceProcess:
     """A service in a process of its own, started as its users do."""
 
     url: str
@@ -146,12 +152,12 @@ class Served:
     def get(self, path: str) -> httpx2.Response:
         return self.client.get(path)
 
-    def submit(self, wanted: Wanted, key: str | None = None) -> httpx2.Response:
+    def submit(self, wanted: ExpectedWorkflow, key: str | None = None) -> httpx2.Response:
         """Submit a workflow; with a key, for the first time or again."""
         body = {"source": wanted.submission.source.decode()}
         return self.client.post("/api/v1/workflows", json=body, headers={"Idempotency-Key": key} if key else {})
 
-    def submit_all(self, wanted: Sequence[Wanted]) -> None:
+    def submit_all(self, wanted: Sequence[ExpectedWorkflow]) -> None:
         for each in wanted:
             answer = self.submit(each)
             assert answer.status_code == 201, answer.text
@@ -189,8 +195,8 @@ class Served:
 
 @contextmanager
 def serving(
-    hall: Hall, state: Path, store: str | None = None, *, replicas: int = 1, log: Path | None = None
-) -> Iterator[list[Served]]:
+    hall: FaultFolder, state: Path, store: str | None = None, *, replicas: int = 1, log: Path | None = None
+) -> Iterator[list[ServiceProcess]]:
     """Give services that run until the end; none may end before, nor log anything unexpected."""
     logs = [log or hall.folder / f"served-{number}.log" for number in range(replicas)]
     where = [] if store is None else ["--store", store]
@@ -198,7 +204,10 @@ def serving(
     command = [*PROGRAM, "serve", "--port", "0", *options]
     with ExitStack() as stack:
         started = [stack.enter_context(_started(command, each)) for each in logs]
-        found = [Served(_url(process, each), state, each, process) for process, each in zip(started, logs, strict=True)]
+        found = [
+            ServiceProcess(_url(process, each), state, each, process)
+            for process, each in zip(started, logs, strict=True)
+        ]
         for served in found:
             stack.enter_context(served.client)
         yield found

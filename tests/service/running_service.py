@@ -34,7 +34,7 @@ pools:
 
 
 @dataclass(frozen=True)
-class Place:
+class ServiceFolder:
     """A folder with a configuration and everything a service keeps."""
 
     folder: Path

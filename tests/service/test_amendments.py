@@ -12,7 +12,7 @@ from coterie.errors import NeverFits, NotFound, PlanStale, UsageError
 from coterie.planning.changes import WhatIf
 from coterie.service.service import Service
 from coterie.service.settings import Submission
-from tests.service.running_service import Place, task, workflow
+from tests.service.running_service import ServiceFolder, task, workflow
 
 WAIT_S = 60.0
 TAINTED = """
@@ -39,7 +39,7 @@ def crew(size: int, what_if: WhatIf | None = None, rest: str = "", script: str =
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    with Service(Place(tmp_path / "lab").settings()) as found:
+    with Service(ServiceFolder(tmp_path / "lab").settings()) as found:
         yield found
 
 
@@ -67,7 +67,7 @@ def test_a_way_out_is_taken_by_submitting_with_its_option(service: Service, what
 
 
 def test_a_change_outlives_the_service_that_took_it(tmp_path: Path) -> None:
-    place = Place(tmp_path / "lab")
+    place = ServiceFolder(tmp_path / "lab")
     first = Service(place.settings())  # which nobody drives
     first.submit(crew(5, WhatIf(prefer=("rack",))))
     first.stop()
@@ -78,7 +78,7 @@ def test_a_change_outlives_the_service_that_took_it(tmp_path: Path) -> None:
 
 
 def test_a_taint_is_tolerated_and_exclusions_are_ignored(tmp_path: Path) -> None:
-    with Service(Place(tmp_path / "lab", cluster=TAINTED).settings()) as service:
+    with Service(ServiceFolder(tmp_path / "lab", cluster=TAINTED).settings()) as service:
         for what_if in (None, WhatIf(tolerate=("team",)), WhatIf(allow_excluded=True)):
             with pytest.raises(NeverFits):
                 service.submit(crew(2, what_if, rest="      nodesExcluded: [r1-n1]\n"))

@@ -20,7 +20,7 @@ from coterie.service.security import LOCAL, Caller, Role, caller_of, digest, new
 from coterie.service.server import log_as_json, served_names
 from coterie.service.service import Service
 from coterie.store import Store, Token
-from tests.service.running_service import Place, single
+from tests.service.running_service import ServiceFolder, single
 
 NOW = 1000.0
 
@@ -187,7 +187,7 @@ OPEN = {"/healthz", "/readyz", "/health", "/api/version"}
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[TestClient, dict[str, dict[str, str]]]]:
     """Yield an application with tokens: ann and bob are users, vic a viewer, root an admin; ann has a workflow."""
-    service = Service(Place(tmp_path / "place").settings())
+    service = Service(ServiceFolder(tmp_path / "place").settings())
     roles = {"ann": "user", "bob": "user", "vic": "viewer", "root": "admin"}
     headers = {
         name: {"authorization": f"Bearer {new_token(service.store, name, role, now=time.time())}"}

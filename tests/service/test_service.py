@@ -17,19 +17,19 @@ from coterie.service.settings import Settings, Submission
 from coterie.service.submission.compilation import fingerprint
 from coterie.store import NewWorkflow, WorkflowQuery, WorkflowRecord
 from tests.eventually import eventually
-from tests.service.running_service import Place, single, task, workflow
+from tests.service.running_service import ServiceFolder, single, task, workflow
 
 Json = dict[str, Any]
 PATIENCE_S = 30.0
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path / "place")
+def place(tmp_path: Path) -> ServiceFolder:
+    return ServiceFolder(tmp_path / "place")
 
 
 @pytest.fixture
-def service(place: Place) -> Iterator[Service]:
+def service(place: ServiceFolder) -> Iterator[Service]:
     with Service(place.settings()) as found:
         yield found
 
@@ -195,7 +195,7 @@ def test_what_runs_can_be_cancelled_and_again_without_harm(service: Service) -> 
 
 
 @pytest.mark.parametrize("script", ["sleep 60", "exit 1"], ids=["canceled before", "failed before"])
-def test_what_is_about_to_run_again_can_be_cancelled(place: Place, script: str) -> None:
+def test_what_is_about_to_run_again_can_be_cancelled(place: ServiceFolder, script: str) -> None:
     with Service(place.settings()) as service:
         service.submit(single("back", script))
         if script == "sleep 60":
@@ -289,7 +289,7 @@ def test_what_failed_can_be_retried_and_keeps_its_past(service: Service, tmp_pat
         service.retry("flaky-1", "tt")
 
 
-def test_only_what_is_finished_can_be_deleted_and_then_all_of_it_is(service: Service, place: Place) -> None:
+def test_only_what_is_finished_can_be_deleted_and_then_all_of_it_is(service: Service, place: ServiceFolder) -> None:
     service.submit(single("long", "sleep 60"))
     until(service, "long-1", running)
     with pytest.raises(Conflict):
@@ -388,7 +388,7 @@ def test_pages_and_statuses_that_make_no_sense_are_refused(service: Service) -> 
         service.workflows(limit=0)
 
 
-def test_a_placement_is_audited_by_the_labels_of_now(service: Service, place: Place) -> None:
+def test_a_placement_is_audited_by_the_labels_of_now(service: Service, place: ServiceFolder) -> None:
     groups = {"g": [task("a", "sleep 60", "lead: true"), task("b", "sleep 60")]}
     service.submit(workflow("pair", groups, topology="[{key: rack}]"))
     until(service, "pair-1", running)
@@ -412,7 +412,9 @@ def test_a_placement_is_audited_by_the_labels_of_now(service: Service, place: Pl
     ended(service, "pair-1")
 
 
-def test_tasks_on_a_node_that_is_gone_run_again_elsewhere(service: Service, place: Place, tmp_path: Path) -> None:
+def test_tasks_on_a_node_that_is_gone_run_again_elsewhere(
+    service: Service, place: ServiceFolder, tmp_path: Path
+) -> None:
     service.submit(
         single("move", f"echo $COTERIE_NODE; test -e {tmp_path}/second || {{ touch {tmp_path}/second; sleep 60; }}")
     )
@@ -446,7 +448,7 @@ def test_many_commands_and_numbers_are_seen(service: Service) -> None:
     assert len(service.scene("main").at(2)) == 2
 
 
-def test_whoever_waits_has_a_position_and_every_replica_says_the_same(service: Service, place: Place) -> None:
+def test_whoever_waits_has_a_position_and_every_replica_says_the_same(service: Service, place: ServiceFolder) -> None:
     whole = [task(f"t{n}", "sleep 60", "" if n else "lead: true") for n in range(8)]
     service.submit(workflow("all", {"g": whole}))
     until(service, "all-1", running)

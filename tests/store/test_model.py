@@ -21,7 +21,7 @@ _KEYS = st.none() | st.sampled_from(["k1", "k2"])
 
 
 @dataclass
-class Known:
+class ModelWorkflow:
     """What the model knows of a workflow."""
 
     version: int = 1
@@ -31,7 +31,7 @@ class Known:
     wishes: list[int] = field(default_factory=list)
 
 
-class Machine(RuleBasedStateMachine):
+class StoreMachine(RuleBasedStateMachine):
     """The store beside its model. The store is opened anew now and then, as after a crash."""
 
     flows: Bundle[str] = Bundle("flows")
@@ -41,7 +41,7 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.store = Store.open(str(Path(self.folder.name, "store.db")))
-        self.known: dict[str, Known] = {}
+        self.known: dict[str, ModelWorkflow] = {}
         self.counts: dict[str, int] = {}
         self.keys: dict[str, tuple[str, str]] = {}
         self.fence = 0
@@ -84,7 +84,7 @@ class Machine(RuleBasedStateMachine):
         self.counts[name] = self.counts.get(name, 0) + 1
         made, created = self.store.submit(wanted)
         assert (made.id, created) == (f"{name}-{self.counts[name]}", True)
-        self.known[made.id] = Known()
+        self.known[made.id] = ModelWorkflow()
         self.messages.append(message)
         if key is not None:
             self.keys[key] = (made.id, content)
@@ -186,5 +186,5 @@ class Machine(RuleBasedStateMachine):
         return WorkflowChange(ident, version, status, {"version": 1}, **fields)
 
 
-Machine.TestCase.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
-TestModel = Machine.TestCase
+StoreMachine.TestCase.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
+TestModel = StoreMachine.TestCase

@@ -22,13 +22,13 @@ from coterie.cli.commands.remote import (
     wait,
     why,
 )
-from coterie.cli.help import Grouped
+from coterie.cli.help import CommandGroups
 from coterie.cli.inputs.service_options import CLIENT_EXIT_CODES
 
 app = typer.Typer(
     help="Place GPU workloads by topology: plan and explain placements, check and draw clusters, render manifests, "
     "and run workflows on this machine or in a service.",
-    cls=Grouped,
+    cls=CommandGroups,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

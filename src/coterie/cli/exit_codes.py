@@ -48,7 +48,7 @@ MEANINGS: Mapping[Exit, str] = {
 _ALWAYS = (Exit.DONE, Exit.FAILED, Exit.USAGE, Exit.INVALID, Exit.NOT_FOUND, Exit.TRY_AGAIN, Exit.INTERRUPTED)
 
 
-def told(*more: Exit, words: Mapping[Exit, str] | None = None) -> str:
+def exit_code_help(*more: Exit, words: Mapping[Exit, str] | None = None) -> str:
     """Return the line about exit codes that ends a command's help: those of every command, and `more`.
 
     `words` describe a code for this command, where it has a particular meaning.

@@ -44,7 +44,7 @@ PANELS: Mapping[str, Sequence[str]] = {
 }
 
 
-class Listed(TyperGroup):
+class CommandList(TyperGroup):
     """A command group whose help shows each command's summary, uncut."""
 
     def panels(self) -> Mapping[str, Sequence[str]]:
@@ -59,7 +59,7 @@ class Listed(TyperGroup):
                 formatter.write_dl([(name, _first_words(command.help)) for name, command in found if command])
 
 
-class Grouped(Listed):
+class CommandGroups(CommandList):
     """The commands of `coterie` itself, by their requirements; a wrong call is reported like every other error."""
 
     def main(  # type: ignore[override] # how a call ends is decided here, whatever its caller asks for

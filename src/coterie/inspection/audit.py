@@ -214,10 +214,10 @@ def judged(path: Path, spots: Sequence[ObservedDomain], *, required: bool, doubt
 
 def _spots(one: PodGroupConstraint, gang: AskedGang, labels: Sequence[str], cluster: Cluster) -> list[ObservedDomain]:
     pods = ((task, gang.tasks[task]) for task in one.tasks)
-    return [spot_of(task, pod.node, labels, cluster) for task, pod in pods if pod and is_placed(pod)]
+    return [observed_domain(task, pod.node, labels, cluster) for task, pod in pods if pod and is_placed(pod)]
 
 
-def spot_of(task: str, node: str, labels: Sequence[str], cluster: Cluster) -> ObservedDomain:
+def observed_domain(task: str, node: str, labels: Sequence[str], cluster: Cluster) -> ObservedDomain:
     """Return the domain of a task on a node, by the labels of the levels down to the constrained one."""
     index = cluster.position.get(node)
     if index is None:
@@ -263,5 +263,5 @@ def _seats(gang: AskedGang, cluster: Cluster) -> Iterator[AuditedTask]:
     labels = [level.label for level in gang.levels.levels]
     for task, pod in gang.tasks.items():
         node = pod.node if pod and is_placed(pod) else ""
-        values = spot_of(task, node, labels, cluster).domain if node else ()
+        values = observed_domain(task, node, labels, cluster).domain if node else ()
         yield AuditedTask(task, pod.name if pod else "", node, dict(zip(gang.levels.names, values, strict=False)))

@@ -240,7 +240,7 @@ def lowered(faults: list[Fault], written: Iterable[WrittenWorkload], scene: Comp
             faults += error.faults
         except CoterieError as error:
             faults += one.faults
-            troubles[pool_trouble(error, one.content)] = error
+            troubles[pool_fault(error, one.content)] = error
     if len(troubles) == 1 and not faults:
         raise next(iter(troubles.values()))
     faults += troubles
@@ -260,7 +260,7 @@ def joined(faults: list[Fault], written: Sequence[WrittenWorkload]) -> Iterator[
             raise
         if isinstance(error, UsageError) and any(overlaps(POOL, one.gone) for one in written):
             raise SpecErrors(by_file(own)) from None  # a missing pool name is only a consequence
-        raise SpecErrors(by_file((*own, pool_trouble(error, written[0].content if written else None)))) from None
+        raise SpecErrors(by_file((*own, pool_fault(error, written[0].content if written else None)))) from None
 
 
 def _lowered(written: WrittenWorkload, scene: CompileContext) -> Workload | None:
@@ -276,7 +276,7 @@ def _lowered(written: WrittenWorkload, scene: CompileContext) -> Workload | None
     return workload_for(written, scene.choose(written), scene.known, configured=scene.configured)
 
 
-def pool_trouble(error: CoterieError, content: Content | None) -> Fault:
+def pool_fault(error: CoterieError, content: Content | None) -> Fault:
     """Return an error about a pool as one of several faults, at the line of a workflow that names the pool."""
     if isinstance(content, Workflow) and isinstance(error, UnknownPool) and error.written:
         return Fault(str(error), hint=error.hint, path=POOL, place=content.place(POOL))

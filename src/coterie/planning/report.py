@@ -140,7 +140,7 @@ def _notice(notice: Notice) -> Json:
     }
 
 
-def told(fault: Fault) -> Json:
+def fault_json(fault: Fault) -> Json:
     """Return the message and the place of a fault."""
     place = fault.place
     return {
@@ -155,6 +155,6 @@ def told(fault: Fault) -> Json:
 def _fault(fault: Fault) -> Json:
     return {
         "code": fault.code.value,
-        **told(fault),
+        **fault_json(fault),
         **({"type": fault.type.value, "field": fault.field or field_path(fault.path)} if fault.type else {}),
     }

@@ -36,8 +36,8 @@ from coterie.frontends.kubernetes.objects import DEFAULT_NAMESPACE, Resource, dr
 from coterie.frontends.workflow.lower import lower, pool_faults
 from coterie.frontends.workflow.read import Draft, Workflow, draft_workflow
 from coterie.planning.inputs import TopologyChoice, all_topologies, pool_for
-from coterie.planning.load import POD_CLIQUE_SET, POOL, WORKFLOW, faults_in, pool_trouble
-from coterie.planning.report import told
+from coterie.planning.load import POD_CLIQUE_SET, POOL, WORKFLOW, faults_in, pool_fault
+from coterie.planning.report import fault_json
 from coterie.sources import Snapshot
 from coterie.topology.levels import Topology
 
@@ -342,7 +342,7 @@ class _Judge:
 
     def _trouble(self, error: CoterieError, workflow: Workflow | None) -> ObjectVerdict:
         """Keep an error about a pool; where a file names that pool, it is a fault of the file."""
-        fault = pool_trouble(error, workflow)
+        fault = pool_fault(error, workflow)
         if fault.place:
             return ObjectVerdict((fault,))
         self.troubles[fault] = error
@@ -375,7 +375,7 @@ def _fault(fault: Fault) -> Json:
         "code": fault.code.value,
         "type": fault.type.value if fault.type else FieldError.INVALID.value,
         "field": fault.field or field_path(fault.path),
-        **told(fault),
+        **fault_json(fault),
     }
 
 

@@ -22,7 +22,7 @@ from coterie.topology.domains import Domains, is_null
 from coterie.topology.levels import Topology
 from tests.planning.builders import drawn, gangs
 from tests.property.pieces import shape
-from tests.property.worlds import World, small_worlds
+from tests.property.worlds import EngineQuestion, small_worlds
 
 RACKS = Topology.of(("rack", "r"))
 
@@ -278,7 +278,7 @@ def test_an_exhausted_budget_is_no_answer() -> None:
 
 @settings(deadline=None)
 @given(small_worlds())
-def test_what_kai_places_fits_and_keeps_every_promise(world: World) -> None:
+def test_what_kai_places_fits_and_keeps_every_promise(world: EngineQuestion) -> None:
     domains = world.domains
     # KAI takes a null value for a domain like any other.
     assume(not any(is_null(label, value) for node in world.nodes for label, value in node.labels.items()))

@@ -13,7 +13,7 @@ from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Group, Path
 from coterie.topology.levels import Topology
 from tests.property.pieces import shape
-from tests.property.worlds import World, small_worlds
+from tests.property.worlds import EngineQuestion, small_worlds
 
 LEVELS = Topology.of(("zone", "z"), ("spine", "s"), ("rack", "r"), ("clique", "c"))
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -184,7 +184,7 @@ def tasks_below(one: Gang) -> dict[Path, frozenset[str]]:
 
 @settings(deadline=None)
 @given(small_worlds())
-def test_every_task_is_in_one_leaf_and_names_are_valid_and_unique(world: World) -> None:
+def test_every_task_is_in_one_leaf_and_names_are_valid_and_unique(world: EngineQuestion) -> None:
     root = fold(world.gang, world.topology)
     parts = [part for part, _ in root.walk() if part is not root]
     names = [part.name for part in parts]
@@ -202,7 +202,7 @@ def test_every_task_is_in_one_leaf_and_names_are_valid_and_unique(world: World) 
 
 @settings(deadline=None)
 @given(small_worlds())
-def test_folding_keeps_the_meaning(world: World) -> None:
+def test_folding_keeps_the_meaning(world: EngineQuestion) -> None:
     """What shares a part shares its domain: so the parts above a task say what the groups above it said, no less."""
     topology = world.topology
     root = fold(world.gang, topology)
@@ -224,7 +224,7 @@ def test_folding_keeps_the_meaning(world: World) -> None:
 
 @settings(deadline=None)
 @given(small_worlds())
-def test_folding_requires_nothing_that_was_not_required(world: World) -> None:
+def test_folding_requires_nothing_that_was_not_required(world: EngineQuestion) -> None:
     root = fold(world.gang, world.topology)
     asked = {
         (group.level, below)
@@ -239,7 +239,7 @@ def test_folding_requires_nothing_that_was_not_required(world: World) -> None:
 
 @settings(deadline=None)
 @given(small_worlds())
-def test_a_requirement_has_a_finer_preference_wherever_there_is_a_finer_level(world: World) -> None:
+def test_a_requirement_has_a_finer_preference_wherever_there_is_a_finer_level(world: EngineQuestion) -> None:
     names = world.topology.names
     for part, _ in fold(world.gang, world.topology).walk():
         required, preferred = part.constraint.required, part.constraint.preferred
@@ -250,7 +250,7 @@ def test_a_requirement_has_a_finer_preference_wherever_there_is_a_finer_level(wo
 
 @settings(deadline=None)
 @given(small_worlds())
-def test_the_same_gang_folds_the_same(world: World) -> None:
+def test_the_same_gang_folds_the_same(world: EngineQuestion) -> None:
     assert fold(world.gang, world.topology) == fold(world.gang, world.topology)
 
 

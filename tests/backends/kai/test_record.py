@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from coterie.backends.kai.manifests.record import Recorded, read, write
 from coterie.errors import SpecErrors
 from coterie.gang.tree import Gang, Group, Shape, Task
-from tests.property.worlds import World, small_worlds
+from tests.property.worlds import EngineQuestion, small_worlds
 
 
 def without_shapes(gang: Gang) -> Gang:
@@ -30,7 +30,7 @@ def without_shapes(gang: Gang) -> Gang:
 
 @settings(deadline=None)
 @given(small_worlds())
-def test_a_tree_comes_back_from_its_annotation(world: World) -> None:
+def test_a_tree_comes_back_from_its_annotation(world: EngineQuestion) -> None:
     assert read(write(world.gang, world.topology)) == Recorded(without_shapes(world.gang), world.topology)
 
 

@@ -32,7 +32,7 @@ from tests.backends.kai.builders import (
 from tests.backends.kai.test_golden import check
 from tests.backends.shared.test_names import DNS_LABEL, user_names
 from tests.frontends.workflow.samples import LEVELS, grouped, plain, task
-from tests.property.worlds import World, small_worlds
+from tests.property.worlds import EngineQuestion, small_worlds
 
 # Queues and topology
 
@@ -76,7 +76,7 @@ def test_other_levels_are_another_topology() -> None:
 
 @settings(deadline=None)
 @given(small_worlds())
-def test_subgroups_of_any_gang_are_a_tree_whose_leaves_count_its_tasks(world: World) -> None:
+def test_subgroups_of_any_gang_are_a_tree_whose_leaves_count_its_tasks(world: EngineQuestion) -> None:
     scene = ManifestContext("ns", "w", replace(POOL, topology=world.topology))
     root = fold(world.gang, world.topology)
     found = pod_group(scene, world.gang, root)

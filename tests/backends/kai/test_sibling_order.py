@@ -25,7 +25,7 @@ WORLDS = 300
 
 
 @dataclass(frozen=True)
-class World:
+class GangOnCapacity:
     """A gang and the capacity that it is to be placed on."""
 
     gang: Gang
@@ -44,7 +44,7 @@ class World:
         return isinstance(kai_would_place(fold(self.gang, self.topology), self.capacity), ForecastPlacement)
 
 
-def siblings(seed: int) -> World:
+def siblings(seed: int) -> GangOnCapacity:
     """Return a gang of zone and rack groups, on a cluster that is often just large enough."""
     rng = random.Random(seed)  # noqa: S311 - a seed makes a world
     made: list[Task] = []
@@ -76,7 +76,7 @@ def siblings(seed: int) -> World:
         for rack in range(rng.randint(1, 4))
         for index in range(rng.randint(1, 4))
     ]
-    return World(gang, Cluster.of(nodes))
+    return GangOnCapacity(gang, Cluster.of(nodes))
 
 
 def largest_first(part: PodGroupPart, _: Topology) -> tuple[int, ...]:
@@ -129,7 +129,8 @@ def test_more_gangs_are_placed_than_with_the_largest_sibling_first(monkeypatch: 
 
 def test_no_random_gang_waits_that_the_largest_sibling_first_would_place(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [
-        World(one.gang, random_clusters.cluster(one), one.topology) for one in map(random_clusters.case, range(WORLDS))
+        GangOnCapacity(one.gang, random_clusters.cluster(one), one.topology)
+        for one in map(random_clusters.case, range(WORLDS))
     ]
     ours = [world.is_placed() for world in cases]
     monkeypatch.setattr(pod_group, "_turn", largest_first)

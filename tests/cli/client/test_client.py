@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import PROGRAM, TIMEOUT_S, at_terminal, call, environment, escapes, loaded, read_until, spawn
-from tests.cli.service_fixtures import Hall, flow
+from tests.cli.service_fixtures import ServiceFixture, flow
 
 LONG = "echo up; while :; do sleep 0.1; done"
 
 
-def test_a_workflow_is_submitted_waited_for_shown_and_deleted(hall: Hall) -> None:
+def test_a_workflow_is_submitted_waited_for_shown_and_deleted(hall: ServiceFixture) -> None:
     ident = hall.submit("echo hello", name="life")
     waited = hall.call("wait", ident, "--timeout", "30s")
     shown = hall.call("show", ident)
@@ -30,7 +30,7 @@ def test_a_workflow_is_submitted_waited_for_shown_and_deleted(hall: Hall) -> Non
     assert hall.call("show", ident).code == 4
 
 
-def test_following_a_submission_ends_with_its_result(hall: Hall) -> None:
+def test_following_a_submission_ends_with_its_result(hall: ServiceFixture) -> None:
     fine = hall.call("submit", hall.file("fine.yaml", flow(name="fine")), "--follow")
     wrong = hall.call("submit", hall.file("wrong.yaml", flow("exit 2", name="wrong")), "--follow")
 
@@ -39,7 +39,7 @@ def test_following_a_submission_ends_with_its_result(hall: Hall) -> None:
     assert "error: wrong-1 ended as FAILED" in wrong.err
 
 
-def test_the_same_key_makes_no_second_workflow_and_other_content_is_a_conflict(hall: Hall) -> None:
+def test_the_same_key_makes_no_second_workflow_and_other_content_is_a_conflict(hall: ServiceFixture) -> None:
     first = hall.submit("echo a", "--key", "k1", name="keyed")
     again = hall.submit("echo a", "--key", "k1", name="keyed")
     other = hall.call("submit", hall.file("keyed.yaml", flow("echo b", name="keyed")), "--key", "k1")
@@ -49,7 +49,7 @@ def test_the_same_key_makes_no_second_workflow_and_other_content_is_a_conflict(h
     assert other.err.startswith("error: ")
 
 
-def test_a_dry_run_plans_and_stores_nothing(hall: Hall) -> None:
+def test_a_dry_run_plans_and_stores_nothing(hall: ServiceFixture) -> None:
     file = hall.file("dry.yaml", flow(name="dry", tasks=2, gpus=8))
 
     placed = hall.call("submit", file, "--dry-run")
@@ -62,7 +62,7 @@ def test_a_dry_run_plans_and_stores_nothing(hall: Hall) -> None:
     assert hall.data("list", "--name", "dry") == []
 
 
-def test_a_dry_run_refuses_what_submitting_refuses(hall: Hall) -> None:
+def test_a_dry_run_refuses_what_submitting_refuses(hall: ServiceFixture) -> None:
     """What no process can be given shows only when the command is made for it."""
     text = flow("cat {{input:0}}/x", name="far").replace("lead: true,", "lead: true, inputs: [{url: s3://b/x}],")
     file = hall.file("far.yaml", text)
@@ -76,7 +76,7 @@ def test_a_dry_run_refuses_what_submitting_refuses(hall: Hall) -> None:
     assert "Submit with" not in planned.err
 
 
-def test_the_numbers_of_a_tasks_gpus_are_not_taken_for_how_many_they_are(hall: Hall) -> None:
+def test_the_numbers_of_a_tasks_gpus_are_not_taken_for_how_many_they_are(hall: ServiceFixture) -> None:
     ident = hall.submit(LONG, name="devices", gpus=1)
     hall.call("wait", ident, "--for", "running", "--timeout", "30s")
     shown = hall.call("show", ident).out.splitlines()
@@ -86,7 +86,7 @@ def test_the_numbers_of_a_tasks_gpus_are_not_taken_for_how_many_they_are(hall: H
     assert hall.finished(ident) == "FAILED_CANCELED"
 
 
-def test_faults_of_a_file_are_shown_with_their_lines(hall: Hall) -> None:
+def test_faults_of_a_file_are_shown_with_their_lines(hall: ServiceFixture) -> None:
     done = hall.call("submit", hall.file("bad.yaml", flow().replace("key: rack", "key: rak")))
 
     assert done.code == 3
@@ -94,7 +94,7 @@ def test_faults_of_a_file_are_shown_with_their_lines(hall: Hall) -> None:
     assert "^" in done.err
 
 
-def test_a_workflow_that_waits_says_why_until_there_is_room(hall: Hall) -> None:
+def test_a_workflow_that_waits_says_why_until_there_is_room(hall: ServiceFixture) -> None:
     blocker = hall.submit(LONG, name="blocker", tasks=2, gpus=8)
     hall.call("wait", blocker, "--for", "running", "--timeout", "30s")
     waiting = hall.submit("echo later", name="later", tasks=2, gpus=8)
@@ -112,7 +112,7 @@ def test_a_workflow_that_waits_says_why_until_there_is_room(hall: Hall) -> None:
     assert hall.call("wait", blocker).code == 103
 
 
-def test_logs_are_printed_as_they_were_written_and_followed_to_the_end(hall: Hall) -> None:
+def test_logs_are_printed_as_they_were_written_and_followed_to_the_end(hall: ServiceFixture) -> None:
     ident = hall.submit("printf 'one\\ntwo'; sleep 0.5; echo; echo three", name="talk")
 
     followed = hall.call("logs", f"{ident}/t0", "--follow")
@@ -123,7 +123,7 @@ def test_logs_are_printed_as_they_were_written_and_followed_to_the_end(hall: Hal
     assert hall.call("logs", f"{ident}/t0", "--attempt", "7").code == 4
 
 
-def test_logs_of_a_workflow_are_those_of_all_its_tasks_with_their_names(hall: Hall) -> None:
+def test_logs_of_a_workflow_are_those_of_all_its_tasks_with_their_names(hall: ServiceFixture) -> None:
     ident = hall.submit("echo one; echo two; sleep 0.3; echo three", name="several", tasks=2)
 
     followed = hall.call("logs", ident, "--follow")
@@ -143,7 +143,7 @@ def test_logs_of_a_workflow_are_those_of_all_its_tasks_with_their_names(hall: Ha
 
 
 @pytest.mark.parametrize(("answer", "code"), [("", 130), ("n", 130), ("y", 0)])
-def test_deleting_at_a_terminal_asks_first(hall: Hall, answer: str, code: int) -> None:
+def test_deleting_at_a_terminal_asks_first(hall: ServiceFixture, answer: str, code: int) -> None:
     ident = hall.submit(name=f"asked-{answer or 'nothing'}")
     assert hall.finished(ident) == "COMPLETED"
 
@@ -157,7 +157,7 @@ def test_deleting_at_a_terminal_asks_first(hall: Hall, answer: str, code: int) -
     assert hall.call("show", ident).code == (4 if answer == "y" else 0)
 
 
-def test_yes_and_one_workflow_to_cancel_ask_nothing_at_a_terminal(hall: Hall) -> None:
+def test_yes_and_one_workflow_to_cancel_ask_nothing_at_a_terminal(hall: ServiceFixture) -> None:
     idents = [hall.submit("sleep 60", name=f"many{number}", gpus=1) for number in range(3)]
 
     for arguments in (["cancel", idents[0]], ["cancel", "-y", *idents[1:]]):
@@ -174,7 +174,7 @@ def test_yes_and_one_workflow_to_cancel_ask_nothing_at_a_terminal(hall: Hall) ->
     assert process.returncode == 130
 
 
-def test_events_are_lines_or_one_json_object_each(hall: Hall) -> None:
+def test_events_are_lines_or_one_json_object_each(hall: ServiceFixture) -> None:
     ident = hall.submit(name="history")
 
     followed = hall.call("events", ident, "--follow", "-o", "json")
@@ -185,7 +185,7 @@ def test_events_are_lines_or_one_json_object_each(hall: Hall) -> None:
     assert 'workflow "history" was submitted' in hall.call("events", ident).out
 
 
-def test_a_failed_workflow_runs_again_when_asked(hall: Hall) -> None:
+def test_a_failed_workflow_runs_again_when_asked(hall: ServiceFixture) -> None:
     flag = hall.folder / "flag"
     ident = hall.submit(f"test -e {flag}", name="again")
     assert hall.finished(ident) == "FAILED"
@@ -197,7 +197,7 @@ def test_a_failed_workflow_runs_again_when_asked(hall: Hall) -> None:
     assert hall.call("wait", ident, "--for", "completed", "--timeout", "30s").code == 0
 
 
-def test_what_cannot_be_done_now_is_a_conflict_and_every_id_is_tried(hall: Hall) -> None:
+def test_what_cannot_be_done_now_is_a_conflict_and_every_id_is_tried(hall: ServiceFixture) -> None:
     ident = hall.submit(name="over")
     assert hall.finished(ident) == "COMPLETED"
 
@@ -210,7 +210,7 @@ def test_what_cannot_be_done_now_is_a_conflict_and_every_id_is_tried(hall: Hall)
     assert [(one["id"], one["errors"][0]["code"]) for one in answers] == [(ident, "Conflict"), ("nobody-1", "NotFound")]
 
 
-def test_a_plan_is_submitted_by_its_id_and_one_that_no_longer_holds_is_not(hall: Hall) -> None:
+def test_a_plan_is_submitted_by_its_id_and_one_that_no_longer_holds_is_not(hall: ServiceFixture) -> None:
     file = hall.file("held.yaml", flow("while :; do sleep 0.1; done", name="held", gpus=8))
     planned = hall.call("submit", file, "--dry-run")
     plan = planned.err.rpartition(" --plan ")[2].strip()
@@ -230,7 +230,7 @@ def test_a_plan_is_submitted_by_its_id_and_one_that_no_longer_holds_is_not(hall:
     assert hall.finished("held-1") == "FAILED_CANCELED"
 
 
-def test_a_fault_of_a_template_shows_the_line_of_the_file(hall: Hall) -> None:
+def test_a_fault_of_a_template_shows_the_line_of_the_file(hall: ServiceFixture) -> None:
     text = (
         flow().replace("key: rack", "key: rak").replace("  groups:", "{% for _ in [1, 2] %}\n{% endfor %}\n  groups:")
     )
@@ -244,7 +244,7 @@ def test_a_fault_of_a_template_shows_the_line_of_the_file(hall: Hall) -> None:
     assert marked[at - 1][marked[at].index("^") :].startswith("rak")
 
 
-def test_a_list_says_where_workflows_run_and_how_their_tasks_are(hall: Hall) -> None:
+def test_a_list_says_where_workflows_run_and_how_their_tasks_are(hall: ServiceFixture) -> None:
     ident = hall.submit(LONG, name="seat", tasks=2, gpus=8)
     hall.call("wait", ident, "--for", "running", "--timeout", "30s")
     listed = hall.call("list", "--name", "seat").out.splitlines()
@@ -256,14 +256,14 @@ def test_a_list_says_where_workflows_run_and_how_their_tasks_are(hall: Hall) -> 
     assert hall.finished(ident) == "FAILED_CANCELED"
 
 
-def test_a_pool_that_there_is_not_is_no_empty_list(hall: Hall) -> None:
+def test_a_pool_that_there_is_not_is_no_empty_list(hall: ServiceFixture) -> None:
     done = hall.call("list", "--pool", "labb")
 
     assert done.code == 4
     assert 'Did you mean "lab"?' in done.err
 
 
-def test_a_failed_submission_that_was_followed_names_the_task_and_what_it_wrote(hall: Hall) -> None:
+def test_a_failed_submission_that_was_followed_names_the_task_and_what_it_wrote(hall: ServiceFixture) -> None:
     done = hall.call("submit", hall.file("sad.yaml", flow("echo sorry; exit 3", name="sad")), "--follow")
 
     assert done.code == 100
@@ -271,7 +271,7 @@ def test_a_failed_submission_that_was_followed_names_the_task_and_what_it_wrote(
     assert "hint: All that it wrote: coterie logs sad-1/t0" in done.err
 
 
-def test_a_workflow_that_failed_is_placed_no_more(hall: Hall) -> None:
+def test_a_workflow_that_failed_is_placed_no_more(hall: ServiceFixture) -> None:
     ident = hall.submit("exit 1", name="gone")
     assert hall.finished(ident) == "FAILED"
 
@@ -281,7 +281,7 @@ def test_a_workflow_that_failed_is_placed_no_more(hall: Hall) -> None:
     assert f"{ident} has ended, as FAILED, and is not placed" in done.err
 
 
-def test_the_map_of_a_pool_shows_what_its_service_runs(hall: Hall) -> None:
+def test_the_map_of_a_pool_shows_what_its_service_runs(hall: ServiceFixture) -> None:
     ident = hall.submit(LONG, name="drawn", tasks=2, gpus=8)
     hall.call("wait", ident, "--for", "running", "--timeout", "30s")
     drawn = hall.call("pool", "map", "lab")
@@ -300,7 +300,7 @@ def test_the_map_of_a_pool_shows_what_its_service_runs(hall: Hall) -> None:
     assert hall.finished(ident) == "FAILED_CANCELED"
 
 
-def test_what_changes_something_prints_data_and_names_too(hall: Hall) -> None:
+def test_what_changes_something_prints_data_and_names_too(hall: ServiceFixture) -> None:
     ident = hall.submit(LONG, name="data")
     canceled = hall.data("cancel", ident)
     assert hall.finished(ident) == "FAILED_CANCELED"
@@ -313,7 +313,7 @@ def test_what_changes_something_prints_data_and_names_too(hall: Hall) -> None:
     assert hall.data("delete", ident) == [{"id": ident, "deleted": True}]
 
 
-def test_a_task_that_has_not_started_says_why_there_is_nothing_to_read(hall: Hall) -> None:
+def test_a_task_that_has_not_started_says_why_there_is_nothing_to_read(hall: ServiceFixture) -> None:
     ident = hall.submit(name="unborn", tasks=3, gpus=8)
     done = hall.call("logs", f"{ident}/t0")
     why = hall.call("why", ident)
@@ -324,7 +324,7 @@ def test_a_task_that_has_not_started_says_why_there_is_nothing_to_read(hall: Hal
     assert f"To try one:\n  coterie why {ident}/g --" in why.out
 
 
-def test_a_list_is_filtered_and_names_can_be_piped(hall: Hall) -> None:
+def test_a_list_is_filtered_and_names_can_be_piped(hall: ServiceFixture) -> None:
     ident = hall.submit("true", "--label", "team=red", name="labelled")
     hall.finished(ident)
 
@@ -335,7 +335,7 @@ def test_a_list_is_filtered_and_names_can_be_piped(hall: Hall) -> None:
     assert hall.call("list", "--since", "nonsense").code == 2
 
 
-def test_pools_are_listed_shown_applied_and_deleted(hall: Hall) -> None:
+def test_pools_are_listed_shown_applied_and_deleted(hall: ServiceFixture) -> None:
     document = "backend: here\ntopology_keys:\n- {key: rack, label: topology.kubernetes.io/rack}\n"
     file = hall.file("pool.yaml", document)
 
@@ -366,7 +366,7 @@ pools:
 """
 
 
-def test_applying_a_pool_says_which_fields_change_and_how(hall: Hall) -> None:
+def test_applying_a_pool_says_which_fields_change_and_how(hall: ServiceFixture) -> None:
     assert hall.call("pool", "apply", hall.file("two.yaml", POOLS)).out == "east: created.\nwest: created.\n"
 
     levels = "    topology_keys:\n    - {key: rack, label: topology.kubernetes.io/rack}\n"
@@ -384,7 +384,7 @@ def test_applying_a_pool_says_which_fields_change_and_how(hall: Hall) -> None:
     assert hall.call("pool", "delete", "east").code == hall.call("pool", "delete", "west").code == 0
 
 
-def test_faults_of_pools_are_shown_with_their_lines_and_change_nothing(hall: Hall) -> None:
+def test_faults_of_pools_are_shown_with_their_lines_and_change_nothing(hall: ServiceFixture) -> None:
     text = POOLS.replace("limit: 8", "limits: 8").replace("  west:\n    backend: here", "  west:\n    backend: nowhere")
     done = hall.call("pool", "apply", hall.file("wrong.yaml", text))
 
@@ -396,7 +396,7 @@ def test_faults_of_pools_are_shown_with_their_lines_and_change_nothing(hall: Hal
     assert hall.call("pool", "list", "-o", "name").out.split() == ["lab"]
 
 
-def test_a_watched_list_prints_changes_as_json_lines(hall: Hall) -> None:
+def test_a_watched_list_prints_changes_as_json_lines(hall: ServiceFixture) -> None:
     ident = hall.submit("true", name="watched")
     with subprocess.Popen(
         [*PROGRAM, "list", "--watch", "-o", "json", "--server", hall.url],
@@ -413,7 +413,7 @@ def test_a_watched_list_prints_changes_as_json_lines(hall: Hall) -> None:
     assert hall.finished(ident) == "COMPLETED"
 
 
-def test_a_watched_workflow_ends_with_its_result(hall: Hall) -> None:
+def test_a_watched_workflow_ends_with_its_result(hall: ServiceFixture) -> None:
     ident = hall.submit("exit 1", name="seen")
 
     done = hall.call("show", ident, "--watch", "-o", "json")
@@ -434,13 +434,13 @@ def test_a_server_that_is_not_there_is_said_in_two_lines(server: str, code: int)
     assert len(done.err.splitlines()) == 2
 
 
-def test_a_service_is_found_by_the_folder_it_keeps(hall: Hall) -> None:
+def test_a_service_is_found_by_the_folder_it_keeps(hall: ServiceFixture) -> None:
     done = call("pool", "list", "-o", "name", COTERIE_STATE=str(hall.folder / "state"), COTERIE_SERVER="")
 
     assert done.out.split()[0] == "lab"
 
 
-def test_names_from_a_service_never_drive_the_terminal(hall: Hall) -> None:
+def test_names_from_a_service_never_drive_the_terminal(hall: ServiceFixture) -> None:
     ident = hall.submit("true", "--label", "a=b", name="tame")
     done = hall.call("cancel", ident, "-m", "\x1b[31mred\x07")
 
@@ -500,7 +500,7 @@ def test_a_public_address_without_tokens_is_refused(tmp_path: Path) -> None:
     assert "coterie token create" in done.err
 
 
-def test_commands_that_only_ask_load_nothing_heavy_for_what_they_are_told(hall: Hall) -> None:
+def test_commands_that_only_ask_load_nothing_heavy_for_what_they_are_told(hall: ServiceFixture) -> None:
     ident = hall.submit(name="told")
     assert hall.finished(ident) == "COMPLETED"
     calls = [("list", "-o", "wide"), ("pool", "list"), ("pool", "show", "lab"), ("topology", "show", "lab")]
@@ -530,7 +530,9 @@ def test_help_of_every_command_loads_no_client_and_no_server() -> None:
 
 
 @pytest.mark.parametrize(("answer", "code"), [("", 130), ("x\nc", 0)])
-def test_who_interrupts_what_they_follow_is_asked_and_leaves_it_by_default(hall: Hall, answer: str, code: int) -> None:
+def test_who_interrupts_what_they_follow_is_asked_and_leaves_it_by_default(
+    hall: ServiceFixture, answer: str, code: int
+) -> None:
     name = f"asked{code}"
     flag = hall.folder / f"{name}.flag"
     file = hall.file(f"{name}.yaml", flow(f"while ! test -e {flag}; do sleep 0.1; done", name=name))
@@ -551,7 +553,7 @@ def test_who_interrupts_what_they_follow_is_asked_and_leaves_it_by_default(hall:
     assert hall.finished(f"{name}-1") == "COMPLETED"
 
 
-def test_a_workflow_that_can_never_run_says_so_at_once_with_ways_out(hall: Hall) -> None:
+def test_a_workflow_that_can_never_run_says_so_at_once_with_ways_out(hall: ServiceFixture) -> None:
     file = hall.file("never.yaml", flow(name="never", tasks=3, gpus=8))
 
     done = hall.call("submit", file)
@@ -566,7 +568,7 @@ def test_a_workflow_that_can_never_run_says_so_at_once_with_ways_out(hall: Hall)
     assert hall.data("list", "--name", "never") == []
 
 
-def test_a_list_tells_what_can_never_run_from_what_waits_for_room(hall: Hall) -> None:
+def test_a_list_tells_what_can_never_run_from_what_waits_for_room(hall: ServiceFixture) -> None:
     blocker = hall.submit(LONG, name="holds", tasks=2, gpus=8)
     hall.call("wait", blocker, "--for", "running", "--timeout", "30s")
     later = hall.submit("echo later", name="notnow", tasks=2, gpus=8)
@@ -584,7 +586,7 @@ def test_a_list_tells_what_can_never_run_from_what_waits_for_room(hall: Hall) ->
     assert (flags[later], flags[never]) == (False, True)
 
 
-def test_submitting_with_the_option_of_a_way_out_says_what_it_changes(hall: Hall) -> None:
+def test_submitting_with_the_option_of_a_way_out_says_what_it_changes(hall: ServiceFixture) -> None:
     file = hall.file("out.yaml", flow(name="out", tasks=3, gpus=8))
 
     dry = hall.call("submit", file, "--dry-run", "--prefer", "rack")
@@ -600,7 +602,7 @@ def test_submitting_with_the_option_of_a_way_out_says_what_it_changes(hall: Hall
     assert "  changed: rack is preferred instead of required" in hall.call("show", ident).out.splitlines()
 
 
-def test_that_images_are_not_used_is_said_once_at_submission(hall: Hall) -> None:
+def test_that_images_are_not_used_is_said_once_at_submission(hall: ServiceFixture) -> None:
     words = "image is ignored: commands run on this machine, not in containers"
 
     done = hall.call("submit", hall.file("pictures.yaml", flow(name="pictures", tasks=2)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command import ROOT, Desk, on_terminal
+from tests.cli.command import ROOT, SampleFolder, on_terminal
 from tests.cli.command_lines import REFUSALS, call
 
 LEVELS = """\
@@ -26,7 +26,7 @@ def flow(tasks: int, *, topology: str = "{key: rack}", gpus: int = 8) -> str:
     return f"workflow:\n  name: wf\n  groups:\n  - name: g\n    tasks:\n{listed}{resources}"
 
 
-def asked(desk: Desk, workflow: str, cluster: str, *options: str) -> Any:
+def asked(desk: SampleFolder, workflow: str, cluster: str, *options: str) -> Any:
     """Return what the only group had to choose from."""
     file, nodes = desk.file("wf.yaml", workflow), desk.file("nodes.yaml", LEVELS + cluster)
     done = call("plan", str(file), "-c", str(nodes), "--alternatives", "-o", "json", *options)
@@ -37,7 +37,7 @@ def asked(desk: Desk, workflow: str, cluster: str, *options: str) -> Any:
 FLEET = "fleet:\n- {domains: {zone: a, rack: [r1, r2, r3]}, nodes: 4, gpu: 8, cpu: 96, memory: 1Ti}\n"
 
 
-def test_the_tightest_domain_is_chosen_and_the_others_are_shown_with_what_would_be_left(desk: Desk) -> None:
+def test_the_tightest_domain_is_chosen_and_the_others_are_shown_with_what_would_be_left(desk: SampleFolder) -> None:
     pods = "pods:\n- {owner: x, nodes: [a-r2-n1, a-r2-n2], gpu: 8}\n- {owner: y, node: a-r3-n1, gpu: 8}\n"
     choice = asked(desk, flow(2), FLEET + pods)
 
@@ -51,7 +51,7 @@ def test_the_tightest_domain_is_chosen_and_the_others_are_shown_with_what_would_
     assert choice["counted"]["domains"] == {"total": 3, "good": 3, "excluded": []}
 
 
-def test_a_refused_group_shows_its_nearest_misses_and_what_each_lacks(desk: Desk) -> None:
+def test_a_refused_group_shows_its_nearest_misses_and_what_each_lacks(desk: SampleFolder) -> None:
     nodes = (
         "nodes:\n"
         + "".join(f"- {{name: f{n}, gpu: 8, cpu: 96, domains: {{zone: a, rack: full}}}}\n" for n in (1, 2))
@@ -86,7 +86,7 @@ def test_a_refused_group_shows_its_nearest_misses_and_what_each_lacks(desk: Desk
     }
 
 
-def test_what_is_preferred_shows_how_many_more_domains_each_would_need(desk: Desk) -> None:
+def test_what_is_preferred_shows_how_many_more_domains_each_would_need(desk: SampleFolder) -> None:
     pods = "pods:\n- {owner: x, nodes: [a-r2-n1, a-r2-n2], gpu: 8}\n- {owner: y, node: a-r3-n1, gpu: 8}\n"
     choice = asked(desk, flow(6, topology="{key: rack, requirementType: preferred}"), FLEET + pods)
 
@@ -99,7 +99,7 @@ def test_what_is_preferred_shows_how_many_more_domains_each_would_need(desk: Des
     assert sum(one["chosen"] for one in choice["domains"]) == 2
 
 
-def test_more_than_ten_domains_are_cut_and_the_rest_is_counted(desk: Desk) -> None:
+def test_more_than_ten_domains_are_cut_and_the_rest_is_counted(desk: SampleFolder) -> None:
     many = "fleet:\n- {domains: {zone: a, rack: 25}, nodes: 1, gpu: 8, cpu: 96, memory: 1Ti}\n"
     choice = asked(desk, flow(1), many)
     text = call(
@@ -110,7 +110,7 @@ def test_more_than_ten_domains_are_cut_and_the_rest_is_counted(desk: Desk) -> No
     assert text.stdout.rstrip().endswith("and 15 more racks")
 
 
-def test_a_group_is_shown_what_was_left_when_its_turn_came(desk: Desk) -> None:
+def test_a_group_is_shown_what_was_left_when_its_turn_came(desk: SampleFolder) -> None:
     file, nodes = desk.file("wf.yaml", flow(4)), desk.file("nodes.yaml", LEVELS + FLEET)
     done = call("plan", str(file), str(file), "-c", str(nodes), "--alternatives", "-o", "json")
     first, second = (plan["groups"][0]["alternatives"][0] for plan in json.loads(done.stdout))
@@ -119,21 +119,21 @@ def test_a_group_is_shown_what_was_left_when_its_turn_came(desk: Desk) -> None:
     assert sorted(one["fits"] for one in second["domains"]) == [0, 4, 4]
 
 
-def test_what_if_options_count_for_the_alternatives_too(desk: Desk) -> None:
+def test_what_if_options_count_for_the_alternatives_too(desk: SampleFolder) -> None:
     pods = "pods:\n- {owner: x, nodes: [a-r1-n1, a-r2-n1, a-r3-n1], gpu: 8}\n"
 
     assert {one["fits"] for one in asked(desk, flow(4), FLEET + pods)["domains"]} == {3}
     assert {one["fits"] for one in asked(desk, flow(4), FLEET + pods, "--without", "x")["domains"]} == {4}
 
 
-def test_a_group_that_may_go_anywhere_counts_nodes(desk: Desk) -> None:
+def test_a_group_that_may_go_anywhere_counts_nodes(desk: SampleFolder) -> None:
     workflow = desk.file("wf.yaml", flow(2).replace(", topology: [{key: rack}]", ""))
     done = call("plan", str(workflow), "-c", REFUSALS, "--alternatives")
 
     assert "g: 2 tasks, free to go anywhere; 12 nodes: 3 full, 1 cordoned, 1 too few GPUs, 7 take one" in done.stdout
 
 
-def test_without_the_option_there_is_nothing_of_it(desk: Desk) -> None:
+def test_without_the_option_there_is_nothing_of_it(desk: SampleFolder) -> None:
     file = desk.file("wf.yaml", flow(2))
     plain = call("plan", str(file), "-c", REFUSALS, "-o", "json")
 
@@ -151,7 +151,7 @@ def test_the_same_call_gives_the_same_answer(example: str) -> None:
 
 
 def test_the_chosen_one_stands_out_on_a_terminal_and_a_plain_one_gets_plain_characters(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
+    desk = SampleFolder(tmp_path)
     arguments = ("plan", desk.file("wf.yaml", flow(2)), "-c", REFUSALS, "--alternatives")
 
     assert "\x1b[32m✔\x1b[0m" in on_terminal(*arguments).out

@@ -42,7 +42,7 @@ def nodes() -> list[dict[str, Any]]:
     ]
 
 
-class Desk:
+class TopologyFolder:
     """A folder with a snapshot, a workflow that asks for a rack, and files with topologies."""
 
     def __init__(self, folder: Path) -> None:
@@ -78,8 +78,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def desk(tmp_path: Path) -> TopologyFolder:
+    return TopologyFolder(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def desk(tmp_path: Path) -> Desk:
         ("--config named.config.yaml --levels a=example.com/z", ["a"]),
     ],
 )
-def test_levels_come_from_the_file_that_is_named(desk: Desk, options: str, levels: list[str]) -> None:
+def test_levels_come_from_the_file_that_is_named(desk: TopologyFolder, options: str, levels: list[str]) -> None:
     assert desk.levels(options) == levels
 
 
@@ -112,7 +112,7 @@ def test_levels_come_from_the_file_that_is_named(desk: Desk, options: str, level
         "check snapshot.json",
     ],
 )
-def test_every_command_with_levels_takes_a_topology(desk: Desk, command: str) -> None:
+def test_every_command_with_levels_takes_a_topology(desk: TopologyFolder, command: str) -> None:
     done = desk.call(f"{command} --topology one.yaml")
     assert done.code == 0, done.err
     both = desk.call(f"{command} --topology one.yaml --levels rack=x")
@@ -137,23 +137,23 @@ def test_every_command_with_levels_takes_a_topology(desk: Desk, command: str) ->
         ("plan one.yaml -c snapshot.json", 2, ["nothing to plan"]),
     ],
 )
-def test_what_cannot_be_meant_is_said_in_words(desk: Desk, command: str, code: int, words: list[str]) -> None:
+def test_what_cannot_be_meant_is_said_in_words(desk: TopologyFolder, command: str, code: int, words: list[str]) -> None:
     done = desk.call(command)
     assert done.code == code, done.err
     assert all(word in done.err for word in words), done.err
 
 
-def test_an_empty_topology_is_wrong_usage(desk: Desk) -> None:
+def test_an_empty_topology_is_wrong_usage(desk: TopologyFolder) -> None:
     done = call("check", "snapshot.json", "--topology", "", cwd=desk.folder)
     assert (done.code, "--topology is empty" in done.err) == (2, True)
 
 
-def test_a_file_name_may_hold_a_hash(desk: Desk) -> None:
+def test_a_file_name_may_hold_a_hash(desk: TopologyFolder) -> None:
     desk.write("a#b.yaml", json.dumps(named("one", ROOMS)))
     assert desk.levels("--topology a#b.yaml") == ["room"]
 
 
-def test_what_kai_would_refuse_is_told_by_the_commands_that_use_it(desk: Desk) -> None:
+def test_what_kai_would_refuse_is_told_by_the_commands_that_use_it(desk: TopologyFolder) -> None:
     hosts = [("host", "kubernetes.io/hostname"), RACK]
     desk.write("odd.json", json.dumps({"kind": "List", "items": [named("odd", hosts, CTB), named("one", ROOMS)]}))
     for command in ("render wf.yaml", "map snapshot.json", "plan wf.yaml -c snapshot.json"):
@@ -161,12 +161,12 @@ def test_what_kai_would_refuse_is_told_by_the_commands_that_use_it(desk: Desk) -
     assert "RefusedByKai" not in desk.call("map snapshot.json --topology odd.json#one").err
 
 
-def test_a_topology_may_come_from_standard_input(desk: Desk) -> None:
+def test_a_topology_may_come_from_standard_input(desk: TopologyFolder) -> None:
     done = desk.call("check snapshot.json --topology -#two -o json", (desk.folder / "two.json").read_text())
     assert [level["name"] for level in json.loads(done.out)["levels"]] == ["room"]
 
 
-def test_faults_of_the_topology_and_of_the_workflow_are_told_together(desk: Desk) -> None:
+def test_faults_of_the_topology_and_of_the_workflow_are_told_together(desk: TopologyFolder) -> None:
     desk.write("bad.yaml", json.dumps(named("one", [RACK, RACK])))
     desk.write("wf.yaml", "workflow: {name: w, oops: 1}\n")
     done = desk.call("plan wf.yaml -c snapshot.json --topology bad.yaml -o json")
@@ -174,14 +174,14 @@ def test_faults_of_the_topology_and_of_the_workflow_are_told_together(desk: Desk
     assert (done.code, found) == (3, {"bad.yaml", "wf.yaml"})
 
 
-def test_a_command_for_a_way_out_repeats_the_topology(desk: Desk) -> None:
+def test_a_command_for_a_way_out_repeats_the_topology(desk: TopologyFolder) -> None:
     desk.write("wf.yaml", workflow(3))
     done = desk.call("plan wf.yaml -c snapshot.json --topology one.yaml -o json")
     assert done.code in {6, 7}
     assert "--topology one.yaml" in done.out
 
 
-def test_a_topology_among_the_files_is_for_the_workflows_beside_it(desk: Desk) -> None:
+def test_a_topology_among_the_files_is_for_the_workflows_beside_it(desk: TopologyFolder) -> None:
     done = desk.call("plan one.yaml wf.yaml -c snapshot.json")
     assert done.code == 0, done.err
     assert 'the levels are those of the ClusterTopology "one"' in done.err
@@ -189,7 +189,7 @@ def test_a_topology_among_the_files_is_for_the_workflows_beside_it(desk: Desk) -
     assert desk.call("plan two.json wf.yaml -c snapshot.json --config named.config.yaml").code == 0
 
 
-def test_a_single_topology_of_the_snapshot_is_taken_and_told(desk: Desk) -> None:
+def test_a_single_topology_of_the_snapshot_is_taken_and_told(desk: TopologyFolder) -> None:
     desk.snapshot(named("one", [ZONE, RACK]))
     done = desk.call("check snapshot.json")
     assert 'warning[TopologyTaken]: the levels are those of the ClusterTopology "one"' in done.err
@@ -200,7 +200,7 @@ def test_a_single_topology_of_the_snapshot_is_taken_and_told(desk: Desk) -> None
     assert "TopologyTaken" not in desk.call("check snapshot.json --levels rack=example.com/r").err
 
 
-def test_of_several_topologies_in_the_snapshot_one_is_chosen_by_name(desk: Desk) -> None:
+def test_of_several_topologies_in_the_snapshot_one_is_chosen_by_name(desk: TopologyFolder) -> None:
     desk.snapshot(named("one", [ZONE, RACK], CTB), named("two", ROOMS))
     assert "TopologyNotChosen" in desk.call("map snapshot.json").err
     assert desk.levels("--topology #two") == ["room"]
@@ -208,7 +208,7 @@ def test_of_several_topologies_in_the_snapshot_one_is_chosen_by_name(desk: Desk)
     assert desk.levels("--config named.config.yaml --topology #two") == ["room"]
 
 
-def test_a_wrong_topology_in_the_snapshot_is_a_warning_until_it_is_used(desk: Desk) -> None:
+def test_a_wrong_topology_in_the_snapshot_is_a_warning_until_it_is_used(desk: TopologyFolder) -> None:
     desk.snapshot(named("one", []))
     done = desk.call("map snapshot.json --levels rack=example.com/r")
     assert done.code == 0
@@ -237,7 +237,7 @@ def test_a_snapshot_keeps_its_topologies_by_name() -> None:
     ],
 )
 def test_check_finds_drift_between_the_topology_and_that_of_kai(
-    desk: Desk, objects: list[dict[str, Any]], words: str
+    desk: TopologyFolder, objects: list[dict[str, Any]], words: str
 ) -> None:
     desk.snapshot(*objects)
     done = desk.call("check snapshot.json --topology #one -o json")

@@ -8,7 +8,7 @@ import shlex
 import pytest
 import yaml
 
-from tests.cli.command import CLUSTER, ROOT, Desk, call, quiet, workflow
+from tests.cli.command import CLUSTER, ROOT, SampleFolder, call, quiet, workflow
 from tests.planning.plan_json import ERRORS, PLAN, breaches, holes
 
 RACK = "rack=topology.kubernetes.io/rack"
@@ -18,13 +18,13 @@ RACK = "rack=topology.kubernetes.io/rack"
     ("tasks", "gpus", "code", "verdict"),
     [(2, 8, 0, "placed"), (4, 8, 7, "impossible"), (3, 8, 7, "impossible"), (2, 16, 7, "impossible")],
 )
-def test_the_exit_code_says_the_verdict(desk: Desk, tasks: int, gpus: int, code: int, verdict: str) -> None:
+def test_the_exit_code_says_the_verdict(desk: SampleFolder, tasks: int, gpus: int, code: int, verdict: str) -> None:
     done = desk.plan(desk.flow(tasks, gpus=gpus), "-o", "json")
 
     assert (done.code, json.loads(done.out)["verdict"]) == (code, verdict)
 
 
-def test_what_must_wait_exits_with_six(desk: Desk) -> None:
+def test_what_must_wait_exits_with_six(desk: SampleFolder) -> None:
     done = desk.plan(desk.flow(4, topology="{key: zone}"), "-o", "json")
 
     said = json.loads(done.out)
@@ -32,14 +32,14 @@ def test_what_must_wait_exits_with_six(desk: Desk) -> None:
     assert list(breaches(said, PLAN)) == []
 
 
-def test_the_worst_verdict_of_several_files_decides(desk: Desk) -> None:
+def test_the_worst_verdict_of_several_files_decides(desk: SampleFolder) -> None:
     files = [desk.flow(2, name="a"), desk.flow(3, name="b"), desk.flow(4, name="c", topology="{key: zone}")]
 
     assert desk.plan(*files).code == 7
 
 
 @pytest.mark.parametrize("output", ["table", "wide", "json", "yaml", "name"])
-def test_every_format_names_the_group(desk: Desk, output: str) -> None:
+def test_every_format_names_the_group(desk: SampleFolder, output: str) -> None:
     done = desk.plan(desk.flow(2), "-o", output)
 
     assert (done.code, done.err) == (0, "")
@@ -57,14 +57,14 @@ def test_every_format_names_the_group(desk: Desk, output: str) -> None:
             assert done.out.endswith("1 group: 1 placed, 0 waiting, 0 impossible.\n")
 
 
-def test_an_unknown_format_lists_those_there_are(desk: Desk) -> None:
+def test_an_unknown_format_lists_those_there_are(desk: SampleFolder) -> None:
     done = desk.plan(desk.flow(2), "-o", "xml")
 
     assert (done.code, done.out) == (2, "")
     assert [name for name in ("table", "wide", "json", "yaml", "name") if name not in done.err] == []
 
 
-def test_json_parses_while_warnings_go_to_standard_error(desk: Desk) -> None:
+def test_json_parses_while_warnings_go_to_standard_error(desk: SampleFolder) -> None:
     done = desk.plan(desk.flow(2, more=", platform: dgx"), "-o", "json")
 
     said = json.loads(done.out)
@@ -73,7 +73,7 @@ def test_json_parses_while_warnings_go_to_standard_error(desk: Desk) -> None:
     assert done.err.startswith("warning[FieldIgnored]: ")
 
 
-def test_several_files_are_a_list_each_seeing_what_the_earlier_took(desk: Desk) -> None:
+def test_several_files_are_a_list_each_seeing_what_the_earlier_took(desk: SampleFolder) -> None:
     files = [desk.flow(2, name="a"), desk.flow(2, name="b")]
 
     one_after_the_other, alone = desk.plan(*files, "-o", "json"), desk.plan(*files, "-o", "json", "--independent")
@@ -86,7 +86,7 @@ def test_several_files_are_a_list_each_seeing_what_the_earlier_took(desk: Desk) 
     assert (one_after_the_other.code, alone.code) == (6, 0)
 
 
-def test_a_template_takes_values_from_the_command_line(desk: Desk) -> None:
+def test_a_template_takes_values_from_the_command_line(desk: SampleFolder) -> None:
     text = workflow(1).replace("gpu: 8", "gpu: {{ gpus }}").replace("name: wf", "name: {{ name }}")
     file = desk.file("t.yaml", "default-values: {gpus: 16, name: wf}\n" + text)
 
@@ -133,7 +133,7 @@ def snapshot() -> bytes:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}).encode()
 
 
-def test_a_snapshot_may_come_from_standard_input_with_levels_for_the_call(desk: Desk) -> None:
+def test_a_snapshot_may_come_from_standard_input_with_levels_for_the_call(desk: SampleFolder) -> None:
     done = call("plan", desk.flow(2), "--cluster", "-", "--levels", RACK, "-o", "json", stdin=snapshot())
 
     said = json.loads(done.out)
@@ -141,7 +141,7 @@ def test_a_snapshot_may_come_from_standard_input_with_levels_for_the_call(desk: 
     assert said["groups"][0]["assignments"][0] == {"task": "t0", "node": "n0", "domains": {"rack": "r1"}}
 
 
-def test_a_workflow_may_come_from_standard_input(desk: Desk) -> None:
+def test_a_workflow_may_come_from_standard_input(desk: SampleFolder) -> None:
     assert desk.plan("-", "-o", "name", stdin=workflow(2).encode()).out == "wf/g\n"
 
 
@@ -164,7 +164,7 @@ def test_a_workflow_may_come_from_standard_input(desk: Desk) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
 )
 def test_a_call_that_cannot_be_carried_out_says_so_in_a_line_and_a_hint(
-    desk: Desk, arguments: tuple[str, ...], code: int, words: tuple[str, ...]
+    desk: SampleFolder, arguments: tuple[str, ...], code: int, words: tuple[str, ...]
 ) -> None:
     desk.file("w.yaml", workflow(2))
     desk.file("c.yaml", CLUSTER)
@@ -175,7 +175,7 @@ def test_a_call_that_cannot_be_carried_out_says_so_in_a_line_and_a_hint(
     assert quiet(done, *words), done.err
 
 
-def test_all_faults_of_all_files_are_reported_at_once(desk: Desk) -> None:
+def test_all_faults_of_all_files_are_reported_at_once(desk: SampleFolder) -> None:
     one = desk.file("one.yaml", workflow(2).replace("image: i", "imge: i"))
     two = desk.file("two.yaml", workflow(2, topology="{key: rak}"))
     cluster = desk.file("bad.yaml", "nodes:\n- {name: n1, gpu: many}\n")
@@ -190,7 +190,7 @@ def test_all_faults_of_all_files_are_reported_at_once(desk: Desk) -> None:
     assert all(error["line"] for error in said["errors"])
 
 
-def test_faults_of_files_and_of_the_tree_rules_come_together(desk: Desk) -> None:
+def test_faults_of_files_and_of_the_tree_rules_come_together(desk: SampleFolder) -> None:
     one = desk.file("one.yaml", workflow(2).replace("image: i", "imge: i"))
     two = desk.file("two.yaml", workflow(2, topology="{key: rak}"))
 
@@ -221,7 +221,7 @@ def test_every_way_out_of_an_example_is_a_command_that_works(example: str) -> No
         assert call(*arguments, "-o", "name", cwd=ROOT).code in expected, way
 
 
-def test_the_rendered_text_of_a_template_can_be_seen(desk: Desk) -> None:
+def test_the_rendered_text_of_a_template_can_be_seen(desk: SampleFolder) -> None:
     loop = "{% for i in range(n) %}\n  - {name: t{{ i }}}\n{% endfor %}\n"
     text = f"default-values: {{n: 2}}\nworkflow:\n  name: w\n  tasks:\n{loop}"
     file = desk.file("template.yaml", text)
@@ -235,7 +235,7 @@ def test_the_rendered_text_of_a_template_can_be_seen(desk: Desk) -> None:
     assert "{name: t1}" in as_data[0]["text"]
 
 
-def test_a_fault_in_a_loop_points_into_the_file(desk: Desk) -> None:
+def test_a_fault_in_a_loop_points_into_the_file(desk: SampleFolder) -> None:
     loop = "{%- for i in range(3) %}\n  - {name: t{{ i }}, image: i, command: x}\n{%- endfor %}\n"
     text = f"workflow:\n  name: w\n  tasks:\n{loop}"
     file = desk.file("loop.yaml", text)

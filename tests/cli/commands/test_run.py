@@ -19,7 +19,7 @@ from tests.cli.command import (
     PROGRAM,
     ROOT,
     TIMEOUT_S,
-    Desk,
+    SampleFolder,
     at_terminal,
     call,
     environment,
@@ -70,7 +70,7 @@ def test_the_output_of_tasks_is_printed_with_their_names() -> None:
     ],
 )
 def test_the_exit_code_is_the_result_of_the_workflow(
-    desk: Desk, script: str, tasks: int, code: int, words: str
+    desk: SampleFolder, script: str, tasks: int, code: int, words: str
 ) -> None:
     file = desk.file("wf.yaml", flow(script, tasks=tasks, gpus=8))
 
@@ -81,14 +81,14 @@ def test_the_exit_code_is_the_result_of_the_workflow(
     assert "Traceback" not in done.err
 
 
-def test_what_a_failed_task_wrote_last_is_said(desk: Desk) -> None:
+def test_what_a_failed_task_wrote_last_is_said(desk: SampleFolder) -> None:
     done = call("run", desk.file("wf.yaml", flow("echo sorry; exit 3")), "--cluster", desk.cluster, "--quiet")
 
     assert "t0: FAILED on a-r2-n2, exit code 3:\n  sorry\n" in done.err
     assert "error: wf-1 ended as FAILED after" in done.err
 
 
-def test_a_run_that_nobody_can_make_room_for_ends_with_the_reason(desk: Desk) -> None:
+def test_a_run_that_nobody_can_make_room_for_ends_with_the_reason(desk: SampleFolder) -> None:
     """One node of the rack is held by pods of the cluster file, and they never end."""
     cluster = desk.file("full.yaml", CLUSTER + "- {owner: wf-13, node: a-r1-n1, gpu: 8}\n")
 
@@ -107,7 +107,7 @@ def test_a_run_that_nobody_can_make_room_for_ends_with_the_reason(desk: Desk) ->
         (("--without", "wf-13"), ""),
     ],
 )
-def test_a_way_out_is_taken_by_running_with_its_option(desk: Desk, options: tuple[str, ...], said: str) -> None:
+def test_a_way_out_is_taken_by_running_with_its_option(desk: SampleFolder, options: tuple[str, ...], said: str) -> None:
     cluster = desk.file("full.yaml", CLUSTER + "- {owner: wf-13, node: a-r1-n1, gpu: 8}\n")
 
     done = call("run", desk.file("wf.yaml", flow(tasks=2, gpus=8)), "--cluster", cluster, *options)
@@ -116,7 +116,7 @@ def test_a_way_out_is_taken_by_running_with_its_option(desk: Desk, options: tupl
     assert said in done.err
 
 
-def test_that_images_are_not_used_is_said_once(desk: Desk) -> None:
+def test_that_images_are_not_used_is_said_once(desk: SampleFolder) -> None:
     done = call("run", desk.file("wf.yaml", flow(tasks=2)), "--cluster", desk.cluster)
 
     assert done.err.count("image is ignored: commands run on this machine, not in containers") == 1
@@ -124,7 +124,7 @@ def test_that_images_are_not_used_is_said_once(desk: Desk) -> None:
     assert [warning["code"] for warning in data["workflow"]["warnings"]] == ["FieldIgnored"]
 
 
-def test_json_has_the_workflow_and_where_it_ran_and_nothing_else_is_on_standard_output(desk: Desk) -> None:
+def test_json_has_the_workflow_and_where_it_ran_and_nothing_else_is_on_standard_output(desk: SampleFolder) -> None:
     done = call("run", "-", "--cluster", desk.cluster, "-o", "json", stdin=flow().encode())
 
     found = json.loads(done.out)
@@ -132,7 +132,7 @@ def test_json_has_the_workflow_and_where_it_ran_and_nothing_else_is_on_standard_
     assert found["placement"]["summary"]["held"] == 1
 
 
-def test_a_pool_of_a_configuration_is_run_in(desk: Desk) -> None:
+def test_a_pool_of_a_configuration_is_run_in(desk: SampleFolder) -> None:
     _ = desk.cluster
     config = desk.file("coterie.yaml", CONFIG)
 
@@ -142,13 +142,13 @@ def test_a_pool_of_a_configuration_is_run_in(desk: Desk) -> None:
     assert "1 held" in done.out
 
 
-def test_without_a_cluster_this_machine_is_the_cluster(desk: Desk) -> None:
+def test_without_a_cluster_this_machine_is_the_cluster(desk: SampleFolder) -> None:
     plain = flow(gpus=0).replace("topology: [{key: rack}]", "cpu: 0")
 
     assert call("run", desk.file("wf.yaml", plain), "--quiet").code == 0
 
 
-def test_levels_can_be_given_for_one_run(desk: Desk) -> None:
+def test_levels_can_be_given_for_one_run(desk: SampleFolder) -> None:
     bare = desk.file("bare.yaml", "nodes: [{name: n1, gpu: 8, cpu: 8, labels: {room: east}}]\n")
 
     done = call("run", desk.file("wf.yaml", flow()), "--cluster", bare, "--levels", "rack=room", "--quiet")
@@ -168,7 +168,7 @@ def test_levels_can_be_given_for_one_run(desk: Desk) -> None:
         (("run", "wf.yaml"), 3),  # this machine has no racks
     ],
 )
-def test_a_call_that_is_wrong_is_refused_in_words(desk: Desk, arguments: tuple[str, ...], code: int) -> None:
+def test_a_call_that_is_wrong_is_refused_in_words(desk: SampleFolder, arguments: tuple[str, ...], code: int) -> None:
     _ = desk.cluster, desk.file("wf.yaml", flow())
 
     done = call(*arguments, cwd=desk.folder)
@@ -178,7 +178,7 @@ def test_a_call_that_is_wrong_is_refused_in_words(desk: Desk, arguments: tuple[s
     assert done.out == ""
 
 
-def test_a_file_beside_the_workflow_is_sent_along_and_one_that_is_missing_is_said(desk: Desk) -> None:
+def test_a_file_beside_the_workflow_is_sent_along_and_one_that_is_missing_is_said(desk: SampleFolder) -> None:
     listed = flow("cat /tmp/greeting").replace(
         "lead: true,", "lead: true, files: [{path: /tmp/greeting, localpath: greeting.txt}],"
     )
@@ -193,7 +193,7 @@ def test_a_file_beside_the_workflow_is_sent_along_and_one_that_is_missing_is_sai
     assert "t0 | good morning" in there.out
 
 
-def test_what_a_run_did_is_kept_in_the_folder_that_was_named(desk: Desk) -> None:
+def test_what_a_run_did_is_kept_in_the_folder_that_was_named(desk: SampleFolder) -> None:
     file = desk.file("wf.yaml", flow())
 
     for number in (1, 2):
@@ -202,7 +202,7 @@ def test_what_a_run_did_is_kept_in_the_folder_that_was_named(desk: Desk) -> None
 
 
 @contextmanager
-def _running(desk: Desk, script: str, *options: str) -> Iterator[subprocess.Popen[str]]:
+def _running(desk: SampleFolder, script: str, *options: str) -> Iterator[subprocess.Popen[str]]:
     """Start a run in a process of its own; it has begun once its task has written its first file."""
     with subprocess.Popen(
         [*PROGRAM, "run", desk.file("wf.yaml", flow(script)), "--cluster", desk.cluster, "--logs", *options],
@@ -219,7 +219,7 @@ def _running(desk: Desk, script: str, *options: str) -> Iterator[subprocess.Pope
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_stops_the_workflow_and_waits_for_its_end(
-    desk: Desk, number: signal.Signals, own_temporary_folder: Path
+    desk: SampleFolder, number: signal.Signals, own_temporary_folder: Path
 ) -> None:
     with _running(desk, "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.1; done") as process:
         process.send_signal(number)
@@ -232,7 +232,7 @@ def test_an_interrupt_stops_the_workflow_and_waits_for_its_end(
     assert list(own_temporary_folder.iterdir()) == []
 
 
-def test_a_second_interrupt_kills_tasks_that_do_not_listen(desk: Desk, own_temporary_folder: Path) -> None:
+def test_a_second_interrupt_kills_tasks_that_do_not_listen(desk: SampleFolder, own_temporary_folder: Path) -> None:
     with _running(desk, "trap '' TERM; echo $$; while :; do sleep 0.1; done") as process:
         assert process.stderr
         process.send_signal(signal.SIGINT)
@@ -248,7 +248,9 @@ def test_a_second_interrupt_kills_tasks_that_do_not_listen(desk: Desk, own_tempo
 
 
 @pytest.mark.parametrize(("answer", "code"), [("s", 130), ("c", 0), ("", 0)])
-def test_somebody_at_a_terminal_is_asked_what_to_do_about_an_interrupt(desk: Desk, answer: str, code: int) -> None:
+def test_somebody_at_a_terminal_is_asked_what_to_do_about_an_interrupt(
+    desk: SampleFolder, answer: str, code: int
+) -> None:
     flag = desk.folder / "flag"
     file = desk.file("wf.yaml", flow(f"while ! test -e {flag}; do sleep 0.1; done"))
     with at_terminal("run", file, "--cluster", desk.cluster) as (process, terminal):
@@ -264,7 +266,7 @@ def test_somebody_at_a_terminal_is_asked_what_to_do_about_an_interrupt(desk: Des
     assert process.returncode == code
 
 
-def test_a_key_that_means_nothing_is_asked_about_again(desk: Desk) -> None:
+def test_a_key_that_means_nothing_is_asked_about_again(desk: SampleFolder) -> None:
     file = desk.file("wf.yaml", flow("while :; do sleep 0.1; done"))
     with at_terminal("run", file, "--cluster", desk.cluster) as (process, terminal):
         read_until(terminal, "RUNNING")
@@ -280,7 +282,7 @@ def test_a_key_that_means_nothing_is_asked_about_again(desk: Desk) -> None:
     assert process.returncode == 130
 
 
-def test_the_question_goes_away_when_the_workflow_ends_before_the_answer(desk: Desk) -> None:
+def test_the_question_goes_away_when_the_workflow_ends_before_the_answer(desk: SampleFolder) -> None:
     flag = desk.folder / "flag"
     file = desk.file("wf.yaml", flow(f"while ! test -e {flag}; do sleep 0.1; done"))
     with at_terminal("run", file, "--cluster", desk.cluster) as (process, terminal):
@@ -295,7 +297,7 @@ def test_the_question_goes_away_when_the_workflow_ends_before_the_answer(desk: D
     assert process.returncode == 0
 
 
-def test_a_terminal_gets_a_table_that_is_redrawn(desk: Desk) -> None:
+def test_a_terminal_gets_a_table_that_is_redrawn(desk: SampleFolder) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [*PROGRAM, "run", desk.file("wf.yaml", flow("sleep 0.5")), "--cluster", desk.cluster],
@@ -313,7 +315,7 @@ def test_a_terminal_gets_a_table_that_is_redrawn(desk: Desk) -> None:
     assert "COMPLETED" in text
 
 
-def test_tasks_of_a_run_are_left_running_when_somebody_detaches_and_a_service_finds_them(desk: Desk) -> None:
+def test_tasks_of_a_run_are_left_running_when_somebody_detaches_and_a_service_finds_them(desk: SampleFolder) -> None:
     furnished(desk.folder)
     flag, config, state = desk.folder / "flag", desk.folder / "coterie.yaml", desk.folder / "state"
     file = desk.file("wf.yaml", flow(f"while ! test -e {flag}; do sleep 0.1; done; echo done"))
@@ -335,7 +337,7 @@ def test_tasks_of_a_run_are_left_running_when_somebody_detaches_and_a_service_fi
         assert call("logs", "wf-1", "--server", url).out == "done\n"
 
 
-def test_levels_that_nobody_named_are_guessed_and_told_with_the_option_that_names_them(desk: Desk) -> None:
+def test_levels_that_nobody_named_are_guessed_and_told_with_the_option_that_names_them(desk: SampleFolder) -> None:
     label = "topology.kubernetes.io/rack"
     bare = desk.file("bare.yaml", f"nodes: [{{name: n1, gpu: 8, cpu: 8, labels: {{{label}: east}}}}]\n")
 
@@ -346,7 +348,7 @@ def test_levels_that_nobody_named_are_guessed_and_told_with_the_option_that_name
     assert f"--levels rack={label}" in done.err
 
 
-def test_a_command_that_is_missing_here_may_be_in_the_image_which_is_not_used(desk: Desk) -> None:
+def test_a_command_that_is_missing_here_may_be_in_the_image_which_is_not_used(desk: SampleFolder) -> None:
     missing = desk.file("missing.yaml", flow("no-such-command"))
 
     assert "hint: Images are not used here" in call("run", missing, "--cluster", desk.cluster, "--quiet").err

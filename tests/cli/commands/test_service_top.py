@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import PROGRAM, TIMEOUT_S, at_terminal, environment, read_until, spawn
-from tests.cli.service_fixtures import CONFIG, Hall, furnished, serving
+from tests.cli.service_fixtures import CONFIG, ServiceFixture, furnished, serving
 
 LONG = "sleep 300"
 SECOND = """\
@@ -24,21 +24,21 @@ SECOND = """\
 
 
 @pytest.fixture(scope="module")
-def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceFixture]:
     """Start a service with a pool of two racks, and one that has a rack of these too."""
     folder = furnished(tmp_path_factory.mktemp("yard"))
     (folder / "coterie.yaml").write_text(CONFIG + SECOND, encoding="utf-8")
     with serving(folder) as (url, _):
-        yield Hall(url, folder)
+        yield ServiceFixture(url, folder)
 
 
-def _running(hall: Hall, name: str) -> str:
+def _running(hall: ServiceFixture, name: str) -> str:
     ident = hall.submit(LONG, "--pool", "lab", name=name, gpus=8)
     assert hall.call("wait", ident, "--for=running", "--timeout", "30s").code == 0
     return ident
 
 
-def test_pools_domains_sharing_and_who_uses_most_are_shown(yard: Hall) -> None:
+def test_pools_domains_sharing_and_who_uses_most_are_shown(yard: ServiceFixture) -> None:
     ident = _running(yard, "most")
     done, found = yard.call("top"), yard.data("top")
     rows = {line.split("  ")[0]: line.split() for line in done.out.splitlines()}
@@ -54,7 +54,7 @@ def test_pools_domains_sharing_and_who_uses_most_are_shown(yard: Hall) -> None:
     assert [pool["shared_with"] for pool in found["pools"]] == [["spare"], ["lab"]]
 
 
-def test_one_pool_is_shown_alone_and_still_known_to_be_shared(yard: Hall) -> None:
+def test_one_pool_is_shown_alone_and_still_known_to_be_shared(yard: ServiceFixture) -> None:
     found = yard.data("top", "--pool", "spare", "--level", "rack")
     wide = yard.call("top", "-p", "spare", "-o", "wide")
 
@@ -72,13 +72,13 @@ def test_one_pool_is_shown_alone_and_still_known_to_be_shared(yard: Hall) -> Non
         (["--watch", "-o", "yaml"], 2, "Use -o json"),
     ],
 )
-def test_what_there_is_not_is_said(yard: Hall, options: list[str], code: int, words: str) -> None:
+def test_what_there_is_not_is_said(yard: ServiceFixture, options: list[str], code: int, words: str) -> None:
     done = yard.call("top", *options)
 
     assert (done.code, words in done.out + done.err) == (code, True), done.err
 
 
-def test_a_watch_in_a_pipe_appends_a_line_for_each_row_that_changes(yard: Hall) -> None:
+def test_a_watch_in_a_pipe_appends_a_line_for_each_row_that_changes(yard: ServiceFixture) -> None:
     arguments = [*PROGRAM, "top", "--watch", "--level", "rack", "-o", "json", "--pool", "lab", "--server", yard.url]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, env=environment(), text=True) as process:
         assert process.stdout
@@ -95,7 +95,7 @@ def test_a_watch_in_a_pipe_appends_a_line_for_each_row_that_changes(yard: Hall) 
     assert set(grown) == {"type", "name", "gpus", "nodes"}
 
 
-def test_a_watch_on_a_terminal_is_drawn_anew_and_marks_what_has_changed(yard: Hall) -> None:
+def test_a_watch_on_a_terminal_is_drawn_anew_and_marks_what_has_changed(yard: ServiceFixture) -> None:
     with at_terminal("top", "--watch", "--pool", "lab", "--server", yard.url, NO_COLOR="1") as (process, terminal):
         read_until(terminal, "total")
         ident = yard.submit(LONG, "--pool", "lab", name="drawn", gpus=8)
@@ -110,7 +110,7 @@ def test_a_watch_on_a_terminal_is_drawn_anew_and_marks_what_has_changed(yard: Ha
     assert process.returncode == 130
 
 
-def test_the_names_of_pools_are_completed(yard: Hall) -> None:
+def test_the_names_of_pools_are_completed(yard: ServiceFixture) -> None:
     done = spawn(
         _COTERIE_COMPLETE="complete_bash",
         COMP_WORDS="coterie top --pool s",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.command import ROOT, Desk, call, environment, escapes, on_terminal, spawn, workflow
+from tests.cli.command import ROOT, SampleFolder, call, environment, escapes, on_terminal, spawn, workflow
 from tests.cli.sample_files import TC, codes, errors, judged, packed, stocked, text, topology
 from tests.frontends.dynamo import objects as dynamo
 from tests.frontends.dynamo.objects import put
@@ -23,11 +23,11 @@ EXAMPLES = ROOT / "examples"
 
 
 @pytest.fixture
-def shelf(desk: Desk) -> Desk:
+def shelf(desk: SampleFolder) -> SampleFolder:
     return stocked(desk)
 
 
-def test_json_has_every_fault_with_its_place_per_object_and_in_all(shelf: Desk) -> None:
+def test_json_has_every_fault_with_its_place_per_object_and_in_all(shelf: SampleFolder) -> None:
     done, said = judged(shelf, "topology.yaml good.yaml bad.yaml")
     assert done.code == 3
     assert (said["version"], said["valid"]) == (1, False)
@@ -46,7 +46,7 @@ def test_json_has_every_fault_with_its_place_per_object_and_in_all(shelf: Desk) 
     assert lines[fault["line"] - 1][fault["column"] - 1 :].startswith('"rak"')
 
 
-def test_people_get_frames_and_at_last_a_count(shelf: Desk) -> None:
+def test_people_get_frames_and_at_last_a_count(shelf: SampleFolder) -> None:
     done = call("validate", "topology.yaml", "good.yaml", "bad.yaml", cwd=shelf.folder)
     assert done.code == 3
     assert done.out.splitlines() == [
@@ -62,7 +62,7 @@ def test_people_get_frames_and_at_last_a_count(shelf: Desk) -> None:
     assert "^^^^^" in done.err
 
 
-def test_warnings_refuse_nothing(shelf: Desk) -> None:
+def test_warnings_refuse_nothing(shelf: SampleFolder) -> None:
     done = call("validate", "good.yaml", cwd=shelf.folder)
     assert done.code == 0
     assert done.err.startswith("warning[TopologyNotChecked]: no ClusterTopology is known here")
@@ -70,7 +70,7 @@ def test_warnings_refuse_nothing(shelf: Desk) -> None:
     assert done.out.splitlines()[-1] == "1 file, 1 object: valid; 0 faults, 1 warning."
 
 
-def test_names_are_those_of_what_is_refused(shelf: Desk) -> None:
+def test_names_are_those_of_what_is_refused(shelf: SampleFolder) -> None:
     shelf.file("torn.yaml", "kind: [")
     done = call("validate", "topology.yaml", "good.yaml", "bad.yaml", "torn.yaml", "-o", "name", cwd=shelf.folder)
     assert (done.code, done.out.split()) == (3, ["podcliqueset/set", "torn.yaml"])
@@ -78,13 +78,13 @@ def test_names_are_those_of_what_is_refused(shelf: Desk) -> None:
     assert (done.code, done.out) == (0, "")
 
 
-def test_yaml_says_what_json_says(shelf: Desk) -> None:
+def test_yaml_says_what_json_says(shelf: SampleFolder) -> None:
     done = call("validate", "bad.yaml", "topology.yaml", "-o", "yaml", cwd=shelf.folder)
     _, said = judged(shelf, "bad.yaml topology.yaml")
     assert (done.code, yaml.safe_load(done.out)) == (3, said)
 
 
-def test_wide_tells_what_would_happen_to_each_object(shelf: Desk) -> None:
+def test_wide_tells_what_would_happen_to_each_object(shelf: SampleFolder) -> None:
     shelf.file("old.yaml", text(packed(), changed(standard(), assigned("metadata.name", "gone"))))
     done = call("validate", "topology.yaml", "good.yaml", "--old", "old.yaml", "-o", "wide", cwd=shelf.folder)
     assert [line.split() for line in done.out.splitlines()] == [
@@ -111,7 +111,7 @@ def test_wide_tells_what_would_happen_to_each_object(shelf: Desk) -> None:
         ("flow.yaml --topology topology.yaml#u", 4, 'no ClusterTopology "u"'),
     ],
 )
-def test_a_wrong_call_is_not_a_refusal(shelf: Desk, words: str, code: int, hint: str) -> None:
+def test_a_wrong_call_is_not_a_refusal(shelf: SampleFolder, words: str, code: int, hint: str) -> None:
     done = call("validate", *words.split(), cwd=shelf.folder)
     assert done.code == code
     assert hint in done.err
@@ -144,7 +144,7 @@ def test_a_wrong_call_is_not_a_refusal(shelf: Desk, words: str, code: int, hint:
     ],
 )
 def test_topologies_are_known_from_files_options_and_clusters(
-    shelf: Desk, words: str, expected: list[tuple[str, str]], warnings: list[str]
+    shelf: SampleFolder, words: str, expected: list[tuple[str, str]], warnings: list[str]
 ) -> None:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4"}}}
     snapshot = {"apiVersion": "v1", "kind": "List", "items": [node, topology()]}
@@ -170,12 +170,12 @@ def test_topologies_are_known_from_files_options_and_clusters(
     ("option", "file"),
     [("--levels zone", "--levels"), ("--topology bad.yaml", "bad.yaml"), ("--cluster bad.yaml", "bad.yaml")],
 )
-def test_what_files_are_judged_against_has_to_be_right_itself(shelf: Desk, option: str, file: str) -> None:
+def test_what_files_are_judged_against_has_to_be_right_itself(shelf: SampleFolder, option: str, file: str) -> None:
     done, said = judged(shelf, f"good.yaml {option}")
     assert (done.code, said["valid"], [each["file"] for each in said["files"]]) == (3, False, [file])
 
 
-def test_two_topologies_of_one_name_in_one_file_are_refused_if_they_differ(shelf: Desk) -> None:
+def test_two_topologies_of_one_name_in_one_file_are_refused_if_they_differ(shelf: SampleFolder) -> None:
     renamed = {**topology("t", "zone", "rack"), "kind": "ClusterTopology"}
     shelf.file("twins.yaml", text(topology(), renamed, packed()))
     _, said = judged(shelf, "twins.yaml")
@@ -202,7 +202,7 @@ def test_two_topologies_of_one_name_in_one_file_are_refused_if_they_differ(shelf
     ],
 )
 def test_workflows_are_judged_as_far_as_levels_are_known(
-    shelf: Desk, words: str, faults: list[str], warnings: list[str]
+    shelf: SampleFolder, words: str, faults: list[str], warnings: list[str]
 ) -> None:
     pools = "p: {topology_keys: [{key: rack, label: r}]}, q: {}"
     shelf.file("config.yaml", f"backends: {{b: {{scheduler: local, cluster: x}}}}\npools: {{{pools}}}\n")
@@ -216,7 +216,7 @@ def test_workflows_are_judged_as_far_as_levels_are_known(
     assert all(each["file"] and each["line"] for each in said["errors"])
 
 
-def test_files_of_other_kinds_are_passed_over_with_a_word(shelf: Desk) -> None:
+def test_files_of_other_kinds_are_passed_over_with_a_word(shelf: SampleFolder) -> None:
     shelf.file("config.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")
     shelf.file("empty.json", '{"apiVersion": "v1", "kind": "List", "items": []}')
     done, said = judged(shelf, "config.yaml empty.json")
@@ -224,14 +224,14 @@ def test_files_of_other_kinds_are_passed_over_with_a_word(shelf: Desk) -> None:
     assert [each["name"] for each in said["files"]] == [None, None]
 
 
-def test_one_torn_file_does_not_hide_what_is_wrong_with_others(shelf: Desk) -> None:
+def test_one_torn_file_does_not_hide_what_is_wrong_with_others(shelf: SampleFolder) -> None:
     shelf.file("torn.yaml", "apiVersion: grove.io/v1alpha1\nkind: [\n")
     shelf.file("several.yaml", text(packed("rak"), dynamo.changed(dynamo.beta(), put("spec.replica", 1))))
     _, said = judged(shelf, "torn.yaml several.yaml topology.yaml")
     assert [len(each["errors"]) for each in said["files"]] == [1, 1, 1, 0]
 
 
-def test_a_terminal_gets_colours_and_a_pipe_does_not(shelf: Desk) -> None:
+def test_a_terminal_gets_colours_and_a_pipe_does_not(shelf: SampleFolder) -> None:
     file = shelf.folder / "bad.yaml"
     seen = on_terminal("validate", file, shelf.folder / "topology.yaml")
     assert seen.code == 3
@@ -241,7 +241,7 @@ def test_a_terminal_gets_colours_and_a_pipe_does_not(shelf: Desk) -> None:
     assert (piped.code, escapes(piped.out + piped.err)) == (3, [])
 
 
-def test_names_cannot_drive_the_terminal(shelf: Desk) -> None:
+def test_names_cannot_drive_the_terminal(shelf: SampleFolder) -> None:
     evil = "\x1b]0;owned\x07"
     shelf.file("evil.yaml", text(changed(packed(), assigned("spec.template.cliques.0.name", evil))))
     for output in ("table", "json", "yaml", "name"):

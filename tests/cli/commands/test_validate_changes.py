@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.command import Desk, call
+from tests.cli.command import SampleFolder, call
 from tests.cli.sample_files import TC, codes, errors, judged, packed, stocked, text, topology
 from tests.frontends.dynamo import objects as dynamo
 from tests.frontends.dynamo.objects import drop, pod, put
@@ -15,7 +15,7 @@ CLAIM = {"name": "c", "templateSpec": {"spec": {"devices": {"requests": [{"name"
 
 
 @pytest.fixture
-def shelf(desk: Desk) -> Desk:
+def shelf(desk: SampleFolder) -> SampleFolder:
     return stocked(desk)
 
 
@@ -100,7 +100,7 @@ UPDATES: dict[str, tuple[Manifest, Manifest, list[tuple[str, str]], list[str]]] 
 
 @pytest.mark.parametrize(("old", "new", "expected", "warnings"), UPDATES.values(), ids=UPDATES)
 def test_with_an_old_file_updates_are_judged(
-    shelf: Desk, old: Manifest, new: Manifest, expected: list[tuple[str, str]], warnings: list[str]
+    shelf: SampleFolder, old: Manifest, new: Manifest, expected: list[tuple[str, str]], warnings: list[str]
 ) -> None:
     shelf.file("new.yaml", text(new))
     done, said = judged(shelf, "new.yaml --topology topology.yaml --old -", stdin=text(old))
@@ -109,7 +109,7 @@ def test_with_an_old_file_updates_are_judged(
     assert all(each["file"] and each["line"] for each in said["errors"])
 
 
-def test_a_fault_of_the_set_behind_a_graph_points_into_the_graph(shelf: Desk) -> None:
+def test_a_fault_of_the_set_behind_a_graph_points_into_the_graph(shelf: SampleFolder) -> None:
     shelf.file("new.yaml", text(dynamo.changed(GRAPH, put("spec.components.1.multinode.nodeCount", 2))))
     shelf.file("old.yaml", text(GRAPH))
     done = call("validate", "new.yaml", "topology.yaml", "--old", "old.yaml", cwd=shelf.folder)
@@ -117,14 +117,14 @@ def test_a_fault_of_the_set_behind_a_graph_points_into_the_graph(shelf: Desk) ->
     assert "The rule is Grove's, for the PodCliqueSet behind the graph." in done.err
 
 
-def test_a_topology_that_loses_a_level_is_told_of_with_what_it_does(shelf: Desk) -> None:
+def test_a_topology_that_loses_a_level_is_told_of_with_what_it_does(shelf: SampleFolder) -> None:
     shelf.file("new.yaml", text(topology("t", "zone", "host"), packed(), GRAPH))
     shelf.file("old.yaml", text(topology(), packed(), GRAPH))
     done, said = judged(shelf, "new.yaml --old old.yaml")
     assert (done.code, codes(said)) == (0, ["LevelsRemoved", *["TopologyLevelsUnavailable"] * 3])
 
 
-def test_an_empty_old_file_makes_everything_new(shelf: Desk) -> None:
+def test_an_empty_old_file_makes_everything_new(shelf: SampleFolder) -> None:
     done, said = judged(shelf, "good.yaml topology.yaml --old -")
     assert (done.code, codes(said)) == (0, ["NothingBefore"])
     assert [each["change"] for each in said["files"] if each["name"]] == ["created", "created"]
@@ -187,7 +187,7 @@ SITES: dict[str, tuple[Manifest, str, list[tuple[str, str]], list[str]]] = {
 
 @pytest.mark.parametrize(("document", "words", "expected", "warnings"), SITES.values(), ids=SITES)
 def test_options_say_what_the_cluster_is_like(
-    shelf: Desk, document: Manifest, words: str, expected: list[tuple[str, str]], warnings: list[str]
+    shelf: SampleFolder, document: Manifest, words: str, expected: list[tuple[str, str]], warnings: list[str]
 ) -> None:
     shelf.file("one.yaml", text(document))
     done, said = judged(shelf, f"one.yaml --topology topology.yaml {words}")

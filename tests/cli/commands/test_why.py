@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.command import call
-from tests.cli.service_fixtures import Hall
+from tests.cli.service_fixtures import ServiceFixture
 
 
 @pytest.fixture
-def stuck(hall: Hall) -> Iterator[str]:
+def stuck(hall: ServiceFixture) -> Iterator[str]:
     """Return a group of two tasks that waits: one node is free, and the others are held by two workflows and a pod."""
     ids = []
     for name in ("first", "second"):
@@ -27,14 +27,14 @@ def stuck(hall: Hall) -> Iterator[str]:
         hall.finished(ident)
 
 
-def test_domains_are_counted_in_a_line(hall: Hall, stuck: str) -> None:
+def test_domains_are_counted_in_a_line(hall: ServiceFixture, stuck: str) -> None:
     done = hall.call("why", stuck)
 
     assert "domains  2 racks: 2 full" in done.out
     assert "LACKS" not in done.out
 
 
-def test_verbose_counts_nodes_and_shows_the_nearest_misses(hall: Hall, stuck: str) -> None:
+def test_verbose_counts_nodes_and_shows_the_nearest_misses(hall: ServiceFixture, stuck: str) -> None:
     done, data = hall.call("why", stuck, "-v"), hall.data("why", stuck, "--verbose")
 
     assert "nodes    4 nodes: 3 full, 1 with room for one" in done.out
@@ -43,14 +43,14 @@ def test_verbose_counts_nodes_and_shows_the_nearest_misses(hall: Hall, stuck: st
     assert "alternatives" not in hall.data("why", stuck)["groups"][0]
 
 
-def test_the_call_that_is_printed_runs_as_it_is_printed(hall: Hall, stuck: str) -> None:
+def test_the_call_that_is_printed_runs_as_it_is_printed(hall: ServiceFixture, stuck: str) -> None:
     printed = shlex.split(hall.call("why", stuck).out.splitlines()[-1])
 
     assert printed[:2] == ["coterie", "why"]
     assert "would be placed" in hall.call(*printed[1:]).out
 
 
-def test_every_way_out_places_it_when_it_is_asked_about(hall: Hall, stuck: str) -> None:
+def test_every_way_out_places_it_when_it_is_asked_about(hall: ServiceFixture, stuck: str) -> None:
     (group,) = hall.data("why", stuck)["groups"]
     commands = [way["command"] for way in group["refusal"]["ways_out"]]
 
@@ -60,7 +60,7 @@ def test_every_way_out_places_it_when_it_is_asked_about(hall: Hall, stuck: str) 
         assert json.loads(done.out)["groups"][0]["verdict"] == "placed", command
 
 
-def test_a_service_that_is_named_is_named_in_the_call_too(hall: Hall, stuck: str) -> None:
+def test_a_service_that_is_named_is_named_in_the_call_too(hall: ServiceFixture, stuck: str) -> None:
     done = call("why", stuck, "--server", hall.url, COTERIE_SERVER="")
 
     assert done.code == 0, done.err

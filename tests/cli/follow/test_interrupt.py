@@ -14,8 +14,8 @@ import pytest
 
 from coterie.backends.local.processes import Identity
 from coterie.backends.local.shim import ownership
-from coterie.cli.inputs.temporary_folder import scratch
-from tests.cli.command import PROGRAM, TIMEOUT_S, Desk, at_terminal, call, environment, read_until
+from coterie.cli.inputs.temporary_folder import temporary_folder
+from tests.cli.command import PROGRAM, TIMEOUT_S, SampleFolder, at_terminal, call, environment, read_until
 from tests.cli.service_fixtures import flow
 from tests.eventually import eventually
 
@@ -42,7 +42,7 @@ def _task(file: Path) -> Identity:
 
 
 @contextmanager
-def _running(desk: Desk, script: str, *before: str) -> Iterator[subprocess.Popen[bytes]]:
+def _running(desk: SampleFolder, script: str, *before: str) -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(
         [*before, *PROGRAM, "run", desk.file("wf.yaml", flow(script)), "--cluster", desk.cluster],
         stdin=subprocess.DEVNULL,
@@ -58,7 +58,9 @@ def _running(desk: Desk, script: str, *before: str) -> Iterator[subprocess.Popen
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_run_whose_terminal_goes_away_stops_its_tasks_with_grace(desk: Desk, base: Path, *, closed: bool) -> None:
+def test_a_run_whose_terminal_goes_away_stops_its_tasks_with_grace(
+    desk: SampleFolder, base: Path, *, closed: bool
+) -> None:
     up = desk.folder / "up"
     file = desk.file("wf.yaml", flow(SCRIPT.format(up)))
     with at_terminal("run", file, "--cluster", desk.cluster, TMPDIR=str(base)) as (process, terminal):
@@ -77,7 +79,7 @@ def test_a_run_whose_terminal_goes_away_stops_its_tasks_with_grace(desk: Desk, b
     assert list(base.iterdir()) == []
 
 
-def test_nobody_is_asked_when_a_run_is_terminated(desk: Desk, base: Path) -> None:
+def test_nobody_is_asked_when_a_run_is_terminated(desk: SampleFolder, base: Path) -> None:
     up = desk.folder / "up"
     file = desk.file("wf.yaml", flow(SCRIPT.format(up)))
     with at_terminal("run", file, "--cluster", desk.cluster, TMPDIR=str(base)) as (process, terminal):
@@ -91,7 +93,7 @@ def test_nobody_is_asked_when_a_run_is_terminated(desk: Desk, base: Path) -> Non
     assert (desk.folder / "up.bye").exists()
 
 
-def test_a_run_that_was_told_to_outlive_its_terminal_does(desk: Desk) -> None:
+def test_a_run_that_was_told_to_outlive_its_terminal_does(desk: SampleFolder) -> None:
     up, flag = desk.folder / "up", desk.folder / "flag"
     with _running(desk, f"echo $$ > {up}; while ! test -e {flag}; do sleep 0.05; done", "nohup") as process:
         eventually(up.exists)
@@ -101,7 +103,9 @@ def test_a_run_that_was_told_to_outlive_its_terminal_does(desk: Desk) -> None:
         assert process.wait(TIMEOUT_S) == 0
 
 
-def test_tasks_end_with_a_run_that_was_killed_and_the_next_run_removes_its_folder(desk: Desk, base: Path) -> None:
+def test_tasks_end_with_a_run_that_was_killed_and_the_next_run_removes_its_folder(
+    desk: SampleFolder, base: Path
+) -> None:
     up = desk.folder / "up"
     with _running(desk, SCRIPT.format(up)) as process:
         task = _task(up)
@@ -116,7 +120,7 @@ def test_tasks_end_with_a_run_that_was_killed_and_the_next_run_removes_its_folde
     assert list(base.iterdir()) == []
 
 
-def test_tasks_of_a_run_that_keeps_its_state_go_on_when_it_is_killed(desk: Desk) -> None:
+def test_tasks_of_a_run_that_keeps_its_state_go_on_when_it_is_killed(desk: SampleFolder) -> None:
     up = desk.folder / "up"
     file, state = desk.file("wf.yaml", flow(SCRIPT.format(up))), desk.folder / "state"
     with at_terminal("run", file, "--cluster", desk.cluster, "--state", state) as (process, terminal):
@@ -136,7 +140,7 @@ def test_tasks_of_a_run_that_keeps_its_state_go_on_when_it_is_killed(desk: Desk)
 def test_the_folder_of_a_run_that_lives_is_nobody_elses(base: Path) -> None:
     unfinished = base / "coterie-run-being-made"
     unfinished.mkdir()
-    with scratch() as first, scratch() as second:
+    with temporary_folder() as first, temporary_folder() as second:
         there = {first.name, second.name, unfinished.name}
 
         assert {each.name for each in base.iterdir()} == there
@@ -148,7 +152,7 @@ def test_the_folder_of_a_run_that_lives_is_nobody_elses(base: Path) -> None:
     [(("run", "wf.yaml", "--state", "a b"), ""), (("serve", "--port", "0", "--state", "a b"), ""), (("run",), "a b")],
 )
 def test_a_folder_that_cannot_stand_in_commands_is_refused_before_anything_is_made(
-    desk: Desk, words: tuple[str, ...], variable: str, monkeypatch: pytest.MonkeyPatch
+    desk: SampleFolder, words: tuple[str, ...], variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.file("wf.yaml", flow(gpus=0).replace("topology: [{key: rack}]", "cpu: 0"))
     if variable:
@@ -165,7 +169,7 @@ def test_a_folder_that_cannot_stand_in_commands_is_refused_before_anything_is_ma
 
 
 @pytest.mark.parametrize("mode", [None, 0o755])
-def test_what_tasks_are_given_is_readable_for_their_owner_alone(desk: Desk, mode: int | None) -> None:
+def test_what_tasks_are_given_is_readable_for_their_owner_alone(desk: SampleFolder, mode: int | None) -> None:
     state = desk.folder / "state"
     if mode is not None:
         (state / "tasks").mkdir(mode, parents=True)

@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.cli.command import PROGRAM, TIMEOUT_S, at_terminal, call, environment, read_until
-from tests.cli.service_fixtures import Hall, flow, furnished, serving
+from tests.cli.service_fixtures import ServiceFixture, flow, furnished, serving
 
 
 @contextmanager
-def _following(hall: Hall, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def _following(hall: ServiceFixture, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
         [*PROGRAM, *arguments, "--server", hall.url],
         stdout=subprocess.PIPE,
@@ -41,7 +41,7 @@ def _interrupted(process: subprocess.Popen[str]) -> str:
     return err.strip()
 
 
-def test_a_watched_list_appends_a_line_for_each_change_until_interrupted(hall: Hall) -> None:
+def test_a_watched_list_appends_a_line_for_each_change_until_interrupted(hall: ServiceFixture) -> None:
     with _following(hall, "list", "--watch", "--name", "lines") as process:
         ident = hall.submit("true", name="lines")
         assert _line_with(process, "COMPLETED") == f"{ident}  COMPLETED\n"
@@ -51,7 +51,7 @@ def test_a_watched_list_appends_a_line_for_each_change_until_interrupted(hall: H
     assert said == ""
 
 
-def test_a_watched_list_of_json_tells_what_changed_and_what_left_it(hall: Hall) -> None:
+def test_a_watched_list_of_json_tells_what_changed_and_what_left_it(hall: ServiceFixture) -> None:
     flag = hall.folder / "leave"
     ident = hall.submit(f"while ! test -e {flag}; do sleep 0.1; done", name="typed")
     with _following(hall, "list", "--watch", "--active", "--name", "typed", "-o", "json") as process:
@@ -65,7 +65,7 @@ def test_a_watched_list_of_json_tells_what_changed_and_what_left_it(hall: Hall) 
     assert process.returncode == 130
 
 
-def test_a_watched_list_is_redrawn_on_a_terminal_with_marks_at_what_is_new(hall: Hall) -> None:
+def test_a_watched_list_is_redrawn_on_a_terminal_with_marks_at_what_is_new(hall: ServiceFixture) -> None:
     ident = hall.submit("true", name="drawn")
     hall.finished(ident)
     arguments = ("list", "--watch", "--name", "drawn", "--server", hall.url)
@@ -82,7 +82,7 @@ def test_a_watched_list_is_redrawn_on_a_terminal_with_marks_at_what_is_new(hall:
     assert process.returncode == 130
 
 
-def test_a_list_can_be_watched_as_lines_names_and_json_only(hall: Hall) -> None:
+def test_a_list_can_be_watched_as_lines_names_and_json_only(hall: ServiceFixture) -> None:
     assert hall.call("list", "--watch", "-o", "yaml").code == 2
 
 
@@ -90,7 +90,7 @@ def test_a_followed_log_goes_on_where_it_was_when_the_service_comes_back(tmp_pat
     flag = tmp_path / "flag"
     script = f"echo one; while ! test -e {flag}; do sleep 0.1; done; echo two"
     with serving(furnished(tmp_path)) as (url, _):
-        hall = Hall(url, tmp_path)
+        hall = ServiceFixture(url, tmp_path)
         ident = hall.submit(script, name="talk")
         hall.call("wait", ident, "--for", "running", "--timeout", "30s")
         process = subprocess.Popen(
@@ -119,7 +119,9 @@ def test_a_followed_log_of_a_service_that_stays_away_ends_with_that(tmp_path: Pa
     flag = tmp_path / "flag"
     impatient = "from coterie.cli.client import client; client._PATIENCE_S = 0.5; from coterie.cli import main; main()"
     with serving(furnished(tmp_path)) as (url, _):
-        ident = Hall(url, tmp_path).submit(f"echo one; while ! test -e {flag}; do sleep 0.1; done", name="left")
+        ident = ServiceFixture(url, tmp_path).submit(
+            f"echo one; while ! test -e {flag}; do sleep 0.1; done", name="left"
+        )
         process = subprocess.Popen(
             [PROGRAM[0], "-c", impatient, "logs", ident, "--follow", "--server", url],
             stdout=subprocess.PIPE,
@@ -140,7 +142,7 @@ def test_a_followed_log_of_a_service_that_stays_away_ends_with_that(tmp_path: Pa
 
 @pytest.mark.parametrize(("answer", "status"), [("d", "RUNNING"), ("s", "FAILED_CANCELED")])
 def test_somebody_who_follows_a_submission_is_asked_whether_to_leave_or_to_stop_it(
-    hall: Hall, answer: str, status: str
+    hall: ServiceFixture, answer: str, status: str
 ) -> None:
     name = f"asked{answer}"
     file = hall.file(f"{name}.yaml", flow("while :; do sleep 0.1; done", name=name))
@@ -160,7 +162,7 @@ def test_somebody_who_follows_a_submission_is_asked_whether_to_leave_or_to_stop_
     assert view["status"] == status
 
 
-def test_nobody_at_a_terminal_means_that_a_followed_submission_goes_on(hall: Hall) -> None:
+def test_nobody_at_a_terminal_means_that_a_followed_submission_goes_on(hall: ServiceFixture) -> None:
     file = hall.file("alone.yaml", flow("while :; do sleep 0.1; done", name="alone"))
     with _following(hall, "submit", str(file), "--follow") as process:
         hall.call("wait", "alone-1", "--for", "running", "--timeout", "30s")

@@ -14,7 +14,7 @@ from coterie.cli.commands.plan import PlanOptions
 from coterie.cli.commands.remote.submit import SubmitOptions
 from coterie.cli.commands.serve import ServeOptions
 from coterie.cli.inputs.options import ClusterOptions, TemplateOptions, WhatIfOptions
-from coterie.cli.inputs.parameters import command_words, takes
+from coterie.cli.inputs.parameters import command_words, with_options
 from coterie.cli.output.formats import Output
 
 
@@ -41,7 +41,7 @@ def parsed(kind: type[Options], *words: str) -> Options:
     """Return the options that a command gets when it is called so."""
     found: list[Options] = []
     app = typer.Typer()
-    app.command()(takes(kind)(found.append))
+    app.command()(with_options(kind)(found.append))
     done = CliRunner().invoke(app, list(words), env={"COTERIE_CONFIG": "", "COTERIE_STATE": "", "COTERIE_STORE": ""})
     assert done.exit_code == 0, done.output
     return found[0]

@@ -66,13 +66,13 @@ def test_a_second_service_of_a_folder_that_stops_leaves_the_first_one_found(
     with _serving(tmp_path) as (first, _):
         with _serving(tmp_path) as (second, _):
             both = call("list", COTERIE_STATE=str(tmp_path))
-        after = service_location.told(tmp_path)
+        after = service_location.service_records(tmp_path)
         found = call("list", COTERIE_STATE=str(tmp_path))
 
     assert first != second
     assert (both.code, found.code) == (0, 0)
     assert [each.url for each in after] == [first]
-    assert service_location.told(tmp_path) == []
+    assert service_location.service_records(tmp_path) == []
     assert others == []
 
 
@@ -83,7 +83,7 @@ def test_the_second_service_of_a_folder_is_found_once_the_first_has_been_killed(
         first.kill()
         first.wait(TIMEOUT_S)
         found = call("list", COTERIE_STATE=str(tmp_path))
-        running = [each.url for each in service_location.told(tmp_path) if not each.gone]
+        running = [each.url for each in service_location.service_records(tmp_path) if not each.gone]
 
     assert found.code == 0
     assert running == [second]
@@ -148,4 +148,4 @@ def test_a_service_that_was_killed_is_called_gone_and_the_next_one_takes_its_wor
 def test_a_word_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "service.x.json").write_text(text, encoding="utf-8")
 
-    assert service_location.told(tmp_path) == []
+    assert service_location.service_records(tmp_path) == []

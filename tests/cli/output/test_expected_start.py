@@ -27,7 +27,7 @@ def holder(*limits: str | None) -> Json:
     return {"groups": [{"started": SOON, "ended": None, "ends_by": limit} for limit in limits]}
 
 
-class Known:
+class FakeService:
     """A service that knows some workflows, and why one of them waits."""
 
     def __init__(self, *owners: str, position: int = 1) -> None:
@@ -73,13 +73,13 @@ class Known:
 def test_only_the_first_in_the_queue_that_waits_for_work_with_a_time_limit_can_expect_anything(
     owners: tuple[str, ...], position: int, expected: str | None
 ) -> None:
-    known = Known(*owners, position=position)
+    known = FakeService(*owners, position=position)
 
     assert within(cast("Client", known), known.group, NOW) == expected
 
 
 def test_a_group_without_a_refusal_expects_nothing() -> None:
-    assert within(cast("Client", Known()), {"refusal": None, "position": 1}, NOW) is None
+    assert within(cast("Client", FakeService()), {"refusal": None, "position": 1}, NOW) is None
 
 
 def test_a_wide_list_has_position_and_expected_start_and_a_dash_where_nothing_is_known() -> None:
@@ -100,7 +100,7 @@ def test_a_wide_list_has_position_and_expected_start_and_a_dash_where_nothing_is
         "nodes": [],
     }
     rows = [{**common, "id": "a-1", "position": 1}, {**common, "id": "b-1", "position": None}]
-    expected = expectations(cast("Client", Known("soon")), rows, NOW)
+    expected = expectations(cast("Client", FakeService("soon")), rows, NOW)
     head, first, second = list_lines(rows, WIDE, NOW, expected=expected)
 
     assert head.split()[7:10] == ["PRIORITY", "POS", "ETA"]
@@ -109,7 +109,7 @@ def test_a_wide_list_has_position_and_expected_start_and_a_dash_where_nothing_is
 
 
 def test_why_says_whose_turn_it_is_and_within_what_time_a_place_is_expected() -> None:
-    answer = Known("soon").why("a-1", None)
+    answer = FakeService("soon").why("a-1", None)
 
     head = next(why_lines(answer, WIDE, NOW, {"g": "4m"}))
 

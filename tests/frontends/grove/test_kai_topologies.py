@@ -13,7 +13,7 @@ from coterie.frontends.grove.kai_topology import KAI_VERSION
 from coterie.planning.inputs import read_snapshot
 from coterie.planning.snapshot_levels import kai_levels
 from coterie.topology.levels import Topology
-from tests.cli.commands.test_cluster_topology import RACK, ZONE, Desk, named, nodes
+from tests.cli.commands.test_cluster_topology import RACK, ZONE, TopologyFolder, named, nodes
 from tests.frontends.grove.objects import clique, podcliqueset
 from tests.frontends.grove.test_cluster_topology import CT, CTB
 
@@ -22,8 +22,8 @@ SET = podcliqueset(clique("a", 8), topologyConstraint={"topologyName": "hall-a",
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def desk(tmp_path: Path) -> TopologyFolder:
+    return TopologyFolder(tmp_path)
 
 
 def topology(name: str, *levels: tuple[str, str] | str, **metadata: Any) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def levels_of(*objects: dict[str, Any]) -> dict[str, Topology]:
     return kai_levels(read_snapshot(json.dumps(data).encode(), "s.json"))
 
 
-def rendered(desk: Desk, words: str) -> list[dict[str, Any]]:
+def rendered(desk: TopologyFolder, words: str) -> list[dict[str, Any]]:
     done = desk.call(f"render {words}")
     assert done.code == 0, done.err
     return list(yaml.safe_load_all(done.out))
@@ -82,7 +82,7 @@ def test_a_topology_that_kai_would_refuse_has_no_levels() -> None:
 # As levels of a call
 
 
-def test_the_only_kai_topology_of_a_snapshot_is_taken_and_told(desk: Desk) -> None:
+def test_the_only_kai_topology_of_a_snapshot_is_taken_and_told(desk: TopologyFolder) -> None:
     desk.snapshot(topology("fabric", ("zone", ZONE[1]), ("rack", RACK[1])))
 
     assert desk.levels("") == ["zone", "rack"]
@@ -92,7 +92,7 @@ def test_the_only_kai_topology_of_a_snapshot_is_taken_and_told(desk: Desk) -> No
         assert 'warning[TopologyTaken]: the levels are those of the KAI Topology "fabric"' in done.err
 
 
-def test_one_of_several_is_chosen_by_name(desk: Desk) -> None:
+def test_one_of_several_is_chosen_by_name(desk: TopologyFolder) -> None:
     desk.snapshot(topology("one", ("rack", RACK[1])), topology("two", ("hall", ZONE[1])))
 
     assert (
@@ -113,21 +113,21 @@ def test_one_of_several_is_chosen_by_name(desk: Desk) -> None:
     ],
 )
 def test_what_the_call_and_the_configuration_say_goes_before_a_kai_topology(
-    desk: Desk, options: str, levels: list[str]
+    desk: TopologyFolder, options: str, levels: list[str]
 ) -> None:
     desk.snapshot(topology("fabric", ("rack", RACK[1])))
 
     assert desk.levels(options) == levels
 
 
-def test_a_cluster_topology_goes_before_a_kai_topology(desk: Desk) -> None:
+def test_a_cluster_topology_goes_before_a_kai_topology(desk: TopologyFolder) -> None:
     desk.snapshot(topology("fabric", ("rack", RACK[1])), named("one", [ZONE, RACK]))
 
     assert desk.levels("") == ["zone", "rack"]
     assert desk.levels("--topology #fabric") == ["rack"]
 
 
-def test_a_kai_topology_goes_before_well_known_labels(desk: Desk) -> None:
+def test_a_kai_topology_goes_before_well_known_labels(desk: TopologyFolder) -> None:
     machines = nodes()
     for one in machines:
         one["metadata"]["labels"]["topology.kubernetes.io/zone"] = "z"
@@ -137,14 +137,14 @@ def test_a_kai_topology_goes_before_well_known_labels(desk: Desk) -> None:
     assert desk.levels("") == ["rack"]
 
 
-def test_topologies_that_were_rendered_for_pools_declare_nothing(desk: Desk) -> None:
+def test_topologies_that_were_rendered_for_pools_declare_nothing(desk: TopologyFolder) -> None:
     (own,) = kinds(rendered(desk, "wf.yaml --topology one.yaml"), "Topology")
     desk.snapshot(own, topology("fabric", ("rack", RACK[1])))
 
     assert desk.levels("") == ["rack"]
 
 
-def test_a_set_that_names_a_topology_which_only_kai_has_gets_its_levels(desk: Desk) -> None:
+def test_a_set_that_names_a_topology_which_only_kai_has_gets_its_levels(desk: TopologyFolder) -> None:
     desk.write("set.json", json.dumps(SET))
     desk.snapshot(topology("hall-a", ("zone", ZONE[1]), ("rack", RACK[1])), topology("other", *KEYS))
 
@@ -157,7 +157,7 @@ def test_a_set_that_names_a_topology_which_only_kai_has_gets_its_levels(desk: De
 # As what is rendered
 
 
-def test_an_external_topology_is_used_by_its_own_name_and_never_created(desk: Desk) -> None:
+def test_an_external_topology_is_used_by_its_own_name_and_never_created(desk: TopologyFolder) -> None:
     for kind in (CT, CTB):
         desk.write("bound.yaml", json.dumps(named("one", [ZONE, RACK], kind, [("kai-scheduler", "theirs")])))
 
@@ -168,7 +168,7 @@ def test_an_external_topology_is_used_by_its_own_name_and_never_created(desk: De
         assert group["spec"]["topologyConstraint"]["topology"] == "theirs"
 
 
-def test_an_external_topology_is_used_by_sets_too(desk: Desk) -> None:
+def test_an_external_topology_is_used_by_sets_too(desk: TopologyFolder) -> None:
     hall = named("hall-a", [ZONE, RACK], CTB, [("kai-scheduler", "theirs")])
     desk.write("both.yaml", yaml.safe_dump_all([hall, SET]))
 
@@ -178,7 +178,7 @@ def test_an_external_topology_is_used_by_sets_too(desk: Desk) -> None:
     assert {one["spec"]["topologyConstraint"]["topology"] for one in kinds(manifests, "PodGroup")} == {"theirs"}
 
 
-def test_a_kai_topology_that_gave_the_levels_is_not_written_again(desk: Desk) -> None:
+def test_a_kai_topology_that_gave_the_levels_is_not_written_again(desk: TopologyFolder) -> None:
     desk.snapshot(topology("fabric", ("zone", ZONE[1]), ("rack", RACK[1])))
 
     manifests = rendered(desk, "wf.yaml --cluster snapshot.json")
@@ -189,7 +189,7 @@ def test_a_kai_topology_that_gave_the_levels_is_not_written_again(desk: Desk) ->
 
 
 @pytest.mark.parametrize("uid", ["", "8c1b6d8e"])
-def test_check_finds_no_fault_with_a_rendered_topology(desk: Desk, uid: str) -> None:
+def test_check_finds_no_fault_with_a_rendered_topology(desk: TopologyFolder, uid: str) -> None:
     """The owner reference is written where the cluster says what it must be."""
     hall = named("hall-a", [ZONE, RACK], CTB)
     hall["metadata"] |= {"uid": uid} if uid else {}
@@ -221,7 +221,9 @@ def test_check_finds_no_fault_with_a_rendered_topology(desk: Desk, uid: str) -> 
         ([named("one", [ZONE, RACK]), topology("x", ZONE[1])], 'there is no KAI Topology "one"'),
     ],
 )
-def test_plan_and_render_warn_of_drift_as_check_does(desk: Desk, objects: list[dict[str, Any]], words: str) -> None:
+def test_plan_and_render_warn_of_drift_as_check_does(
+    desk: TopologyFolder, objects: list[dict[str, Any]], words: str
+) -> None:
     desk.snapshot(*objects)
     checked = desk.call("check snapshot.json -o json")
     assert words in " ".join(finding["message"] for finding in json.loads(checked.out)["findings"])
@@ -235,7 +237,7 @@ def test_plan_and_render_warn_of_drift_as_check_does(desk: Desk, objects: list[d
     assert ("SchedulerTopologyDrift" in {one["code"] for one in planned["warnings"]}) is bool(words)
 
 
-def test_a_plan_that_does_not_use_the_topology_says_nothing_of_its_drift(desk: Desk) -> None:
+def test_a_plan_that_does_not_use_the_topology_says_nothing_of_its_drift(desk: TopologyFolder) -> None:
     desk.snapshot(named("one", [ZONE, RACK]), topology("one", RACK[1]))
 
     done = desk.call("plan wf.yaml -c snapshot.json --levels zone=example.com/z,rack=example.com/r")
@@ -243,7 +245,7 @@ def test_a_plan_that_does_not_use_the_topology_says_nothing_of_its_drift(desk: D
     assert "SchedulerTopologyDrift" not in done.err
 
 
-def test_a_topology_of_a_file_lacks_nothing_in_a_cluster_that_does_not_have_it_yet(desk: Desk) -> None:
+def test_a_topology_of_a_file_lacks_nothing_in_a_cluster_that_does_not_have_it_yet(desk: TopologyFolder) -> None:
     desk.snapshot(topology("x", ZONE[1]))
 
     assert "SchedulerTopologyDrift" not in desk.call("plan wf.yaml -c snapshot.json --topology one.yaml").err

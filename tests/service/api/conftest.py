@@ -10,14 +10,14 @@ from starlette.testclient import TestClient
 
 from coterie.service.api.app import create_app
 from coterie.service.service import Service
-from tests.service.running_service import CONFIG, Place
+from tests.service.running_service import CONFIG, ServiceFolder
 
 
 @pytest.fixture
 def service(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Service]:
     """Run a service, with another configuration where a test gives one."""
     config = getattr(request, "param", CONFIG)
-    with Service(Place(tmp_path / "place", config=config).settings()) as found:
+    with Service(ServiceFolder(tmp_path / "place", config=config).settings()) as found:
         yield found
 
 

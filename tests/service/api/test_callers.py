@@ -23,7 +23,7 @@ from coterie.service.api.shared_work import SharedWork
 from coterie.service.security import Caller, caller_of, new_token
 from coterie.service.service import Service
 from tests.service.api.requests import error_of
-from tests.service.running_service import Place, single
+from tests.service.running_service import ServiceFolder, single
 
 PATIENCE_S = 30.0
 
@@ -31,7 +31,7 @@ PATIENCE_S = 30.0
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[Service]:
     """Give a service that nobody drives, with a token."""
-    service = Service(Place(tmp_path / "place").settings())
+    service = Service(ServiceFolder(tmp_path / "place").settings())
     new_token(service.store, "ann", "user", now=time.time())
     yield service
     service.stop()

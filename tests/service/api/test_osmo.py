@@ -14,7 +14,7 @@ from coterie.service.security import new_token
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 from tests.service.api.requests import ended, error_of, post
-from tests.service.running_service import Place, single, task, workflow
+from tests.service.running_service import ServiceFolder, single, task, workflow
 
 
 def test_a_submission_answers_where_to_look(client: TestClient, service: Service) -> None:
@@ -247,7 +247,7 @@ def test_pools_are_chosen_by_name(client: TestClient) -> None:
 def test_a_node_that_takes_no_work_is_not_in_use(tmp_path: Path) -> None:
     cluster = "nodes:\n- {name: a, gpu: 4}\n- {name: b, gpu: 4, cordoned: true}\n"
     config = "backends: {lab: {scheduler: local, cluster: cluster.yaml}}\npools: {main: {backend: lab}}\n"
-    service = Service(Place(tmp_path / "place", config=config, cluster=cluster).settings())
+    service = Service(ServiceFolder(tmp_path / "place", config=config, cluster=cluster).settings())
     try:
         found = TestClient(create_app(service, open_to_all=True)).get("/api/pool_quota").json()["resource_sum"]
         assert (found["total_capacity"], found["total_usage"], found["total_free"]) == ("8", "0", "4")

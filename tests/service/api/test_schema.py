@@ -25,10 +25,10 @@ from starlette.testclient import TestClient
 
 from coterie.service.api.app import create_app
 from coterie.service.api.models import plans, pools, state, workflows
-from coterie.service.api.models.base import Answer
+from coterie.service.api.models.base import ResponseBody
 from coterie.service.service import Service
 from tests.service.api.requests import body, ended, post, team, waiting
-from tests.service.running_service import Place, single, workflow
+from tests.service.running_service import ServiceFolder, single, workflow
 
 Json = dict[str, Any]
 
@@ -50,7 +50,7 @@ def _unlike_value(kind: Any, value: Any, path: str) -> Iterator[str]:
     if get_origin(kind) is list:
         for each in value:
             yield from _unlike_value(get_args(kind)[0], each, f"{path}[]")
-    elif isinstance(kind, type) and issubclass(kind, Answer):
+    elif isinstance(kind, type) and issubclass(kind, ResponseBody):
         yield from unlike(kind, value, path)
 
 
@@ -67,7 +67,7 @@ def test_models_name_exactly_what_the_service_answers(client: TestClient, servic
     made = client.put("/api/v1/pools/odd", json={"backend": "lab", "topology_keys": [{"key": "x", "label": "nope/x"}]})
     assert made.json()["pool"]["warnings"]
     big = client.post("/api/v1/plan", json=body(kept, pool="main")).json()
-    found: list[tuple[type[Answer], Json]] = [
+    found: list[tuple[type[ResponseBody], Json]] = [
         (workflows.Workflow, client.get("/api/v1/workflows/fails-1").json()),
         (workflows.Workflow, client.get("/api/v1/workflows/kept-1").json()),
         (workflows.Workflow, client.get("/api/v1/workflows/later-1").json()),
@@ -118,7 +118,7 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One service for all cases: workflows are submitted, and none of them is run."""
-    service = Service(Place(tmp_path_factory.mktemp("fuzz") / "place").settings())
+    service = Service(ServiceFolder(tmp_path_factory.mktemp("fuzz") / "place").settings())
     for name in ("one", "two"):
         service.submit(single(name, "true"))
     service.store.acquire("somebody", time.time(), 1e6)

@@ -21,7 +21,7 @@ from coterie.errors import Unavailable, UsageError
 from coterie.service.server import serve
 from tests.eventually import eventually
 from tests.service.api.requests import body
-from tests.service.running_service import Place, single
+from tests.service.running_service import ServiceFolder, single
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 30.0
@@ -36,7 +36,7 @@ print("ended", flush=True)
 """
 
 
-class Served:
+class ServerProcess:
     """A server in a process of its own."""
 
     def __init__(self, folder: Path) -> None:
@@ -61,23 +61,23 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    found = Served(tmp_path_factory.mktemp("served") / "place")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    found = ServerProcess(tmp_path_factory.mktemp("served") / "place")
     yield found
     if found.process.poll() is None:
         found.end()
 
 
-def metric(served: Served, name: str) -> float:
+def metric(served: ServerProcess, name: str) -> float:
     lines = served.client.get("/metrics").text.splitlines()
     return float(next(line.split()[1] for line in lines if line.startswith(f"{name} ")))
 
 
-def threads(served: Served) -> int:
+def threads(served: ServerProcess) -> int:
     return len(list(Path(f"/proc/{served.process.pid}/task").iterdir()))
 
 
-def read_events(served: Served, after: str | None, most: int | None = None) -> list[dict[str, Any]]:
+def read_events(served: ServerProcess, after: str | None, most: int | None = None) -> list[dict[str, Any]]:
     """Follow the events of talk-1 from where a reader was, to the end or until it has enough."""
     headers = {"accept": "text/event-stream", **({"last-event-id": after} if after else {})}
     found: list[dict[str, Any]] = []
@@ -93,7 +93,7 @@ def read_events(served: Served, after: str | None, most: int | None = None) -> l
     return found
 
 
-def test_a_reader_that_lost_its_stream_goes_on_and_misses_nothing(served: Served, tmp_path: Path) -> None:
+def test_a_reader_that_lost_its_stream_goes_on_and_misses_nothing(served: ServerProcess, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     wanted = single("talk", f"echo begun; until [ -e {gate} ]; do sleep 0.05; done; echo done")
     assert served.client.post("/api/v1/workflows", json=body(wanted)).status_code == 201
@@ -108,7 +108,7 @@ def test_a_reader_that_lost_its_stream_goes_on_and_misses_nothing(served: Served
     assert log.text == "begun\ndone\n"
 
 
-def test_followers_hold_no_threads_and_leave_none_behind(served: Served) -> None:
+def test_followers_hold_no_threads_and_leave_none_behind(served: ServerProcess) -> None:
     served.client.post("/api/v1/workflows", json=body(single("long", "echo begun; sleep 60")))
     paths = ["/api/v1/events?follow=true", "/api/v1/workflows/long-1/logs?task=t&follow=true"]
     clients = [httpx2.Client(base_url=served.url, timeout=PATIENCE_S) for _ in range(30)]
@@ -144,7 +144,7 @@ def followed(url: str) -> Iterator[threading.Event]:
 
 
 def test_a_signal_ends_streams_and_server_in_good_order_and_tasks_go_on(tmp_path: Path) -> None:
-    first = Served(tmp_path / "place")
+    first = ServerProcess(tmp_path / "place")
     first.client.post("/api/v1/workflows", json=body(single("talk", "sleep 1; echo done")))
     eventually(lambda: first.client.get("/api/v1/workflows/talk-1").json()["status"] == "RUNNING")
     with followed(first.url) as ended:
@@ -153,7 +153,7 @@ def test_a_signal_ends_streams_and_server_in_good_order_and_tasks_go_on(tmp_path
         # A stream that had to be cut off would be complained about.
         assert [json.loads(line)["event"] for line in complained.splitlines()] == ["request"]
         assert ended.wait(PATIENCE_S)
-    second = Served(tmp_path / "place")
+    second = ServerProcess(tmp_path / "place")
     eventually(lambda: bool(second.client.get("/api/v1/workflows/talk-1").json()["finished"]))
     assert second.client.get("/api/v1/workflows/talk-1").json()["status"] == "COMPLETED"
     assert second.end(signal.SIGINT) == (0, "ended\n", "")
@@ -162,7 +162,7 @@ def test_a_signal_ends_streams_and_server_in_good_order_and_tasks_go_on(tmp_path
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.0.2.1"])  # noqa: S104 - refused
 def test_an_address_for_others_is_refused_without_tokens(tmp_path: Path, host: str) -> None:
     with pytest.raises(UsageError, match="no tokens"):
-        serve(Place(tmp_path / "place").settings(), host, 0, announce=print)
+        serve(ServiceFolder(tmp_path / "place").settings(), host, 0, announce=print)
 
 
 def test_an_address_that_cannot_be_had_is_said(tmp_path: Path) -> None:
@@ -170,6 +170,6 @@ def test_an_address_that_cannot_be_had_is_said(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(Unavailable, match="cannot listen on 127"):
-            serve(Place(tmp_path / "place").settings(), "127.0.0.1", taken.getsockname()[1], announce=print)
+            serve(ServiceFolder(tmp_path / "place").settings(), "127.0.0.1", taken.getsockname()[1], announce=print)
     with pytest.raises(UsageError, match="no port"):
-        serve(Place(tmp_path / "other").settings(), "127.0.0.1", 70000, announce=print)
+        serve(ServiceFolder(tmp_path / "other").settings(), "127.0.0.1", 70000, announce=print)

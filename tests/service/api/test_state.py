@@ -12,7 +12,7 @@ from coterie.errors import Unavailable
 from coterie.service.api.app import create_app
 from coterie.service.service import Service
 from tests.service.api.requests import ended, error_of, post
-from tests.service.running_service import Place
+from tests.service.running_service import ServiceFolder
 
 
 def test_a_service_that_leads_is_ready(client: TestClient, service: Service) -> None:
@@ -26,7 +26,7 @@ def test_a_service_that_leads_is_ready(client: TestClient, service: Service) -> 
 
 
 def test_a_service_that_nobody_leads_is_alive_and_not_ready(tmp_path: Path) -> None:
-    service = Service(Place(tmp_path / "place").settings())
+    service = Service(ServiceFolder(tmp_path / "place").settings())
     try:
         client = TestClient(create_app(service, open_to_all=True))
         assert client.get("/healthz").status_code == 200

@@ -19,13 +19,13 @@ import pytest
 
 from tests.cli.command import spawn
 from tests.eventually import eventually
-from tests.service.faults import Hall, Served, error_of, serving, small_disk
+from tests.service.faults import FaultFolder, ServiceProcess, error_of, serving, small_disk
 from tests.store.postgres_server import Postgres
 
 AWAY_S = 10.0
 
 
-def tell_for(seconds: float, served: Served, *, slowest_s: float) -> list[str]:
+def tell_for(seconds: float, served: ServiceProcess, *, slowest_s: float) -> list[str]:
     """Ask a service whose database is away for so long, and until readiness tells it; return what it said."""
     begun = time.monotonic()
     said: list[str] = []
@@ -65,9 +65,9 @@ def frozen(postgres: Postgres) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def services(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Served]]:
+def services(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ServiceProcess]]:
     """Give one service with a database of its own, and two replicas that share another on the same server."""
-    alone, both = (Hall(tmp_path_factory.mktemp("services") / name) for name in ("alone", "both"))
+    alone, both = (FaultFolder(tmp_path_factory.mktemp("services") / name) for name in ("alone", "both"))
     with (
         serving(alone, alone.folder / "state", postgres.new_database()) as one,
         serving(both, both.folder / "state", postgres.new_database(), replicas=2) as two,
@@ -75,21 +75,23 @@ def services(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> It
         yield [*one, *two]
 
 
-def begun(served: Served, folder: Path, mine: str) -> Hall:
+def begun(served: ServiceProcess, folder: Path, mine: str) -> FaultFolder:
     """Have a service run ten workflows, of which the first tasks run."""
-    hall = Hall(folder)
+    hall = FaultFolder(folder)
     served.submit_all(hall.ten(mine))
     eventually(lambda: len(hall.lines()) == 12, hall.lines)
     return hall
 
 
-def one_leads(replicas: list[Served]) -> bool:
+def one_leads(replicas: list[ServiceProcess]) -> bool:
     """Tell whether one of them leads, and all know which."""
     told = [served.health() for served in replicas]
     return sum(each["leader"] for each in told) == 1 and len({each["holder"] for each in told}) == 1
 
 
-def test_a_postgres_that_is_gone_for_ten_seconds(services: list[Served], postgres: Postgres, tmp_path: Path) -> None:
+def test_a_postgres_that_is_gone_for_ten_seconds(
+    services: list[ServiceProcess], postgres: Postgres, tmp_path: Path
+) -> None:
     alone, *both = services
     halls = [begun(served, tmp_path / str(number), "gone") for number, served in enumerate(services[:2])]
 
@@ -117,7 +119,9 @@ def test_a_postgres_that_is_gone_for_ten_seconds(services: list[Served], postgre
     eventually(lambda: [served.health()["problems"] for served in services] == [[], [], []])
 
 
-def test_a_postgres_that_freezes_for_ten_seconds(services: list[Served], postgres: Postgres, tmp_path: Path) -> None:
+def test_a_postgres_that_freezes_for_ten_seconds(
+    services: list[ServiceProcess], postgres: Postgres, tmp_path: Path
+) -> None:
     _, *both = services
     hall = begun(both[0], tmp_path / "hall", "frozen")
 
@@ -153,7 +157,7 @@ def locked(file: Path) -> Iterator[None]:
 
 
 def test_an_sqlite_that_another_program_has_locked_for_longer_than_it_is_waited_for(tmp_path: Path) -> None:
-    hall = Hall(tmp_path / "hall")
+    hall = FaultFolder(tmp_path / "hall")
     with serving(hall, hall.folder / "state") as (served,), ThreadPoolExecutor() as threads:
         served.submit_all(hall.ten())
         eventually(lambda: len(hall.lines()) == 12, hall.lines)
@@ -182,7 +186,7 @@ CHATTY = "i=0; until [ -e {gate} ]; do i=$((i+1)); echo line $i of many; sleep 0
 
 @pytest.mark.parametrize("alone", [False, True], ids=["everything", "the-database"])
 def test_a_disk_that_is_full_for_a_while(tmp_path: Path, *, alone: bool) -> None:
-    hall = Hall(tmp_path / "hall")
+    hall = FaultFolder(tmp_path / "hall")
     with small_disk(tmp_path / "disk") as disk:
         file = disk.folder / "coterie.db"
         state = hall.folder / "state" if alone else disk.folder / "state"
@@ -235,7 +239,7 @@ def complete(log: str) -> bool:
 
 
 def test_a_disk_of_tasks_that_is_full_while_the_database_is_not(tmp_path: Path) -> None:
-    hall = Hall(tmp_path / "hall")
+    hall = FaultFolder(tmp_path / "hall")
     with small_disk(tmp_path / "disk") as disk:
         state, store = disk.folder / "state", str(hall.folder / "coterie.db")
         with serving(hall, state, store) as (served,):

@@ -24,15 +24,15 @@ from coterie.service.driver.replica import is_gone, new_holder
 from coterie.service.service import Service
 from coterie.store import Lease, Store, WorkflowChange
 from tests.eventually import eventually
-from tests.service.running_service import Place, single, task, workflow
+from tests.service.running_service import ServiceFolder, single, task, workflow
 from tests.store.postgres_server import Postgres
 
 PATIENCE_S = 30.0
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path / "place")
+def place(tmp_path: Path) -> ServiceFolder:
+    return ServiceFolder(tmp_path / "place")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -52,7 +52,7 @@ def completed(service: Service, ident: str) -> None:
     assert (view["status"], view["finished"]) == ("COMPLETED", True), view
 
 
-def test_a_task_that_runs_is_found_again_after_a_restart(place: Place, tmp_path: Path) -> None:
+def test_a_task_that_runs_is_found_again_after_a_restart(place: ServiceFolder, tmp_path: Path) -> None:
     script = f"echo begin >> {tmp_path}/ledger; while ! test -e {tmp_path}/go; do sleep 0.05; done; echo end"
     with Service(place.settings()) as first:
         first.submit(single("keep", script))
@@ -67,7 +67,7 @@ def test_a_task_that_runs_is_found_again_after_a_restart(place: Place, tmp_path:
     assert (tmp_path / "ledger").read_text() == "begin\n"
 
 
-def test_what_ends_while_nobody_drives_is_known_afterwards(place: Place, tmp_path: Path) -> None:
+def test_what_ends_while_nobody_drives_is_known_afterwards(place: ServiceFolder, tmp_path: Path) -> None:
     with Service(place.settings()) as first:
         first.submit(single("alone", f"while ! test -e {tmp_path}/go; do sleep 0.05; done; touch {tmp_path}/done"))
         running(first, "alone-1")
@@ -78,7 +78,7 @@ def test_what_ends_while_nobody_drives_is_known_afterwards(place: Place, tmp_pat
 
 
 def test_a_fault_of_the_drivers_own_is_said_and_the_next_turn_begins_anew(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = threading.Event()
     turn = Board.turn
@@ -98,7 +98,7 @@ def test_a_fault_of_the_drivers_own_is_said_and_the_next_turn_begins_anew(
         eventually(lambda: not service.health()["problems"])
 
 
-def test_what_is_submitted_while_nobody_drives_runs_later(place: Place) -> None:
+def test_what_is_submitted_while_nobody_drives_runs_later(place: ServiceFolder) -> None:
     idle = Service(place.settings())
     idle.submit(single("early", "true"))
     idle.stop()
@@ -106,7 +106,7 @@ def test_what_is_submitted_while_nobody_drives_runs_later(place: Place) -> None:
         completed(service, "early-1")
 
 
-def test_another_replica_takes_over_when_the_leader_stops(place: Place, url: str, tmp_path: Path) -> None:
+def test_another_replica_takes_over_when_the_leader_stops(place: ServiceFolder, url: str, tmp_path: Path) -> None:
     first, second = Service(place.settings(url, holder="a")), Service(place.settings(url, holder="b"))
     first.start()
     eventually(lambda: bool(first.health()["leader"]))
@@ -126,7 +126,7 @@ def test_another_replica_takes_over_when_the_leader_stops(place: Place, url: str
     assert (tmp_path / "ran").read_text() == "x\n"
 
 
-def test_a_leader_that_died_elsewhere_is_replaced_within_its_lease(place: Place, url: str) -> None:
+def test_a_leader_that_died_elsewhere_is_replaced_within_its_lease(place: ServiceFolder, url: str) -> None:
     with Store.open(url) as store:
         assert store.acquire("elsewhere", time.time(), 1.5)
         began = time.monotonic()
@@ -136,7 +136,9 @@ def test_a_leader_that_died_elsewhere_is_replaced_within_its_lease(place: Place,
     assert time.monotonic() - began < PATIENCE_S / 2
 
 
-def test_a_leader_whose_lease_was_taken_stops_driving_and_does_nothing_twice(place: Place, tmp_path: Path) -> None:
+def test_a_leader_whose_lease_was_taken_stops_driving_and_does_nothing_twice(
+    place: ServiceFolder, tmp_path: Path
+) -> None:
     settings = place.settings()
     with Service(settings) as service:
         service.submit(single("calm", f"while ! test -e {tmp_path}/go; do sleep 0.05; done; echo x >> {tmp_path}/ran"))
@@ -166,7 +168,7 @@ def test_a_replica_that_died_on_this_machine_is_known_to_be_gone() -> None:
 
 
 def test_a_database_that_goes_away_during_a_run_is_said_and_nothing_is_lost(
-    place: Place, postgres: Postgres, postgres_url: str, tmp_path: Path
+    place: ServiceFolder, postgres: Postgres, postgres_url: str, tmp_path: Path
 ) -> None:
     with Service(place.settings(postgres_url)) as service:
         groups = {
@@ -191,7 +193,7 @@ def test_a_database_that_goes_away_during_a_run_is_said_and_nothing_is_lost(
 
 
 def test_a_disk_that_is_full_is_said_and_tasks_start_when_there_is_room(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, full = Supervisor.start, [True]
 
@@ -210,7 +212,7 @@ def test_a_disk_that_is_full_is_said_and_tasks_start_when_there_is_room(
         assert service.health()["problems"] == []
 
 
-def test_a_process_that_nobody_expects_is_ended(place: Place, tmp_path: Path) -> None:
+def test_a_process_that_nobody_expects_is_ended(place: ServiceFolder, tmp_path: Path) -> None:
     settings = place.settings()
     with Service(settings) as service:
         service.submit(single("gone", f"touch {tmp_path}/on; sleep 600"))
@@ -237,7 +239,7 @@ def _alive(folder: Path) -> bool:
     return False
 
 
-def test_higher_priority_is_placed_first(place: Place, tmp_path: Path) -> None:
+def test_higher_priority_is_placed_first(place: ServiceFolder, tmp_path: Path) -> None:
     idle = Service(place.settings())
     for name, priority in [("low", "LOW"), ("normal", "NORMAL"), ("high", "HIGH")]:
         # Each needs the whole cluster, so they run one after the other.
@@ -252,7 +254,9 @@ def test_higher_priority_is_placed_first(place: Place, tmp_path: Path) -> None:
     assert (tmp_path / "order").read_text().split() == ["high", "normal", "low"]
 
 
-def test_a_task_whose_process_disappears_runs_again_at_no_cost_to_the_user(place: Place, tmp_path: Path) -> None:
+def test_a_task_whose_process_disappears_runs_again_at_no_cost_to_the_user(
+    place: ServiceFolder, tmp_path: Path
+) -> None:
     script = f"echo x >> {tmp_path}/ran; while ! test -e {tmp_path}/go; do sleep 0.05; done"
     with Service(place.settings()) as service:
         service.submit(workflow("lossy", {"g": [task("a", script, "lead: true"), task("b", script)]}))
@@ -273,7 +277,7 @@ def _watcher(folder: Path) -> int:
     return holder.pid
 
 
-def test_a_workflow_that_cannot_be_read_back_does_not_stop_the_others(place: Place) -> None:
+def test_a_workflow_that_cannot_be_read_back_does_not_stop_the_others(place: ServiceFolder) -> None:
     settings = place.settings()
     idle = Service(settings)
     idle.submit(single("broken", "true"))
@@ -288,7 +292,7 @@ def test_a_workflow_that_cannot_be_read_back_does_not_stop_the_others(place: Pla
         assert "version 99" in problem["message"]
 
 
-def test_a_command_that_does_not_exist_fails_its_task(place: Place) -> None:
+def test_a_command_that_does_not_exist_fails_its_task(place: ServiceFolder) -> None:
     with Service(place.settings()) as service:
         service.submit(single("typo", "exec no-such-program"))
         view = service.wait("typo-1", timeout_s=PATIENCE_S)

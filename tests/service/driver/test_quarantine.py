@@ -21,7 +21,7 @@ from coterie.service.service import Service
 from coterie.service.settings import Submission
 from coterie.store import NewWorkflow, WorkflowRecord
 from tests.eventually import eventually
-from tests.service.running_service import CLUSTER, CONFIG, Place, single, task, workflow
+from tests.service.running_service import CLUSTER, CONFIG, ServiceFolder, single, task, workflow
 
 PATIENCE_S = 60.0
 
@@ -37,8 +37,8 @@ workflow:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path / "place")
+def place(tmp_path: Path) -> ServiceFolder:
+    return ServiceFolder(tmp_path / "place")
 
 
 def running(service: Service, submission: Submission) -> str:
@@ -57,7 +57,7 @@ def problems(service: Service) -> dict[str, str]:
     return {each["what"]: each["message"] for each in service.health()["problems"]}
 
 
-def test_a_template_gives_the_same_after_a_restart_even_if_it_throws_dice(place: Place) -> None:
+def test_a_template_gives_the_same_after_a_restart_even_if_it_throws_dice(place: ServiceFolder) -> None:
     first = Service(place.settings())
     name = first.submit(Submission(DICE))["groups"][0]["name"]
     first.stop()  # before anything could be started
@@ -70,7 +70,7 @@ def test_a_template_gives_the_same_after_a_restart_even_if_it_throws_dice(place:
 
 
 def test_a_workflow_that_makes_trouble_is_set_aside_and_taken_up_again(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(board, "_AGAIN_S", 0.2)
     do = Hands._do
@@ -96,7 +96,7 @@ def test_a_workflow_that_makes_trouble_is_set_aside_and_taken_up_again(
         eventually(lambda: not problems(service))
 
 
-def test_a_wish_for_one_that_is_set_aside_waits_with_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wish_for_one_that_is_set_aside_waits_with_it(place: ServiceFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(board, "_AGAIN_S", 0.2)
     well = threading.Event()
     step = Life.next
@@ -117,7 +117,7 @@ def test_a_wish_for_one_that_is_set_aside_waits_with_it(place: Place, monkeypatc
         assert service.wait("bad-1", timeout_s=PATIENCE_S)["status"] == "FAILED_CANCELED"
 
 
-def test_a_workflow_whose_state_cannot_be_read_keeps_its_tasks_and_its_nodes(place: Place) -> None:
+def test_a_workflow_whose_state_cannot_be_read_keeps_its_tasks_and_its_nodes(place: ServiceFolder) -> None:
     with Service(place.settings()) as service:
         gang = [task(f"t{n}", "sleep 600", "" if n else "lead: true") for n in range(8)]
         ident = running(service, workflow("held", {"g": gang}))
@@ -143,7 +143,7 @@ def test_a_workflow_whose_state_cannot_be_read_keeps_its_tasks_and_its_nodes(pla
 
 
 def test_what_runs_keeps_its_nodes_when_its_pool_leaves_the_configuration(tmp_path: Path) -> None:
-    place = Place(tmp_path / "place", CONFIG + CONFIG.partition("pools:\n")[2].replace("main", "other"))
+    place = ServiceFolder(tmp_path / "place", CONFIG + CONFIG.partition("pools:\n")[2].replace("main", "other"))
     gang = [task(f"t{n}", "sleep 600", "" if n else "lead: true") for n in range(8)]
     with Service(place.settings()) as service:
         wide = workflow("wide", {"g": gang})
@@ -164,7 +164,7 @@ def test_what_runs_keeps_its_nodes_when_its_pool_leaves_the_configuration(tmp_pa
 def test_a_backend_that_left_the_configuration_takes_nothing_until_it_is_back(tmp_path: Path) -> None:
     with_old = CONFIG.replace("pools:\n", "  old: {scheduler: local, cluster: cluster.yaml}\npools:\n")
     pool = CONFIG.partition("pools:\n")[2].replace("backend: lab", "backend: old").partition("\n")[2]
-    place = Place(tmp_path / "place", with_old)
+    place = ServiceFolder(tmp_path / "place", with_old)
     gang = [task(f"t{n}", "sleep 600", "" if n else "lead: true") for n in range(8)]
     with Service(place.settings()) as service:
         service.apply_pool("aged", pool.encode())
@@ -182,7 +182,7 @@ def test_a_backend_that_left_the_configuration_takes_nothing_until_it_is_back(tm
 
 
 def test_a_save_that_fails_between_two_askings_is_repeated_once_it_can_be(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(board, "_AGAIN_S", 0.1)
     lock: list[sqlite3.Connection] = []
@@ -206,7 +206,7 @@ def test_a_save_that_fails_between_two_askings_is_repeated_once_it_can_be(
         assert not problems(service)
 
 
-def test_another_store_does_not_get_the_folder(place: Place) -> None:
+def test_another_store_does_not_get_the_folder(place: ServiceFolder) -> None:
     with Service(place.settings()) as service:
         ident = service.submit(single("mine", "echo precious"))["id"]
         service.wait(ident, timeout_s=PATIENCE_S)
@@ -221,7 +221,7 @@ def test_another_store_does_not_get_the_folder(place: Place) -> None:
 
 
 def test_a_leader_whose_lease_ran_out_while_it_slept_does_nothing_more(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     skew = 0.0
     did: list[str] = []
@@ -246,7 +246,7 @@ def test_a_leader_whose_lease_ran_out_while_it_slept_does_nothing_more(
         assert did
 
 
-def test_relabelled_nodes_are_told_of_by_those_who_required_them_together(place: Place) -> None:
+def test_relabelled_nodes_are_told_of_by_those_who_required_them_together(place: ServiceFolder) -> None:
     gang = [task(f"t{n}", "sleep 600", "" if n else "lead: true") for n in range(4)]
     with Service(place.settings()) as service:
         ident = running(service, workflow("kept", {"g": gang}, topology="[{key: rack}]"))
@@ -270,7 +270,7 @@ def test_relabelled_nodes_are_told_of_by_those_who_required_them_together(place:
 
 
 def test_what_is_stored_is_answered_even_if_nothing_more_can_be_read(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = Service(place.settings())
     store = service.store.submit

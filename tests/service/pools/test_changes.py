@@ -12,7 +12,7 @@ import pytest
 from coterie.errors import Conflict, CoterieError, SpecErrors
 from coterie.service.service import Service
 from tests.eventually import eventually
-from tests.service.running_service import CONFIG, Place, single, task, workflow
+from tests.service.running_service import CONFIG, ServiceFolder, single, task, workflow
 
 PATIENCE_S = 30.0
 OTHERS = """
@@ -26,13 +26,13 @@ KEYS = [
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> ServiceFolder:
     config = CONFIG.replace("pools:", OTHERS.strip("\n") + "\npools:", 1)
-    return Place(tmp_path / "place", config=config)
+    return ServiceFolder(tmp_path / "place", config=config)
 
 
 @pytest.fixture
-def service(place: Place) -> Iterator[Service]:
+def service(place: ServiceFolder) -> Iterator[Service]:
     with Service(place.settings()) as found:
         yield found
 
@@ -96,7 +96,7 @@ def test_a_label_that_is_on_no_node_is_a_warning(service: Service) -> None:
     assert any(warning["level"] == "rack" for warning in done["pool"]["warnings"])
 
 
-def test_pools_of_the_file_are_changed_in_the_file_alone(service: Service, place: Place) -> None:
+def test_pools_of_the_file_are_changed_in_the_file_alone(service: Service, place: ServiceFolder) -> None:
     with pytest.raises(Conflict, match=r"coterie\.yaml"):
         service.apply_pool("main", {"backend": "lab"})
     with pytest.raises(Conflict):
@@ -106,7 +106,7 @@ def test_pools_of_the_file_are_changed_in_the_file_alone(service: Service, place
     assert service.pool("main")["gpus"]["limit"] == 8
 
 
-def test_a_file_that_became_wrong_is_said_and_changes_nothing(service: Service, place: Place) -> None:
+def test_a_file_that_became_wrong_is_said_and_changes_nothing(service: Service, place: ServiceFolder) -> None:
     file = place.folder / "coterie.yaml"
     file.write_text("backends: {lab: {scheduler: nonsense}}\n")
     eventually(lambda: bool(service.health()["problems"]))
@@ -209,7 +209,7 @@ def test_levels_of_a_pool_whose_nodes_are_not_known_are_shown_as_configured(serv
 
 def test_nodes_of_a_kai_pool_are_counted_where_a_file_tells_of_them(tmp_path: Path) -> None:
     far = "  far: {scheduler: kai, cluster: far.yaml}\n  lost: {scheduler: kai, cluster: lost.yaml}\n"
-    place = Place(tmp_path / "place", config=CONFIG.replace("pools:", f"{far}pools:", 1))
+    place = ServiceFolder(tmp_path / "place", config=CONFIG.replace("pools:", f"{far}pools:", 1))
     settings = place.settings()
     (place.folder / "far.yaml").write_text(
         f"topology_keys: {json.dumps(KEYS)}\n"
@@ -247,7 +247,7 @@ def test_users_see_levels_with_their_domains(service: Service) -> None:
     assert [one["pool"] for one in service.topologies()] == ["main"]
 
 
-def test_gpus_that_are_idle_on_cordoned_nodes_are_neither_free_nor_used(place: Place) -> None:
+def test_gpus_that_are_idle_on_cordoned_nodes_are_neither_free_nor_used(place: ServiceFolder) -> None:
     """Of the six nodes of a rack two take no work; somebody holds half of one of them, and half of another."""
     marked = """
 nodes:
@@ -257,7 +257,9 @@ pods:
 - {owner: stranger, node: c1, gpu: 2}
 - {owner: stranger, node: r1-n3, gpu: 2}
 """
-    with Service(Place(place.folder, config=place.config, cluster=place.cluster + marked).settings()) as service:
+    with Service(
+        ServiceFolder(place.folder, config=place.config, cluster=place.cluster + marked).settings()
+    ) as service:
         gpus = service.pool("main")["gpus"]
         (rack,) = [one["gpus"] for one in service.topology("main")["domains"] if one["path"] == ["a", "r1"]]
 

@@ -12,7 +12,7 @@ from coterie.gang.tree import Gang, Shape, Task
 from coterie.planning.changes import WhatIf
 from coterie.service.pools.usage import Joining
 from coterie.service.service import Service
-from tests.service.running_service import CONFIG, Place, single, task, workflow
+from tests.service.running_service import CONFIG, ServiceFolder, single, task, workflow
 
 Json = dict[str, Any]
 FOREVER = "sleep 60"
@@ -22,7 +22,7 @@ FOREVER = "sleep 60"
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Run a pool of 32 GPUs of which 16 may be used: `large` has 8 of them, `small` and `less` 4 and 2."""
     config = f"{CONFIG}    gpus: {{limit: 16}}\n"
-    with Service(Place(tmp_path_factory.mktemp("quota") / "place", config=config).settings()) as found:
+    with Service(ServiceFolder(tmp_path_factory.mktemp("quota") / "place", config=config).settings()) as found:
         found.submit(gang("large", 2))
         found.submit(single("small", FOREVER))
         found.submit(single("less", FOREVER, gpu=2))

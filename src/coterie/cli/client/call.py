@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def asking(service: ServiceOptions, output: Output, *, debug: bool) -> Iterator[Client]:
+def service_client(service: ServiceOptions, output: Output, *, debug: bool) -> Iterator[Client]:
     """Yield a client of the service; errors meanwhile are reported as by every command."""
     from coterie.cli.output.errors import reporting
 

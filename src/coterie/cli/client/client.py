@@ -17,7 +17,7 @@ import httpx2
 import typer
 
 from coterie.cli.client.errors import raise_for
-from coterie.cli.inputs.service_location import known_url, where_told
+from coterie.cli.inputs.service_location import address_source, known_url
 from coterie.cli.output.formats import safe
 from coterie.document.page import Page
 from coterie.errors import Unauthorized, Unavailable, UsageError
@@ -42,7 +42,7 @@ class Client:
 
     def __init__(self, server: str | None = None, token: str | None = None, *, transport: Any = None) -> None:  # noqa: ANN401 - httpx2 has several
         named = server or os.environ.get("COTERIE_SERVER")
-        self._told_by = "" if named else f", {where_told()}"
+        self._told_by = "" if named else f", {address_source()}"
         self.url = (named or known_url()).rstrip("/")
         try:
             url = httpx2.URL(self.url)

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.exit_codes import Exit, told
+from coterie.cli.exit_codes import Exit, exit_code_help
 from coterie.cli.inputs.options import DebugOption
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.output.formats import Output
 
-EXIT_CODES = told(
+EXIT_CODES = exit_code_help(
     words={
         Exit.DONE: "all requirements hold, whether preferences are met or not",
         Exit.MUST_WAIT: "a gang is incomplete, or a running task cannot be checked",
@@ -37,7 +37,7 @@ class AuditOptions:
     debug: DebugOption = False
 
 
-@takes(AuditOptions)
+@with_options(AuditOptions)
 def audit(options: AuditOptions) -> None:
     """Compare where the tasks of each gang run with what was requested: held, missed, VIOLATED, unobservable.
 

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.exit_codes import Exit, told
+from coterie.cli.exit_codes import Exit, exit_code_help
 from coterie.cli.inputs.options import ClusterOptions, DebugOption, SourceArgument
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.output.formats import Output
 
-EXIT_CODES = told(
+EXIT_CODES = exit_code_help(
     words={Exit.DONE: "no problems, or remarks only", Exit.MUST_WAIT: "warnings", Exit.NEVER_FITS: "errors"}
 )
 
@@ -27,7 +27,7 @@ class CheckOptions:
     debug: DebugOption = False
 
 
-@takes(CheckOptions)
+@with_options(CheckOptions)
 def check(options: CheckOptions) -> None:
     """Check whether node labels form the hierarchy that levels need, and whether a pool suits its cluster.
 

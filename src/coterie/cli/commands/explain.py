@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.exit_codes import told
+from coterie.cli.exit_codes import exit_code_help
 from coterie.cli.inputs.options import DebugOption
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.output.formats import Output
 
-EXIT_CODES = told()
+EXIT_CODES = exit_code_help()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class ExplainOptions:
     debug: DebugOption = False
 
 
-@takes(ExplainOptions)
+@with_options(ExplainOptions)
 def explain(options: ExplainOptions) -> None:
     """Explain a reason for refusal, a warning, or a field of a workflow or of the configuration.
 

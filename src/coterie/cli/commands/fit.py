@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.exit_codes import told
+from coterie.cli.exit_codes import exit_code_help
 from coterie.cli.inputs.options import ClusterOptions, DebugOption, SourceArgument
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.output.formats import Output
 
-EXIT_CODES = told()
+EXIT_CODES = exit_code_help()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class FitOptions:
     debug: DebugOption = False
 
 
-@takes(FitOptions)
+@with_options(FitOptions)
 def fit(options: FitOptions) -> None:
     """Show the largest gang of equal tasks that fits in each domain of a level, now and on the empty cluster.
 

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.exit_codes import told
+from coterie.cli.exit_codes import exit_code_help
 from coterie.cli.inputs.options import ClusterOptions, DebugOption, SourceArgument
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.output.drawing_formats import Drawing
 
-EXIT_CODES = told()
+EXIT_CODES = exit_code_help()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class MapOptions:
     debug: DebugOption = False
 
 
-@takes(MapOptions)
+@with_options(MapOptions)
 def map_(options: MapOptions) -> None:
     """Draw zones, racks, nodes and GPUs, and who holds them.
 

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.exit_codes import Exit, told
+from coterie.cli.exit_codes import Exit, exit_code_help
 from coterie.cli.inputs.options import ClusterOptions, DebugOption, TemplateOptions, WhatIfOptions
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.output.formats import Output
 
-EXIT_CODES = told(Exit.MUST_WAIT, Exit.NEVER_FITS, Exit.UNSUPPORTED, words={Exit.DONE: "everything can be placed now"})
+EXIT_CODES = exit_code_help(
+    Exit.MUST_WAIT, Exit.NEVER_FITS, Exit.UNSUPPORTED, words={Exit.DONE: "everything can be placed now"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,7 @@ class PlanOptions:
     debug: DebugOption = False
 
 
-@takes(PlanOptions)
+@with_options(PlanOptions)
 def plan(options: PlanOptions) -> None:
     """Show where workflows would run now, or why they would not; changes nothing.
 

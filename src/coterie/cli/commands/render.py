@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from coterie.cli.exit_codes import Exit, told
+from coterie.cli.exit_codes import Exit, exit_code_help
 from coterie.cli.inputs.options import (
     ClusterOptions,
     ConfigOption,
@@ -17,10 +17,10 @@ from coterie.cli.inputs.options import (
     TemplateOptions,
     TopologyOption,
 )
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.output.formats import Output
 
-EXIT_CODES = told(Exit.UNSUPPORTED)
+EXIT_CODES = exit_code_help(Exit.UNSUPPORTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class RenderOptions:
         return ClusterOptions(self.cluster, self.config, self.pool, self.levels, self.topology)
 
 
-@takes(RenderOptions)
+@with_options(RenderOptions)
 def render(options: RenderOptions) -> None:
     """Write the manifests of workloads, ready for kubectl apply; changes nothing.
 

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from coterie.backends.base.settings import DEFAULT_PROCESSES
-from coterie.cli.exit_codes import Exit, told
+from coterie.cli.exit_codes import Exit, exit_code_help
 from coterie.cli.inputs.options import ClusterOptions, DebugOption, TemplateOptions, WhatIfOptions
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.inputs.service_options import OutputOption, ProcessesOption
 from coterie.cli.output.formats import Output
 
-EXIT_CODES = told(
+EXIT_CODES = exit_code_help(
     words={
         Exit.DONE: "the workflow completed",
         Exit.MUST_WAIT: "it would wait forever",
@@ -44,7 +44,7 @@ class RunOptions:
     debug: DebugOption = False
 
 
-@takes(RunOptions)
+@with_options(RunOptions)
 def run(options: RunOptions) -> None:
     """Run a workflow on this machine: each task is a process, placed as on the given cluster. Needs no installation.
 

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from coterie.backends.base.settings import DEFAULT_PROCESSES
-from coterie.cli.exit_codes import Exit, told
+from coterie.cli.exit_codes import Exit, exit_code_help
 from coterie.cli.inputs.options import ConfigOption, DebugOption
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.inputs.service_options import ProcessesOption, StorageOptions
 from coterie.cli.output.formats import Output
 
-EXIT_CODES = told(words={Exit.DONE: "stopped", Exit.TRY_AGAIN: "address taken"})
+EXIT_CODES = exit_code_help(words={Exit.DONE: "stopped", Exit.TRY_AGAIN: "address taken"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class ServeOptions:
     debug: DebugOption = False
 
 
-@takes(ServeOptions)
+@with_options(ServeOptions)
 def serve(options: ServeOptions) -> None:
     """Start the service and print its URL.
 

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.exit_codes import told
+from coterie.cli.exit_codes import exit_code_help
 from coterie.cli.inputs.options import ClusterOptions, DebugOption
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.output.formats import Output
 
-EXIT_CODES = told()
+EXIT_CODES = exit_code_help()
 
 
 _POLICIES = "coterie,first-fit,kueue"
@@ -63,7 +63,7 @@ class SimulateOptions:
     debug: DebugOption = False
 
 
-@takes(SimulateOptions)
+@with_options(SimulateOptions)
 def simulate(options: SimulateOptions) -> None:
     """Replay a trace of jobs on a cluster, and compare waits, GPU use and fragmentation between policies.
 

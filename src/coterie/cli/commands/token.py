@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from coterie.cli.help import Listed
+from coterie.cli.help import CommandList
 from coterie.cli.inputs.options import DebugOption
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.inputs.service_options import CLIENT_EXIT_CODES, OutputOption, StorageOptions
 from coterie.cli.output.formats import Output
 
@@ -21,7 +21,7 @@ Examples:
   coterie token list
 """
 
-token = typer.Typer(help=_HELP, cls=Listed, epilog=CLIENT_EXIT_CODES, no_args_is_help=True)
+token = typer.Typer(help=_HELP, cls=CommandList, epilog=CLIENT_EXIT_CODES, no_args_is_help=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class TokenCreateOptions:
 
 
 @token.command("create", epilog=CLIENT_EXIT_CODES)
-@takes(TokenCreateOptions)
+@with_options(TokenCreateOptions)
 def token_create(options: TokenCreateOptions) -> None:
     """Create a token and print it. It is shown only once; the service stores its hash.
 
@@ -71,7 +71,7 @@ class TokenListOptions:
 
 
 @token.command("list", epilog=CLIENT_EXIT_CODES)
-@takes(TokenListOptions)
+@with_options(TokenListOptions)
 def token_list(options: TokenListOptions) -> None:
     """List tokens by name; the tokens themselves are never shown.
 
@@ -99,7 +99,7 @@ class TokenDeleteOptions:
 
 
 @token.command("delete", epilog=CLIENT_EXIT_CODES)
-@takes(TokenDeleteOptions)
+@with_options(TokenDeleteOptions)
 def token_delete(options: TokenDeleteOptions) -> None:
     """Delete a token; it stops working at once.
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.exit_codes import Exit, told
+from coterie.cli.exit_codes import Exit, exit_code_help
 from coterie.cli.inputs.options import (
     ClusterOptions,
     ConfigOption,
@@ -18,10 +18,10 @@ from coterie.cli.inputs.options import (
     TemplateOptions,
     TopologyOption,
 )
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.output.formats import Output
 
-EXIT_CODES = told(words={Exit.DONE: "valid, with or without warnings", Exit.INVALID: "refused"})
+EXIT_CODES = exit_code_help(words={Exit.DONE: "valid, with or without warnings", Exit.INVALID: "refused"})
 
 
 class Feature(StrEnum):
@@ -88,7 +88,7 @@ class ValidateOptions:
         return ClusterOptions(self.cluster, self.config, self.pool, self.levels, self.topology)
 
 
-@takes(ValidateOptions)
+@with_options(ValidateOptions)
 def validate(options: ValidateOptions) -> None:
     """Check files against the rules alone, as an API server would: as new objects or, with --old, as updates.
 

@@ -33,7 +33,7 @@ class EventSource(Protocol):
         """Yield events as they happen, and an empty list at intervals, until a finished workflow has no more."""
 
 
-def fancy_talk() -> bool:
+def can_redraw() -> bool:
     """Return whether standard error is a terminal on which a table can be redrawn."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
@@ -67,7 +67,7 @@ Show = Callable[[Json, Iterable[Json]], None]
 def _shown(first: Json, *, quiet: bool, plain: bool) -> Iterator[Show]:
     if quiet:
         yield lambda _view, _events: None
-    elif fancy_talk() and not plain:
+    elif can_redraw() and not plain:
         with _table(first) as show:
             yield show
     else:

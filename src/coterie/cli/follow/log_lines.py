@@ -124,7 +124,7 @@ def pieces_of(service: Service, ident: str, task: str) -> Iterator[bytes]:
         yield piece
 
 
-def print_tails(view: Json, pieces: Callable[[str], Iterable[bytes]]) -> None:
+def print_last_lines(view: Json, pieces: Callable[[str], Iterable[bytes]]) -> None:
     """Print on standard error how the failed tasks ended, with the last lines of their output."""
     failed = failed_tasks(view)
     for task in failed[:_TAIL_TASKS]:

@@ -9,7 +9,7 @@ import typer
 
 from coterie.cli.exit_codes import Exit
 from coterie.cli.inputs.options import ClusterOptions
-from coterie.cli.inputs.source import ClusterInput, read_world, warn
+from coterie.cli.inputs.source import ClusterInput, read_cluster_input, warn
 from coterie.cli.output.formats import Output
 from coterie.cli.output.screen import screen, show, show_data
 from coterie.errors import UsageError
@@ -28,7 +28,7 @@ _COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}
 
 def run(source: ClusterOptions, output: Output) -> None:
     """Check the nodes and the pool of a call, print the findings, and exit by the worst of them."""
-    world = read_world(source)
+    world = read_cluster_input(source)
     if not world.topology.levels and len(world.cluster):
         raise UsageError(
             "there are no levels to check, and no node has a label that is known to be one",

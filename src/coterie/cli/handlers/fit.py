@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coterie.cli.inputs.options import ClusterOptions
-from coterie.cli.inputs.source import notices_of, read_world, warn
+from coterie.cli.inputs.source import notices_of, read_cluster_input, warn
 from coterie.cli.output.formats import Output
 from coterie.cli.output.screen import screen, show, show_data
 from coterie.errors import UsageError
@@ -22,7 +22,7 @@ _SHOWN = 40
 def run(source: ClusterOptions, level: str | None, wish: FitQuery, output: Output) -> None:
     """Print the largest gang that fits in each domain of a level."""
     wish.requests()  # an invalid request is reported before any file is read
-    world = read_world(source)
+    world = read_cluster_input(source)
     if level is None:
         known = ", ".join(world.topology.names)
         hint = f"Add --level with one of: {known}." if known else "There are none; give some with --levels NAME=LABEL."

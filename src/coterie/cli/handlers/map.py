@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coterie.cli.inputs.options import ClusterOptions
-from coterie.cli.inputs.source import notices_of, read_world, say_service, warn
+from coterie.cli.inputs.source import notices_of, read_cluster_input, say_service, warn
 from coterie.cli.output.drawing_formats import Drawing
 from coterie.cli.output.map import View, draw
 from coterie.inspection.map import default_depth, find_holder, level_depth, map_json, scene_of
@@ -12,7 +12,7 @@ from coterie.topology.domains import Domains
 
 def run(source: ClusterOptions, view: View, output: Drawing) -> None:
     """Print the map of the nodes of a call."""
-    world = read_world(source)
+    world = read_cluster_input(source)
     domains = Domains.of(world.cluster, world.topology)
     depth = default_depth(domains) if view.level is None else level_depth(domains, view.level)
     highlight = None if view.workload is None else find_holder(world.cluster, view.workload)

@@ -22,12 +22,12 @@ from coterie.cli.commands.run import RunOptions
 from coterie.cli.commands.serve import ServeOptions
 from coterie.cli.exit_codes import Exit
 from coterie.cli.follow.local_run import LocalRunFollower, RunEnd, Terminated
-from coterie.cli.follow.log_lines import Printer, pieces_of, print_tails
+from coterie.cli.follow.log_lines import Printer, pieces_of, print_last_lines
 from coterie.cli.inputs.options import ClusterOptions
 from coterie.cli.inputs.parameters import command_words
 from coterie.cli.inputs.service_options import StorageOptions
 from coterie.cli.inputs.submission import WorkflowInput, prepare
-from coterie.cli.inputs.temporary_folder import scratch
+from coterie.cli.inputs.temporary_folder import temporary_folder
 from coterie.cli.output.errors import fail
 from coterie.cli.output.final_map import where_it_ran
 from coterie.cli.output.formats import Output, safe
@@ -97,7 +97,7 @@ def _finish(options: RunOptions, service: Service, end: RunEnd) -> int:
     took = between(view["submitted"], view["ended"], time.time())
     result = result_of(view)
     if result:
-        print_tails(view, lambda task: pieces_of(service, view["id"], task))
+        print_last_lines(view, lambda task: pieces_of(service, view["id"], task))
         why = f": {view['message']}" if view["message"] else ""
         fail(f"{view['id']} ended as {view['status']} after {took}{why}", _no_image(view))
     elif not options.quiet:
@@ -186,7 +186,7 @@ def _folder(state: str | None) -> Iterator[Path]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         yield folder
         return
-    with scratch() as made:
+    with temporary_folder() as made:
         yield made
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from coterie.cli.commands.simulate import SimulateOptions
-from coterie.cli.inputs.source import ClusterInput, named_files, notices_of, read_input, read_world, shown, warn
+from coterie.cli.inputs.source import ClusterInput, named_files, notices_of, read_cluster_input, read_input, shown, warn
 from coterie.cli.output.formats import Output, safe
 from coterie.cli.output.screen import screen, show, show_data
 from coterie.errors import UsageError, did_you_mean
@@ -41,7 +41,7 @@ def run(options: SimulateOptions) -> None:
     if "-" in named_files(options.source) and options.trace == "-":
         raise UsageError("standard input can be read only once", "Use - for the trace or for --cluster, not for both.")
     trace = _trace(options, pace)
-    world = read_world(options.source)
+    world = read_cluster_input(options.source)
     domains = Domains.of(world.cluster, world.topology)
     pods = world.pool.admitted(Shape(((GPU, 1),)))
     rule = Rule.of(domains, _level(options.rule, domains), pods.selector, pods.tolerations)

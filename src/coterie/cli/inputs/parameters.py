@@ -42,7 +42,7 @@ class _Field(NamedTuple):
         return Parameter(self.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, self.info])
 
 
-def takes(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
+def with_options(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
     """Return a decorator that gives a command the fields of a dataclass as its parameters.
 
     A field that is such a dataclass itself is replaced by its own fields.

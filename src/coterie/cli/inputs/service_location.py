@@ -49,7 +49,7 @@ def known_url() -> str:
     """
     named = os.environ.get("COTERIE_STATE")
     folder = state_folder(named)
-    found = told(folder)
+    found = service_records(folder)
     if running := [each for each in found if not each.gone]:
         return running[0].url
     if found:
@@ -59,24 +59,24 @@ def known_url() -> str:
     return DEFAULT_URL
 
 
-def where_told() -> str:
+def address_source() -> str:
     """Return, as the end of a sentence, the source of the service's address."""
     folder = state_folder(os.environ.get("COTERIE_STATE"))
-    if told(folder):
+    if service_records(folder):
         return f"where the state folder {folder} says it is"
     return f"where one usually is, and there is no state folder {folder}"
 
 
 def service_of(config: str) -> str | None:
     """Return the URL of this machine's service, if it runs and was started with that configuration file."""
-    for each in told(state_folder(os.environ.get("COTERIE_STATE"))):
+    for each in service_records(state_folder(os.environ.get("COTERIE_STATE"))):
         with suppress(OSError):
             if not each.gone and each.config and Path(config).samefile(each.config):
                 return each.url
     return None
 
 
-def told(folder: Path) -> list[ServiceRecord]:
+def service_records(folder: Path) -> list[ServiceRecord]:
     """Return the announcements of services in a folder, the first started one first."""
     found: list[tuple[int, ServiceRecord]] = []
     for file in folder.glob("service.*.json"):
@@ -106,6 +106,6 @@ def announce(file: Path, url: str, holder: str, config: str | None = None) -> No
     known = {"url": url, "holder": holder, "config": str(Path(config).absolute()) if config else None}
     fresh.write_text(json.dumps(known), encoding="utf-8")
     fresh.replace(file)
-    for other in told(file.parent):
+    for other in service_records(file.parent):
         if other.file != file and (other.gone or other.url == url):
             other.file.unlink(missing_ok=True)

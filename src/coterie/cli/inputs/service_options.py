@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.exit_codes import Exit, told
+from coterie.cli.exit_codes import Exit, exit_code_help
 from coterie.cli.inputs import completion
 from coterie.cli.output.formats import Output
 
@@ -38,7 +38,7 @@ TaskArgument = Annotated[
 PoolArgument = Annotated[str, typer.Argument(metavar="NAME", help="The pool.", autocompletion=completion.pools)]
 
 CLIENT_WORDS = {Exit.FAILED: "refused or unexpected error", Exit.TRY_AGAIN: "the service does not answer"}
-CLIENT_EXIT_CODES = told(Exit.CONFLICT, words=CLIENT_WORDS)
+CLIENT_EXIT_CODES = exit_code_help(Exit.CONFLICT, words=CLIENT_WORDS)
 FOLLOWER_EXITS = (Exit.CONFLICT, Exit.WORK_FAILED, Exit.WORK_CANCELLED)
 
 

@@ -54,7 +54,7 @@ class ClusterInput:
         return self.pool.topology
 
 
-def read_world(source: ClusterOptions) -> ClusterInput:
+def read_cluster_input(source: ClusterOptions) -> ClusterInput:
     """Return the cluster of a call and its pool; faults of all files are reported together.
 
     Where no levels are given, they are guessed from well-known labels.
@@ -85,7 +85,7 @@ def read_pools(faults: list[Fault], source: ClusterOptions) -> tuple[Topology | 
     if text is not None:
         levels = collect(faults, lambda: parse_levels(text))
     elif chart is not None:
-        levels = collect(faults, lambda: read_chart(chart))
+        levels = collect(faults, lambda: read_topology_choice(chart))
     config = None if not file else collect(faults, lambda: read_config(read_input(file), file))
     return levels, config
 
@@ -95,7 +95,7 @@ def named_files(source: ClusterOptions) -> tuple[str | None, ...]:
     return source.cluster, source.config, _split(source.topology)[0]
 
 
-def read_chart(text: str) -> TopologyChoice:
+def read_topology_choice(text: str) -> TopologyChoice:
     """Return the topologies of `FILE`, `FILE#NAME`, or `#NAME` for one that is elsewhere in the call."""
     file, name = _split(text)
     if file is None:

@@ -23,7 +23,7 @@ _LOCK = "lock"
 
 
 @contextmanager
-def scratch() -> Iterator[Path]:
+def temporary_folder() -> Iterator[Path]:
     """Yield a folder of this process, after removing those of processes that died before they could."""
     base = Path(tempfile.gettempdir()).resolve()
     check_root(base, "Set $TMPDIR to one")

@@ -119,14 +119,14 @@ def fail(message: str, hint: str = "") -> None:
         typer.echo(f"hint: {safe(hint)}", err=True)
 
 
-def fancy() -> bool:
+def shows_colours() -> bool:
     """Return whether standard error is a terminal that shows colours and rules."""
     return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def print_faults(faults: Sequence[Fault]) -> None:
     """Print every fault with its source frame on standard error."""
-    rule = ("╷", "│ ", "╵") if fancy() else ("", "", "")
+    rule = ("╷", "│ ", "╵") if shows_colours() else ("", "", "")
     for fault in faults:
         lines = _lines(fault)
         if rule[0]:

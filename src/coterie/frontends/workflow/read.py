@@ -18,8 +18,8 @@ from coterie.frontends.workflow.rules import (
     WorkflowGroup,
     WorkflowResource,
     elsewhere,
+    groups_of,
     resources_of,
-    teams_of,
     workflow_faults,
 )
 
@@ -87,7 +87,7 @@ def draft_workflow(data: bytes, file: str, *, sets: Sequence[str] = (), set_stri
         return Draft(own, None)
     model, gone = repaired.content, repaired.gone
     further = located((fault for fault in workflow_faults(model) if not follows_from(fault, gone)), document)
-    teams, resources = teams_of(model), resources_of(model)
+    teams, resources = groups_of(model), resources_of(model)
     workflow = Workflow(model.workflow, teams, resources, document)
     if own or further:
         # A loop repeats its mistakes, and each of them is one.

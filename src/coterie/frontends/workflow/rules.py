@@ -55,7 +55,7 @@ class WorkflowResource:
     path: Path
 
 
-def teams_of(file: WorkflowFile) -> tuple[WorkflowGroup, ...]:
+def groups_of(file: WorkflowFile) -> tuple[WorkflowGroup, ...]:
     """Return the groups in file order; each plain task becomes the group `<task>-group`."""
     flow = file.workflow
     if flow.groups is not None:
@@ -91,7 +91,7 @@ def resources_of(file: WorkflowFile) -> Mapping[str, WorkflowResource]:
 
 def workflow_faults(file: WorkflowFile) -> list[Fault]:
     """Return every breach, up to a limit; faults have paths, and no places yet."""
-    teams = teams_of(file)
+    teams = groups_of(file)
     found = chain(_shape(file), _names(teams), _leads(teams), _resources(file, teams), _inputs(teams))
     faults = list(islice(found, MOST_FAULTS))
     if next(found, None) is not None:

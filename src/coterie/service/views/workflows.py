@@ -10,7 +10,7 @@ from typing import Any
 from coterie.backends.base.driver import TaskAttempt
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Group
-from coterie.inspection.audit import AuditOutcome, ConstraintFinding, judged, spot_of
+from coterie.inspection.audit import AuditOutcome, ConstraintFinding, judged, observed_domain
 from coterie.inspection.audit_report import finding_json
 from coterie.lifecycle import GroupRules, GroupState, PastAttempt, Presence, Spec, State, TaskState, from_json
 from coterie.store import EventRecord, PlacementRecord, Summary, WorkflowRecord
@@ -177,7 +177,7 @@ def finding(group: Group, nodes: Mapping[str, str], domains: Domains) -> Constra
         return ConstraintFinding(group.path, group.required, AuditOutcome.UNOBSERVABLE, why=why)
     labels = [level.label for level in levels.levels[: levels.index(group.level) + 1]]
     placed = [(task.name, nodes[task.name]) for task in group.all_tasks() if task.name in nodes]
-    spots = [spot_of(task, node, labels, domains.cluster) for task, node in placed]
+    spots = [observed_domain(task, node, labels, domains.cluster) for task, node in placed]
     return judged(group.path, spots, required=group.required)
 
 

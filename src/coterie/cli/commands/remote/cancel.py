@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.client.call import asking
+from coterie.cli.client.call import service_client
 from coterie.cli.inputs import completion
 from coterie.cli.inputs.options import DebugOption
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.inputs.service_options import OutputOption, ServiceOptions, YesOption
 from coterie.cli.output.formats import Output
 
@@ -35,7 +35,7 @@ class CancelOptions:
     debug: DebugOption = False
 
 
-@takes(CancelOptions)
+@with_options(CancelOptions)
 def cancel(options: CancelOptions) -> None:
     """Cancel workflows; for several, ask for confirmation on a terminal.
 
@@ -44,7 +44,7 @@ def cancel(options: CancelOptions) -> None:
       coterie cancel train-7 -m "wrong learning rate"
       coterie list --active --owner ana -o name | xargs coterie cancel
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output, debug=options.debug) as client:
+    with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.changes import cancel_all
 
         cancel_all(client, options)

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.client.call import asking
+from coterie.cli.client.call import service_client
 from coterie.cli.inputs import completion
 from coterie.cli.inputs.options import DebugOption
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.inputs.service_options import OutputOption, ServiceOptions, YesOption
 from coterie.cli.output.formats import Output
 
@@ -29,7 +29,7 @@ class DeleteOptions:
     debug: DebugOption = False
 
 
-@takes(DeleteOptions)
+@with_options(DeleteOptions)
 def delete(options: DeleteOptions) -> None:
     """Delete workflows that have ended, with their logs and outputs.
 
@@ -38,7 +38,7 @@ def delete(options: DeleteOptions) -> None:
       coterie delete train-7
       coterie list --status COMPLETED -o name | xargs coterie delete
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output, debug=options.debug) as client:
+    with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.changes import delete_all
 
         delete_all(client, options.workflows, options.output, yes=options.yes)

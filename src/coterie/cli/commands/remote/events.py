@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.client.call import asking
+from coterie.cli.client.call import service_client
 from coterie.cli.inputs import completion
 from coterie.cli.inputs.options import DebugOption
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.inputs.service_options import FollowOption, OutputOption, ServiceOptions
 from coterie.cli.output.formats import Output
 
@@ -30,7 +30,7 @@ class EventsOptions:
     debug: DebugOption = False
 
 
-@takes(EventsOptions)
+@with_options(EventsOptions)
 def events(options: EventsOptions) -> None:
     """Print events in order; with --follow and JSON, one object per line.
 
@@ -39,7 +39,7 @@ def events(options: EventsOptions) -> None:
       coterie events train-7
       coterie events --follow -o json
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output, debug=options.debug) as client:
+    with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.events import run
 
         run(client, options)

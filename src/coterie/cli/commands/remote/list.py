@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.client.call import asking
+from coterie.cli.client.call import service_client
 from coterie.cli.inputs.options import DebugOption
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.inputs.service_options import LabelOption, OutputOption, PoolNameOption, ServiceOptions, WatchOption
 from coterie.cli.output.formats import Output
 
@@ -38,7 +38,7 @@ class ListOptions:
     debug: DebugOption = False
 
 
-@takes(ListOptions)
+@with_options(ListOptions)
 def list_(options: ListOptions) -> None:
     """List workflows, the newest first: where they run, or why they wait.
 
@@ -47,7 +47,7 @@ def list_(options: ListOptions) -> None:
       coterie list --active --watch
       coterie list --pool gb200 --status FAILED --since 24h -o json
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output, debug=options.debug) as client:
+    with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.list import run
 
         run(client, options)

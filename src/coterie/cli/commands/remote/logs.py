@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.client.call import asking
+from coterie.cli.client.call import service_client
 from coterie.cli.inputs.options import DebugOption
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.inputs.service_options import FollowOption, OutputOption, ServiceOptions, TaskArgument
 from coterie.cli.output.formats import Output
 
@@ -34,7 +34,7 @@ class LogsOptions:
     debug: DebugOption = False
 
 
-@takes(LogsOptions)
+@with_options(LogsOptions)
 def logs(options: LogsOptions) -> None:
     """Print the log of a task, or of all tasks of a workflow, each line prefixed with its task.
 
@@ -44,7 +44,7 @@ def logs(options: LogsOptions) -> None:
       coterie logs train-7/worker-0 --follow
       coterie logs train-7/worker-0 --attempt 1 > first.log
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output, debug=options.debug) as client:
+    with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.logs import run
 
         run(client, options)

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.client.call import asking
-from coterie.cli.help import Listed
+from coterie.cli.client.call import service_client
+from coterie.cli.help import CommandList
 from coterie.cli.inputs.options import DebugOption
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.inputs.service_options import CLIENT_EXIT_CODES, OutputOption, PoolArgument, ServiceOptions, YesOption
 from coterie.cli.output.drawing_formats import Drawing
 from coterie.cli.output.formats import Output
@@ -23,7 +23,7 @@ Examples:
   coterie pool show gb200
 """
 
-pool = typer.Typer(help=_HELP, cls=Listed, epilog=CLIENT_EXIT_CODES, no_args_is_help=True)
+pool = typer.Typer(help=_HELP, cls=CommandList, epilog=CLIENT_EXIT_CODES, no_args_is_help=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class PoolListOptions:
 
 
 @pool.command("list", epilog=CLIENT_EXIT_CODES)
-@takes(PoolListOptions)
+@with_options(PoolListOptions)
 def pool_list(options: PoolListOptions) -> None:
     """List pools with their GPUs and levels.
 
@@ -45,7 +45,7 @@ def pool_list(options: PoolListOptions) -> None:
       coterie pool list
       coterie pool list -o wide
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output, debug=options.debug) as client:
+    with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.pool import list_pools
 
         list_pools(client, options.output)
@@ -62,7 +62,7 @@ class PoolShowOptions:
 
 
 @pool.command("show", epilog=CLIENT_EXIT_CODES)
-@takes(PoolShowOptions)
+@with_options(PoolShowOptions)
 def pool_show(options: PoolShowOptions) -> None:
     """Show a pool: its quota, its levels with their labels, and how many domains there are.
 
@@ -71,7 +71,7 @@ def pool_show(options: PoolShowOptions) -> None:
       coterie pool show gb200
       coterie pool show gb200 -o yaml
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output, debug=options.debug) as client:
+    with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.pool import show_pool
 
         show_pool(client, options.name, options.output)
@@ -97,7 +97,7 @@ class PoolApplyOptions:
 
 
 @pool.command("apply", epilog=CLIENT_EXIT_CODES)
-@takes(PoolApplyOptions)
+@with_options(PoolApplyOptions)
 def pool_apply(options: PoolApplyOptions) -> None:
     """Create or change pools, and list the workflows that lose a level.
 
@@ -106,7 +106,7 @@ def pool_apply(options: PoolApplyOptions) -> None:
       coterie pool apply pools.yaml --dry-run
       coterie pool show gb200 -o json | jq .document | coterie pool apply - --name gb200-copy
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output, debug=options.debug) as client:
+    with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.pool import apply
 
         apply(client, options)
@@ -124,7 +124,7 @@ class PoolDeleteOptions:
 
 
 @pool.command("delete", epilog=CLIENT_EXIT_CODES)
-@takes(PoolDeleteOptions)
+@with_options(PoolDeleteOptions)
 def pool_delete(options: PoolDeleteOptions) -> None:
     """Delete a pool that no workflow uses.
 
@@ -133,7 +133,7 @@ def pool_delete(options: PoolDeleteOptions) -> None:
       coterie pool delete old
       coterie pool delete old --server http://127.0.0.1:8720
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output, debug=options.debug) as client:
+    with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.pool import delete
 
         delete(client, options.name, options.output, yes=options.yes)
@@ -158,7 +158,7 @@ class PoolMapOptions:
 
 
 @pool.command("map", epilog=CLIENT_EXIT_CODES)
-@takes(PoolMapOptions)
+@with_options(PoolMapOptions)
 def pool_map(options: PoolMapOptions) -> None:
     """Draw the nodes of a pool as they are now, and who holds them.
 
@@ -167,7 +167,7 @@ def pool_map(options: PoolMapOptions) -> None:
       coterie pool map gb200
       coterie pool map gb200 --workload train-7 -o svg > map.svg
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output.plain, debug=options.debug) as client:
+    with service_client(options.service, options.output.plain, debug=options.debug) as client:
         from coterie.cli.handlers.remote.pool_map import draw_pool
         from coterie.cli.output.map import View
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coterie.cli.client.call import asking
+from coterie.cli.client.call import service_client
 from coterie.cli.inputs.options import DebugOption
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.inputs.service_options import OutputOption, ServiceOptions, TaskArgument
 from coterie.cli.output.formats import Output
 
@@ -21,7 +21,7 @@ class RetryOptions:
     debug: DebugOption = False
 
 
-@takes(RetryOptions)
+@with_options(RetryOptions)
 def retry(options: RetryOptions) -> None:
     """Retry a failed workflow, or one task of it.
 
@@ -30,7 +30,7 @@ def retry(options: RetryOptions) -> None:
       coterie retry train-7
       coterie retry train-7/worker-3
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output, debug=options.debug) as client:
+    with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.changes import retry_one
 
         retry_one(client, options.target, options.output)

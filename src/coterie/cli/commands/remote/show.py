@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coterie.cli.client.call import asking
-from coterie.cli.exit_codes import told
+from coterie.cli.client.call import service_client
+from coterie.cli.exit_codes import exit_code_help
 from coterie.cli.inputs.options import DebugOption
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.inputs.service_options import (
     CLIENT_WORDS,
     FOLLOWER_EXITS,
@@ -18,7 +18,7 @@ from coterie.cli.inputs.service_options import (
 )
 from coterie.cli.output.formats import Output
 
-EXIT_CODES = told(*FOLLOWER_EXITS, words=CLIENT_WORDS)
+EXIT_CODES = exit_code_help(*FOLLOWER_EXITS, words=CLIENT_WORDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class ShowOptions:
     debug: DebugOption = False
 
 
-@takes(ShowOptions)
+@with_options(ShowOptions)
 def show(options: ShowOptions) -> None:
     """Show a workflow: its groups, where its tasks are, and whether that is what was asked for.
 
@@ -41,7 +41,7 @@ def show(options: ShowOptions) -> None:
       coterie show train-7
       coterie show train-7 --watch
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output, debug=options.debug) as client:
+    with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.show import run
 
         run(client, options.workflow, options.output, watch=options.watch)

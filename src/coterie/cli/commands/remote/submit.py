@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from coterie.cli.client.call import asking
-from coterie.cli.exit_codes import Exit, told
+from coterie.cli.client.call import service_client
+from coterie.cli.exit_codes import Exit, exit_code_help
 from coterie.cli.inputs.options import DebugOption, TemplateOptions, WhatIfOptions
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.inputs.service_options import (
     CLIENT_WORDS,
     FOLLOWER_EXITS,
@@ -22,7 +22,7 @@ from coterie.cli.inputs.service_options import (
 )
 from coterie.cli.output.formats import Output
 
-EXIT_CODES = told(
+EXIT_CODES = exit_code_help(
     *FOLLOWER_EXITS,
     words={
         **CLIENT_WORDS,
@@ -67,7 +67,7 @@ class SubmitOptions:
     debug: DebugOption = False
 
 
-@takes(SubmitOptions)
+@with_options(SubmitOptions)
 def submit(options: SubmitOptions) -> None:
     """Submit a workflow to the service and print its id.
 
@@ -85,7 +85,7 @@ def submit(options: SubmitOptions) -> None:
       # stay until it ends, and end as it does
       coterie submit train.yaml --follow
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output, debug=options.debug) as client:
+    with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.submit import run
 
         run(client, options)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.client.call import asking
+from coterie.cli.client.call import service_client
 from coterie.cli.inputs.options import ConfigOption, DebugOption, LevelsOption, TopologyOption
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.inputs.service_options import OutputOption, PoolNameOption, ServiceOptions, WatchOption
 from coterie.cli.output.formats import Output
 from coterie.errors import UsageError
@@ -41,7 +41,7 @@ class TopOptions:
     debug: DebugOption = False
 
 
-@takes(TopOptions)
+@with_options(TopOptions)
 def top(options: TopOptions) -> None:
     """Show GPUs and nodes in use and free, by pool and domain, and the largest users.
 
@@ -56,7 +56,7 @@ def top(options: TopOptions) -> None:
       kubectl get nodes,pods -A -o json | coterie top -c - -o json
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     if options.cluster is None:
-        with asking(options.service, options.output, debug=options.debug) as client:
+        with service_client(options.service, options.output, debug=options.debug) as client:
             from coterie.cli.handlers.remote.top import run as run_remote
 
             if options.levels is not None or options.topology is not None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import typer
 
-from coterie.cli.client.call import asking
-from coterie.cli.help import Listed
+from coterie.cli.client.call import service_client
+from coterie.cli.help import CommandList
 from coterie.cli.inputs.options import DebugOption
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.inputs.service_options import CLIENT_EXIT_CODES, OutputOption, PoolArgument, ServiceOptions
 from coterie.cli.output.formats import Output
 
@@ -21,7 +21,7 @@ Examples:
   coterie topology show gb200
 """
 
-topology = typer.Typer(help=_HELP, cls=Listed, epilog=CLIENT_EXIT_CODES, no_args_is_help=True)
+topology = typer.Typer(help=_HELP, cls=CommandList, epilog=CLIENT_EXIT_CODES, no_args_is_help=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class TopologyListOptions:
 
 
 @topology.command("list", epilog=CLIENT_EXIT_CODES)
-@takes(TopologyListOptions)
+@with_options(TopologyListOptions)
 def topology_list(options: TopologyListOptions) -> None:
     """List the levels of every pool, with the labels that say where a node is.
 
@@ -43,7 +43,7 @@ def topology_list(options: TopologyListOptions) -> None:
       coterie topology list
       coterie topology list -o json
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output, debug=options.debug) as client:
+    with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.topology import list_topologies
 
         list_topologies(client, options.output)
@@ -60,7 +60,7 @@ class TopologyShowOptions:
 
 
 @topology.command("show", epilog=CLIENT_EXIT_CODES)
-@takes(TopologyShowOptions)
+@with_options(TopologyShowOptions)
 def topology_show(options: TopologyShowOptions) -> None:
     """Show the levels of a pool and every domain, with its nodes and GPUs.
 
@@ -69,7 +69,7 @@ def topology_show(options: TopologyShowOptions) -> None:
       coterie topology show gb200
       coterie topology show gb200 -o name
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output, debug=options.debug) as client:
+    with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.topology import show_topology
 
         show_topology(client, options.name, options.output)

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.client.call import asking
-from coterie.cli.exit_codes import Exit, told
+from coterie.cli.client.call import service_client
+from coterie.cli.exit_codes import Exit, exit_code_help
 from coterie.cli.inputs.options import DebugOption
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.inputs.service_options import (
     CLIENT_WORDS,
     FOLLOWER_EXITS,
@@ -20,7 +20,7 @@ from coterie.cli.inputs.service_options import (
 )
 from coterie.cli.output.formats import Output
 
-EXIT_CODES = told(*FOLLOWER_EXITS, Exit.TIMED_OUT, words=CLIENT_WORDS)
+EXIT_CODES = exit_code_help(*FOLLOWER_EXITS, Exit.TIMED_OUT, words=CLIENT_WORDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class WaitOptions:
     debug: DebugOption = False
 
 
-@takes(WaitOptions)
+@with_options(WaitOptions)
 def wait(options: WaitOptions) -> None:
     """Wait until a workflow is placed, runs, or has finished.
 
@@ -49,7 +49,7 @@ def wait(options: WaitOptions) -> None:
       coterie wait train-7
       coterie wait train-7 --for=placed --timeout=10m
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output, debug=options.debug) as client:
+    with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.wait import run
 
         run(client, options.workflow, options.wanted, options.timeout, options.output)

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.client.call import asking
+from coterie.cli.client.call import service_client
 from coterie.cli.inputs import completion
 from coterie.cli.inputs.options import DebugOption, WhatIfOptions
-from coterie.cli.inputs.parameters import takes
+from coterie.cli.inputs.parameters import with_options
 from coterie.cli.inputs.service_options import OutputOption, ServiceOptions
 from coterie.cli.output.formats import Output
 
@@ -30,7 +30,7 @@ class WhyOptions:
     debug: DebugOption = False
 
 
-@takes(WhyOptions)
+@with_options(WhyOptions)
 def why(options: WhyOptions) -> None:
     """Explain why a workflow waits: the reason, the best domains, who holds them, and the ways out.
 
@@ -44,7 +44,7 @@ def why(options: WhyOptions) -> None:
       coterie why train-7 --prefer rack
       coterie why train-7 --without train-6
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
-    with asking(options.service, options.output, debug=options.debug) as client:
+    with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.why import run
 
         run(client, options)

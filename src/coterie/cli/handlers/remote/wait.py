@@ -13,7 +13,7 @@ import typer
 from coterie.cli.client.client import Client
 from coterie.cli.exit_codes import Exit
 from coterie.cli.follow.follow import follow
-from coterie.cli.follow.log_lines import failed_tasks, print_tails
+from coterie.cli.follow.log_lines import failed_tasks, print_last_lines
 from coterie.cli.inputs.prompt import choose, somebody_there
 from coterie.cli.output.errors import fail
 from coterie.cli.output.formats import Output, safe
@@ -104,7 +104,7 @@ def follow_to_end(client: Client, ident: str, output: Output) -> None:
         show(audit_lines(placement, screen()))
     took = between(view["submitted"], view["ended"], time.time())
     if result := result_of(view):
-        print_tails(view, lambda task: _written(client, ident, task))
+        print_last_lines(view, lambda task: _written(client, ident, task))
         said = f": {view['message']}" if view["message"] else ""
         names = [task["name"] for task in failed_tasks(view)]
         hint = f"All that it wrote: coterie logs {ident}/{names[0]}" if names else f"Its tasks: coterie show {ident}"

@@ -10,19 +10,19 @@ from pydantic import BaseModel, ConfigDict, Field
 Short = Annotated[str, Field(max_length=253)]
 
 
-class Wish(BaseModel):
+class RequestBody(BaseModel):
     """The body of a request; unknown fields are refused, so that a misspelling is noticed."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Answer(BaseModel):
+class ResponseBody(BaseModel):
     """The body of an answer; fields may be added, and clients ignore unknown ones."""
 
     model_config = ConfigDict(extra="allow")
 
 
-class Location(Answer):
+class Location(ResponseBody):
     """A position in a file; lines and columns count from one."""
 
     file: str
@@ -30,7 +30,7 @@ class Location(Answer):
     column: int | None
 
 
-class FaultBody(Answer):
+class FaultBody(ResponseBody):
     """One fault of the request."""
 
     code: str
@@ -41,7 +41,7 @@ class FaultBody(Answer):
     hint: str
 
 
-class ErrorBody(Answer):
+class ErrorBody(ResponseBody):
     """An error: its message, its location, and a hint."""
 
     code: str = Field(description="A word that stays the same; those of a file's faults are in docs/reasons.md.")
@@ -54,7 +54,7 @@ class ErrorBody(Answer):
     )
 
 
-class Error(Answer):
+class Error(ResponseBody):
     """The single format of all errors."""
 
     error: ErrorBody

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.lifecycle import Status
-from coterie.service.api.models.base import Answer
+from coterie.service.api.models.base import ResponseBody
 from coterie.service.api.models.pools import Level
 
 
@@ -21,7 +21,7 @@ class TemplateSpec(BaseModel):
     set_string_variables: list[str] = Field(default_factory=list, description="The same, always as text.")
 
 
-class Submitted(Answer):
+class Submitted(ResponseBody):
     """The answer to a submission."""
 
     name: str
@@ -32,7 +32,7 @@ class Submitted(Answer):
     warnings: list[str]
 
 
-class Row(Answer):
+class Row(ResponseBody):
     """A workflow in a list."""
 
     user: str
@@ -45,14 +45,14 @@ class Row(Answer):
     end_time: str | None
 
 
-class Rows(Answer):
+class Rows(ResponseBody):
     """A page of workflows."""
 
     workflows: list[Row]
     more_entries: bool
 
 
-class Task(Answer):
+class Task(ResponseBody):
     """A task."""
 
     name: str
@@ -66,7 +66,7 @@ class Task(Answer):
     end_time: str | None
 
 
-class Group(Answer):
+class Group(ResponseBody):
     """A group of tasks."""
 
     name: str
@@ -83,14 +83,14 @@ class Workflow(Row):
     groups: list[Group]
 
 
-class Cancelled(Answer):
+class Cancelled(ResponseBody):
     """A workflow whose cancellation was requested."""
 
     name: str
     status: Status
 
 
-class Usage(Answer):
+class Usage(ResponseBody):
     """GPUs of a pool; OSMO writes numbers as text."""
 
     quota_used: str
@@ -101,7 +101,7 @@ class Usage(Answer):
     total_free: str
 
 
-class Pool(Answer):
+class Pool(ResponseBody):
     """A pool."""
 
     name: str
@@ -112,20 +112,20 @@ class Pool(Answer):
     resource_usage: Usage
 
 
-class NodeSet(Answer):
+class NodeSet(ResponseBody):
     """Pools that share nodes."""
 
     pools: list[Pool]
 
 
-class Pools(Answer):
+class Pools(ResponseBody):
     """All pools."""
 
     node_sets: list[NodeSet]
     resource_sum: Usage
 
 
-class ListedTask(Answer):
+class ListedTask(ResponseBody):
     """A task in a list of all; cores, GPUs and GiB are its requests."""
 
     user: str
@@ -147,13 +147,13 @@ class ListedTask(Answer):
     priority: str
 
 
-class Tasks(Answer):
+class Tasks(ResponseBody):
     """Tasks of any workflows."""
 
     tasks: list[ListedTask]
 
 
-class Resource(Answer):
+class Resource(ResponseBody):
     """A node: whole cores, GPUs and GiB. A pool without platforms has an empty name after its slash."""
 
     hostname: str
@@ -169,13 +169,13 @@ class Resource(Answer):
     resource_type: Literal["UNUSED", "RESERVED", "SHARED"]
 
 
-class Resources(Answer):
+class Resources(ResponseBody):
     """Nodes."""
 
     resources: list[Resource]
 
 
-class Version(Answer):
+class Version(ResponseBody):
     """The version of Coterie."""
 
     major: str
@@ -184,7 +184,7 @@ class Version(Answer):
     hash: str
 
 
-class Health(Answer):
+class Health(ResponseBody):
     """The process answers."""
 
     status: Literal["ok"]

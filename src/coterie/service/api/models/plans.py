@@ -9,12 +9,12 @@ from pydantic import Field
 from coterie.errors import Reason
 from coterie.placement.explain.obstacles import Obstacle
 from coterie.placement.refusal import Verdict
-from coterie.service.api.models.base import Answer
+from coterie.service.api.models.base import ResponseBody
 
 __all__ = ["Plan", "Refusal", "Verdict", "Warned"]
 
 
-class Warned(Answer):
+class Warned(ResponseBody):
     """A warning."""
 
     code: str
@@ -22,7 +22,7 @@ class Warned(Answer):
     line: int | None
 
 
-class Near(Answer):
+class Near(ResponseBody):
     """A domain in which the gang nearly fits."""
 
     domain: list[str]
@@ -30,7 +30,7 @@ class Near(Answer):
     wanted: int
 
 
-class Holder(Answer):
+class Holder(ResponseBody):
     """A holder of the missing capacity."""
 
     owner: str
@@ -38,7 +38,7 @@ class Holder(Answer):
     domain: list[str]
 
 
-class Tally(Answer):
+class Tally(ResponseBody):
     """The nodes of a domain, or all for none, counted for one task: `good` ones take `room` of those alike."""
 
     task: str
@@ -49,7 +49,7 @@ class Tally(Answer):
     room: int
 
 
-class Cause(Answer):
+class Cause(ResponseBody):
     """The obstacle of a task on some nodes, and what they offer of the requested resource."""
 
     cause: Obstacle
@@ -61,14 +61,14 @@ class Cause(Answer):
     detail: str | None = Field(description="The label or the taints, where the cause is about them.")
 
 
-class Option(Answer):
+class Option(ResponseBody):
     """A parameter that asks about a change: of a query and, with dashes, of a command."""
 
     name: str
     value: str | None = Field(description="Null for a flag.")
 
 
-class WayOut(Answer):
+class WayOut(ResponseBody):
     """A change with which the gang fits, verified by the engine."""
 
     change: str
@@ -76,7 +76,7 @@ class WayOut(Answer):
     options: list[Option]
 
 
-class Refusal(Answer):
+class Refusal(ResponseBody):
     """The reason why there is no placement."""
 
     reason: Reason
@@ -90,7 +90,7 @@ class Refusal(Answer):
     ways_out: list[WayOut]
 
 
-class Assignment(Answer):
+class Assignment(ResponseBody):
     """The node that a task would get."""
 
     task: str
@@ -98,7 +98,7 @@ class Assignment(Answer):
     domains: dict[str, str]
 
 
-class Constraint(Answer):
+class Constraint(ResponseBody):
     """The outcome of a constraint."""
 
     path: list[list[str]] = Field(description="Pairs of level and group, from the coarsest down.")
@@ -108,7 +108,7 @@ class Constraint(Answer):
     domains: list[list[str]]
 
 
-class GangPlan(Answer):
+class GangPlan(ResponseBody):
     """The outcome of a group."""
 
     name: str
@@ -119,7 +119,7 @@ class GangPlan(Answer):
     refusal: Refusal | None
 
 
-class Stats(Answer):
+class Stats(ResponseBody):
     """The size of the problem, and the time taken."""
 
     nodes: int
@@ -128,7 +128,7 @@ class Stats(Answer):
     elapsed_ms: float
 
 
-class Plan(Answer):
+class Plan(ResponseBody):
     """The placement that a workflow would get now, or why it would get none."""
 
     version: int

@@ -6,17 +6,17 @@ from typing import Any
 
 from pydantic import Field
 
-from coterie.service.api.models.base import Answer
+from coterie.service.api.models.base import ResponseBody
 
 
-class Level(Answer):
+class Level(ResponseBody):
     """A level of a pool."""
 
     key: str
     label: str
 
 
-class Quota(Answer):
+class Quota(ResponseBody):
     """The GPU quota of a pool, and its existing GPUs."""
 
     guarantee: int | None
@@ -28,14 +28,14 @@ class Quota(Answer):
     out_of_service: int = Field(description="Idle on nodes that take no work: neither used nor free.")
 
 
-class Busy(Answer):
+class Busy(ResponseBody):
     """The number of running and waiting workflows of a pool."""
 
     running: int
     waiting: int
 
 
-class PoolWarning(Answer):
+class PoolWarning(ResponseBody):
     """A finding about a pool or the labels of its nodes."""
 
     code: str
@@ -45,7 +45,7 @@ class PoolWarning(Answer):
     hint: str
 
 
-class Pool(Answer):
+class Pool(ResponseBody):
     """A pool with its levels and its usage."""
 
     name: str
@@ -69,13 +69,13 @@ class Pool(Answer):
     warnings: list[PoolWarning]
 
 
-class Pools(Answer):
+class Pools(ResponseBody):
     """All pools."""
 
     items: list[Pool]
 
 
-class Affected(Answer):
+class Affected(ResponseBody):
     """A group that requires a level which the pool lost."""
 
     workflow: str
@@ -84,7 +84,7 @@ class Affected(Answer):
     waits: bool = Field(description="It has no place yet, and gets none as things are.")
 
 
-class Changed(Answer):
+class Changed(ResponseBody):
     """A changed field of a pool; null where it has no value."""
 
     field: str
@@ -92,7 +92,7 @@ class Changed(Answer):
     new: Any
 
 
-class Applied(Answer):
+class Applied(ResponseBody):
     """The result of applying a pool."""
 
     pool: Pool
@@ -112,7 +112,7 @@ class LevelCount(Level):
     unlabelled: int | None
 
 
-class Gpus(Answer):
+class Gpus(ResponseBody):
     """GPUs of a domain."""
 
     total: int
@@ -121,7 +121,7 @@ class Gpus(Answer):
     out_of_service: int = Field(description="Idle on nodes that take no work: neither used nor free.")
 
 
-class Domain(Answer):
+class Domain(ResponseBody):
     """A domain; its name is the path from the coarsest level down."""
 
     path: list[str]
@@ -130,7 +130,7 @@ class Domain(Answer):
     gpus: Gpus
 
 
-class Topology(Answer):
+class Topology(ResponseBody):
     """The levels of a pool, with their domains."""
 
     pool: str
@@ -140,7 +140,7 @@ class Topology(Answer):
     domains: list[Domain]
 
 
-class Topologies(Answer):
+class Topologies(ResponseBody):
     """The levels of all pools."""
 
     items: list[Topology]
@@ -152,14 +152,14 @@ class MapGpus(Gpus):
     out_of_service: int
 
 
-class MapHolder(Answer):
+class MapHolder(ResponseBody):
     """A holder of GPUs."""
 
     owner: str
     gpus: int
 
 
-class MapNode(Answer):
+class MapNode(ResponseBody):
     """A node on the map."""
 
     name: str
@@ -169,7 +169,7 @@ class MapNode(Answer):
     ready: bool
 
 
-class MapArea(Answer):
+class MapArea(ResponseBody):
     """The content of an area: its domains, and nodes outside all of them."""
 
     node_count: int
@@ -187,7 +187,7 @@ class MapDomain(MapArea):
     path: list[str]
 
 
-class MapLevel(Answer):
+class MapLevel(ResponseBody):
     """A level of the map."""
 
     name: str

@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from coterie.service.api.models.base import Short, Wish
+from coterie.service.api.models.base import RequestBody, Short
 
 Priority = Literal["HIGH", "NORMAL", "LOW"]
 
 
-class Submit(Wish):
+class Submit(RequestBody):
     """A workflow to run."""
 
     source: str = Field(description="The workflow file as text.")
@@ -25,14 +25,14 @@ class Submit(Wish):
     files: dict[str, str] = Field(default_factory=dict, description="Files of `localpath`, base64 by path.")
 
 
-class Cancel(Wish):
+class Cancel(RequestBody):
     """The reason of a cancellation."""
 
     message: Annotated[str, Field(max_length=1000)] = ""
     force: bool = Field(default=False, description="Kill at once instead of asking tasks to stop.")
 
 
-class Retry(Wish):
+class Retry(RequestBody):
     """The scope of a retry: one task, or all that failed."""
 
     task: Short | None = None

@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from coterie.service.api.models.base import Answer, ErrorBody
+from coterie.service.api.models.base import ErrorBody, ResponseBody
 from coterie.service.security import Role
 
 
-class Event(Answer):
+class Event(ResponseBody):
     """One event."""
 
     seq: int = Field(description="Grows; a reader that goes on from the last one misses nothing.")
@@ -25,28 +25,28 @@ class Event(Answer):
     data: dict[str, Any]
 
 
-class Events(Answer):
+class Events(ResponseBody):
     """Events in their order."""
 
     items: list[Event]
     last: int = Field(description="The newest event of all; a stream `after` it shows what happens from now on.")
 
 
-class Identity(Answer):
+class Identity(ResponseBody):
     """The caller."""
 
     name: str
     role: Role
 
 
-class Alive(Answer):
+class Alive(ResponseBody):
     """The process answers."""
 
     status: Literal["ok"]
     version: str
 
 
-class Ready(Answer):
+class Ready(ResponseBody):
     """Whether the service can work."""
 
     ready: bool
@@ -59,7 +59,7 @@ class NotReady(Ready):
     error: ErrorBody
 
 
-class Problem(Answer):
+class Problem(ResponseBody):
     """A problem of the service."""
 
     since: str | None

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from coterie.lifecycle import Status
-from coterie.service.api.models.base import Answer
+from coterie.service.api.models.base import ResponseBody
 from coterie.service.api.models.plans import Assignment, Refusal, Verdict, Warned
 from coterie.service.api.models.requests import Priority
 
@@ -15,7 +15,7 @@ from coterie.service.api.models.requests import Priority
 Time = str
 
 
-class Waiting(Answer):
+class Waiting(ResponseBody):
     """The reason why a group is not placed yet."""
 
     reason: str
@@ -30,7 +30,7 @@ class FirstWaiting(Waiting):
     group: str
 
 
-class Tally(Answer):
+class Tally(ResponseBody):
     """The number of tasks by state."""
 
     total: int
@@ -39,7 +39,7 @@ class Tally(Answer):
     failed: int
 
 
-class Row(Answer):
+class Row(ResponseBody):
     """A workflow in a list."""
 
     id: str
@@ -63,14 +63,14 @@ class Row(Answer):
     position: int | None = Field(description="Its place in the queue of its pool, from 1; null where it is not in it.")
 
 
-class Rows(Answer):
+class Rows(ResponseBody):
     """A page of workflows, the newest first."""
 
     items: list[Row]
     next: int | None = Field(description="What to pass as `after` for the next page; null on the last.")
 
 
-class Past(Answer):
+class Past(ResponseBody):
     """An earlier attempt of a task."""
 
     attempt: int
@@ -95,7 +95,7 @@ class Task(Past):
     past: list[Past]
 
 
-class Group(Answer):
+class Group(ResponseBody):
     """A gang of tasks."""
 
     name: str
@@ -112,7 +112,7 @@ class Group(Answer):
     tasks: list[Task]
 
 
-class Canceled(Answer):
+class Canceled(ResponseBody):
     """A user's request to end a workflow."""
 
     by: str | None = Field(description="Who asked; null where the service has no tokens, and so no names.")
@@ -137,7 +137,7 @@ class Submitted(Workflow):
     created: bool = Field(description="False where the same request was made before.")
 
 
-class WhyGroup(Answer):
+class WhyGroup(ResponseBody):
     """The reason why a group waits."""
 
     name: str
@@ -147,7 +147,7 @@ class WhyGroup(Answer):
     position: int | None = Field(description="Its place in the queue of the pool, from 1.")
 
 
-class Why(Answer):
+class Why(ResponseBody):
     """The reasons why groups of a workflow wait."""
 
     id: str
@@ -157,7 +157,7 @@ class Why(Answer):
     groups: list[WhyGroup] = Field(description="Those that wait for a place, or the one that was asked for.")
 
 
-class Candidate(Answer):
+class Candidate(ResponseBody):
     """A candidate domain of tasks."""
 
     domain: list[str]
@@ -171,14 +171,14 @@ class Candidate(Answer):
     lacks: str | None = Field(description="Why not all fit.")
 
 
-class Excluded(Answer):
+class Excluded(ResponseBody):
     """A number of excluded candidates, and the obstacle."""
 
     why: str
     count: int
 
 
-class Counted(Answer):
+class Counted(ResponseBody):
     """A total, the number of feasible ones, and the obstacles of the others."""
 
     total: int
@@ -186,14 +186,14 @@ class Counted(Answer):
     excluded: list[Excluded]
 
 
-class Histograms(Answer):
+class Histograms(ResponseBody):
     """All nodes, of which those that take a task are good; all domains, of which those that take all tasks are."""
 
     nodes: Counted
     domains: Counted
 
 
-class Choice(Answer):
+class Choice(ResponseBody):
     """The candidate domains of groups of one kind."""
 
     groups: list[list[list[str]]] = Field(description="Their paths: pairs of level and group.")
@@ -218,7 +218,7 @@ class WhyInDetail(Why):
     groups: list[DetailedGroup]  # type: ignore[assignment]  # each is a group that waits
 
 
-class Audited(Answer):
+class Audited(ResponseBody):
     """The outcome of a constraint."""
 
     path: list[list[str]] = Field(description="Pairs of level and group, from the coarsest down.")
@@ -229,7 +229,7 @@ class Audited(Answer):
     why: str
 
 
-class Seat(Answer):
+class Seat(ResponseBody):
     """The node of a running task, or its last one."""
 
     task: str
@@ -238,7 +238,7 @@ class Seat(Answer):
     gpus: list[int]
 
 
-class PlacementGroup(Answer):
+class PlacementGroup(ResponseBody):
     """A group compared with its constraints."""
 
     name: str
@@ -247,7 +247,7 @@ class PlacementGroup(Answer):
     tasks: list[Seat]
 
 
-class Outcomes(Answer):
+class Outcomes(ResponseBody):
     """The number of constraints by outcome."""
 
     held: int
@@ -256,7 +256,7 @@ class Outcomes(Answer):
     unobservable: int
 
 
-class Placement(Answer):
+class Placement(ResponseBody):
     """The nodes of tasks compared with their constraints."""
 
     id: str
@@ -265,7 +265,7 @@ class Placement(Answer):
     summary: Outcomes
 
 
-class Source(Answer):
+class Source(ResponseBody):
     """A workflow as it was submitted."""
 
     source: str
