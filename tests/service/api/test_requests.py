@@ -51,10 +51,10 @@ def test_all_parameters_that_do_not_exist_are_told_at_once(client: TestClient) -
     [
         (AT, {"json": {"source": "x", "sauce": "y"}}, 'Did you mean "source"? Allowed fields are: source, file, pool'),
         (AT, {"json": {}}, "It is required."),
-        (AT, {"json": {"source": "x", "priority": "SOON"}}, "What is expected is written in /api/v1/openapi.json."),
+        (AT, {"json": {"source": "x", "priority": "SOON"}}, "See the schema: /api/v1/openapi.json."),
         (AT, {"content": b"{", "headers": {"content-type": "application/json"}}, "Send a JSON object."),
         (f"{AT}?dry_run=perhaps", {"content": b"x", "headers": YAML}, "Write true or false."),
-        (f"{AT}?plan=x", {"content": b"x", "headers": YAML}, "What is expected is written in /api/v1/openapi.json."),
+        (f"{AT}?plan=x", {"content": b"x", "headers": YAML}, "See the schema: /api/v1/openapi.json."),
         (f"{AT}/one/cancel", {"json": {"forse": True}}, 'Did you mean "force"? Allowed fields are: message, force.'),
         (f"{AT}/one/retry", {"json": {"tsk": "t"}}, 'Did you mean "task"? Allowed fields are: task.'),
     ],

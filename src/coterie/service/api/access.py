@@ -261,5 +261,5 @@ def _text(body: bytes) -> str:
 
 
 def _invalid(error: ValidationError) -> RequestValidationError:
-    listed = error.errors(include_url=False, include_context=False, include_input=False)
+    listed = error.errors(include_url=False, include_input=False)
     return RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in listed])

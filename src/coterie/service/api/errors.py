@@ -29,6 +29,7 @@ from coterie.errors import (
 from coterie.planning.report import errors_json
 from coterie.service.api.hints import for_both
 from coterie.service.api.queries import fields_of, parameters_of, words_for
+from coterie.service.api.request_faults import problem
 
 Json = dict[str, Any]
 
@@ -109,7 +110,7 @@ def _request(request: Request, error: Exception) -> JSONResponse:
     listed: list[Json] = [
         {
             "code": _INVALID,
-            "message": f"{field_path(map(_short, one['loc']))}: {one['msg']}",
+            "message": f"{field_path(map(_short, one['loc']))}: {problem(one)}",
             **nowhere,
             "hint": _advice(one, request),
         }

@@ -190,7 +190,7 @@ def _label_words(error: ValidationError) -> Iterator[tuple[str, str]]:
     for detail in error.errors(include_url=False):
         for each in detail.get("ctx", {}).get("found", ()):
             yield each.message.replace("{field}", "labels"), each.hint
-        yield detail["msg"], "A label is a key and a value, both text."
+        yield "a label is not text", "A label is a key and a value, both text."
 
 
 def fingerprint(submission: Submission, pool: str) -> str:
