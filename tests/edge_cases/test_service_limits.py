@@ -130,7 +130,7 @@ def test_gangs_that_wait_for_open_files_are_told_of_and_start_together_when_ther
     meet = f"touch {here}/$COTERIE_RANK; until test $(ls {here} | wc -l) -ge 60; do sleep 0.2; done"
     with few_files(320), Service(place.settings(processes=400)) as service, ExitStack() as after:
         [(message, hint)] = refused(service, crowd("never", 150))
-        assert "at most 112 tasks run at a time here, for no more than 320 files may be open" in message
+        assert "at most 112 tasks run at a time here, because no more than 320 files may be open" in message
         assert "ulimit -n" in hint
         after.callback(gate.touch)  # whatever comes, nobody waits there for ever
         first = service.submit(crowd("first", 80, f"until test -e {gate}; do sleep 0.2; done"))["id"]

@@ -80,7 +80,7 @@ def test_only_the_newest_leader_can_save(store: Store) -> None:
     old = leading(store, "old", NOW)
     new = leading(store, "new", NOW + 60)
 
-    with pytest.raises(Conflict, match=r"""^the leader's lease was lost: "new" has it now, nothing was saved$"""):
+    with pytest.raises(Conflict, match=r"""^the leader's lease was lost: it is held by "new", nothing was saved$"""):
         store.save([change(one)], old.fence)
     with pytest.raises(Conflict):
         store.save([], old.fence)
@@ -198,7 +198,7 @@ def test_a_lease_that_was_taken_can_be_neither_renewed_nor_released(store: Store
     old = leading(store, "a", NOW, 10)
     new = leading(store, "b", NOW + 10, 10)
 
-    with pytest.raises(Conflict, match='"b" has it now'):
+    with pytest.raises(Conflict, match='it is held by "b"'):
         store.renew(old, NOW + 11, 10)
     store.release(old)
 

@@ -77,7 +77,7 @@ def test_the_hosts_of_a_group_are_one_text_for_all_its_tasks() -> None:
 def test_a_text_that_no_program_can_be_given_is_told_before_it_is_started(fields: tuple[str, ...], said: str) -> None:
     longest = (128 << 10) - 1
     [found] = faults(*(field.format("x" * (longest + 1)) for field in fields))
-    assert found == f'task "t": {said}, and no program can be given more than 131,071 in one'
+    assert found == f'task "t": {said}, and a program can receive at most 131,071 in one'
     one(*(field.format("x" * (longest - 2)) for field in fields))
 
 

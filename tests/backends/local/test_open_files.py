@@ -55,7 +55,7 @@ def test_the_limit_that_is_asked_for_is_enough_and_hardly_more(tasks: int) -> No
 def test_more_than_there_are_handles_for_are_refused_in_words(tmp_path: Path) -> None:
     with few_files(256), supervising(tmp_path / "root", processes=400) as found:
         with pytest.raises(
-            UsageError, match="at most 80 tasks run at a time here, for no more than 256 files"
+            UsageError, match="at most 80 tasks run at a time here, because no more than 256 files"
         ) as caught:
             found.start([order("true", task=f"t{number}") for number in range(150)])
         assert "ulimit -n 400" in caught.value.hint

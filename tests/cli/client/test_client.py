@@ -278,7 +278,7 @@ def test_a_workflow_that_failed_is_placed_no_more(hall: ServiceFixture) -> None:
     done = hall.call("wait", ident, "--for", "placed")
 
     assert done.code == 100
-    assert f"{ident} has ended, as FAILED, and is not placed" in done.err
+    assert f"{ident} has ended as FAILED without being placed" in done.err
 
 
 def test_the_map_of_a_pool_shows_what_its_service_runs(hall: ServiceFixture) -> None:

@@ -76,11 +76,11 @@ RAISED = 'if an admin raises gpus.limit of pool "main" to'
         (
             5,
             [
-                ("is not larger than the limit with 4 tasks, and then waits for its turn", "--tasks g=4"),
+                ("is within the limit with 4 tasks, and then waits for its turn", "--tasks g=4"),
                 (f"is within the limit {RAISED} 34, and then waits for room", ""),
             ],
         ),
-        (9, [("is not larger than the limit with 4 tasks, and then waits for its turn", "--tasks g=4")]),
+        (9, [("is within the limit with 4 tasks, and then waits for its turn", "--tasks g=4")]),
     ],
 )
 def test_ways_out_are_to_wait_to_ask_for_less_or_for_a_larger_limit(
