@@ -20,7 +20,27 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple, Self
+
+
+class Mention(NamedTuple):
+    """An option or a command that a hint names, as data; `about` is the name that the command is called with."""
+
+    words: str
+    about: str = ""
+
+
+class Hint(str):
+    """A hint that names options or commands; its mentions serve callers who have other words for them."""
+
+    __slots__ = ("mentions",)
+    mentions: tuple[Mention, ...]
+
+    def __new__(cls, text: str, *mentions: str | Mention) -> Self:
+        """Make a hint of its text and of what that names."""
+        hint = super().__new__(cls, text)
+        hint.mentions = tuple(Mention(one) if isinstance(one, str) else one for one in mentions)
+        return hint
 
 
 class Reason(StrEnum):

@@ -13,7 +13,7 @@ from coterie.document.file_kind import FileKind, expect
 from coterie.document.located import Document, Path, decode, load
 from coterie.document.repair import overlaps, read_repaired
 from coterie.document.schema import DocumentModel, in_order, named_fields, valid
-from coterie.errors import Fault, NotFound, Notice, SpecErrors, UsageError, did_you_mean
+from coterie.errors import Fault, Hint, NotFound, Notice, SpecErrors, UsageError, did_you_mean
 from coterie.gang.tolerations import with_resource_tolerations
 from coterie.gang.tree import Shape, Toleration
 from coterie.topology.levels import Topology, level_faults
@@ -179,7 +179,8 @@ def choose_pool(config: Config, name: str | None = None, workflow_pool: str | No
         return found
     if len(config.pools) > 1:
         raise UsageError(
-            f"{config.file} has {len(config.pools)} pools, so one must be named", f"Add --pool with one of: {known}."
+            f"{config.file} has {len(config.pools)} pools, so one must be named",
+            Hint(f"Add --pool with one of: {known}.", "--pool"),
         )
     return next(iter(config.pools.values()))
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from coterie.errors import Fault, Reason, did_you_mean
+from coterie.errors import Fault, Hint, Reason, did_you_mean
 from coterie.gang.tree import Gang, Group, Path, Shape, Task
 from coterie.topology.levels import Topology
 
@@ -94,7 +94,10 @@ def _no_levels(task: RequestedTask) -> Fault:
         "this pool has no topology keys, so tasks cannot have topology requirements",
         code=Reason.UNKNOWN_LEVEL,
         path=task.where,
-        hint="Give the pool topology_keys, or name another with --pool; without a pool, pass --levels rack=LABEL.",
+        hint=Hint(
+            "Give the pool topology_keys, or name another with --pool; without a pool, pass --levels rack=LABEL.",
+            "--pool",
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Select, false, func, insert, select, true, update
 
-from coterie.errors import Conflict, NotFound
+from coterie.errors import Conflict, Hint, Mention, NotFound
 from coterie.store import events, pools
 from coterie.store.databases.columns import LARGEST, SafeText
 from coterie.store.records import NewEvent, NewWorkflow, Summary, Upload, WorkflowPage, WorkflowQuery, WorkflowRecord
@@ -154,7 +154,7 @@ def delete(tx: Connection, ident: str, at: float, by: str = "") -> None:
     if not one.finished:
         raise Conflict(
             f'workflow "{ident}" is {one.status.lower()} and cannot be deleted yet',
-            f"Cancel it first: coterie cancel {ident}",
+            Hint(f"Cancel it first: coterie cancel {ident}", Mention("coterie cancel", ident)),
         )
     tx.execute(workflows.delete().where(workflows.c.id == ident))
     tx.execute(event_table.delete().where(event_table.c.workflow == ident))
@@ -180,7 +180,7 @@ def _found(tx: Connection, wanted: Select[Any], ident: str) -> Sequence[Any]:
 
 
 def _unknown(ident: str) -> NotFound:
-    return NotFound(f'there is no workflow "{ident}"', "List them: coterie list")
+    return NotFound(f'there is no workflow "{ident}"', Hint("List them: coterie list", "coterie list"))
 
 
 def _matching(wanted: Select[Any], query: WorkflowQuery) -> Select[Any]:

@@ -45,6 +45,6 @@ def error_of(answer: Any) -> Json:
     """Return the error of an answer, which has the one shape of all."""
     assert set(answer.json()) == {"error"}, answer.text
     error: Json = answer.json()["error"]
-    assert set(error) == {"code", "message", "hint", "location", "errors", "details"}
+    assert set(error) == {"code", "message", "hint", "in_api", "location", "errors", "details"}
     assert error["message"]
     return error

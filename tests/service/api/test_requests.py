@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from coterie.service.api.hints import for_both
+from coterie.errors import Hint, Mention
+from coterie.service.api.hints import for_both, for_commands, in_api
 from tests.service.api.requests import body, error_of
 from tests.service.running_service import CONFIG, single, task, workflow
 
@@ -90,27 +91,22 @@ def test_labels_that_disagree_are_refused(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "hint", "wanted"),
+    ("hint", "said"),
     [
-        ("one must be named", "Add --pool with one of: a.", "Add --pool with one of: a. (In the API: ?pool=)"),
-        ("--set: x", "Example: --set a=4", "Example: --set a=4 (In the API: ?set=)"),
-        ("--set-string: x", "", "(In the API: ?set_string=)"),
-        ("x", "Cancel it first: coterie cancel w-1", None),
+        (Hint("Add --pool with one of: a.", "--pool"), "Add --pool with one of: a. (In the API: ?pool=)"),
+        (Hint("Set it.", "--set", "--set-string"), "Set it. (In the API: ?set=, ?set_string=)"),
         (
-            "x",
-            "List them: coterie list",
-            "List them: coterie list (In the API: GET /api/v1/workflows)",
+            Hint("Cancel it first: coterie cancel w-1", Mention("coterie cancel", "w-1")),
+            "Cancel it first: coterie cancel w-1 (In the API: POST /api/v1/workflows/w-1/cancel)",
         ),
-        ("x", "Give one with --levels.", "Give one with --levels."),
-        ("a --pool-like word", "Nothing.", "Nothing."),
-        ("x", "", ""),
+        ("Give one with --levels.", "Give one with --levels."),
+        ("", ""),
     ],
 )
-def test_hints_about_the_command_line_also_say_what_a_request_holds(
-    message: str, hint: str, wanted: str | None
-) -> None:
-    said = "Cancel it first: coterie cancel w-1 (In the API: POST /api/v1/workflows/w-1/cancel)"
-    assert for_both(message, hint) == (said if wanted is None else wanted)
+def test_hints_about_the_command_line_also_say_what_a_request_holds(hint: str, said: str) -> None:
+    words = in_api(hint)
+    assert for_both(hint, words) == said
+    assert for_commands(said, words) == hint
 
 
 def test_hints_of_the_api_are_in_its_words(client: TestClient) -> None:

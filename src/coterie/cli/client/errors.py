@@ -24,6 +24,7 @@ from coterie.errors import (
     Unavailable,
     UsageError,
 )
+from coterie.service.api.hints import for_commands
 
 Json = dict[str, Any]
 
@@ -39,8 +40,6 @@ _KINDS: dict[int, type[CoterieError]] = {
     504: Unavailable,
 }
 _CONFLICTS: dict[str, type[Conflict]] = {"PlanStale": PlanStale, "NeverFits": NeverFits}
-# What the service says is for both its callers; only this part is for the other one.
-_FOR_REQUESTS = re.compile(r" ?\(In the API: [^()]*\)$")
 _WORD = re.compile(r"[^\s,:{}\[\]]+")
 _TOKEN_HINT = "Pass --token or set $COTERIE_TOKEN; an admin can create one with `coterie token create`."  # noqa: S105 - no secret
 
@@ -84,7 +83,7 @@ def _error(answer: httpx2.Response) -> Json | None:
 
 def _hint(error: Json) -> str:
     """Return a hint without what it says to those who write requests."""
-    return _FOR_REQUESTS.sub("", str(error.get("hint") or ""))
+    return for_commands(str(error.get("hint") or ""), error.get("in_api") or ())
 
 
 def _fault(one: Json, page: Page | None) -> Fault:

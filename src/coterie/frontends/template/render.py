@@ -14,7 +14,7 @@ from typing import Any
 
 from coterie.document.located import load
 from coterie.document.page import BREAK, LIMITS, Page
-from coterie.errors import Fault, Notice, Place, SpecErrors, did_you_mean
+from coterie.errors import Fault, Hint, Notice, Place, SpecErrors, did_you_mean
 from coterie.frontends.template.sandbox import RenderError, RenderFault, run
 
 TOKENS = ("uuid", "workflow_id", "output", "input:N", "host:TASK")
@@ -113,7 +113,11 @@ def _assign(variables: dict[str, Any], sets: Sequence[str], set_strings: Sequenc
                     f'"{pair}" is not a name, "=" and a value' if not equals else f'"{name}" is not a variable name'
                 )
                 faults.append(
-                    Fault(f"{option}: {message}", hint=f"Example: {option} workers=4", place=Place(f"{option} {pair}"))
+                    Fault(
+                        f"{option}: {message}",
+                        hint=Hint(f"Example: {option} workers=4", option),
+                        place=Place(f"{option} {pair}"),
+                    )
                 )
                 continue
             *parents, last = name.split(".")
@@ -123,7 +127,7 @@ def _assign(variables: dict[str, Any], sets: Sequence[str], set_strings: Sequenc
                 below = target.get(step, {})
                 if not isinstance(below, dict):
                     message = f'{option}: "{step}" is a single value and has nothing below it'
-                    hint = f'Set "{step}" itself, or change default-values in the file.'
+                    hint = Hint(f'Set "{step}" itself, or change default-values in the file.', option)
                     faults.append(Fault(message, hint=hint, place=Place(f"{option} {pair}")))
                     break
                 target[step] = dict(below)
@@ -255,7 +259,7 @@ def _undefined_hint(name: str, page: Page, variables: Mapping[str, Any]) -> str:
     hint = f"Variables are: {known}. {did_you_mean(name, variables)}".strip()
     if not variables and _NESTED_DEFAULTS.search("\n".join(page.lines)):
         return f"{hint} default-values is indented here: it belongs at the top level, in column one."
-    return f"{hint} Give it a value under default-values or with --set {name}=VALUE."
+    return Hint(f"{hint} Give it a value under default-values or with --set {name}=VALUE.", "--set")
 
 
 def _token_hint(name: str) -> str:

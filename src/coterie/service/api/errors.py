@@ -17,6 +17,7 @@ from coterie.errors import (
     Conflict,
     CoterieError,
     Forbidden,
+    Hint,
     NeverFits,
     NotFound,
     PlanStale,
@@ -27,7 +28,7 @@ from coterie.errors import (
     field_path,
 )
 from coterie.planning.report import errors_json
-from coterie.service.api.hints import for_both
+from coterie.service.api.hints import for_both, in_api
 from coterie.service.api.queries import fields_of, parameters_of, words_for
 from coterie.service.api.request_faults import problem
 
@@ -51,8 +52,8 @@ _INVALID = "InvalidRequest"
 _WORDS = {405: "MethodNotAllowed", 413: "TooLarge", 415: "UnsupportedMediaType"}
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
 _MOST_FAULTS = 100
-_LIST = ("workflow", "List them: coterie list")
-_POOLS = ("pool", "List them: coterie pool list")
+_LIST = ("workflow", "coterie list")
+_POOLS = ("pool", "coterie pool list")
 # What is named by the part of a path that comes after one of these.
 _NAMED = {
     "/api/v1/workflows/": _LIST,
@@ -92,16 +93,16 @@ def status_of(error: CoterieError) -> tuple[int, str]:
 def _coterie(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, CoterieError)  # noqa: S101 - the handler is registered for it alone
     status, code = status_of(error)
-    hint = for_both(str(error), error.hint)
     details = error.details if isinstance(error, Conflict) else {}
     if not isinstance(error, SpecErrors):
-        return _answer(status, code, str(error), hint, details=details, headers=_HEADERS.get(status))
+        return _answer(status, code, str(error), error.hint, details=details, headers=_HEADERS.get(status))
     listed: list[Json] = [
-        {**one, "hint": for_both(one["message"], one["hint"])} for one in errors_json(error.faults)["errors"]
+        {**one, **_hint(fault.hint)}
+        for fault, one in zip(error.faults, errors_json(error.faults)["errors"], strict=True)
     ]
     place = next((fault.place for fault in error.faults if fault.place), None)
     location = {"file": place.file, "line": place.line, "column": place.column} if place else None
-    return _answer(status, listed[0]["code"], str(error), hint or listed[0]["hint"], listed=listed, location=location)
+    return _answer(status, listed[0]["code"], str(error), error.faults[0].hint, listed=listed, location=location)
 
 
 def _request(request: Request, error: Exception) -> JSONResponse:
@@ -112,7 +113,7 @@ def _request(request: Request, error: Exception) -> JSONResponse:
             "code": _INVALID,
             "message": f"{field_path(map(_short, one['loc']))}: {problem(one)}",
             **nowhere,
-            "hint": _advice(one, request),
+            **_hint(_advice(one, request)),
         }
         for one in error.errors()[:_MOST_FAULTS]
     ]
@@ -145,10 +146,11 @@ def _http(request: Request, error: Exception) -> JSONResponse:
 def _nowhere(request: Request) -> NotFound:
     """Say of a path that there is not what is missing: a name that holds a slash is asked for where no path leads."""
     path = request.scope.get("raw_path", b"").decode("latin-1").partition("?")[0] or request.url.path
-    for beginning, (what, hint) in _NAMED.items():
+    for beginning, (what, command) in _NAMED.items():
         name = unquote(path.removeprefix(beginning).partition("/")[0]) if path.startswith(beginning) else ""
         if "/" in name:
-            return NotFound(f'there is no {what} "{name[:200]}"', f'No {what} has a "/" in its name. {hint}')
+            hint = Hint(f'No {what} has a "/" in its name. List them: {command}', command)
+            return NotFound(f'there is no {what} "{name[:200]}"', hint)
     return NotFound(f'there is no path "{request.url.path[:200]}"', f"All paths are listed in {SCHEMA}.")
 
 
@@ -165,7 +167,12 @@ def _unexpected(request: Request, error: Exception) -> JSONResponse:
 
 def body_of(code: str, message: str, hint: str) -> Json:
     """Return an error that is nobody's fault, in the one shape."""
-    return {"code": code, "message": message, "hint": hint, "location": None, "errors": [], "details": {}}
+    return {"code": code, "message": message, **_hint(hint), "location": None, "errors": [], "details": {}}
+
+
+def _hint(hint: str) -> Json:
+    words = in_api(hint)
+    return {"hint": for_both(hint, words), "in_api": words}
 
 
 def _answer(

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from coterie.service.api.errors import body_of
+
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Answers are data: browsers must not guess another type, cache them, or embed them in a page.
 _HEADERS = (
@@ -108,15 +110,7 @@ def _authority(origin: str) -> str | None:
 
 
 async def _answer(send: Send, status: int, code: str, message: str, hint: str) -> None:
-    error: dict[str, object] = {
-        "code": code,
-        "message": message,
-        "hint": hint,
-        "location": None,
-        "errors": [],
-        "details": {},
-    }
-    body = json.dumps({"error": error}).encode()
+    body = json.dumps({"error": body_of(code, message, hint)}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

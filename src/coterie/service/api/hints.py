@@ -1,34 +1,40 @@
-"""Hints that serve both callers: what they say about the command line is also said in the words of the API."""
+"""Hints for both kinds of callers: what they name of the command line is also said in the words of the API."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 
-# An option of the command line, and the parameter that says the same in a request.
-_OPTIONS = {
+from coterie.errors import Hint
+
+# What a request holds or asks instead of an option or a command.
+_IN_API = {
     "--pool": "?pool=",
     "--set": "?set=",
     "--set-string": "?set_string=",
-    "--label": "?label=",
-    "--priority": "?priority=",
-    "--plan": "?plan=",
     "--force": "?force=true",
     "--dry-run": "?dry_run=true",
+    "coterie list": "GET /api/v1/workflows",
+    "coterie cancel": "POST /api/v1/workflows/{about}/cancel",
+    "coterie pool list": "GET /api/v1/pools",
+    "coterie pool apply": "PUT /api/v1/pools/NAME",
 }
-_COMMANDS = (
-    (re.compile(r"\bcoterie list\b"), "GET /api/v1/workflows"),
-    (re.compile(r"\bcoterie cancel ([\w.-]+)"), r"POST /api/v1/workflows/\1/cancel"),
-    (re.compile(r"\bcoterie pool list\b"), "GET /api/v1/pools"),
-    (re.compile(r"\bcoterie pool apply\b"), "PUT /api/v1/pools/NAME"),
-)
-_OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*")
 
 
-def for_both(message: str, hint: str) -> str:
-    """Return a hint that also names what a request holds instead of the options and commands in it or in its error."""
-    said = f"{message} {hint}"
-    found = [_OPTIONS[option] for option in _OPTION.findall(said) if option in _OPTIONS]
-    found += [match.expand(path) for command, path in _COMMANDS for match in command.finditer(said)]
-    if not found:
-        return hint
-    return f"{hint} (In the API: {', '.join(dict.fromkeys(found))})".strip()
+def in_api(hint: str) -> list[str]:
+    """Return what a request holds instead of what a hint names."""
+    mentions = hint.mentions if isinstance(hint, Hint) else ()
+    return [_IN_API[one.words].format(about=one.about) for one in mentions]
+
+
+def for_both(hint: str, words: Sequence[str]) -> str:
+    """Return a hint with the words of the API."""
+    return f"{hint}{_remark(words)}".strip()
+
+
+def for_commands(hint: str, words: Sequence[str]) -> str:
+    """Return a hint that was made for both without the words of the API."""
+    return hint.removesuffix(_remark(words).strip()).rstrip()
+
+
+def _remark(words: Sequence[str]) -> str:
+    return f" (In the API: {', '.join(words)})" if words else ""

@@ -19,7 +19,7 @@ from typing import Any
 from coterie.backends.base import registry
 from coterie.config.configuration import Backend, Config, Pool, choose_pool, read_config
 from coterie.document.located import decode, load
-from coterie.errors import CoterieError, NotFound, Notice, SpecErrors, UsageError
+from coterie.errors import CoterieError, Hint, NotFound, Notice, SpecErrors, UsageError
 from coterie.planning.inputs import NO_TOPOLOGIES, find_topology, read_snapshot
 from coterie.service.driver.node_health import unchanged
 from coterie.service.settings import Settings
@@ -63,7 +63,8 @@ class Catalog:
     def find(self, name: str | None, wished: str | None = None) -> Known:
         """Return the pool that is named by the call, else by the workflow, else the only one."""
         if not self.pools:
-            raise NotFound("there are no pools", "An admin can create one with `coterie pool apply`.")
+            hint = Hint("An admin can create one with `coterie pool apply`.", "coterie pool apply")
+            raise NotFound("there are no pools", hint)
         config = Config(self.backends, {key: known.pool for key, known in self.pools.items()}, "this service")
         return self.pools[choose_pool(config, name, wished).name]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from coterie.config.configuration import Pool
 from coterie.document.schema import by_file
-from coterie.errors import Fault, NeverFits, Notice, SpecErrors
+from coterie.errors import Fault, Hint, NeverFits, Notice, SpecErrors
 from coterie.lifecycle import Record, Submitted, initial, step, to_json
 from coterie.planning.changes import parse_changes
 from coterie.planning.inputs import collect
@@ -105,7 +105,8 @@ def refuse_never(found: CheckedSubmission) -> None:
         return
     said = "; ".join(each.message for each in found.never[:_SHOWN])
     more = f"; and {len(found.never) - _SHOWN} more" if len(found.never) > _SHOWN else ""
-    hint = "Change it as a way out says; --dry-run shows them. --force queues it until the pool changes."
+    text = "Change it as a way out says; --dry-run shows them. --force queues it until the pool changes."
+    hint = Hint(text, "--dry-run", "--force")
     raise NeverFits(f"it can never run as the pool is now: {said}{more}", hint)
 
 

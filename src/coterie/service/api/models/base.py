@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+_IN_API = "What a request holds instead of the options and commands in the hint."
 # Names of workflows, pools and tasks are shorter; a longer text names nothing.
 Short = Annotated[str, Field(max_length=253)]
 
@@ -39,6 +40,7 @@ class FaultBody(ResponseBody):
     line: int | None
     column: int | None
     hint: str
+    in_api: list[str] = Field(description=_IN_API)
 
 
 class ErrorBody(ResponseBody):
@@ -47,6 +49,7 @@ class ErrorBody(ResponseBody):
     code: str = Field(description="A word that stays the same; those of a file's faults are in docs/reasons.md.")
     message: str
     hint: str
+    in_api: list[str] = Field(description=_IN_API)
     location: Location | None = Field(description="Where the first fault stands, when it has a place.")
     errors: list[FaultBody] = Field(description="All faults, when what was sent has several or has places.")
     details: dict[str, Any] = Field(
