@@ -114,6 +114,17 @@ workflow:
     assert told == {"a": (3, 55, None), "b": (0, 0, "other GPUs"), "c": (0, 16, "taint sku")}
 
 
+def test_the_limit_of_a_pool_counts_gpus_of_every_vendor(fleet: str, tmp_path: Path) -> None:
+    pools = {
+        "backends": {"lab": {"scheduler": "local", "cluster": fleet}},
+        "pools": {"p": {"backend": "lab", "gpus": {"limit": 8}}},
+    }
+    asked = ("--config", written(tmp_path, yaml.safe_dump(pools), "coterie.yaml"), "--pool", "p")
+    done = call("plan", pods(tmp_path, 2, **{mixed.AMD: 8}), *asked)
+    assert "OverQuota" in done.stdout, done.stdout + done.stderr
+    assert "it asks for 16 GPUs, but the pool's limit is 8" in done.stdout
+
+
 def test_levels_are_guessed_from_the_network_labels_of_a_cloud(tmp_path: Path) -> None:
     layers = {f"topology.k8s.aws/network-node-layer-{number}": f"nn-{number}" for number in (1, 2, 3)}
     node = next(mixed.nodes())

@@ -25,7 +25,6 @@ from coterie.placement.explain.decision import SIDE_BUDGET, decide
 from coterie.placement.quota import Quota
 from coterie.placement.refusal import Decision, Refusal, Verdict
 from coterie.placement.whatif import Keep
-from coterie.topology.cluster import GPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +198,7 @@ class _Family:
 
 
 def _gpus(tasks: Iterable[Task]) -> int:
-    return sum(task.shape.amount(GPU) for task in tasks)
+    return sum(task.shape.gpus for task in tasks)
 
 
 def _names(units: Sequence[_Unit]) -> frozenset[str]:

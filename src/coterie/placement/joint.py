@@ -16,7 +16,6 @@ from coterie.placement.engine import Found, NoPlacement, place
 from coterie.placement.family import decide_family, share
 from coterie.placement.quota import Quota
 from coterie.placement.refusal import Decision, Verdict
-from coterie.topology.cluster import GPU
 from coterie.topology.domains import Domains
 
 
@@ -110,7 +109,7 @@ def _beside(parts: Sequence[Gang], quota: Quota | None) -> Quota | None:
     """Return the quota for newcomers and others as one gang: the others' GPUs are requested, not used."""
     if quota is None:
         return None
-    taken = sum(task.shape.amount(GPU) for part in parts for task in part.all_tasks())
+    taken = sum(task.shape.gpus for part in parts for task in part.all_tasks())
     return Quota(quota.used - taken, quota.limit)
 
 

@@ -21,7 +21,7 @@ from coterie.planning.pod_affinity import AntiAffinityGroup, PlacedTask, Separat
 from coterie.planning.sequence import PlanSequence
 from coterie.planning.workload import Workload
 from coterie.topology.channels import with_channels
-from coterie.topology.cluster import GPU, Cluster, Ints
+from coterie.topology.cluster import Cluster, Ints
 from coterie.topology.domains import Domains
 
 _ORDER = list(Verdict)
@@ -92,7 +92,7 @@ class Planner:
             self._placed += _placed(plan)
             most = most[: len(self.cluster.resources)]
             self._taken = most if self._taken is None else self._taken + most
-            self._pools[workload.pool.name] += int(most[self.cluster.resource(GPU)].sum())
+            self._pools[workload.pool.name] += int(self.cluster.gpus(most).sum())
         return plan
 
     def _planned(self, separated: Separated) -> tuple[Plan, Ints | None]:

@@ -27,7 +27,7 @@ from coterie.placement.refusal import Decision, Verdict
 from coterie.placement.whatif import Change, changed_capacity, changed_gang
 from coterie.planning.concurrency import ancestors, peak
 from coterie.planning.workload import Workload
-from coterie.topology.cluster import GPU, PODS, Bools, Ints
+from coterie.topology.cluster import PODS, Bools, Ints
 from coterie.topology.domains import Domains
 
 # Further reasons that a different placement cannot change: a limit counts anywhere, and a follower waits for its
@@ -196,7 +196,7 @@ class PlanSequence:
 
     def _quota(self, beside: Ints | None) -> Quota | None:
         limit = self.workload.pool.gpus.limit
-        gpus = 0 if beside is None else int(beside[self.domains.cluster.resource(GPU)].sum())
+        gpus = 0 if beside is None else int(self.domains.cluster.gpus(beside).sum())
         return None if limit is None else Quota(self.used + gpus, limit)
 
     def _running(self, gangs: Sequence[Gang]) -> dict[str, str]:
