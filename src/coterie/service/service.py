@@ -20,12 +20,12 @@ from coterie.rendering.scene import MapScene
 from coterie.service.driver.driven_workflow import nothing_fresh
 from coterie.service.driver.leader import Driver
 from coterie.service.driver.ownership import claim
-from coterie.service.driver.problems import Troubles
+from coterie.service.driver.problems import ServiceProblems
 from coterie.service.pools import changes as pool_rules
 from coterie.service.pools.catalog import Catalog, Catalogue
 from coterie.service.pools.resources import NodeUse, nodes_of
 from coterie.service.pools.usage import PLAINLY, Live, WhyQuery
-from coterie.service.queue.positions import Standing, Standings
+from coterie.service.queue.positions import PositionCache, QueuePositions
 from coterie.service.settings import Settings, Submission
 from coterie.service.submission.admission import checked, new_workflow, refuse_never, with_changes
 from coterie.service.submission.compilation import fingerprint
@@ -55,14 +55,14 @@ class Service:
         except CoterieError:
             self.store.close()
             raise
-        self._troubles = Troubles(settings.now)
+        self._problems = ServiceProblems(settings.now)
         self._fresh = nothing_fresh()
         self._bell = threading.Condition()
         self._rings = 0
-        self._driver = Driver(self.store, settings, self._catalogue, self._troubles, self._ring, self._fresh)
+        self._driver = Driver(self.store, settings, self._catalogue, self._problems, self._ring, self._fresh)
         self._thread: threading.Thread | None = None
         self._live: tuple[tuple[int, int, int], Live] | None = None
-        self._standings = Standings(self.store)
+        self._position_cache = PositionCache(self.store)
         self._stopped = False
 
     def start(self) -> None:
@@ -349,7 +349,7 @@ class Service:
             "store": store,
             "problems": [
                 {"since": views.when(each.since), "what": each.what, "message": each.message}
-                for each in self._troubles.all()
+                for each in self._problems.all()
             ],
             "running": running,
             "waiting": waiting,
@@ -363,12 +363,12 @@ class Service:
         """Return every node with its capacity, its holders, and its pools."""
         return list(nodes_of(self._now()))
 
-    def _standing(self, *, exact: bool) -> Standing:
-        return self._standings.now(self._catalog(), lambda: self._now().gpus, exact=exact)
+    def _standing(self, *, exact: bool) -> QueuePositions:
+        return self._position_cache.now(self._catalog(), lambda: self._now().gpus, exact=exact)
 
     def _positions(self, items: Sequence[Summary]) -> list[int | None]:
         """Return the positions of workflows in the queue; where none is queued, the queue is not read."""
-        found = self._standing(exact=False) if any(item.digest.get("queued") for item in items) else Standing()
+        found = self._standing(exact=False) if any(item.digest.get("queued") for item in items) else QueuePositions()
         return [found.of(item) for item in items]
 
     def _position(self, item: Summary) -> int | None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.backends.local import open_files, supervisor
-from coterie.backends.local.shim_launcher import Nursery, Watcher
+from coterie.backends.local.shim_launcher import ForkServer, Watcher
 from coterie.backends.local.work_order import Ended, Lost, Running, Starting
 from coterie.errors import UsageError
 from tests.backends.local.builders import ended, key, order, piece, reached, shell, supervising
@@ -79,8 +79,8 @@ def test_those_for_whom_there_are_no_handles_wait_say_so_and_start_together_when
         assert found.trouble == ""
 
 
-class Closed(Nursery):
-    """A nursery that starts two shims and then no more."""
+class Closed(ForkServer):
+    """A fork_server that starts two shims and then no more."""
 
     left = 2
 
@@ -94,7 +94,7 @@ class Closed(Nursery):
 def test_those_that_began_without_the_others_are_ended_when_the_others_cannot_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coterie.backends.local.attempts.Nursery", Closed)
+    monkeypatch.setattr("coterie.backends.local.attempts.ForkServer", Closed)
     monkeypatch.setattr(supervisor, "_PATIENCE_S", 0.3)
     company = [order("sleep", "1000", task=task) for task in "abcd"]
     with supervising(tmp_path / "root") as found:
@@ -117,9 +117,9 @@ def reached_anew(found: supervisor.Supervisor, tmp_path: Path) -> object:
 
 
 def test_a_handle_that_finds_no_room_is_one_too_few_and_no_other_trouble(tmp_path: Path) -> None:
-    nursery = Nursery()
+    fork_server = ForkServer()
     (tmp_path / "attempt").mkdir()
-    nursery.launch(tmp_path / "attempt").close()
+    fork_server.launch(tmp_path / "attempt").close()
     taken: list[int] = []
     try:
         with few_files(max(map(int, os.listdir("/proc/self/fd"))) + 4):  # noqa: PTH208 - numbers alone
@@ -129,8 +129,8 @@ def test_a_handle_that_finds_no_room_is_one_too_few_and_no_other_trouble(tmp_pat
             for each in (taken.pop(), taken.pop()):
                 os.close(each)
             with pytest.raises(OSError, match="Too many open files"):
-                nursery.launch(tmp_path / "attempt")
+                fork_server.launch(tmp_path / "attempt")
     finally:
         for each in taken:
             os.close(each)
-        nursery.close()
+        fork_server.close()

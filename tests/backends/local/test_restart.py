@@ -159,11 +159,11 @@ def test_tasks_outlive_the_process_that_starts_their_watchers_and_another_takes_
     others = children(os.getpid())
     with supervising(tmp_path / "root") as supervisor:
         pid = running(supervisor, shell(f"while ! test -e {tmp_path}/go; do sleep 0.01; done; exit 9"))
-        (nursery,) = children(os.getpid()) - others
-        os.kill(nursery, signal.SIGKILL)
+        (fork_server,) = children(os.getpid()) - others
+        os.kill(fork_server, signal.SIGKILL)
         (second,) = ended(supervisor, order("true", task="second"))
         assert second.exit_code == 0
-        assert children(os.getpid()) - others != {nursery}
+        assert children(os.getpid()) - others != {fork_server}
         assert Running(pid, getattr(supervisor.status(key()), "since", 0.0)) == supervisor.status(key())
         (tmp_path / "go").touch()
         assert getattr(reached(supervisor, key(), Ended), "exit_code", None) == 9

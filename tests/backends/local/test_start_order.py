@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.backends.local.attempt_folder import Record, Surroundings, make
-from coterie.backends.local.start_order import Turns
+from coterie.backends.local.start_order import StartOrder
 from coterie.backends.local.supervisor import Limits, Supervisor
 from coterie.backends.local.work_order import Ended, Key, Running, Starting
 from coterie.errors import UsageError
@@ -95,18 +95,18 @@ def test_those_that_were_cut_off_while_they_were_accepted_wait_for_the_rest(tmp_
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=8), st.integers(1, 5), st.data())
 def test_all_get_their_turn_and_nobody_overtakes(sizes: list[int], most: int, data: st.DataObject) -> None:
-    turns = Turns()
+    order = StartOrder()
     companies = [tuple(Key("w", f"g{turn}", f"t{n}") for n in range(size)) for turn, size in enumerate(sizes)]
     for company in companies:
         for each in company:
-            turns.add(each, company)
+            order.add(each, company)
     begun: list[Key] = []
     active: list[Key] = []
     while len(begun) < sum(sizes):
-        if ready := list(turns.next(len(active), most, lambda _: True)):
+        if ready := list(order.next(len(active), most, lambda _: True)):
             assert len(active) + len(ready) <= most or not active
             for each in ready:
-                turns.drop(each, next(company for company in companies if each in company))
+                order.drop(each, next(company for company in companies if each in company))
             begun += ready
             active += ready
         else:

@@ -178,7 +178,7 @@ def test_an_sqlite_that_another_program_has_locked_for_longer_than_it_is_waited_
         assert served.submit(late, "my-key").status_code == 201
         hall.open("after")
         hall.check([*hall.ten(), late], served)
-        assert ("trouble", "store") in [(each["event"], each.get("what")) for each in served.logged()]
+        assert ("problem", "store") in [(each["event"], each.get("what")) for each in served.logged()]
 
 
 CHATTY = "i=0; until [ -e {gate} ]; do i=$((i+1)); echo line $i of many; sleep 0.001; done; echo lines: $i"
@@ -223,7 +223,7 @@ def test_a_disk_that_is_full_for_a_while(tmp_path: Path, *, alone: bool) -> None
             hall.open("after")
             hall.check([chatty, *hall.ten(), *late, hall.one("last")], served)
             said = [(each["event"], each.get("what")) for each in served.logged()]
-            assert ("trouble", "store") in said
+            assert ("problem", "store") in said
             assert ("solved", "store") in said
             assert complete(served.get("/api/v1/workflows/chatty-1/logs?task=t").text)
 

@@ -206,7 +206,7 @@ def test_a_disk_that_is_full_is_said_and_tasks_start_when_there_is_room(
     with Service(place.settings()) as service:
         service.submit(single("squeezed", "true"))
         eventually(lambda: any("No space" in one["message"] for one in service.health()["problems"]))
-        eventually(lambda: any(one["kind"] == "Trouble" for one in service.events(workflow="squeezed-1")))
+        eventually(lambda: any(one["kind"] == "ServiceProblem" for one in service.events(workflow="squeezed-1")))
         full.clear()
         completed(service, "squeezed-1")
         assert service.health()["problems"] == []

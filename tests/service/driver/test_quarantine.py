@@ -15,8 +15,8 @@ from coterie.errors import Unavailable, UsageError
 from coterie.service.driver import board
 from coterie.service.driver.board import Board
 from coterie.service.driver.driven_workflow import Life
-from coterie.service.driver.executor import Hands
-from coterie.service.queue.positions import Standings
+from coterie.service.driver.executor import ActionExecutor
+from coterie.service.queue.positions import PositionCache
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 from coterie.store import NewWorkflow, WorkflowRecord
@@ -73,15 +73,15 @@ def test_a_workflow_that_makes_trouble_is_set_aside_and_taken_up_again(
     place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(board, "_AGAIN_S", 0.2)
-    do = Hands._do
+    do = ActionExecutor._do
     well = threading.Event()
 
-    def troubled(hands: Hands, life: Life, action: object) -> None:
+    def troubled(executor: ActionExecutor, life: Life, action: object) -> None:
         if life.id == "bad-1" and not well.is_set():
             raise StopIteration
-        do(hands, life, action)  # type: ignore[arg-type]
+        do(executor, life, action)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Hands, "_do", troubled)
+    monkeypatch.setattr(ActionExecutor, "_do", troubled)
     with Service(place.settings()) as service:
         service.submit(single("bad", "true"))
         eventually(lambda: "workflow bad-1" in problems(service))
@@ -225,11 +225,11 @@ def test_a_leader_whose_lease_ran_out_while_it_slept_does_nothing_more(
 ) -> None:
     skew = 0.0
     did: list[str] = []
-    do, save = Hands.do, Board._save
+    do, save = ActionExecutor.do, Board._save
 
-    def watched(hands: Hands, actions: object) -> None:
+    def watched(executor: ActionExecutor, actions: object) -> None:
         did.append("did")
-        do(hands, actions)  # type: ignore[arg-type]
+        do(executor, actions)  # type: ignore[arg-type]
 
     def slept(self: Board, now: float, fence: int) -> object:
         nonlocal skew
@@ -237,7 +237,7 @@ def test_a_leader_whose_lease_ran_out_while_it_slept_does_nothing_more(
         if found[1] and not skew:
             did.clear()
             skew = 3600.0
-            monkeypatch.setattr(Hands, "do", watched)
+            monkeypatch.setattr(ActionExecutor, "do", watched)
         return found
 
     monkeypatch.setattr(Board, "_save", slept)
@@ -277,7 +277,7 @@ def test_what_is_stored_is_answered_even_if_nothing_more_can_be_read(
 
     def then_busy(new: NewWorkflow) -> tuple[WorkflowRecord, bool]:
         found = store(new)
-        monkeypatch.setattr(Standings, "now", _unavailable)
+        monkeypatch.setattr(PositionCache, "now", _unavailable)
         return found
 
     monkeypatch.setattr(service.store, "submit", then_busy)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coterie.config.configuration import GpuQuota
 from coterie.gang.tree import Shape
-from coterie.service.queue.order import Turn, in_turn
+from coterie.service.queue.order import OrderInputs, in_order
 from coterie.service.queue.queue import Queue, Seated
 from coterie.topology.cluster import GPU
 from tests.service.queue.builders import POOL, entry, gang, placed, world
@@ -19,16 +19,16 @@ from tests.service.queue.builders import POOL, entry, gang, placed, world
 
 def test_turns_count_what_joins_first_then_what_is_guaranteed_then_priority_then_age() -> None:
     turns = {
-        "old": Turn("p", joins=False, priority="NORMAL", since=1, number=1, gpus=8),
-        "new": Turn("p", joins=False, priority="NORMAL", since=2, number=2, gpus=8),
-        "same": Turn("p", joins=False, priority="NORMAL", since=2, number=3, gpus=8),
-        "high": Turn("p", joins=False, priority="HIGH", since=9, number=4, gpus=8),
-        "covered": Turn("owner", joins=False, priority="LOW", since=9, number=5, gpus=8),
-        "beyond": Turn("owner", joins=False, priority="LOW", since=9, number=6, gpus=8),
-        "joins": Turn("p", joins=True, priority="LOW", since=9, number=7, gpus=8),
+        "old": OrderInputs("p", joins=False, priority="NORMAL", since=1, number=1, gpus=8),
+        "new": OrderInputs("p", joins=False, priority="NORMAL", since=2, number=2, gpus=8),
+        "same": OrderInputs("p", joins=False, priority="NORMAL", since=2, number=3, gpus=8),
+        "high": OrderInputs("p", joins=False, priority="HIGH", since=9, number=4, gpus=8),
+        "covered": OrderInputs("owner", joins=False, priority="LOW", since=9, number=5, gpus=8),
+        "beyond": OrderInputs("owner", joins=False, priority="LOW", since=9, number=6, gpus=8),
+        "joins": OrderInputs("p", joins=True, priority="LOW", since=9, number=7, gpus=8),
     }
     quotas = {"owner": GpuQuota(guarantee=16), "p": GpuQuota()}
-    assert list(in_turn(turns, {"owner": 8, "p": 0}.__getitem__, quotas.__getitem__)) == [
+    assert list(in_order(turns, {"owner": 8, "p": 0}.__getitem__, quotas.__getitem__)) == [
         "joins",
         "covered",
         "high",
@@ -132,7 +132,13 @@ def test_a_large_gang_is_not_starved_by_the_share_that_smaller_ones_of_its_pool_
 
 PRIORITY = st.sampled_from(["HIGH", "NORMAL", "LOW"])
 TURNS = st.builds(
-    Turn, st.sampled_from("abc"), st.booleans(), PRIORITY, st.integers(0, 5), st.integers(0, 99), st.integers(0, 16)
+    OrderInputs,
+    st.sampled_from("abc"),
+    st.booleans(),
+    PRIORITY,
+    st.integers(0, 5),
+    st.integers(0, 99),
+    st.integers(0, 16),
 )
 QUOTAS = st.builds(GpuQuota, st.none() | st.integers(0, 24), st.none(), st.integers(0, 3))
 
@@ -142,12 +148,12 @@ QUOTAS = st.builds(GpuQuota, st.none() | st.integers(0, 24), st.none(), st.integ
 )
 @settings(max_examples=150, deadline=None)
 def test_everybody_has_one_turn_and_pools_do_not_change_the_order_inside_one(
-    turns: list[Turn], pools: dict[str, tuple[GpuQuota, int]]
+    turns: list[OrderInputs], pools: dict[str, tuple[GpuQuota, int]]
 ) -> None:
     waiting = {(turn.pool, number): turn for number, turn in enumerate(turns)}
 
-    def order(some: Mapping[tuple[str, int], Turn]) -> list[tuple[str, int]]:
-        return list(in_turn(some, lambda name: pools[name][1], lambda name: pools[name][0]))
+    def order(some: Mapping[tuple[str, int], OrderInputs]) -> list[tuple[str, int]]:
+        return list(in_order(some, lambda name: pools[name][1], lambda name: pools[name][0]))
 
     found = order(waiting)
     assert sorted(found) == sorted(waiting)
@@ -159,7 +165,7 @@ def test_everybody_has_one_turn_and_pools_do_not_change_the_order_inside_one(
 
 def test_a_thousand_waiting_gangs_of_many_pools_are_put_in_order_at_once() -> None:
     waiting = {
-        number: Turn(f"p{number % 10}", joins=False, priority="NORMAL", since=number, number=number, gpus=8)
+        number: OrderInputs(f"p{number % 10}", joins=False, priority="NORMAL", since=number, number=number, gpus=8)
         for number in range(1000)
     }
     asked: list[str] = []
@@ -168,5 +174,5 @@ def test_a_thousand_waiting_gangs_of_many_pools_are_put_in_order_at_once() -> No
         asked.append(pool)
         return 0
 
-    assert len(list(in_turn(waiting, used, lambda _: GpuQuota()))) == 1000
+    assert len(list(in_order(waiting, used, lambda _: GpuQuota()))) == 1000
     assert len(asked) <= 10 * 1000

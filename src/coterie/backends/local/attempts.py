@@ -13,7 +13,7 @@ from pathlib import Path
 from coterie.backends.local import attempt_folder as folders
 from coterie.backends.local import processes
 from coterie.backends.local.shim import ownership
-from coterie.backends.local.shim_launcher import Nursery, Watcher
+from coterie.backends.local.shim_launcher import ForkServer, Watcher
 from coterie.backends.local.work_order import Ended, Key, Lost, Running, Starting, Status
 
 _TRIES = 3
@@ -44,7 +44,7 @@ class Attempt:
         return self.watcher is None and not self.over and not self.unsure
 
 
-class Roster:
+class AttemptTable:
     """The attempts below a root; each status is true as of the last call of `note`."""
 
     def __init__(self, root: Path, mark: str) -> None:
@@ -53,7 +53,7 @@ class Roster:
         self._watched: dict[int, Attempt] = {}
         self._unsure: dict[Attempt, int | None] = {}
         self._strays: list[Watcher] = []
-        self._nursery = Nursery()
+        self._fork_server = ForkServer()
         self.epoll = select.epoll()
 
     @property
@@ -93,7 +93,7 @@ class Roster:
     def launch(self, attempt: Attempt) -> str:
         """Begin an attempt; return the temporary error that prevents it, or nothing."""
         try:
-            self._watch(attempt, self._nursery.launch(attempt.folder))
+            self._watch(attempt, self._fork_server.launch(attempt.folder))
         except OSError as error:
             if error.errno in _PASSING:
                 return error.strerror or str(error)
@@ -140,7 +140,7 @@ class Roster:
         for watcher in [*self._strays, *(each.watcher for each in self._watched.values() if each.watcher)]:
             watcher.close()
         self._watched.clear()
-        self._nursery.close()
+        self._fork_server.close()
         self.epoll.close()
 
     def _watch(self, attempt: Attempt, watcher: Watcher) -> None:

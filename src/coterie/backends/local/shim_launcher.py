@@ -66,7 +66,7 @@ class Watcher:
             signal.pidfd_send_signal(self.handle, number)
 
 
-class Nursery:
+class ForkServer:
     """The fork server of shims: one for all of them, started when first needed, and again if it dies.
 
     The shims are in their own sessions and have none of our secrets. They outlive it, as they outlive us.

@@ -11,7 +11,7 @@ Together = tuple[Key, ...]
 
 
 @dataclass(slots=True)
-class Turns:
+class StartOrder:
     """The waiting attempts, by the attempts that they start together with."""
 
     _waiting: dict[Together, set[Key]] = field(default_factory=dict)

@@ -22,10 +22,10 @@ from pathlib import Path
 from coterie.backends.base.settings import DEFAULT_PROCESSES
 from coterie.backends.local import attempt_folder as folders
 from coterie.backends.local import open_files, processes
-from coterie.backends.local.attempts import Attempt, Roster
+from coterie.backends.local.attempts import Attempt, AttemptTable
 from coterie.backends.local.container_paths import check_root
 from coterie.backends.local.limits import too_many
-from coterie.backends.local.start_order import Together, Turns
+from coterie.backends.local.start_order import StartOrder, Together
 from coterie.backends.local.work_order import Absent, Key, Lost, Order, Status, order_faults
 from coterie.errors import Unavailable, UsageError
 
@@ -54,18 +54,18 @@ class Supervisor:
         check_root(self._root)
         self._limits = limits or Limits()
         self._lock = threading.RLock()
-        self._turns = Turns()
+        self._start_order = StartOrder()
         self._changed = False
         self._held_up = ""
         self._apart: dict[Together, float] = {}
         with self._words("open the folder of tasks"):
             folders.make_root(self._root)
             folders.show_ended(self._root)
-            self._roster = Roster(self._root, folders.mark_of(self._root))
+            self._table = AttemptTable(self._root, folders.mark_of(self._root))
             self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-            self._roster.epoll.register(self._bell, select.EPOLLIN)
+            self._table.epoll.register(self._bell, select.EPOLLIN)
             try:
-                self._turn = self._read()
+                self._last_number = self._read()
             except OSError:
                 # A caller that retries must not run out of handles.
                 self.close()
@@ -83,11 +83,11 @@ class Supervisor:
             raise UsageError(f'task "{key.task}": {message}', hint)
         names = ", ".join(f'"{order.key.task}"' for order in orders[:3])
         with self._lock, self._words(f"start {names}"):
-            new = any(order.key not in self._roster.attempts for order in orders)
+            new = any(order.key not in self._table.attempts for order in orders)
             if new and (found := too_many(len(orders), self._limits.processes)):
                 raise UsageError(f"{len(orders)} tasks are to start together, and {found[0]}", found[1])
-            self._turn += 1
-            record = folders.Record(tuple(dict.fromkeys(order.key for order in orders)), self._turn)
+            self._last_number += 1
+            record = folders.Record(tuple(dict.fromkeys(order.key for order in orders)), self._last_number)
             for workflow in {order.key.workflow for order in orders}:
                 self._bring_back(workflow)
             try:
@@ -95,7 +95,7 @@ class Supervisor:
                     self._accept(order, record)
             except OSError:
                 # The attempts accepted by this call are removed again: none starts without the others.
-                self._forget([key for key, found in self._roster.attempts.items() if found.record is record])
+                self._forget([key for key, found in self._table.attempts.items() if found.record is record])
                 raise
             self._advance()
 
@@ -103,7 +103,7 @@ class Supervisor:
         """Return the status of an attempt."""
         with self._lock, self._words("look after tasks"):
             self._advance()
-            found = self._roster.attempts.get(key)
+            found = self._table.attempts.get(key)
             return found.status if found else Absent()
 
     @property
@@ -116,7 +116,7 @@ class Supervisor:
         """Return the status of every known attempt."""
         with self._lock, self._words("look after tasks"):
             self._advance()
-            return {key: found.status for key, found in self._roster.attempts.items()}
+            return {key: found.status for key, found in self._table.attempts.items()}
 
     def wait(self, timeout_s: float) -> bool:
         """Sleep until a status differs from the last call; return whether that was in time.
@@ -130,11 +130,11 @@ class Supervisor:
                 if self._changed:
                     self._changed = False
                     return True
-                soon = bool(self._roster.beginning)
+                soon = bool(self._table.beginning)
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
-            self._roster.epoll.poll(min(left, _POLL_S if soon else _LONGEST_S))
+            self._table.epoll.poll(min(left, _POLL_S if soon else _LONGEST_S))
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._bell)
 
@@ -145,7 +145,7 @@ class Supervisor:
         """
         with self._lock, self._words(f'stop task "{key.task}"'):
             self._advance()
-            if found := self._roster.attempts.get(key):
+            if found := self._table.attempts.get(key):
                 self._stop(found, grace_s)
                 self._advance()
 
@@ -161,10 +161,10 @@ class Supervisor:
         """
         with self._lock, self._words("put tasks away"):
             self._advance()
-            mine = [each for each in self._roster.attempts.values() if each.key.workflow == workflow]
+            mine = [each for each in self._table.attempts.values() if each.key.workflow == workflow]
             if all(each.over for each in mine):
                 folders.put_away(self._root, workflow)
-                self._roster.discard(mine)
+                self._table.discard(mine)
 
     def away(self) -> set[str]:
         """Return the archived workflows."""
@@ -175,7 +175,7 @@ class Supervisor:
         """End all running attempts of a workflow, and remove all its data."""
         with self._lock, self._words("remove tasks"):
             self._bring_back(workflow)
-            self._forget([key for key in self._roster.attempts if key.workflow == workflow])
+            self._forget([key for key in self._table.attempts if key.workflow == workflow])
             self._advance()
 
     def close(self) -> None:
@@ -184,7 +184,7 @@ class Supervisor:
         No thread may be in another method, and none is called after this.
         """
         with self._lock:
-            self._roster.close()
+            self._table.close()
             os.close(self._bell)
 
     def _bring_back(self, workflow: str) -> None:
@@ -198,27 +198,27 @@ class Supervisor:
             attempt = Attempt(key, path, record or folders.Record((key,), 0))
             if record is None:
                 attempt.status = folders.end_of(path) or Lost("its folder is damaged")
-            self._roster.add(attempt, new=False)
+            self._table.add(attempt, new=False)
         self._advance()
         return max((record.turn for _, _, record in found if record), default=0)
 
     def _accept(self, order: Order, record: folders.Record) -> None:
         key = order.key
-        if key in self._roster.attempts:
+        if key in self._table.attempts:
             return
         path = self._root / key.path
         new = folders.make(self._root, order, record, self._surroundings(key, path))
         attempt = Attempt(key, path, record if new else folders.record_of(path) or record)
         # Where the folder already existed, another supervisor of this root was first.
-        self._roster.add(attempt, new=new)
+        self._table.add(attempt, new=new)
         if attempt.waiting:
-            self._turns.add(key, attempt.record.together)
+            self._start_order.add(key, attempt.record.together)
 
     def _surroundings(self, key: Key, path: Path) -> folders.Surroundings:
         inherited = self._limits.inherited
         common = {name: value for name, value in os.environ.items() if name in inherited or name.startswith("LC_")}
         fixed = {
-            processes.MARK: self._roster.mark(key),
+            processes.MARK: self._table.mark(key),
             "COTERIE_OUTPUT": str(path / "output"),
             "COTERIE_FILES": str(path / "files"),
         }
@@ -226,7 +226,7 @@ class Supervisor:
 
     def _advance(self) -> None:
         """Update all statuses, and begin the attempts that fit."""
-        for each in self._roster.note():
+        for each in self._table.note():
             self._changed = True
             if each.waiting:
                 self._withdraw_or_wait(each)
@@ -235,18 +235,18 @@ class Supervisor:
             os.eventfd_write(self._bell, 1)
 
     def _begin(self) -> None:
-        roster, most = self._roster, self._limits.processes
+        table, most = self._table, self._limits.processes
         self._held_up = ""
-        while ready := self._turns.next(roster.running, most, roster.attempts.__contains__):
-            company = [roster.attempts[key] for key in ready]
-            if not open_files.enough_for(len(company), alone=not roster.running):
+        while ready := self._start_order.next(table.running, most, table.attempts.__contains__):
+            company = [table.attempts[key] for key in ready]
+            if not open_files.enough_for(len(company), alone=not table.running):
                 self._hold_up(company, "there are too few handles")
                 return
             for number, attempt in enumerate(company):
-                if why := roster.launch(attempt):
+                if why := table.launch(attempt):
                     self._hold_up(company[number:], why)
                     return
-                self._turns.drop(attempt.key, attempt.record.together)
+                self._start_order.drop(attempt.key, attempt.record.together)
                 self._changed |= attempt.over
             self._apart.pop(company[0].record.together, None)
 
@@ -263,36 +263,36 @@ class Supervisor:
             return
         del self._apart[together]
         for each in left:
-            self._roster.never(each, f"it could not start together with the others: {why}")
-        for each in (self._roster.attempts[key] for key in together if key in self._roster.attempts):
-            self._roster.stop(each, 0.0)
-            self._turns.drop(each.key, together)
+            self._table.never(each, f"it could not start together with the others: {why}")
+        for each in (self._table.attempts[key] for key in together if key in self._table.attempts):
+            self._table.stop(each, 0.0)
+            self._start_order.drop(each.key, together)
         self._changed = True
 
     def _withdraw_or_wait(self, attempt: Attempt) -> None:
         """Let an unclaimed attempt wait, unless one that it was to start with was withdrawn."""
         together = attempt.record.together
         if any(folders.holder_of(self._root / key.path) == folders.WITHDRAWN for key in together):
-            self._roster.stop(attempt, None)
+            self._table.stop(attempt, None)
         elif attempt.tries:
-            self._turns.again(attempt.key, together)
+            self._start_order.again(attempt.key, together)
         else:
-            self._turns.add(attempt.key, together)
+            self._start_order.add(attempt.key, together)
 
     def _stop(self, attempt: Attempt, grace_s: float | None) -> None:
-        known = self._roster.attempts
+        known = self._table.attempts
         company = [known[key] for key in attempt.record.together if key in known] if attempt.waiting else []
         for each in [attempt, *(other for other in company if other.waiting)]:
-            self._roster.stop(each, grace_s)
-            self._turns.drop(each.key, each.record.together)
+            self._table.stop(each, grace_s)
+            self._start_order.drop(each.key, each.record.together)
             self._changed |= each.over
 
     def _forget(self, keys: Sequence[Key]) -> list[OSError]:
-        found = [self._roster.attempts[key] for key in keys if key in self._roster.attempts]
+        found = [self._table.attempts[key] for key in keys if key in self._table.attempts]
         for each in found:
             self._stop(each, 0.0)
-        self._roster.discard(found)
-        marks = {self._roster.mark(key) for key in keys}
+        self._table.discard(found)
+        marks = {self._table.mark(key) for key in keys}
         processes.end(marks.__contains__)
         return folders.remove(self._root, [self._root / key.path for key in keys])
 

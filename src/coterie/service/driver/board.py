@@ -29,10 +29,10 @@ from coterie.lifecycle import (
 from coterie.service.driver.backend_queues import Failure, Sites
 from coterie.service.driver.driven_workflow import Fresh, Life, Texts, home_of
 from coterie.service.driver.drivers import Connection, Drivers
-from coterie.service.driver.executor import Hands, note
+from coterie.service.driver.executor import ActionExecutor, note
 from coterie.service.driver.pool_changes import levels_lost, violated
-from coterie.service.driver.problems import Troubles
-from coterie.service.driver.quarantine import Aside
+from coterie.service.driver.problems import ServiceProblems
+from coterie.service.driver.quarantine import Quarantine
 from coterie.service.pools.catalog import Catalogue
 from coterie.service.settings import Settings
 from coterie.store import Lease, NewEvent, RequestRecord, Store
@@ -53,14 +53,14 @@ class Board:
         store: Store,
         settings: Settings,
         catalogue: Catalogue,
-        troubles: Troubles,
+        problems: ServiceProblems,
         poke: Callable[[], None],
         fresh: Fresh,
     ) -> None:
         self._store, self._settings, self._catalogue = store, settings, catalogue
-        self._troubles, self._poke = troubles, poke
+        self._problems, self._poke = problems, poke
         self._lives: dict[str, Life] = {}
-        self._aside = Aside(troubles)
+        self._quarantine = Quarantine(problems)
         self._deleted: set[str] = set()
         self._clock: list[tuple[float, str]] = []
         self._due: dict[str, float] = {}
@@ -76,7 +76,7 @@ class Board:
             settings.processes,
         )
         self._drivers = Drivers(settings, self._texts, poke)
-        self._hands = Hands(self._sites, self._drivers, settings.now, troubles, poke, self._apart)
+        self._executor = ActionExecutor(self._sites, self._drivers, settings.now, problems, poke, self._apart)
         self._closed = threading.Event()
         self._watchers: list[threading.Thread] = []
         for connection in self._drivers:
@@ -113,13 +113,13 @@ class Board:
         news, todo = self._save(now, lease.fence)
         if self._settings.now() >= lease.expires_at:
             raise Conflict("the lease has run out", "Another replica may lead now.")
-        self._hands.do(todo)
-        self._hands.catch_up(self._lives, now)
-        if self._hands.moved or any(life.dirty for life in self._lives.values()):
+        self._executor.do(todo)
+        self._executor.catch_up(self._lives, now)
+        if self._executor.moved or any(life.dirty for life in self._lives.values()):
             return news, 0.0
         due = [now + self._settings.poll_s]
         due += [self._clock[0][0]] if self._clock else []
-        due += [at] if (at := self._hands.late_at) is not None else []
+        due += [at] if (at := self._executor.late_at) is not None else []
         due += [at] if (at := self._sites.failing_at) is not None else []
         return news, max(0.0, min(due) - now)
 
@@ -129,9 +129,9 @@ class Board:
         for watcher in self._watchers:
             watcher.join()
         self._drivers.close()
-        self._aside.close()
+        self._quarantine.close()
         for connection in self._drivers:
-            self._troubles.solve(connection.problem)
+            self._problems.solve(connection.problem)
 
     def _take_up(self) -> None:
         held = self._store.held()
@@ -142,9 +142,9 @@ class Board:
                 life = Life.of(stored)
                 failures += self._sites.restore(life, rows)
                 self._adopt(life)
-            if stored.id in self._aside:
+            if stored.id in self._quarantine:
                 self._sites.keep(stored, rows)
-        self._hands.again(list(self._lives.values()))
+        self._executor.again(list(self._lives.values()))
         self._lose(failures)
         self._welcome_back()
         self._clean_up(first=True)
@@ -169,7 +169,7 @@ class Board:
                 if connection.driver.wait(_WAKE_S):
                     self._poke()
             except Unavailable as error:
-                self._troubles.say(connection.problem, str(error))
+                self._problems.say(connection.problem, str(error))
                 self._closed.wait(_PAUSE_S)
 
     # Observations
@@ -179,14 +179,14 @@ class Board:
         before, catalog = self._sites.catalog, self._catalogue.refresh(self._store.pools())
         if catalog.number != before.number:
             self._lose(self._sites.apply(catalog, now))
-            self._hands.moved = True
+            self._executor.moved = True
             self._connect()
             self._welcome_back()
             for life in list(self._lives.values()):
                 with self._apart(life.id):
                     self._events += levels_lost(life, before, catalog, now)
                     self._events += violated(life, self._texts, before, catalog, now)
-                self._hands.enqueue(life)
+                self._executor.enqueue(life)
         if (at := self._sites.failing_at) is not None and at <= now:
             self._lose(self._sites.failed(self._lives, now))
 
@@ -201,10 +201,10 @@ class Board:
                 life.pending += [Recovered(node) for node in self._sites.recovered(life)]
 
     def _listen(self, now: float) -> None:
-        if said := [*self._events, *self._hands.events]:
+        if said := [*self._events, *self._executor.events]:
             self._store.record(said)
             self._events.clear()
-            self._hands.events.clear()
+            self._executor.events.clear()
         while events := self._store.events(self._seen):
             for event in events:
                 if event.kind == "Submitted" and event.workflow not in self._lives:
@@ -215,7 +215,7 @@ class Board:
         self._forget()
         stale = []
         for wish in self._store.wishes():
-            if wish.workflow in self._aside:
+            if wish.workflow in self._quarantine:
                 continue
             life = self._lives.get(wish.workflow) or self._load(wish.workflow)
             if life is None:
@@ -227,9 +227,9 @@ class Board:
             self._store.drop_wishes(stale)
         if now >= self._again_at:
             self._again_at = now + _AGAIN_S
-            for workflow in self._aside:
+            for workflow in self._quarantine:
                 self._load(workflow)
-            self._hands.again(list(self._lives.values()))
+            self._executor.again(list(self._lives.values()))
             self._clean_up()
 
     def _load(self, workflow: str) -> Life | None:
@@ -237,12 +237,12 @@ class Board:
             try:
                 life = Life.of(self._store.workflow(workflow))
             except NotFound:
-                self._aside.leave(workflow)
+                self._quarantine.leave(workflow)
                 return None
-            self._aside.take(workflow)
+            self._quarantine.take(workflow)
             self._adopt(life)
-            self._hands.again([life])
-        self._aside.welcome(workflow)
+            self._executor.again([life])
+        self._quarantine.welcome(workflow)
         return self._lives.get(workflow)
 
     def _adopt(self, life: Life) -> None:
@@ -256,8 +256,8 @@ class Board:
             with self._spoken(connection.problem):
                 for workflow, told in connection.driver.news():
                     self._tell(workflow, told)
-                if not self._hands.behind(connection):
-                    self._troubles.solve(connection.problem)
+                if not self._executor.behind(connection):
+                    self._problems.solve(connection.problem)
 
     @contextmanager
     def _spoken(self, problem: str) -> Iterator[None]:
@@ -265,7 +265,7 @@ class Board:
         try:
             yield
         except Unavailable as error:
-            self._troubles.say(problem, str(error))
+            self._problems.say(problem, str(error))
 
     def _ticks(self, now: float) -> None:
         while self._clock and self._clock[0][0] <= now:
@@ -284,8 +284,8 @@ class Board:
             heapq.heappush(self._clock, (at, life.id))
 
     def _place(self, now: float) -> None:
-        if self._hands.moved or self._sites.waiting:
-            self._hands.moved = False
+        if self._executor.moved or self._sites.waiting:
+            self._executor.moved = False
             for news in self._sites.cycle(now):
                 if (life := self._lives.get(news.workflow)) is not None:
                     note(life, news)
@@ -321,7 +321,7 @@ class Board:
     def _drop(self, life: Life) -> None:
         del self._lives[life.id]
         self._due.pop(life.id, None)
-        self._hands.drop(life.id)
+        self._executor.drop(life.id)
         self._texts.forget(life.id)
         with self._spoken(self._drivers.problem(life)):
             # The next cleanup archives what cannot be archived now.
@@ -337,11 +337,11 @@ class Board:
         except Exception as error:  # noqa: BLE001 - nobody knows what it is, so nothing more is done with this one
             self._lives.pop(workflow, None)
             self._due.pop(workflow, None)
-            self._hands.drop(workflow)
+            self._executor.drop(workflow)
             self._texts.forget(workflow)
             self._sites.withdraw(workflow)
             self._drivers.let_go(workflow)
-            self._aside.put(workflow, error)
+            self._quarantine.put(workflow, error)
 
     # Cleanup
 
@@ -354,8 +354,8 @@ class Board:
             with self._spoken(connection.problem):
                 driver = connection.driver
                 own = {name: life for name, life in self._lives.items() if home_of(life.digest) == connection.home}
-                driver.end_strays(own, list(self._aside))
-                left = driver.left() - {*self._lives, *self._aside}
+                driver.end_strays(own, list(self._quarantine))
+                left = driver.left() - {*self._lives, *self._quarantine}
                 self._deleted |= self._store.missing({*left, *(driver.kept() if first else ())})
                 for workflow in left - self._deleted:
                     driver.put_away(workflow)
@@ -370,7 +370,7 @@ class Board:
                     connection.driver.forget(workflow)
                 except Unavailable as error:
                     gone = False
-                    self._troubles.say(connection.problem, str(error))
+                    self._problems.say(connection.problem, str(error))
             if not gone:
                 return
             self._deleted.discard(workflow)

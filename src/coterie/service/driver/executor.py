@@ -10,14 +10,14 @@ from coterie.lifecycle import Action, Create, Delete, Enqueue, Go, Refused, Rele
 from coterie.service.driver.backend_queues import News, Sites
 from coterie.service.driver.driven_workflow import Life
 from coterie.service.driver.drivers import Connection, Drivers
-from coterie.service.driver.problems import Troubles
+from coterie.service.driver.problems import ServiceProblems
 from coterie.store import NewEvent
 
 # How long to wait after a temporary failure.
 _PAUSE_S = 1.0
 
 
-class Hands:
+class ActionExecutor:
     """The executor of actions, each isolated to its workflow by `apart`.
 
     `moved` is set when a queue cycle may place something. `events` are to be recorded.
@@ -28,12 +28,12 @@ class Hands:
         sites: Sites,
         drivers: Drivers,
         now: Callable[[], float],
-        troubles: Troubles,
+        problems: ServiceProblems,
         poke: Callable[[], None],
         apart: Callable[[str], AbstractContextManager[None]],
     ) -> None:
         self._sites, self._drivers, self._now = sites, drivers, now
-        self._troubles, self._poke, self._apart = troubles, poke, apart
+        self._problems, self._poke, self._apart = problems, poke, apart
         self._later: dict[str, str] = {}  # workflows, with the problem that they wait for
         self._later_at = 0.0
         self.moved = False
@@ -66,7 +66,7 @@ class Hands:
         late, self._later = self._later, {}
         self.again([lives[name] for name in sorted(late) if name in lives])
         for problem in set(late.values()) - set(self._later.values()):
-            self._troubles.solve(problem)
+            self._problems.solve(problem)
 
     def drop(self, workflow: str) -> None:
         """Drop all postponed actions of a workflow."""
@@ -87,8 +87,8 @@ class Hands:
                 problem = self._drivers.problem(life)
                 self._later[life.id] = problem
                 self._later_at = self._now() + _PAUSE_S
-                if self._troubles.say(problem, str(error)):
-                    said = NewEvent(self._now(), "Trouble", str(error), workflow=life.id, pool=life.pool)
+                if self._problems.say(problem, str(error)):
+                    said = NewEvent(self._now(), "ServiceProblem", str(error), workflow=life.id, pool=life.pool)
                     self.events.append(said)
 
     def _do(self, life: Life, action: Action) -> None:

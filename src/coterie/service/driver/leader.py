@@ -13,7 +13,7 @@ from collections.abc import Callable
 from coterie.errors import Conflict, CoterieError, Unavailable
 from coterie.service.driver.board import Board
 from coterie.service.driver.driven_workflow import Fresh
-from coterie.service.driver.problems import Troubles
+from coterie.service.driver.problems import ServiceProblems
 from coterie.service.driver.replica import is_gone
 from coterie.service.pools.catalog import Catalogue
 from coterie.service.settings import Settings
@@ -34,12 +34,12 @@ class Driver:
         store: Store,
         settings: Settings,
         catalogue: Catalogue,
-        troubles: Troubles,
+        problems: ServiceProblems,
         saved: Callable[[], None],
         fresh: Fresh,
     ) -> None:
         self._store, self._settings, self._catalogue = store, settings, catalogue
-        self._troubles, self._saved, self._fresh = troubles, saved, fresh
+        self._problems, self._saved, self._fresh = problems, saved, fresh
         self._poked = threading.Event()
         self._stopping = False
         self._lease: Lease | None = None
@@ -87,15 +87,15 @@ class Driver:
         try:
             lease = self._held_lease(now)
             if lease is None:
-                self._troubles.solve("store")
+                self._problems.solve("store")
                 return min(self._settings.poll_s, self._settings.lease_s / 4)
             if self._board is None:
                 self._board = Board(
-                    self._store, self._settings, self._catalogue, self._troubles, self.poke, self._fresh
+                    self._store, self._settings, self._catalogue, self._problems, self.poke, self._fresh
                 )
             news, wait = self._board.turn(now, lease)
         except Unavailable as error:
-            self._troubles.say("store", f"{error}. {error.hint}".strip())
+            self._problems.say("store", f"{error}. {error.hint}".strip())
             return _PAUSE_S
         except Conflict:
             self._doubt()
@@ -103,12 +103,12 @@ class Driver:
         except Exception as error:  # noqa: BLE001 - requests would still be taken, and nothing done about them
             _log.exception("driver")
             self._failing = True
-            self._troubles.say("driver", f"unexpected {type(error).__name__}: {error}. It is retried.")
+            self._problems.say("driver", f"unexpected {type(error).__name__}: {error}. It is retried.")
             self._doubt()
             return _PAUSE_S
         self._failing = False
         for what in ("store", "driver"):
-            self._troubles.solve(what)
+            self._problems.solve(what)
         self._note_configuration()
         if news:
             self._saved()
@@ -143,9 +143,9 @@ class Driver:
 
     def _note_configuration(self) -> None:
         if self._catalogue.problem:
-            self._troubles.say("configuration", self._catalogue.problem)
+            self._problems.say("configuration", self._catalogue.problem)
         else:
-            self._troubles.solve("configuration")
+            self._problems.solve("configuration")
 
     def _resign(self) -> None:
         if self._board is not None:
@@ -155,5 +155,5 @@ class Driver:
             try:
                 self._store.release(self._lease)
             except CoterieError as error:
-                self._troubles.say("store", str(error))
+                self._problems.say("store", str(error))
             self._lease = None

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 # Silent unless the operator of the service configures a log: `coterie run` shows its own.
-_log = logging.getLogger("coterie.troubles")
+_log = logging.getLogger("coterie.problems")
 _log.addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class ServiceProblem:
     """One problem: its start, its subject, and its message."""
 
     since: float
@@ -22,24 +22,24 @@ class Trouble:
 
 
 @dataclass(eq=False)
-class Troubles:
+class ServiceProblems:
     """The current problems, one per subject; the start and end of each are also logged.
 
     Its methods may be called from any thread.
     """
 
     now: Callable[[], float]
-    _known: dict[str, Trouble] = field(default_factory=dict)
+    _known: dict[str, ServiceProblem] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def say(self, what: str, message: str) -> bool:
         """Record a problem; return whether its subject had none before."""
         with self._lock:
             known = self._known.get(what)
-            found = replace(known, message=message) if known else Trouble(self.now(), what, message)
+            found = replace(known, message=message) if known else ServiceProblem(self.now(), what, message)
             self._known[what] = found
         if known is None:
-            _log.warning("trouble", extra={"what": what, "said": message})
+            _log.warning("problem", extra={"what": what, "reason": message})
         return known is None
 
     def solve(self, what: str) -> None:
@@ -49,7 +49,7 @@ class Troubles:
         if known is not None:
             _log.info("solved", extra={"what": what, "after_s": round(self.now() - known.since, 3)})
 
-    def all(self) -> list[Trouble]:
+    def all(self) -> list[ServiceProblem]:
         """Return the problems, oldest first."""
         with self._lock:
-            return sorted(self._known.values(), key=lambda trouble: trouble.since)
+            return sorted(self._known.values(), key=lambda each: each.since)

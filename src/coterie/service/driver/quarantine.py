@@ -6,20 +6,20 @@ import logging
 from collections.abc import Iterator
 
 from coterie.errors import CoterieError
-from coterie.service.driver.problems import Troubles
+from coterie.service.driver.problems import ServiceProblems
 
-_log = logging.getLogger("coterie.aside")
+_log = logging.getLogger("coterie.quarantine")
 _log.addHandler(logging.NullHandler())
 
 
-class Aside:
+class Quarantine:
     """The ids of workflows with unexpected errors, each reported as a separate problem.
 
     None of their tasks or capacity is ended, released or cleaned up. They are retried at intervals.
     """
 
-    def __init__(self, troubles: Troubles) -> None:
-        self._troubles = troubles
+    def __init__(self, problems: ServiceProblems) -> None:
+        self._problems = problems
         self._idents: set[str] = set()
 
     def __contains__(self, workflow: str) -> bool:
@@ -35,7 +35,7 @@ class Aside:
             _log.error("workflow %s", workflow, exc_info=error)
         why = str(error) if known else f"unexpected {type(error).__name__}: {error}"
         self._idents.add(workflow)
-        self._troubles.say(_thing(workflow), f"{why}. It is left as it is and retried every minute.")
+        self._problems.say(_thing(workflow), f"{why}. It is left as it is and retried every minute.")
 
     def leave(self, workflow: str) -> None:
         """Forget a workflow that no longer exists."""
@@ -54,7 +54,7 @@ class Aside:
     def welcome(self, workflow: str) -> None:
         """Record that a workflow is driven, unless it was put in quarantine again meanwhile."""
         if workflow not in self._idents:
-            self._troubles.solve(_thing(workflow))
+            self._problems.solve(_thing(workflow))
 
 
 def _thing(workflow: str) -> str:

@@ -17,7 +17,7 @@ from coterie.placement.engine import Found, NoPlacement
 from coterie.placement.joint import DecidedFamily, JointCapacity, JointPlacement, place_together
 from coterie.placement.refusal import Decision, Verdict
 from coterie.service.queue.holdings import Held, Key, World
-from coterie.service.queue.order import Turn
+from coterie.service.queue.order import OrderInputs
 from coterie.topology.cluster import GPU
 
 # A queue cycle has a small budget: a search that does not finish with it is continued later.
@@ -39,10 +39,10 @@ class Entry:
     anchors: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def turn(self) -> Turn:
+    def order_inputs(self) -> OrderInputs:
         """The inputs of its queue order; of GPUs, those that it would newly take."""
         gpus = sum(task.shape.amount(GPU) for task in self.gang.all_tasks() if task.name not in self.anchors)
-        return Turn(self.pool.name, bool(self.anchors), self.priority, self.since, self.number, gpus)
+        return OrderInputs(self.pool.name, bool(self.anchors), self.priority, self.since, self.number, gpus)
 
     @property
     def anchored(self) -> int:
@@ -59,7 +59,7 @@ class Seated:
 
 
 @dataclass(frozen=True, slots=True)
-class Guest:
+class PlacementAttempt:
     """A gang to be placed: its running tasks, and the nodes reserved for others."""
 
     entry: Entry
@@ -67,9 +67,9 @@ class Guest:
     kept: frozenset[str] = frozenset()
 
     @property
-    def party(self) -> tuple[str, str]:
+    def joint_key(self) -> tuple[str, str]:
         """The workflow and the pool, whose gangs may be placed jointly."""
-        return _party(self.entry)
+        return _joint_key(self.entry)
 
     @property
     def gang(self) -> Gang:
@@ -78,70 +78,72 @@ class Guest:
 
 
 @dataclass(eq=False)
-class Tables:
+class CyclePlacements:
     """The placed gangs of one cycle."""
 
     world: World
-    _guests: dict[Key, Guest] = field(default_factory=dict)
+    _attempts: dict[Key, PlacementAttempt] = field(default_factory=dict)
     _found: dict[Key, Found] = field(default_factory=dict)
     _held: dict[Key, tuple[Held, ...]] = field(default_factory=dict)
-    _parties: dict[tuple[str, str], dict[Key, None]] = field(default_factory=dict)
+    _by_joint_key: dict[tuple[str, str], dict[Key, None]] = field(default_factory=dict)
     _failed: set[tuple[tuple[str, str], object]] = field(default_factory=set)
 
-    def seated(self) -> Iterator[Seated]:
+    def placed(self) -> Iterator[Seated]:
         """Yield the placed gangs, in order."""
-        return (Seated(guest.entry, self._held[key]) for key, guest in self._guests.items())
+        return (Seated(attempt.entry, self._held[key]) for key, attempt in self._attempts.items())
 
-    def mates(self, entry: Entry) -> list[Guest]:
+    def siblings(self, entry: Entry) -> list[PlacementAttempt]:
         """Return the placed gangs of the same workflow."""
-        return [self._guests[key] for key in self._parties.get(_party(entry), ())]
+        return [self._attempts[key] for key in self._by_joint_key.get(_joint_key(entry), ())]
 
-    def seat(self, guest: Guest, found: Found) -> None:
+    def hold(self, attempt: PlacementAttempt, found: Found) -> None:
         """Hold a gang's part of a placement."""
-        entry = guest.entry
+        entry = attempt.entry
         shapes = {task.name: task.shape for task in entry.gang.all_tasks()}
         nodes = {task: found.nodes[task] for task in shapes if task not in entry.anchors}
         self._held[entry.key] = self.world.hold(entry.key, entry.pool.name, nodes, shapes)
-        self._guests[entry.key], self._found[entry.key] = guest, found
-        self._parties.setdefault(guest.party, {})[entry.key] = None
+        self._attempts[entry.key], self._found[entry.key] = attempt, found
+        self._by_joint_key.setdefault(attempt.joint_key, {})[entry.key] = None
 
-    def make_room(self, guest: Guest, kind: object) -> bool:
+    def place_jointly(self, attempt: PlacementAttempt, kind: object) -> bool:
         """Place a gang jointly with the others of its workflow, which may move; return whether that worked.
 
         Gangs of one `kind` fit or fail alike.
         """
-        mates = self.mates(guest.entry)
-        if not mates or (guest.party, kind) in self._failed:
+        siblings = self.siblings(attempt.entry)
+        if not siblings or (attempt.joint_key, kind) in self._failed:
             return False
-        answer = self._together(mates, guest)
+        answer = self._together(siblings, attempt)
         if isinstance(answer, NoPlacement):
-            self._failed.add((guest.party, kind))
+            self._failed.add((attempt.joint_key, kind))
             return False
-        for mate in mates:
-            key = mate.entry.key
+        for sibling in siblings:
+            key = sibling.entry.key
             self.world.release(key, [one.task for one in self._held.pop(key)])
-        for one, settled in zip((*mates, guest), answer.families, strict=True):
+        for one, settled in zip((*siblings, attempt), answer.families, strict=True):
             (decision,) = settled.decisions
             if decision.found is None:
                 raise AssertionError("gangs that are placed together all have a place")
-            self.seat(one, decision.found)
+            self.hold(one, decision.found)
         return True
 
-    def _together(self, mates: Sequence[Guest], guest: Guest) -> JointPlacement | NoPlacement:
-        pool = guest.entry.pool
+    def _together(
+        self, siblings: Sequence[PlacementAttempt], attempt: PlacementAttempt
+    ) -> JointPlacement | NoPlacement:
+        pool = attempt.entry.pool
         capacity = self.world.capacity(pool).copy()
-        for mate in mates:
-            for one in self._held[mate.entry.key]:
+        for sibling in siblings:
+            for one in self._held[sibling.entry.key]:
                 capacity.take(one.shape, [capacity.domains.position[one.node]], [-1])
-        anchors = {task: node for one in (*mates, guest) for task, node in one.anchors.items()}
+        anchors = {task: node for one in (*siblings, attempt) for task, node in one.anchors.items()}
         seated = [
-            DecidedFamily((mate.gang,), (Decision(Verdict.PLACED, found=self._found[mate.entry.key]),))
-            for mate in mates
+            DecidedFamily((sibling.gang,), (Decision(Verdict.PLACED, found=self._found[sibling.entry.key]),))
+            for sibling in siblings
         ]
         return place_together(
-            seated, [guest.gang], JointCapacity(capacity, self.world.empty(pool), anchors), QUEUE_BUDGET
+            seated, [attempt.gang], JointCapacity(capacity, self.world.empty(pool), anchors), QUEUE_BUDGET
         )
 
 
-def _party(entry: Entry) -> tuple[str, str]:
+def _joint_key(entry: Entry) -> tuple[str, str]:
     return entry.key[0], entry.pool.name

@@ -22,7 +22,7 @@ Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class OrderInputs:
     """The inputs of a waiting gang's order; one that `joins` adds tasks to others that run."""
 
     pool: str
@@ -33,8 +33,8 @@ class Turn:
     gpus: int
 
 
-def in_turn(
-    waiting: Mapping[Key, Turn],
+def in_order(
+    waiting: Mapping[Key, OrderInputs],
     used: Callable[[str], int],
     quota: Callable[[str], GpuQuota],
     overdue: Container[Key] = (),
@@ -57,7 +57,7 @@ def in_turn(
     joining: list[Key] = []
     joining_beyond: list[Key] = []
     covered: list[Key] = []
-    beyond: dict[str, deque[tuple[Key, Turn]]] = {}
+    beyond: dict[str, deque[tuple[Key, OrderInputs]]] = {}
     for key, turn in ordered:
         within = 0 < guarantees[turn.pool] >= used(turn.pool) + asked[turn.pool] + turn.gpus
         if within:
@@ -73,7 +73,7 @@ def in_turn(
 
 
 def _by_share(
-    queues: dict[str, deque[tuple[Key, Turn]]],
+    queues: dict[str, deque[tuple[Key, OrderInputs]]],
     used: Callable[[str], int],
     quota: Callable[[str], GpuQuota],
     overdue: Container[Key],

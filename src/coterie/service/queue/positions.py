@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from coterie.config.configuration import GpuQuota
 from coterie.service.pools.catalog import Catalog
 from coterie.service.pools.usage import unfinished
-from coterie.service.queue.order import Turn, in_turn
+from coterie.service.queue.order import OrderInputs, in_order
 from coterie.store import Store, Summary
 
 # Reading the queue for lists takes at most about a tenth of the time, however many gangs wait.
@@ -18,7 +18,7 @@ _SHARE = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QueuePositions:
     """The positions of gangs, counted from one in each pool, and the number of waiting gangs per pool."""
 
     positions: Mapping[tuple[str, str], int] = field(default_factory=dict)  # by workflow and group
@@ -31,10 +31,12 @@ class Standing:
         return min(found, default=None)
 
 
-def standing(summaries: Iterable[Summary], catalog: Catalog, used: Callable[[], Mapping[str, int]]) -> Standing:
+def queue_positions(
+    summaries: Iterable[Summary], catalog: Catalog, used: Callable[[], Mapping[str, int]]
+) -> QueuePositions:
     """Return the positions of workflows' gangs; `used` is called only where a pool has a guarantee."""
     waiting = {
-        (summary.id, name): Turn(summary.pool, joins, summary.priority, since, summary.number, gpus)
+        (summary.id, name): OrderInputs(summary.pool, joins, summary.priority, since, summary.number, gpus)
         for summary in summaries
         for name, since, gpus, joins in summary.digest.get("queued", ())
     }
@@ -43,27 +45,27 @@ def standing(summaries: Iterable[Summary], catalog: Catalog, used: Callable[[], 
     gpus = used() if any(quota.guarantee for quota in quotas.values()) else {}
     counted: Counter[str] = Counter()
     positions: dict[tuple[str, str], int] = {}
-    for key in in_turn(waiting, lambda pool: gpus.get(pool, 0), lambda pool: quotas.get(pool, GpuQuota())):
+    for key in in_order(waiting, lambda pool: gpus.get(pool, 0), lambda pool: quotas.get(pool, GpuQuota())):
         counted[waiting[key].pool] += 1
         positions[key] = counted[waiting[key].pool]
-    return Standing(positions, counted)
+    return QueuePositions(positions, counted)
 
 
-class Standings:
+class PositionCache:
     """The cached positions, read again once something has happened and some time has passed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: tuple[int, int, float, Standing] | None = None
+        self._known: tuple[int, int, float, QueuePositions] | None = None
 
-    def now(self, catalog: Catalog, used: Callable[[], Mapping[str, int]], *, exact: bool) -> Standing:
+    def now(self, catalog: Catalog, used: Callable[[], Mapping[str, int]], *, exact: bool) -> QueuePositions:
         """Return the current positions or, unless they must be `exact`, those of a moment ago."""
         last, began = self._store.last_event(), time.monotonic()
         if self._known is not None:
             seen, number, good_until, found = self._known
             if (seen == last and number == catalog.number) or (began < good_until and not exact):
                 return found
-        found = standing(unfinished(self._store), catalog, used)
+        found = queue_positions(unfinished(self._store), catalog, used)
         ended = time.monotonic()
         self._known = (last, catalog.number, ended + _SHARE * (ended - began), found)
         return found

@@ -23,10 +23,10 @@ from coterie.placement.engine import Found, NoPlacement, place
 from coterie.placement.explain.decision import decide
 from coterie.placement.quota import Quota
 from coterie.placement.refusal import Decision, Refusal, Verdict
-from coterie.service.queue.cycle import LENT, QUEUE_BUDGET, Entry, Guest, Seated, Tables
+from coterie.service.queue.cycle import LENT, QUEUE_BUDGET, CyclePlacements, Entry, PlacementAttempt, Seated
 from coterie.service.queue.holdings import Key, World
 from coterie.service.queue.open_searches import LongQuestion
-from coterie.service.queue.order import Turn, in_turn
+from coterie.service.queue.order import OrderInputs, in_order
 from coterie.service.queue.reservations import Reservations
 
 __all__ = ["Entry", "Queue", "Seated", "Told", "only_tasks", "without_nodes"]
@@ -87,7 +87,7 @@ class Queue:
         self._running = running or (lambda: (0, 0))
         self._waiting: dict[Key, Entry] = {}
         self._kinds: dict[Key, object] = {}
-        self._turns: dict[Key, Turn] = {}
+        self._order_inputs: dict[Key, OrderInputs] = {}
         self._sizes: dict[Key, int] = {}
         self._anchored: dict[Key, int] = {}  # GPUs that tasks of the gang use already
         self._failed: dict[object, _Failure] = {}  # by kind
@@ -113,7 +113,7 @@ class Queue:
         passed = self._passed.get(entry.key)
         self.drop(entry.key)
         self._waiting[entry.key] = entry
-        self._turns[entry.key] = entry.turn
+        self._order_inputs[entry.key] = entry.order_inputs
         self._sizes[entry.key] = len(entry.gang.all_tasks())
         self._anchored[entry.key] = entry.anchored
         if passed is not None:
@@ -129,7 +129,7 @@ class Queue:
         for known in (
             self._waiting,
             self._kinds,
-            self._turns,
+            self._order_inputs,
             self._sizes,
             self._anchored,
             self._said,
@@ -142,7 +142,7 @@ class Queue:
 
     def entries(self) -> list[Entry]:
         """Return the waiting gangs in order, as long as none is placed."""
-        return [self._waiting[key] for key in self._in_turn()]
+        return [self._waiting[key] for key in self._in_order()]
 
     def onto(self, world: World) -> Queue:
         """Return the same queue for other nodes: the waiting gangs and since when they are overtaken."""
@@ -167,18 +167,18 @@ class Queue:
         refused: list[Entry] = []
         tried: list[Entry] = []
         kept: dict[Key, frozenset[str]] = {}
-        tables = Tables(self.world)
+        placements = CyclePlacements(self.world)
         for entry in self._waiting.values():
             self.world.capacity(entry.pool)  # every view exists before nodes are closed in all of them
         overdue = {key for key in self._passed if self._impatient(self._waiting[key], now)}
         crowd: set[Key] = set()
         full: set[str] = set()  # pools in which no gang overtakes one that has waited too long under the limit
         with ExitStack() as closed:
-            for key in self._in_turn(overdue):
+            for key in self._in_order(overdue):
                 entry = self._waiting[key]
-                late = entry.pool.name in full and self._turns[key].gpus > 0
+                late = entry.pool.name in full and self._order_inputs[key].gpus > 0
                 if not shut and not late:
-                    if self._try(entry, tables, kept):
+                    if self._try(entry, placements, kept):
                         for passed in refused:
                             self._passed.setdefault(passed.key, now)
                         continue
@@ -195,13 +195,13 @@ class Queue:
                 if entry.pool.name not in served and (nodes := self._reservation(entry, now, kept)):
                     kept[entry.key] = nodes
                     closed.enter_context(self.world.closed(nodes))
-        if found := self._ask_at_length(tried, tables, kept):
+        if found := self._ask_at_length(tried, placements, kept):
             for passed in refused[: refused.index(found)]:
                 self._passed.setdefault(passed.key, now)
             refused.remove(found)
         self._reservations.end_cycle()
         self._reserved, self._crowd = kept, crowd
-        yield from tables.seated()
+        yield from placements.placed()
         yield from self._reasons(refused, now)
 
     def why(self, key: Key) -> Decision | None:
@@ -209,30 +209,30 @@ class Queue:
         entry = self._waiting.get(key)
         return self._explained(entry) if entry else None
 
-    def _in_turn(self, overdue: Container[Key] = ()) -> Iterator[Key]:
+    def _in_order(self, overdue: Container[Key] = ()) -> Iterator[Key]:
         quotas = {entry.pool.name: entry.pool.gpus for entry in self._waiting.values()}
-        return in_turn(self._turns, self.world.gpus, quotas.__getitem__, overdue)
+        return in_order(self._order_inputs, self.world.gpus, quotas.__getitem__, overdue)
 
-    def _try(self, entry: Entry, tables: Tables, kept: Mapping[Key, frozenset[str]]) -> bool:
+    def _try(self, entry: Entry, placements: CyclePlacements, kept: Mapping[Key, frozenset[str]]) -> bool:
         """Place a gang if it fits, or if others of its workflow that were placed in this cycle can be moved."""
         kind = self._kinds[entry.key]
         closed = frozenset[str]().union(*kept.values())
         hopeless = self._failure(kind, closed) is not None
-        if (hopeless and not tables.mates(entry)) or self._over_quota(entry) or self._crowded(entry):
+        if (hopeless and not placements.siblings(entry)) or self._over_quota(entry) or self._crowded(entry):
             return False
-        guest = Guest(entry, self._present(entry), closed)
-        seated = (not hopeless and self._seat(guest, tables)) or tables.make_room(guest, kind)
+        attempt = PlacementAttempt(entry, self._present(entry), closed)
+        seated = (not hopeless and self._place(attempt, placements)) or placements.place_jointly(attempt, kind)
         if seated:
             self.drop(entry.key)
         return seated
 
-    def _seat(self, guest: Guest, tables: Tables) -> bool:
-        entry = guest.entry
-        found = place(entry.gang, self.world.capacity(entry.pool), anchors=guest.anchors, budget=QUEUE_BUDGET)
+    def _place(self, attempt: PlacementAttempt, placements: CyclePlacements) -> bool:
+        entry = attempt.entry
+        found = place(entry.gang, self.world.capacity(entry.pool), anchors=attempt.anchors, budget=QUEUE_BUDGET)
         if isinstance(found, Found):
-            tables.seat(guest, found)
+            placements.hold(attempt, found)
             return True
-        self._fail(self._kinds[entry.key], _Failure(self.world.freed, guest.kept, found))
+        self._fail(self._kinds[entry.key], _Failure(self.world.freed, attempt.kept, found))
         return False
 
     def _failure(self, kind: object, closed: frozenset[str] | None = None) -> _Failure | None:
@@ -248,7 +248,7 @@ class Queue:
         self._failed[kind] = failure
 
     def _ask_at_length(
-        self, tried: Sequence[Entry], tables: Tables, kept: Mapping[Key, frozenset[str]]
+        self, tried: Sequence[Entry], placements: CyclePlacements, kept: Mapping[Key, frozenset[str]]
     ) -> Entry | None:
         """Continue one undecided search, and place the gang if the result is still free."""
         if self._open and self._kinds.get(self._open.key) != self._open.kind:
@@ -269,7 +269,7 @@ class Queue:
         with self.world.closed(closed):
             fits = self._unhindered(entry) and _still_fits(answer, entry, self.world.capacity(entry.pool))
         if fits:
-            tables.seat(Guest(entry, self._present(entry), closed), answer)
+            placements.hold(PlacementAttempt(entry, self._present(entry), closed), answer)
             self.drop(entry.key)
         return entry if fits else None
 
@@ -327,7 +327,7 @@ class Queue:
             return None
         running = self._anchored[entry.key]
         quota = Quota(self.world.gpus(entry.pool.name) - running, limit)
-        return quota.refused(self._turns[entry.key].gpus + running, running=running)
+        return quota.refused(self._order_inputs[entry.key].gpus + running, running=running)
 
     def _reasons(self, refused: Iterable[Entry], now: float) -> Iterator[Told]:
         """Yield the new reasons of waiting gangs; those that exceed the number per cycle come later."""

@@ -17,7 +17,7 @@ from coterie.rendering.command_line import words
 from coterie.service.driver.driven_workflow import Texts, levels_of
 from coterie.service.pools.changes import find
 from coterie.service.pools.usage import PLAINLY, Joining, Live, WhyQuery
-from coterie.service.queue.positions import Standing
+from coterie.service.queue.positions import QueuePositions
 from coterie.service.queue.quota import Question, with_quota
 from coterie.service.queue.waiting_gang import Blocked, known_pool, waiting_gang
 from coterie.service.views import workflows
@@ -28,7 +28,7 @@ Json = dict[str, Any]
 
 
 def why_of(
-    store: Store, live: Live, standing: Standing, ident: str, group: str | None, question: WhyQuery = PLAINLY
+    store: Store, live: Live, positions: QueuePositions, ident: str, group: str | None, question: WhyQuery = PLAINLY
 ) -> Json:
     """Return why groups of a workflow wait, all waiting ones or the named one, and their positions.
 
@@ -46,12 +46,12 @@ def why_of(
     return {
         "id": ident,
         "status": stored.status,
-        "position": standing.of(stored),
-        "waiting": standing.waiting.get(stored.pool, 0),
+        "position": positions.of(stored),
+        "waiting": positions.waiting.get(stored.pool, 0),
         "groups": [
             {
                 **(_why(each, stored, live, texts, question) if workflows.waits(each) else _not_waiting(each)),
-                "position": standing.positions.get((ident, each.name)),
+                "position": positions.positions.get((ident, each.name)),
             }
             for each in asked
         ],
