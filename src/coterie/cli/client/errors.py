@@ -1,4 +1,4 @@
-"""What the service answers when something is wrong, turned back into the error that it was."""
+"""The errors of the service, turned back into exceptions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _TOKEN_HINT = "Pass --token or set $COTERIE_TOKEN; an admin can create one with 
 
 
 def raise_for(answer: httpx2.Response, url: str, page: Page | None = None) -> None:
-    """Raise the error that an answer tells of; `page` is the user's text, from which lines are shown."""
+    """Raise the error in an answer; `page` is the user's text, from which lines are shown."""
     if answer.status_code < 400:
         if answer.content and "json" not in answer.headers.get("content-type", "") and _expects_json(answer):
             raise _stranger(url)
@@ -82,7 +82,7 @@ def _error(answer: httpx2.Response) -> Json | None:
 
 
 def _hint(error: Json) -> str:
-    """Return a hint without what it says to those who write requests."""
+    """Return a hint without its part for direct API callers."""
     return for_commands(str(error.get("hint") or ""), error.get("in_api") or ())
 
 
@@ -93,7 +93,7 @@ def _fault(one: Json, page: Page | None) -> Fault:
 
 
 def _place(one: Json, page: Page | None) -> Place | None:
-    """Return where a fault is, with its lines where they are those of the page: a template's are not the file's."""
+    """Return the place of a fault, with its lines where they are those of the page: a template's are not the file's."""
     file, line, column = one.get("file"), one.get("line"), one.get("column") or 1
     if not file:
         return None

@@ -1,4 +1,4 @@
-"""Workflows as lines of text: lists, one in full, and where its tasks landed."""
+"""Workflows as lines of text: lists, one in full, and the nodes of its tasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 _MARKS = {"held": ("+", "green"), "missed": ("~", "yellow"), "violated": ("x", "red"), "unobservable": ("?", "yellow")}
 _SHOUTED = {"violated": "VIOLATED"}
-# The columns that a narrow screen goes without, the first of them first.
+# The columns that a narrow screen omits, the first of them first.
 _SPARE = ("RAN", "POOL", "GPUS", "AGE", "TASKS")
 _SPARE_OF_TASKS = ("DEVICES", "RAN", "EXIT", "DOMAIN")
 
@@ -38,10 +38,10 @@ def list_lines(
     expected: Mapping[str, str] | None = None,
     marks: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """Yield a list of workflows: where those that run are, and why others wait, in one word.
+    """Yield a list of workflows: the nodes of running ones, and the reason of waiting ones, in one word.
 
-    The list is wide where it has in what time workflows are `expected` to start, by id, as far as that is known. With
-    `marks`, by id, there is a column for them before all others.
+    The list is wide if it has the times within which workflows are `expected` to start, by id, as far as they are
+    known. With `marks`, by id, the list has a first column for them.
     """
     wide = expected is not None
     short = Abbreviations(() if wide else {node for row in rows for node in row["nodes"]})
@@ -77,7 +77,7 @@ def list_lines(
 
 
 def _tasks(row: Json) -> str:
-    """Return how the tasks of a workflow are, in the word that says most."""
+    """Return the state of a workflow's tasks, in the most informative word."""
     tasks = row["tasks"]
     total = tasks["total"]
     failed = "canceled" if row["status"] == "FAILED_CANCELED" else "failed"
@@ -98,7 +98,7 @@ def _where_or_why(row: Json, short: Abbreviations, *, wide: bool) -> str:
 def workflow_lines(
     view: Json, style: Style, now: float, *, wide: bool = False, most: int | None = None
 ) -> Iterator[str]:
-    """Yield a workflow with its groups and tasks. Where that takes more than `most` lines, tasks are only counted."""
+    """Yield a workflow with its groups and tasks; beyond `most` lines, tasks are only counted."""
     tasks = [task for group in view["groups"] for task in group["tasks"]]
     short = short_names(view["groups"], wide=wide)
     yield _title(view, style, now)
@@ -177,7 +177,7 @@ def _past(view: Json) -> Iterator[str]:
 
 
 def audit_lines(placement: Json, style: Style, *, wide: bool = False) -> Iterator[str]:
-    """Yield what was asked of each group and what became of it, and a total; `wide` shows names in full."""
+    """Yield the constraints of each group with their outcomes, and a total; `wide` shows names in full."""
     short = short_names(placement["groups"], wide=wide)
     for group in placement["groups"]:
         yield visible(f"{group['name']}   {fold(short.names(task['node'] for task in group['tasks'])) or 'not placed'}")

@@ -1,4 +1,4 @@
-"""One shape for every error: code, message, hint, location, all faults of a document, and details for programs."""
+"""The single format of errors: code, message, hint, location, all faults of a document, and details for programs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Json = dict[str, Any]
 
 SCHEMA = "/api/v1/openapi.json"
 
-# The first that fits counts.
+# The first match counts.
 _STATUS: Sequence[tuple[type[CoterieError], int, str]] = (
     (SpecErrors, 422, "InvalidSpec"),
     (UsageError, 400, "BadRequest"),
@@ -54,7 +54,7 @@ _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
 _MOST_FAULTS = 100
 _LIST = ("workflow", "coterie list")
 _POOLS = ("pool", "coterie pool list")
-# What is named by the part of a path that comes after one of these.
+# The object named by the path segment after each of these.
 _NAMED = {
     "/api/v1/workflows/": _LIST,
     "/api/v1/pools/": _POOLS,
@@ -62,7 +62,7 @@ _NAMED = {
     "/api/workflow/": _LIST,
     "/api/pool/": _POOLS,
 }
-# What to do about a fault of a request, by the beginning of its type.
+# Hints for the faults of a request, by the prefix of their type.
 _ADVICE = {
     "missing": "It is required.",
     "bool": "Write true or false.",
@@ -77,7 +77,7 @@ _log = structlog.get_logger("coterie.http")
 
 
 def install(app: FastAPI) -> None:
-    """Let an application answer with this shape, whatever goes wrong."""
+    """Make an application report every error in this format."""
     app.add_exception_handler(CoterieError, _coterie)
     app.add_exception_handler(RequestValidationError, _request)
     app.add_exception_handler(HTTPException, _http)
@@ -86,7 +86,7 @@ def install(app: FastAPI) -> None:
 
 
 def status_of(error: CoterieError) -> tuple[int, str]:
-    """Return the status and the code with which an error is answered."""
+    """Return the status and the code of an error's response."""
     return next(((status, code) for kind, status, code in _STATUS if isinstance(error, kind)), (500, "Unexpected"))
 
 
@@ -144,7 +144,7 @@ def _http(request: Request, error: Exception) -> JSONResponse:
 
 
 def _nowhere(request: Request) -> NotFound:
-    """Say of a path that there is not what is missing: a name that holds a slash is asked for where no path leads."""
+    """Return the message for an unknown path: a name that contains a slash leads to a path without a route."""
     path = request.scope.get("raw_path", b"").decode("latin-1").partition("?")[0] or request.url.path
     for beginning, (what, command) in _NAMED.items():
         name = unquote(path.removeprefix(beginning).partition("/")[0]) if path.startswith(beginning) else ""
@@ -155,18 +155,18 @@ def _nowhere(request: Request) -> NotFound:
 
 
 def _gone(_: Request, __: Exception) -> JSONResponse:
-    """Answer a client that went away while it was sending; nobody reads it."""
+    """Answer a client that disconnected while sending; the answer is not read."""
     return _answer(400, "BadRequest", "the request ended too early", "Send it again.")
 
 
 def _unexpected(request: Request, error: Exception) -> JSONResponse:
-    """Answer for a fault of the service itself; only its log says more."""
+    """Answer for an internal error; only the log has the details."""
     _log.error("unexpected", path=request.url.path[:300], error=type(error).__name__)
     return _answer(500, "Unexpected", "the service failed to answer this request", "See its log, and please report it.")
 
 
 def body_of(code: str, message: str, hint: str) -> Json:
-    """Return an error that is nobody's fault, in the one shape."""
+    """Return an error without a located fault, in the single format."""
     return {"code": code, "message": message, **_hint(hint), "location": None, "errors": [], "details": {}}
 
 

@@ -1,4 +1,4 @@
-"""Every backend with its nodes and its queue: where gangs wait, and what they hold once they are placed."""
+"""The backends with their nodes and queues: waiting gangs, and the capacity of placed ones."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _HOLDING = (Presence.PLACED, Presence.CREATED, Presence.STOPPING, Presence.DELET
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One backend: its nodes with what is held on them and what is wrong with them, and who waits for them.
+    """One backend: its nodes with holdings and conditions, and its waiting gangs.
 
-    `told` is what is wrong for so long that tasks were lost for it.
+    `told` are the conditions that lasted so long that tasks were declared lost.
     """
 
     world: World
@@ -57,7 +57,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What the queue has to say about a workflow."""
+    """An answer of the queue about a workflow."""
 
     workflow: str
     observation: Observation
@@ -75,7 +75,7 @@ class Failure:
 
 
 class Sites:
-    """All backends, seen through the catalog of the moment."""
+    """All backends, under the current catalog."""
 
     def __init__(
         self, catalog: Catalog, texts: Texts, patience: float, node_grace: float, now: float, processes: int
@@ -90,12 +90,12 @@ class Sites:
 
     @property
     def waiting(self) -> int:
-        """How many gangs wait."""
+        """The number of waiting gangs."""
         return sum(len(site.queue) for site in self._sites.values())
 
     @property
     def failing_at(self) -> float | None:
-        """When a node that is not well will have failed, if nothing changes."""
+        """The time at which an unhealthy node will have failed, if nothing changes."""
         ends = (next_end(site.ill, self._node_grace, site.told) for site in self._sites.values())
         return min((at for at in ends if at is not None), default=None)
 
@@ -104,9 +104,9 @@ class Sites:
         return sum(site.world.tasks for site in self._sites.values() if site.embedded), self._most
 
     def apply(self, catalog: Catalog, now: float) -> list[Failure]:
-        """Take in new pools and nodes; return the tasks whose nodes are gone.
+        """Apply new pools and nodes; return the tasks whose nodes are gone.
 
-        Every gang that waits has to be put into the queue again: its pool may be another one now.
+        Every waiting gang has to be queued again, since its pool may have changed.
         """
         before, failures = self.catalog, list[Failure]()
         for name, snapshot in catalog.clusters.items():
@@ -129,7 +129,7 @@ class Sites:
         return failures
 
     def restore(self, life: Life, rows: Iterable[PlacementRecord]) -> list[Failure]:
-        """Hold again what a workflow held before a restart; return the tasks whose nodes are gone since then."""
+        """Restore the holdings of a workflow after a restart; return the tasks whose nodes are gone since then."""
         known = {(row.group, row.task, row.attempt): row for row in rows}
         failures: list[Failure] = []
         for one in holdings(life.state):
@@ -143,21 +143,21 @@ class Sites:
         return failures
 
     def keep(self, stored: WorkflowRecord, rows: Iterable[PlacementRecord]) -> None:
-        """Hold what a workflow holds that cannot be driven, as far as it can be told."""
+        """Restore the holdings of a workflow that cannot be driven, as far as they are known."""
         for row in rows:
             with suppress(LookupError, TypeError, ValueError):
                 held = Held(row.task, row.node, shape_in(stored.digest, row.task), tuple(row.gpus))
                 self._held_again((stored.id, row.group, row.attempt), stored.pool, held)
 
     def withdraw(self, workflow: str) -> None:
-        """Let no gang of a workflow wait any longer."""
+        """Remove all waiting gangs of a workflow."""
         for site in self._sites.values():
             for entry in site.queue.entries():
                 if entry.key[0] == workflow:
                     site.queue.drop(entry.key)
 
     def _held_again(self, key: Key, pool: str, held: Held) -> bool:
-        """Hold something where its node is; tell whether it is anywhere. Its pool may know other nodes now, or none."""
+        """Hold capacity on its node; return whether a backend has it. Its pool may have other nodes now, or none."""
         own = self._site(pool)
         for site in (*([own] if own else ()), *self._sites.values()):
             if held.node in site.world.cluster.position:
@@ -166,7 +166,7 @@ class Sites:
         return False
 
     def failed(self, lives: Mapping[str, Life], now: float) -> list[Failure]:
-        """Return the tasks on nodes that have not been well for too long, each once."""
+        """Return the tasks on nodes that have been unhealthy for too long, each once."""
         failures: list[Failure] = []
         for site in self._sites.values():
             over = outlasting(site.ill, self._node_grace, site.told, now)
@@ -189,7 +189,7 @@ class Sites:
         return failures
 
     def recovered(self, life: Life) -> list[str]:
-        """Return the nodes that failed under a workflow and are well again."""
+        """Return the nodes that failed under a workflow and are healthy again."""
         site = self._site(life.pool)
         if site is None:
             return []
@@ -202,7 +202,7 @@ class Sites:
         return list(found)
 
     def enqueue(self, life: Life, asked: Enqueue) -> News | None:
-        """Let a gang wait. One that is placed already is told so again; one that never can be is told why."""
+        """Queue a gang; an already placed one is reported again, and one that can never be placed with its reason."""
         known = self.catalog.pools.get(life.pool)
         if known is not None and known.pool.traits.own_queue:
             return self._handed_over(life, asked, known.pool)
@@ -252,7 +252,7 @@ class Sites:
         return PlacementRecord(group.name, task.name, task.attempt, told.node, (), self.domains(life.pool, told.node))
 
     def release(self, life: Life, asked: Release) -> Released:
-        """Take tasks out of the queue, or give back what they hold."""
+        """Remove tasks from the queue, or return their capacity."""
         key = (life.id, asked.group, asked.attempt)
         for site in self._sites.values():
             site.queue.drop(key)
@@ -260,7 +260,7 @@ class Sites:
         return Released(asked.group, asked.attempt, asked.tasks)
 
     def cycle(self, now: float) -> Iterator[News]:
-        """Place whoever can be placed; say where, and why others wait."""
+        """Place the gangs that fit; yield their nodes, and the reasons of the others."""
         starved = [site for site in self._sites.values() if site.embedded and site.queue.starved(now)]
         for site in self._sites.values():
             if not len(site.queue):
@@ -276,7 +276,7 @@ class Sites:
                         yield News(workflow, Refused(group, attempt, reason, message, never=never))
 
     def held(self, key: Key) -> Mapping[str, Held]:
-        """Return what the tasks of a placement hold."""
+        """Return the holdings of a placement's tasks."""
         found = (site.world.held(key) for site in self._sites.values())
         return next((held for held in found if held), {})
 
@@ -289,7 +289,7 @@ class Sites:
         }
 
     def domains(self, pool: str, node: str) -> dict[str, str]:
-        """Return the values of a node's levels, seen through a pool."""
+        """Return the values of a node's levels under a pool."""
         site = self._site(pool)
         return site.world.domains(self._pool(pool), node) if site else {}
 
@@ -318,14 +318,14 @@ class Sites:
         try:
             gang = self._texts.built(life.id, known.pool, levels_of(life.digest)).gang(group)
         except (SpecErrors, NotFound):
-            return known.pool.tolerations  # it could not be placed here anew, but it may go on
+            return known.pool.tolerations  # it could not be placed here again, but it may keep running
         return next(one.shape.tolerations for one in gang.all_tasks() if one.name == task)
 
     def _pool(self, name: str) -> Pool:
         return self.catalog.pools[name].pool
 
     def _site(self, pool: str) -> Site | None:
-        """Return where a pool's gangs wait; None for one whose backend this service does not know, or no longer."""
+        """Return the backend on which a pool's gangs wait; None for one that this service does not know."""
         known = self.catalog.pools.get(pool)
         if known is None or known.pool.backend not in self.catalog.clusters:
             return None

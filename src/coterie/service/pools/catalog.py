@@ -1,6 +1,6 @@
-"""Which backends and pools there are now: those of the configuration file, and those that admins applied.
+"""The current backends and pools: those of the configuration file, and those that admins applied.
 
-Files are looked at again from time to time. One that has become wrong changes nothing but what `problems` says.
+Files are read again at intervals. One that has become invalid changes nothing and is reported in `problems`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A pool: what it is, as it was written, and where it comes from. `trouble` says why its levels are not known."""
+    """A pool: its definition, its document, and its origin; `trouble` is the reason why its levels are unknown."""
 
     pool: Pool
     document: Mapping[str, Any]
@@ -48,9 +48,9 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All of it at one moment; `number` grows with each change.
+    """All backends and pools at one moment; `number` grows with each change.
 
-    `clusters` has the nodes of the backends that run workflows here, `elsewhere` those that a file tells of others.
+    `clusters` has the nodes of the backends that run workflows here, `elsewhere` those that files declare for others.
     """
 
     backends: Mapping[str, Backend]
@@ -61,7 +61,7 @@ class Catalog:
     elsewhere: Mapping[str, Snapshot] = field(default_factory=dict)
 
     def find(self, name: str | None, wished: str | None = None) -> Known:
-        """Return the pool that is named by the call, else by the workflow, else the only one."""
+        """Return the pool that the call names, else the one that the workflow names, else the only one."""
         if not self.pools:
             hint = Hint("An admin can create one with `coterie pool apply`.", "coterie pool apply")
             raise NotFound("there are no pools", hint)
@@ -81,7 +81,7 @@ class Catalog:
 
 @dataclass(eq=False)
 class Catalogue:
-    """Keeps the catalog up to date. Its methods may be called from any thread."""
+    """The maintainer of the current catalog; its methods may be called from any thread."""
 
     settings: Settings
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -91,12 +91,12 @@ class Catalogue:
     problem: str = ""
 
     def current(self) -> Catalog:
-        """Return what is known; raise what is wrong with the files when they are read for the first time."""
+        """Return the current catalog; raise the faults of the files when they are read for the first time."""
         with self._lock:
             return self._catalog or self._read()
 
     def refresh(self, records: Sequence[PoolRecord]) -> Catalog:
-        """Look again at the files, and take in the pools that are stored; return what is known now."""
+        """Read the files again, and apply the stored pools; return the current catalog."""
         with self._lock:
             kept = self._catalog or self._read()
             changed = any(_mark(path) != mark for path, mark in self._marks.items())
@@ -161,7 +161,7 @@ class Catalogue:
         return _kept(known, found)
 
     def _elsewhere(self, base: Config, marks: dict[str, tuple[int, int, int]]) -> dict[str, Snapshot]:
-        """Read the cluster files of backends that are not driven here; one that cannot be read tells nothing."""
+        """Read the cluster files of backends that are not driven here; an unreadable one is ignored."""
         known = self._catalog.elsewhere if self._catalog else {}
         found: dict[str, Snapshot] = {}
         for name, backend in base.backends.items():
@@ -178,16 +178,16 @@ class Catalogue:
 
 
 def _kept(known: Mapping[str, Snapshot], found: Mapping[str, Snapshot]) -> dict[str, Snapshot]:
-    """Return what was read; a reading that says the same is the same, so that nobody looks at its nodes again."""
+    """Return the earlier reading if the new one is equal, so that its nodes are not processed again."""
     return {name: known[name] if name in known and unchanged(known[name], one) else one for name, one in found.items()}
 
 
 def read_pool(
     name: str, document: Mapping[str, Any], backends: Mapping[str, Backend]
 ) -> tuple[Pool, tuple[Notice, ...]]:
-    """Read one pool as it stands under `pools` of a configuration; raise `SpecErrors` with paths below it.
+    """Return one pool as it is under `pools` of a configuration; raise `SpecErrors` with paths below it.
 
-    The notices say what its admin should know.
+    The notices are for its admin.
     """
     stands = {
         key: {
@@ -219,7 +219,7 @@ def _about(pool: str, config: Config) -> tuple[Notice, ...]:
 
 
 def document_of(pool: Pool) -> Json:
-    """Return a pool as it would be written, for one that was never written."""
+    """Return the document of a pool that was never written as one."""
     document: Json = {"backend": pool.backend}
     if pool.node_selector:
         document["node_selector"] = dict(pool.node_selector)
@@ -238,7 +238,7 @@ def this_machine() -> Cluster:
 
 
 def _resolved(known: Known, clusters: Mapping[str, Snapshot]) -> Known:
-    """Give a pool that names a ClusterTopology its levels."""
+    """Return a pool with the levels of the ClusterTopology that it names."""
     pool = known.pool
     if pool.topology_name is None or pool.topology.levels:
         return known
@@ -254,7 +254,7 @@ def _stored(record: PoolRecord, backends: Mapping[str, Backend], clusters: Mappi
     try:
         pool, notices = read_pool(record.name, record.spec, backends)
     except CoterieError as error:
-        # Its backend has left the configuration. The pool stays visible, and takes nothing.
+        # Its backend has left the configuration. The pool stays visible, and accepts nothing.
         backend = str(record.spec.get("backend") or next(iter(backends), ""))
         pool = Pool(record.name, backend=backend, scheduler="unknown")
         return Known(pool, record.spec, managed=False, version=record.version, trouble=str(error))
