@@ -81,7 +81,7 @@ class PoolTolerationModel(DocumentModel):
 
 
 class PlatformModel(DocumentModel):
-    """A kind of node in a pool, which a resource spec can ask for."""
+    """A kind of node in a pool, which a resource spec can request."""
 
     description: str = Field("", description="A description of the platform.")
     node_selector: Selector = Field(default_factory=dict, description="Labels that the platform's nodes have.")

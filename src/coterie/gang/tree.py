@@ -48,7 +48,7 @@ class Shape:
     excluded: frozenset[str] = frozenset()
 
     def amount(self, resource: str) -> int:
-        """Return how much of a resource one task asks for."""
+        """Return the amount of a resource that one task requests."""
         return dict(self.requests).get(resource, 0)
 
     @property

@@ -1,4 +1,4 @@
-"""The limit of a pool: how many GPUs it allows at a time, and the refusal of a gang that is over it."""
+"""The GPU limit of a pool, and the refusal of a gang that exceeds it."""
 
 from __future__ import annotations
 

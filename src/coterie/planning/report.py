@@ -109,7 +109,7 @@ def _refusal(refusal: Refusal, one: GangPlan, plan: Plan, command: Sequence[str]
 
 
 def way_out_json(change: str, command: Sequence[str], options: Sequence[Option]) -> Json:
-    """Return a way out; without options there is no command that shows what comes of it."""
+    """Return a remedy as data; without options there is no command that shows its effect."""
     return {
         "change": change,
         "command": shlex.join([*command, *words(options)]) if options else "",

@@ -12,7 +12,7 @@ from coterie.topology.abbreviations import Abbreviations
 
 @dataclass(frozen=True, slots=True)
 class SceneNode:
-    """One node; `gpus` is what it has, or what is held where that is more; `holders` come largest first."""
+    """One node; `gpus` is its allocatable number, or the held one if that is more; `holders` come largest first."""
 
     name: str
     gpus: int

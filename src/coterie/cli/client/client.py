@@ -69,9 +69,9 @@ class Client:
         self._http.close()
 
     def submit(self, submission: Submission, page: Page | None = None, options: Params | None = None) -> Json:
-        """Submit a workflow, whose text is `page`, with the parameters that options of the call mean.
+        """Submit a workflow, whose text is `page`, with the parameters of the call's options.
 
-        The key makes it safe to ask again where the answer was lost.
+        The key makes it safe to repeat the request where the answer was lost.
         """
         headers = {"Idempotency-Key": submission.client_key or str(uuid.uuid4())}
         body, params = _body(submission), options

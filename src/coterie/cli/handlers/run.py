@@ -64,7 +64,7 @@ def run(options: RunOptions) -> None:
 
 
 def _submitted(options: RunOptions, service: Service, submission: Submission) -> int:
-    view = service.submit(submission, force=True)  # what can never run is reported below, with its ways out
+    view = service.submit(submission, force=True)  # a workflow that can never run is reported below, with its remedies
     for line in () if options.quiet else view["changes"]:
         typer.echo(safe(f"changed: {line}"), err=True)
     for line in () if options.quiet else warnings(view, wide=options.output is Output.WIDE, images=True):

@@ -120,7 +120,7 @@ def refusal_lines(
 
 
 def _option(way: Json) -> str:
-    """Return the options of a way out as they are added to a call; none where the service tells of none."""
+    """Return the options of a remedy as they are added to a call; none where the service names none."""
     return shlex.join(words(Option(one["name"], one["value"]) for one in way.get("options", ())))
 
 

@@ -210,12 +210,12 @@ def _constraint(one: Json, short: Abbreviations) -> list[Ink]:
 
 
 def warnings(view: Json, *, wide: bool = False, images: bool = False) -> Iterable[str]:
-    """Yield the warnings of a workflow or a pool as they are printed on standard error.
+    """Yield the warnings of a workflow or a pool for standard error.
 
-    That images are not used is said when a workflow is submitted, with `images`, and not each time it is shown.
+    That images are not used is reported when a workflow is submitted, with `images`, and not each time it is shown.
     """
     for one in view["warnings"]:
-        # Remarks need no action, so they are for those who ask for everything.
+        # Remarks need no action, so they are only shown with full details.
         if ((one["message"] == NO_IMAGES and not images) or one.get("severity") == "info") and not wide:
             continue
         line = f" (line {one['line']})" if one.get("line") else ""

@@ -162,13 +162,13 @@ def _protect(text: str, page: Page) -> tuple[str, list[str]]:
 
 
 def _sign(text: str) -> str:
-    """Return a private-use character that a text does not have; empty where it has all of them."""
+    """Return a private-use character that a text does not contain; empty where it contains all of them."""
     taken = set(text)
     return next((chr(code) for code in range(0xE000, 0xF900) if chr(code) not in taken), "")
 
 
 def _traced(text: str, sign: str) -> str:
-    """Return a template with the number of each line behind the last character of it that is no template syntax."""
+    """Return a template with its number appended to each line, after the last character outside template syntax."""
     syntax = [match.span() for match in _SYNTAX_SPAN.finditer(text)]
     parts: list[str] = []
     start = 0
@@ -184,7 +184,7 @@ def _traced(text: str, sign: str) -> str:
 
 
 def _origins(text: str, traced: str | None, sign: str) -> tuple[int, ...]:
-    """Return for each line of a rendered text the line that it was made of, 0 where none is known."""
+    """Return, for each line of a rendered text, the line it came from, 0 where it is not known."""
     if not sign or traced is None or re.sub(f"{sign}[0-9]+{sign}", "", traced) != text:
         return (0,) * len(BREAK.split(text))
     found = (re.search(f"{sign}([0-9]+){sign}", line) for line in BREAK.split(traced))

@@ -21,7 +21,7 @@ _WORKER = Path(__file__).with_name("worker.py")
 
 @dataclass(frozen=True, slots=True)
 class RenderedTemplate:
-    """A rendered template, the names of the variables it refers to, and the same rendered from its traced form."""
+    """A rendered template, the names of the variables it refers to, and the rendering of its traced form."""
 
     text: str
     names: frozenset[str]

@@ -109,10 +109,10 @@ def holders(
     *,
     lacking: str | None = None,
 ) -> tuple[Holder, ...]:
-    """Return who holds what is lacking in the best domains, those of the best domain first, most GPUs first.
+    """Return the holders of the lacking capacity in the best domains, the best domain first, most GPUs first.
 
-    If it is not said what is lacking, it is the GPUs of the kind that the tasks ask for. Nodes that none of the tasks
-    may use count for nothing. The gang's own running tasks, given by `anchors`, hold nothing against it.
+    Without `lacking`, it is the GPUs of the kind that the tasks request. Nodes that are not eligible for any task do
+    not count. The gang's own running tasks, given by `anchors`, are not holders.
     """
     domains = now.domains
     allowed = np.zeros(len(domains), dtype=bool)
@@ -197,7 +197,7 @@ def survey(
     gpus = sum_up(_idle(tasks, now), tier.start, tier.end)
     spare = np.maximum(gpus - sum(task.shape.gpus for task in tasks), 0)
     whole = _estimate(tasks, index, empty)
-    # Nodes that take no task even when they are empty say why themselves.
+    # Nodes that take no task even when empty state the reason themselves.
     small: Bools = (whole < wanted) & (whole > 0)
     lacking = ["" if one >= wanted else word for one, word in zip(room, _words(why, index, small, now), strict=True)]
     picked = {tier.values.index(domain): used for domain, used in (chosen or {}).items()}
@@ -236,14 +236,14 @@ def _counted(total: int, excluded: Counter[str]) -> Counts:
 
 
 def _idle(tasks: Sequence[Task], capacity: Capacity) -> Ints:
-    """Return the GPUs of the kind that tasks ask for which are free on each node that takes new work."""
+    """Return the free GPUs, of the kind that tasks request, of each node that accepts new work."""
     rows = _gpu_rows(tasks, capacity.domains.cluster)
     idle: Ints = np.maximum(capacity.free[rows].sum(axis=0), 0)
     return idle * (capacity.usable & capacity.visible)
 
 
 def _gpu_rows(tasks: Sequence[Task], cluster: Cluster) -> list[int]:
-    """Return the rows of the GPUs that tasks ask for; where they ask for none, of NVIDIA's."""
+    """Return the rows of the GPUs that tasks request; where they request none, those of NVIDIA's."""
     asked = {name for task in tasks for name, _ in task.shape.requests if name in GPUS} or {GPU}
     return [row for row in map(cluster.resource, asked) if row >= 0]
 
@@ -296,22 +296,22 @@ class _Filling:
 
     @property
     def tasks(self) -> int:
-        """How many of the tasks it holds at once."""
+        """The number of the tasks it holds at once."""
         return sum(self._held.values())
 
     @property
     def nodes(self) -> int:
-        """On how many nodes those tasks are."""
+        """The number of nodes that those tasks use."""
         packing = self._pack(self._held) if self.tasks else None
         return len({position for pairs in packing or () for position, _ in pairs})
 
     @property
     def gpus(self) -> int:
-        """How many GPUs those tasks take."""
+        """The number of GPUs that those tasks take."""
         return sum(self._shapes[one].gpus * pods for one, pods in self._held.items())
 
     def _most(self, number: int) -> int:
-        """Return how many tasks of a shape it holds beside those that it holds already."""
+        """Return how many tasks of a shape it holds beside those already in it."""
         low, high = 0, min(self._wanted[self._shapes[number]], self._packer.room(number, self._region))
         if len(self._shapes) == 1:
             return high

@@ -32,7 +32,7 @@ class Obstacle(StrEnum):
     first, then CPU, memory and storage. Obstacles of otherwise feasible nodes come last.
     """
 
-    OTHER_GPUS = "OtherGpus"  # it has GPUs, but not of the kind that is asked for
+    OTHER_GPUS = "OtherGpus"  # it has GPUs, but not of the requested kind
     NO_RESOURCE = "NoResource"  # it has none of a requested device
     NOT_SELECTED = "NotSelected"  # it lacks a label of the pool's or the task's selector
     AFFINITY = "Affinity"  # it does not match the node affinity

@@ -1,4 +1,4 @@
-"""Hints for both kinds of callers: what they name of the command line is also said in the words of the API."""
+"""Hints for both kinds of callers: options and commands with their equivalents in the API."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from coterie.errors import Hint
 
-# What a request holds or asks instead of an option or a command.
+# The request fields and calls that replace an option or a command.
 _IN_API = {
     "--pool": "?pool=",
     "--set": "?set=",
@@ -21,18 +21,18 @@ _IN_API = {
 
 
 def in_api(hint: str) -> list[str]:
-    """Return what a request holds instead of what a hint names."""
+    """Return the equivalent of a hint's options and commands in a request."""
     mentions = hint.mentions if isinstance(hint, Hint) else ()
     return [_IN_API[one.words].format(about=one.about) for one in mentions]
 
 
 def for_both(hint: str, words: Sequence[str]) -> str:
-    """Return a hint with the words of the API."""
+    """Return a hint with the equivalents in the API."""
     return f"{hint}{_remark(words)}".strip()
 
 
 def for_commands(hint: str, words: Sequence[str]) -> str:
-    """Return a hint that was made for both without the words of the API."""
+    """Return a hint for both kinds of callers without the equivalents in the API."""
     return hint.removesuffix(_remark(words).strip()).rstrip()
 
 

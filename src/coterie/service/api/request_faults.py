@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# The first beginning of a type that fits counts; names in braces are filled in from the context of a fault.
+# The first matching prefix of a type counts; names in braces are filled in from the context of a fault.
 _PROBLEMS = {
     "missing": "it is missing",
     "extra_forbidden": "there is no such field",
@@ -33,7 +33,7 @@ _PROBLEMS = {
 
 
 def problem(fault: Mapping[str, Any]) -> str:
-    """Return what is wrong with a part of a request."""
+    """Return the fault of a part of a request."""
     kind, context = str(fault["type"]), fault.get("ctx") or {}
     if kind == "extra_forbidden" and fault["loc"][0] == "query":
         return "there is no such parameter"

@@ -227,7 +227,7 @@ class Sites:
         return None
 
     def _handed_over(self, life: Life, asked: Enqueue, pool: Pool) -> News:
-        """Let a gang pass whose scheduler has a queue of its own, and chooses the nodes later."""
+        """Place a gang without nodes, since its scheduler has its own queue and chooses them later."""
         gang = waiting_gang(life, [asked], pool, self._texts)
         if isinstance(gang, Blocked):
             return _blocked(life, asked, gang)
@@ -281,7 +281,7 @@ class Sites:
         return next((held for held in found if held), {})
 
     def seats(self, life: Life, asked: Create) -> dict[str, Seat]:
-        """Return where the tasks of a placement go; one whose node its scheduler chooses is on none."""
+        """Return the nodes of a placement's tasks; one whose node its scheduler chooses later has none."""
         held = self.held((life.id, asked.group, asked.attempt))
         return {
             task: Seat(node, self.domains(life.pool, node), held[task].gpus if task in held else ())
@@ -295,7 +295,7 @@ class Sites:
 
     def _placed(self, workflow: str, group: str, attempt: int, held: tuple[Held, ...], pool: str) -> News:
         if (known := self.catalog.pools.get(pool)) and known.pool.traits.chooses_nodes:
-            # What is held keeps room for the gang; `scheduled` holds the nodes that it really gets.
+            # The holdings reserve capacity for the gang; `scheduled` holds the nodes that it really gets.
             return News(workflow, Placed(group, attempt))
         nodes = tuple((one.task, one.node) for one in held)
         rows = tuple(

@@ -14,7 +14,7 @@ from coterie.service.driver.driver_thread import DriverThread
 from coterie.service.pools.catalog import Catalog
 from coterie.service.settings import Settings
 
-# Backends of the embedded scheduler are one machine, whatever nodes they stand for, and have one driver.
+# Backends of the embedded scheduler are one machine, whatever nodes they represent, and have one driver.
 _MACHINE = ""
 
 
@@ -40,11 +40,11 @@ class Drivers:
 
     @property
     def running(self) -> int:
-        """How many tasks run or are about to."""
+        """The number of tasks that run or are about to."""
         return sum(each.driver.running for each in self)
 
     def apply(self, catalog: Catalog) -> list[Connection]:
-        """Open the drivers of backends that are new, and bring all in step with their pools; return the new ones."""
+        """Open the drivers of new backends, and reconcile all with their pools; return the new ones."""
         backends = [backend for backend in catalog.backends.values() if backend.traits.driven]
         new = [self._add(backend) for backend in backends if _home(backend) not in self._open]
         for each in self:
@@ -65,7 +65,7 @@ class Drivers:
         return _problem(home_of(life.digest))
 
     def moved(self, life: Life, catalog: Catalog) -> str:
-        """Return where the pool of a workflow is now, if that is not where its tasks are; otherwise nothing."""
+        """Return the backend of a workflow's pool, if its tasks are elsewhere; otherwise an empty string."""
         known = catalog.pools.get(life.pool)
         backend = catalog.backends.get(known.pool.backend) if known else None
         if backend is None or not backend.traits.driven:
@@ -73,12 +73,12 @@ class Drivers:
         return "" if _home(backend) == home_of(life.digest) else backend.name
 
     def let_go(self, workflow: str) -> None:
-        """Follow the tasks of a workflow no longer, wherever they are."""
+        """Stop following the tasks of a workflow on all backends."""
         for each in self:
             each.driver.let_go(workflow)
 
     def close(self) -> None:
-        """Close all drivers; tasks go on."""
+        """Close all drivers; tasks keep running."""
         for each in self:
             each.driver.close()
 

@@ -73,7 +73,7 @@ class PlacementAttempt:
 
     @property
     def gang(self) -> Gang:
-        """The gang without the nodes kept for others: tasks that were there before may stay, new ones may not come."""
+        """The gang without the nodes reserved for others: tasks already there may stay, new ones may not be added."""
         return without_nodes(self.entry.gang, self.kept)
 
 

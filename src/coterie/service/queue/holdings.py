@@ -169,11 +169,11 @@ class World:
                 capacity.give(amounts)
 
     def _uncounted(self, key: Key, held: Iterable[Held]) -> list[Held]:
-        """Return those that no live pod stands for: the snapshot has the others, until one comes without them."""
+        """Return the holdings without a live pod: the snapshot includes the others, until one comes without them."""
         return [one for one in held if self._slot(key, one) not in self._live]
 
     def _pods(self, key: Key, held: Iterable[Held]) -> list[int]:
-        """Return the live pods that stand for what is held."""
+        """Return the live pods behind some holdings."""
         return [self._live[found] for one in held if (found := self._slot(key, one)) in self._live]
 
     @staticmethod
