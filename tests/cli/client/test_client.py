@@ -314,7 +314,7 @@ def test_what_changes_something_prints_data_and_names_too(hall: ServiceFixture) 
 
 
 def test_a_task_that_has_not_started_says_why_there_is_nothing_to_read(hall: ServiceFixture) -> None:
-    ident = hall.submit(name="unborn", tasks=3, gpus=8)
+    ident = hall.submit("echo hello", "--force", name="unborn", tasks=3, gpus=8)
     done = hall.call("logs", f"{ident}/t0")
     why = hall.call("why", ident)
     hall.call("cancel", ident)

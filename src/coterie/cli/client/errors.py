@@ -99,6 +99,7 @@ def _place(one: Json, page: Page | None) -> Place | None:
         return None
     if page is None or not line or file != page.file:
         return Place(file, line, one.get("column"))
-    text = page.lines[line - 1] if line <= len(page.lines) else ""
+    source = Page(file, page.shown or page.lines)  # places in a template are those of the user's file
+    text = source.lines[line - 1] if line <= len(source.lines) else ""
     word = _WORD.match(text, column - 1)
-    return page.place(line, column, len(word[0]) if word else 1)
+    return source.place(line, column, len(word[0]) if word else 1)
