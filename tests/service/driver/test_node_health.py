@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 
 from coterie.gang.tree import Toleration
-from coterie.service.driver.node_health import Ailment, ailments, next_end, outlasting, still, unchanged, well
+from coterie.service.driver.node_health import (
+    HealthCondition,
+    health_conditions,
+    next_end,
+    outlasting,
+    still,
+    unchanged,
+    well,
+)
 from coterie.sources import Snapshot
 from coterie.topology.cluster import GPU, Cluster, Node, Pod, Taint
 
@@ -27,7 +35,7 @@ def cluster(**changes: Node) -> Cluster:
 
 
 def test_a_node_is_ill_when_it_is_not_ready_or_drives_tasks_off_and_not_when_it_is_cordoned() -> None:
-    assert set(ailments(cluster())) == {Ailment("down"), Ailment("tainted", OUT)}
+    assert set(health_conditions(cluster())) == {HealthCondition("down"), HealthCondition("tainted", OUT)}
 
 
 @pytest.mark.parametrize(
@@ -41,20 +49,20 @@ def test_a_node_is_ill_when_it_is_not_ready_or_drives_tasks_off_and_not_when_it_
     ],
 )
 def test_a_taint_hits_those_who_do_not_tolerate_it(*, tolerations: tuple[Toleration, ...], hit: bool) -> None:
-    assert Ailment("tainted", OUT).hits(tolerations) is hit
-    assert Ailment("down").hits(tolerations)
+    assert HealthCondition("tainted", OUT).hits(tolerations) is hit
+    assert HealthCondition("down").hits(tolerations)
 
 
 def test_an_illness_is_counted_from_its_beginning_and_anew_after_a_break() -> None:
     known = still({}, cluster(), 10.0)
     known = still(known, cluster(), 50.0)
-    assert known == {Ailment("down"): 10.0, Ailment("tainted", OUT): 10.0}
+    assert known == {HealthCondition("down"): 10.0, HealthCondition("tainted", OUT): 10.0}
     healed = still(known, cluster(down=replace(NODES["down"], ready=True)), 60.0)
-    assert still(healed, cluster(), 65.0) == {Ailment("down"): 65.0, Ailment("tainted", OUT): 10.0}
+    assert still(healed, cluster(), 65.0) == {HealthCondition("down"): 65.0, HealthCondition("tainted", OUT): 10.0}
 
 
 def test_what_outlasts_the_grace_period_is_told_once_at_its_end() -> None:
-    first, second = Ailment("a"), Ailment("b")
+    first, second = HealthCondition("a"), HealthCondition("b")
     known = {first: 0.0, second: 30.0}
     assert next_end(known, GRACE_S, ()) == 60.0
     assert outlasting(known, GRACE_S, (), 59.9) == []
@@ -81,7 +89,7 @@ def test_a_node_is_well_again_when_nothing_hits_those_who_want_it(
     *, node: str, tolerations: tuple[Toleration, ...], expected: bool
 ) -> None:
     made = cluster()
-    assert well(node, made, set(ailments(made)), tolerations) is expected
+    assert well(node, made, set(health_conditions(made)), tolerations) is expected
 
 
 @pytest.mark.parametrize(

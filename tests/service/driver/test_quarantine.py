@@ -14,7 +14,7 @@ import pytest
 from coterie.errors import Unavailable, UsageError
 from coterie.service.driver import board
 from coterie.service.driver.board import Board
-from coterie.service.driver.driven_workflow import Life
+from coterie.service.driver.driven_workflow import LiveWorkflow
 from coterie.service.driver.executor import ActionExecutor
 from coterie.service.queue.positions import PositionCache
 from coterie.service.service import Service
@@ -76,7 +76,7 @@ def test_a_workflow_that_makes_trouble_is_set_aside_and_taken_up_again(
     do = ActionExecutor._do
     well = threading.Event()
 
-    def troubled(executor: ActionExecutor, life: Life, action: object) -> None:
+    def troubled(executor: ActionExecutor, life: LiveWorkflow, action: object) -> None:
         if life.id == "bad-1" and not well.is_set():
             raise StopIteration
         do(executor, life, action)  # type: ignore[arg-type]
@@ -99,14 +99,14 @@ def test_a_workflow_that_makes_trouble_is_set_aside_and_taken_up_again(
 def test_a_wish_for_one_that_is_set_aside_waits_with_it(place: ServiceFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(board, "_AGAIN_S", 0.2)
     well = threading.Event()
-    step = Life.next
+    step = LiveWorkflow.next
 
-    def troubled(life: Life, now: float) -> object:
+    def troubled(life: LiveWorkflow, now: float) -> object:
         if life.id == "bad-1" and not well.is_set():
             raise KeyError("x")
         return step(life, now)
 
-    monkeypatch.setattr(Life, "next", troubled)
+    monkeypatch.setattr(LiveWorkflow, "next", troubled)
     with Service(place.settings()) as service:
         service.submit(single("bad", "sleep 600"))
         eventually(lambda: "workflow bad-1" in problems(service))

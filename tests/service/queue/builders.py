@@ -7,8 +7,8 @@ from itertools import count
 from coterie.config.configuration import Pool
 from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Shape
-from coterie.service.queue.holdings import World
-from coterie.service.queue.queue import Entry, Queue, Seated
+from coterie.service.queue.holdings import BackendHoldings
+from coterie.service.queue.queue import Entry, PlacedGang, Queue
 from coterie.topology.cluster import GPU, Cluster, Node
 from coterie.topology.levels import Topology
 
@@ -17,9 +17,9 @@ POOL = Pool("main", "lab", "local", topology=LEVELS)
 NUMBERS = count(1)
 
 
-def world(nodes: int = 4) -> World:
+def world(nodes: int = 4) -> BackendHoldings:
     """Return nodes of 8 GPUs, two in a rack."""
-    return World(Cluster.of([Node(f"n{n}", {"rack": f"r{n // 2}"}, {GPU: 8}) for n in range(nodes)]))
+    return BackendHoldings(Cluster.of([Node(f"n{n}", {"rack": f"r{n // 2}"}, {GPU: 8}) for n in range(nodes)]))
 
 
 def gang(tasks: int, gpu: int = 8, *, rack: bool = False) -> Gang:
@@ -36,4 +36,4 @@ def entry(name: str, one: Gang, priority: str = "NORMAL", since: float = 0.0, po
 
 def placed(queue: Queue, now: float = 0.0) -> list[str]:
     """Run a cycle; return the workflows of the gangs that were seated, in turn."""
-    return [told.entry.key[0] for told in queue.cycle(now) if isinstance(told, Seated)]
+    return [told.entry.key[0] for told in queue.cycle(now) if isinstance(told, PlacedGang)]

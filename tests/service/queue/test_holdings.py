@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from coterie.config.configuration import Pool
 from coterie.gang.tree import Shape
 from coterie.placement.capacity import Capacity
-from coterie.service.queue.holdings import Held, World
+from coterie.service.queue.holdings import BackendHoldings, Held
 from coterie.topology.cluster import CPU, GPU, Cluster, Member, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
@@ -26,7 +26,7 @@ def cluster(nodes: int = 4, pods: tuple[Pod, ...] = ()) -> Cluster:
 
 
 def test_pools_that_share_nodes_count_each_node_once() -> None:
-    world = World(cluster(1))
+    world = BackendHoldings(cluster(1))
     assert world.capacity(FLAT).fit(EIGHT).total == 1
     world.hold(("w", "g", 1), RACK.name, {"t": "n0"}, {"t": EIGHT})
     assert world.capacity(FLAT).fit(EIGHT).total == 0
@@ -35,7 +35,7 @@ def test_pools_that_share_nodes_count_each_node_once() -> None:
 
 
 def test_devices_are_given_lowest_first_and_never_twice() -> None:
-    world = World(cluster(1))
+    world = BackendHoldings(cluster(1))
     first = world.hold(("w", "g", 1), "p", {"a": "n0", "b": "n0"}, {"a": TWO, "b": TWO})
     assert [one.gpus for one in first] == [(0, 1), (2, 3)]
     world.release(("w", "g", 1), ["a"])
@@ -44,14 +44,14 @@ def test_devices_are_given_lowest_first_and_never_twice() -> None:
 
 
 def test_what_pods_of_others_hold_is_not_given_away() -> None:
-    world = World(cluster(1, (Pod("other", "n0", {GPU: 6}),)))
+    world = BackendHoldings(cluster(1, (Pod("other", "n0", {GPU: 6}),)))
     (held,) = world.hold(("w", "g", 1), "p", {"a": "n0"}, {"a": TWO})
     assert held.gpus == (0, 1)
     assert world.capacity(FLAT).fit(TWO).total == 0
 
 
 def test_what_is_held_already_is_not_taken_again() -> None:
-    world = World(cluster(1))
+    world = BackendHoldings(cluster(1))
     held = world.hold(("w", "g", 1), "p", {"a": "n0"}, {"a": TWO})
     assert world.restore(("w", "g", 1), "p", held) == ()
     assert world.gpus("p") == 2
@@ -59,7 +59,7 @@ def test_what_is_held_already_is_not_taken_again() -> None:
 
 
 def test_a_node_that_is_gone_holds_nothing_and_gives_nothing_back() -> None:
-    big, small = World(cluster(2)), World(cluster(1))
+    big, small = BackendHoldings(cluster(2)), BackendHoldings(cluster(1))
     held = big.hold(("w", "g", 1), "p", {"a": "n0", "b": "n1"}, {"a": TWO, "b": TWO})
     small.restore(("w", "g", 1), "p", held)
     assert small.gpus("p") == 2
@@ -68,7 +68,7 @@ def test_a_node_that_is_gone_holds_nothing_and_gives_nothing_back() -> None:
 
 
 def test_closed_nodes_take_nobody_and_open_again_as_they_were() -> None:
-    world = World(cluster())
+    world = BackendHoldings(cluster())
     world.hold(("w", "g", 1), "p", {"a": "n0"}, {"a": TWO})
     before = world.capacity(RACK).free.copy()
     with world.closed(["n0", "n1", "unknown"]):
@@ -80,7 +80,7 @@ def test_closed_nodes_take_nobody_and_open_again_as_they_were() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.booleans()), max_size=40))
 def test_live_views_equal_views_made_afresh(steps: list[tuple[int, int, bool]]) -> None:
-    world = World(cluster())
+    world = BackendHoldings(cluster())
     world.capacity(FLAT).fit(TWO)
     for number, node, take in steps:
         key = (f"w{number}", "g", 1)
@@ -106,13 +106,13 @@ def test_live_views_equal_views_made_afresh(steps: list[tuple[int, int, bool]]) 
 
 @pytest.mark.parametrize("pool", [FLAT, RACK])
 def test_domains_of_a_node_are_those_of_the_pool(pool: Pool) -> None:
-    assert World(cluster()).domains(pool, "n3") == ({"rack": "r1"} if pool is RACK else {})
-    assert World(cluster()).domains(pool, "gone") == {}
+    assert BackendHoldings(cluster()).domains(pool, "n3") == ({"rack": "r1"} if pool is RACK else {})
+    assert BackendHoldings(cluster()).domains(pool, "gone") == {}
 
 
 def test_a_task_that_a_live_pod_stands_for_is_counted_once() -> None:
     own = Pod("n/w-t", "n0", {GPU: 8}, member=Member("w", "g", "t"))
-    world = World(cluster(2, (own,)))
+    world = BackendHoldings(cluster(2, (own,)))
     assert world.capacity(FLAT).fit(EIGHT).total == 1
 
     world.restore(("w", "g", 1), "p", [Held("t", "n0", EIGHT)])
@@ -136,6 +136,6 @@ def test_a_task_that_a_live_pod_stands_for_is_counted_once() -> None:
     ],
 )
 def test_other_pods_count_beside_what_is_held(pod: Pod) -> None:
-    world = World(cluster(2, (pod,)))
+    world = BackendHoldings(cluster(2, (pod,)))
     world.restore(("w", "g", 1), "p", [Held("t", "n1", EIGHT)])
     assert world.capacity(FLAT).fit(EIGHT).total == 0

@@ -13,17 +13,17 @@ from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, NoPlacement, place
-from coterie.service.queue.holdings import World
-from coterie.service.queue.queue import Entry, Queue, Seated, without_nodes
+from coterie.service.queue.holdings import BackendHoldings
+from coterie.service.queue.queue import Entry, PlacedGang, Queue, without_nodes
 from coterie.topology.cluster import GPU, Cluster, Node
 from tests.service.queue.builders import LEVELS, POOL, entry, gang, placed
 
 
-def racks(*sizes: int) -> World:
+def racks(*sizes: int) -> BackendHoldings:
     nodes = [
         Node(f"r{rack}-{n}", {"rack": f"r{rack}"}, {GPU: 8}) for rack, size in enumerate(sizes) for n in range(size)
     ]
-    return World(Cluster.of(nodes))
+    return BackendHoldings(Cluster.of(nodes))
 
 
 def party(queue: Queue, groups: Mapping[str, Gang], pool: Pool = POOL, number: int = 1, name: str = "w") -> None:
@@ -36,7 +36,7 @@ def party(queue: Queue, groups: Mapping[str, Gang], pool: Pool = POOL, number: i
 
 def seats(queue: Queue, now: float = 0.0) -> dict[str, list[str]]:
     """Run a cycle; return the nodes of every group that was seated, in turn."""
-    cycle = [each for each in queue.cycle(now) if isinstance(each, Seated)]
+    cycle = [each for each in queue.cycle(now) if isinstance(each, PlacedGang)]
     return {each.entry.key[1]: sorted(one.node for one in each.held) for each in cycle}
 
 

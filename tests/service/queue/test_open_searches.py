@@ -15,9 +15,9 @@ from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, NoPlacement, place
 from coterie.service.queue import queue as queues
 from coterie.service.queue import reservations
-from coterie.service.queue.holdings import World
+from coterie.service.queue.holdings import BackendHoldings
 from coterie.service.queue.open_searches import LongQuestion
-from coterie.service.queue.queue import Queue, Seated, Told
+from coterie.service.queue.queue import PlacedGang, Queue, WaitReason
 from coterie.topology.cluster import CPU, GPU, Cluster, Node
 from coterie.topology.domains import Domains
 from tests.service.queue.builders import LEVELS, entry, gang, placed
@@ -44,11 +44,11 @@ def hard(extra: int = 0) -> Gang:
     )
 
 
-def nodes(gpus: int = 0) -> World:
-    return World(Cluster.of([Node(f"n{n}", {"rack": f"r{n}"}, {CPU: 60, GPU: gpus}) for n in range(6)]))
+def nodes(gpus: int = 0) -> BackendHoldings:
+    return BackendHoldings(Cluster.of([Node(f"n{n}", {"rack": f"r{n}"}, {CPU: 60, GPU: gpus}) for n in range(6)]))
 
 
-def cycles(queue: Queue, most: int) -> Iterator[list[Seated | Told]]:
+def cycles(queue: Queue, most: int) -> Iterator[list[PlacedGang | WaitReason]]:
     for _ in range(most):
         yield list(queue.cycle(0.0))
 
@@ -58,8 +58,8 @@ def test_a_gang_that_needs_more_than_the_first_budget_is_placed_on_an_idle_clust
     queue.put(entry("hard", hard()))
     told = [one for cycle in cycles(queue, 2 + STEPS // LENT) for one in cycle]
 
-    assert [type(one) for one in told] == [Told, Seated]
-    assert isinstance(told[0], Told)
+    assert [type(one) for one in told] == [WaitReason, PlacedGang]
+    assert isinstance(told[0], WaitReason)
     assert told[0].decision.refusal
     assert told[0].decision.refusal.reason is Reason.UNDECIDED
     assert not queue
@@ -70,7 +70,7 @@ def test_where_it_goes_is_what_the_whole_budget_says_at_once() -> None:
     whole = place(hard(), Capacity.now(Domains.of(world.cluster, LEVELS)))
     queue = Queue(world)
     queue.put(entry("hard", hard()))
-    seated = [one for cycle in cycles(queue, 2 + STEPS // LENT) for one in cycle if isinstance(one, Seated)]
+    seated = [one for cycle in cycles(queue, 2 + STEPS // LENT) for one in cycle if isinstance(one, PlacedGang)]
 
     assert isinstance(whole, Found)
     assert {held.task: held.node for held in seated[0].held} == whole.nodes
@@ -135,7 +135,7 @@ def test_two_open_questions_get_their_turns() -> None:
     assert "hard" in [name for _ in range(40) for name in placed(queue)]
 
 
-def passed_by_small_ones(patience: float = 1.0) -> tuple[World, Queue]:
+def passed_by_small_ones(patience: float = 1.0) -> tuple[BackendHoldings, Queue]:
     """Return a queue in which a gang waits for a guest to leave one of its six nodes, and a small one has passed it."""
     world = nodes()
     world.hold(("guest", "g", 1), "main", {"t": "n0"}, {"t": Shape(requests=((CPU, 60),))})
@@ -197,7 +197,7 @@ def test_a_failure_beside_running_tasks_is_none_of_a_gang_whose_others_run() -> 
     """Both have a pair in one rack and a single task; the single task of one runs, and one of the pair of the other."""
     one = Shape(requests=((GPU, 1),))
     shaped = Cluster.of([Node(f"n{n}", {"rack": f"r{n // 2}"}, {GPU: 1}) for n in range(4)])
-    world = World(shaped)
+    world = BackendHoldings(shaped)
     world.hold(("others", "g", 1), "main", {"a": "n1"}, {"a": one})
     world.hold(("w", "g", 1), "main", {"t0": "n0"}, {"t0": one})
     queue = Queue(world)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from coterie.config.configuration import GpuQuota
 from coterie.gang.tree import Shape
 from coterie.service.queue.order import OrderInputs, in_order
-from coterie.service.queue.queue import Queue, Seated
+from coterie.service.queue.queue import PlacedGang, Queue
 from coterie.topology.cluster import GPU
 from tests.service.queue.builders import POOL, entry, gang, placed, world
 
@@ -56,7 +56,7 @@ def shares(weights: Mapping[str, int], seconds: int, guarantees: Mapping[str, in
         for name, pool in pools.items():
             queue.put(entry(f"{name}{second}-0", gang(1), since=second, pool=pool))
             queue.put(entry(f"{name}{second}-1", gang(1), since=second, pool=pool))
-        ends.update((told.entry.key, second + 7) for told in queue.cycle(second) if isinstance(told, Seated))
+        ends.update((told.entry.key, second + 7) for told in queue.cycle(second) if isinstance(told, PlacedGang))
         for name in weights:
             used[name] += found.gpus(name) // 8
     return {name: round(count / seconds, 1) for name, count in used.items()}
@@ -123,7 +123,7 @@ def test_a_large_gang_is_not_starved_by_the_share_that_smaller_ones_of_its_pool_
         for n in range(2):
             queue.put(entry(f"other{second}-{n}", gang(1), since=second, pool=heavy))
             queue.put(entry(f"own{second}-{n}", gang(1), since=second + 0.5))
-        cycle = [told.entry for told in queue.cycle(float(second)) if isinstance(told, Seated)]
+        cycle = [told.entry for told in queue.cycle(float(second)) if isinstance(told, PlacedGang)]
         if "large" in [each.key[0] for each in cycle]:
             return
         ends.update((each.key, second + (others if each.pool is heavy else own)) for each in cycle)

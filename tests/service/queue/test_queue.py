@@ -13,7 +13,7 @@ from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, NoPlacement, place
 from coterie.placement.refusal import Verdict
-from coterie.service.queue.queue import Entry, Queue, Seated, Told, only_tasks, without_nodes
+from coterie.service.queue.queue import Entry, PlacedGang, Queue, WaitReason, only_tasks, without_nodes
 from coterie.topology.cluster import GPU
 from tests.service.queue.builders import POOL, entry, gang, placed, world
 
@@ -22,7 +22,7 @@ def reasons(queue: Queue, now: float = 0.0) -> dict[str, str]:
     return {
         told.entry.key[0]: told.decision.refusal.reason.value
         for told in queue.cycle(now)
-        if isinstance(told, Told) and told.decision.refusal
+        if isinstance(told, WaitReason) and told.decision.refusal
     }
 
 
@@ -64,7 +64,9 @@ def test_quota_is_a_limit_and_says_so() -> None:
     queue.put(entry("never", gang(3), since=2, pool=limited))
     queue.put(entry("cpu", gang(1, gpu=0), since=3, pool=limited))
     assert placed(queue) == ["a", "cpu"]
-    told = {each.entry.key[0]: each.decision for each in Queue.cycle(_again(queue), 0.0) if isinstance(each, Told)}
+    told = {
+        each.entry.key[0]: each.decision for each in Queue.cycle(_again(queue), 0.0) if isinstance(each, WaitReason)
+    }
     assert {name: one.refusal.reason for name, one in told.items() if one.refusal} == {
         "b": Reason.OVER_QUOTA,
         "never": Reason.OVER_QUOTA,
@@ -80,8 +82,8 @@ def test_no_more_gangs_are_placed_than_the_machine_may_run_tasks() -> None:
     queue.put(entry("b", gang(2, gpu=1), since=2))
     queue.put(entry("c", gang(1, gpu=1), since=3))
     first = list(queue.cycle(0.0))
-    assert [told.entry.key[0] for told in first if isinstance(told, Seated)] == ["a", "b"]
-    refusals = {told.entry.key[0]: told.decision.refusal for told in first if isinstance(told, Told)}
+    assert [told.entry.key[0] for told in first if isinstance(told, PlacedGang)] == ["a", "b"]
+    refusals = {told.entry.key[0]: told.decision.refusal for told in first if isinstance(told, WaitReason)}
     assert {name: (one.reason, one.running) for name, one in refusals.items() if one} == {
         "large": (Reason.NO_CAPACITY, (3, 3)),
         "c": (Reason.NO_CAPACITY, (3, 3)),
@@ -138,7 +140,7 @@ def test_a_large_gang_behind_an_endless_stream_of_small_ones_gets_its_turn(*, pa
             ends.remove((at, key))
         for n in range(2):
             queue.put(entry(f"small{second}-{n}", gang(1), since=now + 0.5, pool=other))
-        ends += [(now + 3, told.entry.key) for told in queue.cycle(now) if isinstance(told, Seated)]
+        ends += [(now + 3, told.entry.key) for told in queue.cycle(now) if isinstance(told, PlacedGang)]
         if ("large", "g", 1) not in queue:
             assert now <= patience + 10
             return
@@ -159,7 +161,7 @@ def test_a_gang_that_needs_most_of_a_limit_gets_its_turn_behind_small_ones() -> 
             ends.remove((at, key))
         queue.put(entry(f"small{second}", gang(1), since=now + 0.5, pool=limited))
         queue.put(entry(f"cpu{second}", gang(1, gpu=0), since=now + 0.6, pool=limited))
-        seated = [told.entry.key for told in queue.cycle(now) if isinstance(told, Seated)]
+        seated = [told.entry.key for told in queue.cycle(now) if isinstance(told, PlacedGang)]
         assert (f"cpu{second}", "g", 1) in seated, "what takes nothing of the limit is not held back by it"
         ends += [(now + 3, key) for key in seated]
         if ("large", "g", 1) in seated:
@@ -194,7 +196,7 @@ def test_who_waits_too_long_for_the_machine_is_not_passed_in_other_queues_either
         starved = [queue for queue in queues if queue.starved(now)]
         for queue in reversed(queues):
             told = queue.cycle(now, shut=any(other is not queue for other in starved))
-            ends += [(now + 3, one.entry.key) for one in told if isinstance(one, Seated) and queue is queues[1]]
+            ends += [(now + 3, one.entry.key) for one in told if isinstance(one, PlacedGang) and queue is queues[1]]
         if ("large", "g", 1) not in queues[0]:
             assert now <= 12
             return
@@ -243,7 +245,7 @@ def test_tasks_that_join_running_ones_go_where_those_are() -> None:
     shape = Shape(requests=((GPU, 8),))
     found.hold(("w", "g", 1), "main", {"t0": "n2"}, {"t0": shape})
     queue.put(Entry(("w", "g", 2), POOL, gang(2, rack=True), "LOW", 9.0, 1, {"t0": "n2"}))
-    (seated,) = [each for each in queue.cycle(0.0) if isinstance(each, Seated)]
+    (seated,) = [each for each in queue.cycle(0.0) if isinstance(each, PlacedGang)]
     assert [(one.task, one.node) for one in seated.held] == [("t1", "n3")]
 
 
@@ -268,7 +270,7 @@ def test_many_gangs_of_one_kind_are_asked_about_once(monkeypatch: pytest.MonkeyP
 def test_excluded_nodes_are_avoided() -> None:
     queue = Queue(world(2))
     queue.put(entry("w", without_nodes(gang(1), ["n0"])))
-    (seated,) = [each for each in queue.cycle(0.0) if isinstance(each, Seated)]
+    (seated,) = [each for each in queue.cycle(0.0) if isinstance(each, PlacedGang)]
     assert seated.held[0].node == "n1"
 
 

@@ -27,12 +27,12 @@ from coterie.lifecycle import (
 )
 from coterie.placement.refusal import Verdict
 from coterie.rendering import refusals
-from coterie.service.driver.driven_workflow import Life, Texts, levels_of, shape_in
-from coterie.service.driver.node_health import Ailment, Ailments, next_end, outlasting, still, well
+from coterie.service.driver.driven_workflow import LiveWorkflow, Texts, levels_of, shape_in
+from coterie.service.driver.node_health import HealthCondition, HealthConditions, next_end, outlasting, still, well
 from coterie.service.pools.catalog import Catalog
-from coterie.service.queue.holdings import Held, Key, World
+from coterie.service.queue.holdings import BackendHoldings, Held, Key
 from coterie.service.queue.order import since_of
-from coterie.service.queue.queue import Entry, Queue, Seated, Told
+from coterie.service.queue.queue import Entry, PlacedGang, Queue, WaitReason
 from coterie.service.queue.waiting_gang import Blocked, known_pool, waiting_gang
 from coterie.store import PlacementRecord, WorkflowRecord
 from coterie.topology.domains import Domains
@@ -42,21 +42,21 @@ _HOLDING = (Presence.PLACED, Presence.CREATED, Presence.STOPPING, Presence.DELET
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class BackendQueue:
     """One backend: its nodes with holdings and conditions, and its waiting gangs.
 
     `told` are the conditions that lasted so long that tasks were declared lost.
     """
 
-    world: World
+    world: BackendHoldings
     queue: Queue
-    ill: Ailments
+    ill: HealthConditions
     embedded: bool = True
-    told: set[Ailment] = field(default_factory=set)
+    told: set[HealthCondition] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class QueueAnswer:
     """An answer of the queue about a workflow."""
 
     workflow: str
@@ -65,7 +65,7 @@ class News:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedTask:
     """A task whose node has failed."""
 
     workflow: str
@@ -74,7 +74,7 @@ class Failure:
     why: str
 
 
-class Sites:
+class BackendQueues:
     """All backends, under the current catalog."""
 
     def __init__(
@@ -85,53 +85,53 @@ class Sites:
         self._most = most_tasks(processes) if most_tasks else processes
         self._texts = texts
         self._patience, self._node_grace = patience, node_grace
-        self._sites: dict[str, Site] = {}
+        self._backends: dict[str, BackendQueue] = {}
         self.apply(catalog, now)
 
     @property
     def waiting(self) -> int:
         """The number of waiting gangs."""
-        return sum(len(site.queue) for site in self._sites.values())
+        return sum(len(site.queue) for site in self._backends.values())
 
     @property
     def failing_at(self) -> float | None:
         """The time at which an unhealthy node will have failed, if nothing changes."""
-        ends = (next_end(site.ill, self._node_grace, site.told) for site in self._sites.values())
+        ends = (next_end(site.ill, self._node_grace, site.told) for site in self._backends.values())
         return min((at for at in ends if at is not None), default=None)
 
     def _running(self) -> tuple[int, int]:
         """Return how many tasks run on this machine, and how many may."""
-        return sum(site.world.tasks for site in self._sites.values() if site.embedded), self._most
+        return sum(site.world.tasks for site in self._backends.values() if site.embedded), self._most
 
-    def apply(self, catalog: Catalog, now: float) -> list[Failure]:
+    def apply(self, catalog: Catalog, now: float) -> list[FailedTask]:
         """Apply new pools and nodes; return the tasks whose nodes are gone.
 
         Every waiting gang has to be queued again, since its pool may have changed.
         """
-        before, failures = self.catalog, list[Failure]()
+        before, failures = self.catalog, list[FailedTask]()
         for name, snapshot in catalog.clusters.items():
-            old = self._sites.get(name)
+            old = self._backends.get(name)
             if old is None:
-                world = World(snapshot.cluster)
+                world = BackendHoldings(snapshot.cluster)
                 embedded = catalog.backends[name].traits.embedded
                 queue = Queue(world, self._patience, self._running if embedded else None)
-                self._sites[name] = Site(world, queue, still({}, snapshot.cluster, now), embedded)
+                self._backends[name] = BackendQueue(world, queue, still({}, snapshot.cluster, now), embedded)
                 continue
             world = old.world
             if before.clusters.get(name) is not snapshot:
-                world = World(snapshot.cluster)
+                world = BackendHoldings(snapshot.cluster)
                 for key, pool, held in old.world.placements():
                     world.restore(key, pool, held)
                     failures += [_gone(key, one) for one in held if one.node not in world.cluster.position]
             ill = still(old.ill, snapshot.cluster, now)
-            self._sites[name] = Site(world, old.queue.onto(world), ill, old.embedded, old.told & ill.keys())
+            self._backends[name] = BackendQueue(world, old.queue.onto(world), ill, old.embedded, old.told & ill.keys())
         self.catalog = catalog
         return failures
 
-    def restore(self, life: Life, rows: Iterable[PlacementRecord]) -> list[Failure]:
+    def restore(self, life: LiveWorkflow, rows: Iterable[PlacementRecord]) -> list[FailedTask]:
         """Restore the holdings of a workflow after a restart; return the tasks whose nodes are gone since then."""
         known = {(row.group, row.task, row.attempt): row for row in rows}
-        failures: list[Failure] = []
+        failures: list[FailedTask] = []
         for one in holdings(life.state):
             if not one.node:
                 continue
@@ -151,7 +151,7 @@ class Sites:
 
     def withdraw(self, workflow: str) -> None:
         """Remove all waiting gangs of a workflow."""
-        for site in self._sites.values():
+        for site in self._backends.values():
             for entry in site.queue.entries():
                 if entry.key[0] == workflow:
                     site.queue.drop(entry.key)
@@ -159,16 +159,16 @@ class Sites:
     def _held_again(self, key: Key, pool: str, held: Held) -> bool:
         """Hold capacity on its node; return whether a backend has it. Its pool may have other nodes now, or none."""
         own = self._site(pool)
-        for site in (*([own] if own else ()), *self._sites.values()):
+        for site in (*([own] if own else ()), *self._backends.values()):
             if held.node in site.world.cluster.position:
                 site.world.restore(key, pool, [held])
                 return True
         return False
 
-    def failed(self, lives: Mapping[str, Life], now: float) -> list[Failure]:
+    def failed(self, lives: Mapping[str, LiveWorkflow], now: float) -> list[FailedTask]:
         """Return the tasks on nodes that have been unhealthy for too long, each once."""
-        failures: list[Failure] = []
-        for site in self._sites.values():
+        failures: list[FailedTask] = []
+        for site in self._backends.values():
             over = outlasting(site.ill, self._node_grace, site.told, now)
             site.told.update(over)
             for (workflow, group, attempt), _, held in list(site.world.placements()) if over else ():
@@ -177,7 +177,7 @@ class Sites:
                     if hit and workflow in lives:
                         tolerated = self._tolerations(lives[workflow], group, one.task)
                         failures += [
-                            Failure(
+                            FailedTask(
                                 workflow,
                                 one.task,
                                 attempt,
@@ -188,7 +188,7 @@ class Sites:
                         ][:1]
         return failures
 
-    def recovered(self, life: Life) -> list[str]:
+    def recovered(self, life: LiveWorkflow) -> list[str]:
         """Return the nodes that failed under a workflow and are healthy again."""
         site = self._site(life.pool)
         if site is None:
@@ -201,7 +201,7 @@ class Sites:
                     found[node] = None
         return list(found)
 
-    def enqueue(self, life: Life, asked: Enqueue) -> News | None:
+    def enqueue(self, life: LiveWorkflow, asked: Enqueue) -> QueueAnswer | None:
         """Queue a gang; an already placed one is reported again, and one that can never be placed with its reason."""
         known = self.catalog.pools.get(life.pool)
         if known is not None and known.pool.traits.own_queue:
@@ -209,12 +209,12 @@ class Sites:
         key = (life.id, asked.group, asked.attempt)
         pool = known_pool(self.catalog, life.pool)
         home = None if isinstance(pool, Blocked) else pool.backend
-        for backend, other in self._sites.items():
+        for backend, other in self._backends.items():
             if backend != home:
                 other.queue.drop(key)  # its pool may have moved
         if isinstance(pool, Blocked):
             return _blocked(life, asked, pool)
-        site = self._sites[pool.backend]
+        site = self._backends[pool.backend]
         if held := site.world.held(key):
             return self._placed(life.id, asked.group, asked.attempt, tuple(held.values()), life.pool)
         gang = waiting_gang(life, [asked], pool, self._texts)
@@ -226,14 +226,14 @@ class Sites:
         site.queue.put(Entry(key, pool, gang, life.priority, since, life.number, dict(asked.anchors)))
         return None
 
-    def _handed_over(self, life: Life, asked: Enqueue, pool: Pool) -> News:
+    def _handed_over(self, life: LiveWorkflow, asked: Enqueue, pool: Pool) -> QueueAnswer:
         """Place a gang without nodes, since its scheduler has its own queue and chooses them later."""
         gang = waiting_gang(life, [asked], pool, self._texts)
         if isinstance(gang, Blocked):
             return _blocked(life, asked, gang)
-        return News(life.id, Placed(asked.group, asked.attempt))
+        return QueueAnswer(life.id, Placed(asked.group, asked.attempt))
 
-    def scheduled(self, life: Life, told: Scheduled | Up | Running) -> PlacementRecord | None:
+    def scheduled(self, life: LiveWorkflow, told: Scheduled | Up | Running) -> PlacementRecord | None:
         """Hold the node that a scheduler chose for a task; return the row to store, None where nothing is new."""
         if not told.node or told.task not in life.spec.places:
             return None
@@ -246,41 +246,41 @@ class Sites:
         if (held := self.held(key).get(task.name)) is not None:
             if held.node == told.node:
                 return None
-            for site in self._sites.values():
+            for site in self._backends.values():
                 site.world.release(key, [task.name])
         self._held_again(key, life.pool, Held(task.name, told.node, shape_in(life.digest, task.name)))
         return PlacementRecord(group.name, task.name, task.attempt, told.node, (), self.domains(life.pool, told.node))
 
-    def release(self, life: Life, asked: Release) -> Released:
+    def release(self, life: LiveWorkflow, asked: Release) -> Released:
         """Remove tasks from the queue, or return their capacity."""
         key = (life.id, asked.group, asked.attempt)
-        for site in self._sites.values():
+        for site in self._backends.values():
             site.queue.drop(key)
             site.world.release(key, asked.tasks)
         return Released(asked.group, asked.attempt, asked.tasks)
 
-    def cycle(self, now: float) -> Iterator[News]:
+    def cycle(self, now: float) -> Iterator[QueueAnswer]:
         """Place the gangs that fit; yield their nodes, and the reasons of the others."""
-        starved = [site for site in self._sites.values() if site.embedded and site.queue.starved(now)]
-        for site in self._sites.values():
+        starved = [site for site in self._backends.values() if site.embedded and site.queue.starved(now)]
+        for site in self._backends.values():
             if not len(site.queue):
                 continue
             for told in list(site.queue.cycle(now, shut=site.embedded and any(other is not site for other in starved))):
                 workflow, group, attempt = told.entry.key
                 match told:
-                    case Seated(entry, held):
+                    case PlacedGang(entry, held):
                         yield self._placed(workflow, group, attempt, held, entry.pool.name)
-                    case Told():
+                    case WaitReason():
                         never = told.decision.verdict is Verdict.IMPOSSIBLE
                         reason, message = self._words(told, site.world)
-                        yield News(workflow, Refused(group, attempt, reason, message, never=never))
+                        yield QueueAnswer(workflow, Refused(group, attempt, reason, message, never=never))
 
     def held(self, key: Key) -> Mapping[str, Held]:
         """Return the holdings of a placement's tasks."""
-        found = (site.world.held(key) for site in self._sites.values())
+        found = (site.world.held(key) for site in self._backends.values())
         return next((held for held in found if held), {})
 
-    def seats(self, life: Life, asked: Create) -> dict[str, Seat]:
+    def seats(self, life: LiveWorkflow, asked: Create) -> dict[str, Seat]:
         """Return the nodes of a placement's tasks; one whose node its scheduler chooses later has none."""
         held = self.held((life.id, asked.group, asked.attempt))
         return {
@@ -293,17 +293,17 @@ class Sites:
         site = self._site(pool)
         return site.world.domains(self._pool(pool), node) if site else {}
 
-    def _placed(self, workflow: str, group: str, attempt: int, held: tuple[Held, ...], pool: str) -> News:
+    def _placed(self, workflow: str, group: str, attempt: int, held: tuple[Held, ...], pool: str) -> QueueAnswer:
         if (known := self.catalog.pools.get(pool)) and known.pool.traits.chooses_nodes:
             # The holdings reserve capacity for the gang; `scheduled` holds the nodes that it really gets.
-            return News(workflow, Placed(group, attempt))
+            return QueueAnswer(workflow, Placed(group, attempt))
         nodes = tuple((one.task, one.node) for one in held)
         rows = tuple(
             PlacementRecord(group, one.task, attempt, one.node, one.gpus, self.domains(pool, one.node)) for one in held
         )
-        return News(workflow, Placed(group, attempt, nodes), rows)
+        return QueueAnswer(workflow, Placed(group, attempt, nodes), rows)
 
-    def _words(self, told: Told, world: World) -> tuple[str, str]:
+    def _words(self, told: WaitReason, world: BackendHoldings) -> tuple[str, str]:
         refusal, pool = told.decision.refusal, told.entry.pool
         if refusal is None:
             return Reason.UNDECIDED.value, "it is not known yet whether there is a place"
@@ -311,7 +311,7 @@ class Sites:
         gang, selector = told.entry.gang, pool.node_selector
         return refusal.reason.value, refusals.message(refusal, gang, domains.topology, domains.cluster, selector)
 
-    def _tolerations(self, life: Life, group: str, task: str) -> tuple[Toleration, ...]:
+    def _tolerations(self, life: LiveWorkflow, group: str, task: str) -> tuple[Toleration, ...]:
         known = self.catalog.pools.get(life.pool)
         if known is None:
             return ()
@@ -324,18 +324,18 @@ class Sites:
     def _pool(self, name: str) -> Pool:
         return self.catalog.pools[name].pool
 
-    def _site(self, pool: str) -> Site | None:
+    def _site(self, pool: str) -> BackendQueue | None:
         """Return the backend on which a pool's gangs wait; None for one that this service does not know."""
         known = self.catalog.pools.get(pool)
         if known is None or known.pool.backend not in self.catalog.clusters:
             return None
-        return self._sites.get(known.pool.backend)
+        return self._backends.get(known.pool.backend)
 
 
-def _blocked(life: Life, asked: Enqueue, why: Blocked) -> News:
-    return News(life.id, Refused(asked.group, asked.attempt, why.reason.value, why.message, never=True))
+def _blocked(life: LiveWorkflow, asked: Enqueue, why: Blocked) -> QueueAnswer:
+    return QueueAnswer(life.id, Refused(asked.group, asked.attempt, why.reason.value, why.message, never=True))
 
 
-def _gone(key: Key, held: Held) -> Failure:
+def _gone(key: Key, held: Held) -> FailedTask:
     workflow, _, attempt = key
-    return Failure(workflow, held.task, attempt, f"node {held.node} is gone")
+    return FailedTask(workflow, held.task, attempt, f"node {held.node} is gone")

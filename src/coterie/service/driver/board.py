@@ -26,8 +26,8 @@ from coterie.lifecycle import (
     Up,
     deadline,
 )
-from coterie.service.driver.backend_queues import Failure, Sites
-from coterie.service.driver.driven_workflow import Fresh, Life, Texts, home_of
+from coterie.service.driver.backend_queues import BackendQueues, FailedTask
+from coterie.service.driver.driven_workflow import Fresh, LiveWorkflow, Texts, home_of
 from coterie.service.driver.drivers import Connection, Drivers
 from coterie.service.driver.executor import ActionExecutor, note
 from coterie.service.driver.pool_changes import levels_lost, violated
@@ -59,7 +59,7 @@ class Board:
     ) -> None:
         self._store, self._settings, self._catalogue = store, settings, catalogue
         self._problems, self._poke = problems, poke
-        self._lives: dict[str, Life] = {}
+        self._lives: dict[str, LiveWorkflow] = {}
         self._quarantine = Quarantine(problems)
         self._deleted: set[str] = set()
         self._clock: list[tuple[float, str]] = []
@@ -67,7 +67,7 @@ class Board:
         self._events: list[NewEvent] = []
         self._seen = store.last_event()
         self._texts = Texts(store, fresh)
-        self._sites = Sites(
+        self._backends = BackendQueues(
             catalogue.refresh(store.pools()),
             self._texts,
             settings.patience_s,
@@ -76,7 +76,7 @@ class Board:
             settings.processes,
         )
         self._drivers = Drivers(settings, self._texts, poke)
-        self._executor = ActionExecutor(self._sites, self._drivers, settings.now, problems, poke, self._apart)
+        self._executor = ActionExecutor(self._backends, self._drivers, settings.now, problems, poke, self._apart)
         self._closed = threading.Event()
         self._watchers: list[threading.Thread] = []
         for connection in self._drivers:
@@ -97,7 +97,7 @@ class Board:
     @property
     def waiting(self) -> int:
         """The number of waiting gangs."""
-        return self._sites.waiting
+        return self._backends.waiting
 
     def turn(self, now: float, lease: Lease) -> tuple[bool, float]:
         """Perform all due work; return whether anything was saved, and how long to wait for more.
@@ -120,7 +120,7 @@ class Board:
         due = [now + self._settings.poll_s]
         due += [self._clock[0][0]] if self._clock else []
         due += [at] if (at := self._executor.late_at) is not None else []
-        due += [at] if (at := self._sites.failing_at) is not None else []
+        due += [at] if (at := self._backends.failing_at) is not None else []
         return news, max(0.0, min(due) - now)
 
     def close(self) -> None:
@@ -135,15 +135,15 @@ class Board:
 
     def _take_up(self) -> None:
         held = self._store.held()
-        failures: list[Failure] = []
+        failures: list[FailedTask] = []
         for stored in self._store.unfinished():
             rows = held.get(stored.id, ())
             with self._apart(stored.id):
-                life = Life.of(stored)
-                failures += self._sites.restore(life, rows)
+                life = LiveWorkflow.of(stored)
+                failures += self._backends.restore(life, rows)
                 self._adopt(life)
             if stored.id in self._quarantine:
-                self._sites.keep(stored, rows)
+                self._backends.keep(stored, rows)
         self._executor.again(list(self._lives.values()))
         self._lose(failures)
         self._welcome_back()
@@ -151,7 +151,7 @@ class Board:
 
     def _connect(self) -> None:
         """Open the drivers of new backends, and let them follow the workflows that are theirs."""
-        for connection in self._drivers.apply(self._sites.catalog):
+        for connection in self._drivers.apply(self._backends.catalog):
             self._follow(connection)
             for life in self._lives.values():
                 if home_of(life.digest) == connection.home:
@@ -176,9 +176,9 @@ class Board:
 
     def _refresh(self, now: float) -> None:
         """Apply changes of pools and nodes; tasks on failed nodes are lost."""
-        before, catalog = self._sites.catalog, self._catalogue.refresh(self._store.pools())
+        before, catalog = self._backends.catalog, self._catalogue.refresh(self._store.pools())
         if catalog.number != before.number:
-            self._lose(self._sites.apply(catalog, now))
+            self._lose(self._backends.apply(catalog, now))
             self._executor.moved = True
             self._connect()
             self._welcome_back()
@@ -187,10 +187,10 @@ class Board:
                     self._events += levels_lost(life, before, catalog, now)
                     self._events += violated(life, self._texts, before, catalog, now)
                 self._executor.enqueue(life)
-        if (at := self._sites.failing_at) is not None and at <= now:
-            self._lose(self._sites.failed(self._lives, now))
+        if (at := self._backends.failing_at) is not None and at <= now:
+            self._lose(self._backends.failed(self._lives, now))
 
-    def _lose(self, failures: Iterable[Failure]) -> None:
+    def _lose(self, failures: Iterable[FailedTask]) -> None:
         for each in failures:
             self._tell(each.workflow, Lost(each.task, each.attempt, LossCause.NODE_FAILED, each.why))
 
@@ -198,7 +198,7 @@ class Board:
         """Let workflows use failed nodes again that are healthy now."""
         for life in list(self._lives.values()):
             with self._apart(life.id):
-                life.pending += [Recovered(node) for node in self._sites.recovered(life)]
+                life.pending += [Recovered(node) for node in self._backends.recovered(life)]
 
     def _listen(self, now: float) -> None:
         if said := [*self._events, *self._executor.events]:
@@ -232,10 +232,10 @@ class Board:
             self._executor.again(list(self._lives.values()))
             self._clean_up()
 
-    def _load(self, workflow: str) -> Life | None:
+    def _load(self, workflow: str) -> LiveWorkflow | None:
         with self._apart(workflow):
             try:
-                life = Life.of(self._store.workflow(workflow))
+                life = LiveWorkflow.of(self._store.workflow(workflow))
             except NotFound:
                 self._quarantine.leave(workflow)
                 return None
@@ -245,7 +245,7 @@ class Board:
         self._quarantine.welcome(workflow)
         return self._lives.get(workflow)
 
-    def _adopt(self, life: Life) -> None:
+    def _adopt(self, life: LiveWorkflow) -> None:
         self._lives[life.id] = life
         self._schedule(life)
         with self._spoken(self._drivers.problem(life)):
@@ -275,7 +275,7 @@ class Board:
                 # First of all, so that a task which its watcher ended for the same reason does not count as failed.
                 self._lives[workflow].pending.insert(0, Tick())
 
-    def _schedule(self, life: Life) -> None:
+    def _schedule(self, life: LiveWorkflow) -> None:
         at = deadline(life.spec, life.state)
         if at is None:
             self._due.pop(life.id, None)
@@ -284,9 +284,9 @@ class Board:
             heapq.heappush(self._clock, (at, life.id))
 
     def _place(self, now: float) -> None:
-        if self._executor.moved or self._sites.waiting:
+        if self._executor.moved or self._backends.waiting:
             self._executor.moved = False
-            for news in self._sites.cycle(now):
+            for news in self._backends.cycle(now):
                 if (life := self._lives.get(news.workflow)) is not None:
                     note(life, news)
 
@@ -294,12 +294,12 @@ class Board:
         if (life := self._lives.get(workflow)) is None:
             return
         life.pending.append(told)
-        if isinstance(told, Scheduled | Up | Running) and (row := self._sites.scheduled(life, told)) is not None:
+        if isinstance(told, Scheduled | Up | Running) and (row := self._backends.scheduled(life, told)) is not None:
             life.placed[row.group, row.task, row.attempt] = row
 
     # Saves
 
-    def _save(self, now: float, fence: int) -> tuple[bool, list[tuple[Life, Action]]]:
+    def _save(self, now: float, fence: int) -> tuple[bool, list[tuple[LiveWorkflow, Action]]]:
         """Save every workflow with new observations, all at once; return the actions that follow."""
         dirty = []
         for life in [life for life in self._lives.values() if life.dirty]:
@@ -308,7 +308,7 @@ class Board:
         changes = [change for *_, change in dirty if change is not None]
         if changes:
             self._store.save(changes, fence)
-        todo: list[tuple[Life, Action]] = []
+        todo: list[tuple[LiveWorkflow, Action]] = []
         for life, state, actions, change in dirty:
             life.saved(state, change)
             todo += ((life, action) for action in actions)
@@ -318,7 +318,7 @@ class Board:
                 self._schedule(life)
         return bool(changes), todo
 
-    def _drop(self, life: Life) -> None:
+    def _drop(self, life: LiveWorkflow) -> None:
         del self._lives[life.id]
         self._due.pop(life.id, None)
         self._executor.drop(life.id)
@@ -339,7 +339,7 @@ class Board:
             self._due.pop(workflow, None)
             self._executor.drop(workflow)
             self._texts.forget(workflow)
-            self._sites.withdraw(workflow)
+            self._backends.withdraw(workflow)
             self._drivers.let_go(workflow)
             self._quarantine.put(workflow, error)
 

@@ -38,7 +38,7 @@ _BYTES = 64 << 20
 
 
 @dataclass(eq=False)
-class Life:
+class LiveWorkflow:
     """An unfinished workflow; `pending`, `placed` and `wishes` wait for the next save."""
 
     id: str
@@ -55,9 +55,9 @@ class Life:
     wishes: list[int] = field(default_factory=list)
 
     @staticmethod
-    def of(stored: WorkflowRecord) -> Life:
+    def of(stored: WorkflowRecord) -> LiveWorkflow:
         """Return a workflow from the store; raise `UsageError` for an unreadable one."""
-        return Life(
+        return LiveWorkflow(
             stored.id,
             stored.number,
             stored.pool,

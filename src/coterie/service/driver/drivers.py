@@ -9,7 +9,7 @@ from coterie.backends.base import registry
 from coterie.backends.base.driver import Driver
 from coterie.config.configuration import Backend
 from coterie.errors import Unavailable
-from coterie.service.driver.driven_workflow import Life, Texts, home_of
+from coterie.service.driver.driven_workflow import LiveWorkflow, Texts, home_of
 from coterie.service.driver.driver_thread import DriverThread
 from coterie.service.pools.catalog import Catalog
 from coterie.service.settings import Settings
@@ -52,7 +52,7 @@ class Drivers:
             each.driver.sync([known.pool for known in catalog.pools.values() if known.pool.backend in own])
         return new
 
-    def of(self, life: Life) -> Connection:
+    def of(self, life: LiveWorkflow) -> Connection:
         """Return the driver that has the tasks of a workflow; raise `Unavailable` while its backend is unknown."""
         home = home_of(life.digest)
         if home not in self._open:
@@ -60,11 +60,11 @@ class Drivers:
             raise Unavailable(f'workflow "{life.id}" runs on backend "{home}", which is not known here', hint)
         return self._open[home]
 
-    def problem(self, life: Life) -> str:
+    def problem(self, life: LiveWorkflow) -> str:
         """Return the name of the problems with the backend of a workflow."""
         return _problem(home_of(life.digest))
 
-    def moved(self, life: Life, catalog: Catalog) -> str:
+    def moved(self, life: LiveWorkflow, catalog: Catalog) -> str:
         """Return the backend of a workflow's pool, if its tasks are elsewhere; otherwise an empty string."""
         known = catalog.pools.get(life.pool)
         backend = catalog.backends.get(known.pool.backend) if known else None

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 
 from coterie.errors import Reason, Unavailable
 from coterie.lifecycle import Action, Create, Delete, Enqueue, Go, Refused, Release, Stop, outstanding
-from coterie.service.driver.backend_queues import News, Sites
-from coterie.service.driver.driven_workflow import Life
+from coterie.service.driver.backend_queues import BackendQueues, QueueAnswer
+from coterie.service.driver.driven_workflow import LiveWorkflow
 from coterie.service.driver.drivers import Connection, Drivers
 from coterie.service.driver.problems import ServiceProblems
 from coterie.store import NewEvent
@@ -25,14 +25,14 @@ class ActionExecutor:
 
     def __init__(
         self,
-        sites: Sites,
+        sites: BackendQueues,
         drivers: Drivers,
         now: Callable[[], float],
         problems: ServiceProblems,
         poke: Callable[[], None],
         apart: Callable[[str], AbstractContextManager[None]],
     ) -> None:
-        self._sites, self._drivers, self._now = sites, drivers, now
+        self._backends, self._drivers, self._now = sites, drivers, now
         self._problems, self._poke, self._apart = problems, poke, apart
         self._later: dict[str, str] = {}  # workflows, with the problem that they wait for
         self._later_at = 0.0
@@ -48,18 +48,18 @@ class ActionExecutor:
         """The time of the next postponed action."""
         return self._later_at if self._later else None
 
-    def again(self, lives: Iterable[Life]) -> None:
+    def again(self, lives: Iterable[LiveWorkflow]) -> None:
         """Repeat all outstanding actions, which are idempotent."""
         for life in lives:
             with self._apart(life.id):
                 self.do([(life, action) for action in outstanding(life.spec, life.state)])
 
-    def enqueue(self, life: Life) -> None:
+    def enqueue(self, life: LiveWorkflow) -> None:
         """Queue the waiting gangs of a workflow again."""
         with self._apart(life.id):
             self.do([(life, each) for each in outstanding(life.spec, life.state) if isinstance(each, Enqueue)])
 
-    def catch_up(self, lives: Mapping[str, Life], now: float) -> None:
+    def catch_up(self, lives: Mapping[str, LiveWorkflow], now: float) -> None:
         """Perform postponed actions once they are due."""
         if not self._later or now < self._later_at:
             return
@@ -72,7 +72,7 @@ class ActionExecutor:
         """Drop all postponed actions of a workflow."""
         self._later.pop(workflow, None)
 
-    def do(self, actions: Iterable[tuple[Life, Action]]) -> None:
+    def do(self, actions: Iterable[tuple[LiveWorkflow, Action]]) -> None:
         """Perform actions in order; those after one that cannot be performed are postponed with it."""
         broken: set[str] = set()
         for life, action in actions:
@@ -91,8 +91,8 @@ class ActionExecutor:
                     said = NewEvent(self._now(), "ServiceProblem", str(error), workflow=life.id, pool=life.pool)
                     self.events.append(said)
 
-    def _do(self, life: Life, action: Action) -> None:
-        sites = self._sites
+    def _do(self, life: LiveWorkflow, action: Action) -> None:
+        sites = self._backends
         match action:
             case Enqueue():
                 self.moved = True
@@ -117,7 +117,7 @@ class ActionExecutor:
                 self._poke()
 
 
-def note(life: Life, news: News) -> None:
+def note(life: LiveWorkflow, news: QueueAnswer) -> None:
     """Apply an answer of the queue to a workflow; a repeated one counts once."""
     life.pending.append(news.observation)
     life.placed |= {(row.group, row.task, row.attempt): row for row in news.placed}

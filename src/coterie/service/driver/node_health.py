@@ -18,7 +18,7 @@ from coterie.topology.cluster import Cluster, Node, Taint
 
 
 @dataclass(frozen=True, slots=True)
-class Ailment:
+class HealthCondition:
     """A condition of a node: a NoExecute taint or, without one, not being ready."""
 
     node: str
@@ -37,35 +37,37 @@ class Ailment:
         return f"has had taint {self.taint.key}:{self.taint.effect}" if self.taint else "has not been ready"
 
 
-Ailments = Mapping[Ailment, float]  # since when
+HealthConditions = Mapping[HealthCondition, float]  # since when
 
 
-def ailments(cluster: Cluster) -> Iterator[Ailment]:
+def health_conditions(cluster: Cluster) -> Iterator[HealthCondition]:
     """Yield the conditions of a cluster's nodes."""
     for position in np.flatnonzero(~cluster.ready).tolist():
-        yield Ailment(cluster.names[position])
+        yield HealthCondition(cluster.names[position])
     for number, taints in enumerate(cluster.taint_sets):
         for taint in (each for each in taints if each.effect == "NoExecute"):
             for position in np.flatnonzero(cluster.taint_set == number).tolist():
-                yield Ailment(cluster.names[position], taint)
+                yield HealthCondition(cluster.names[position], taint)
 
 
-def still(known: Ailments, cluster: Cluster, now: float) -> dict[Ailment, float]:
+def still(known: HealthConditions, cluster: Cluster, now: float) -> dict[HealthCondition, float]:
     """Return the current conditions, each with the time since when it has lasted without a break."""
-    return {each: known.get(each, now) for each in ailments(cluster)}
+    return {each: known.get(each, now) for each in health_conditions(cluster)}
 
 
-def outlasting(known: Ailments, grace_s: float, told: Collection[Ailment], now: float) -> list[Ailment]:
+def outlasting(
+    known: HealthConditions, grace_s: float, told: Collection[HealthCondition], now: float
+) -> list[HealthCondition]:
     """Return the conditions that have outlasted the grace period and were not reported before."""
     return [each for each, since in known.items() if since + grace_s <= now and each not in told]
 
 
-def next_end(known: Ailments, grace_s: float, told: Collection[Ailment]) -> float | None:
+def next_end(known: HealthConditions, grace_s: float, told: Collection[HealthCondition]) -> float | None:
     """Return when the next grace period of an unreported condition ends."""
     return min((since + grace_s for each, since in known.items() if each not in told), default=None)
 
 
-def well(node: str, cluster: Cluster, known: Iterable[Ailment], tolerations: tuple[Toleration, ...]) -> bool:
+def well(node: str, cluster: Cluster, known: Iterable[HealthCondition], tolerations: tuple[Toleration, ...]) -> bool:
     """Return whether a node exists and no condition of it affects tasks with these tolerations."""
     return node in cluster.position and not any(each.node == node and each.hits(tolerations) for each in known)
 

@@ -16,7 +16,7 @@ from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.engine import Found, NoPlacement
 from coterie.placement.joint import DecidedFamily, JointCapacity, JointPlacement, place_together
 from coterie.placement.refusal import Decision, Verdict
-from coterie.service.queue.holdings import Held, Key, World
+from coterie.service.queue.holdings import BackendHoldings, Held, Key
 from coterie.service.queue.order import OrderInputs
 from coterie.topology.cluster import GPU
 
@@ -51,7 +51,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Seated:
+class PlacedGang:
     """A placed gang with its holdings."""
 
     entry: Entry
@@ -81,16 +81,16 @@ class PlacementAttempt:
 class CyclePlacements:
     """The placed gangs of one cycle."""
 
-    world: World
+    world: BackendHoldings
     _attempts: dict[Key, PlacementAttempt] = field(default_factory=dict)
     _found: dict[Key, Found] = field(default_factory=dict)
     _held: dict[Key, tuple[Held, ...]] = field(default_factory=dict)
     _by_joint_key: dict[tuple[str, str], dict[Key, None]] = field(default_factory=dict)
     _failed: set[tuple[tuple[str, str], object]] = field(default_factory=set)
 
-    def placed(self) -> Iterator[Seated]:
+    def placed(self) -> Iterator[PlacedGang]:
         """Yield the placed gangs, in order."""
-        return (Seated(attempt.entry, self._held[key]) for key, attempt in self._attempts.items())
+        return (PlacedGang(attempt.entry, self._held[key]) for key, attempt in self._attempts.items())
 
     def siblings(self, entry: Entry) -> list[PlacementAttempt]:
         """Return the placed gangs of the same workflow."""

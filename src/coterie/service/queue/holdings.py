@@ -35,7 +35,7 @@ class Held:
 
 
 @dataclass(eq=False)
-class World:
+class BackendHoldings:
     """A cluster with Coterie's own holdings; `freed` grows whenever capacity is returned."""
 
     cluster: Cluster

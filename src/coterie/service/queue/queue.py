@@ -23,13 +23,13 @@ from coterie.placement.engine import Found, NoPlacement, place
 from coterie.placement.explain.decision import decide
 from coterie.placement.quota import Quota
 from coterie.placement.refusal import Decision, Refusal, Verdict
-from coterie.service.queue.cycle import LENT, QUEUE_BUDGET, CyclePlacements, Entry, PlacementAttempt, Seated
-from coterie.service.queue.holdings import Key, World
+from coterie.service.queue.cycle import LENT, QUEUE_BUDGET, CyclePlacements, Entry, PlacedGang, PlacementAttempt
+from coterie.service.queue.holdings import BackendHoldings, Key
 from coterie.service.queue.open_searches import LongQuestion
 from coterie.service.queue.order import OrderInputs, in_order
 from coterie.service.queue.reservations import Reservations
 
-__all__ = ["Entry", "Queue", "Seated", "Told", "only_tasks", "without_nodes"]
+__all__ = ["Entry", "PlacedGang", "Queue", "WaitReason", "only_tasks", "without_nodes"]
 
 # How long a reported reason stays good enough to show, in seconds.
 FRESH = 30.0
@@ -40,7 +40,7 @@ _REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class WaitReason:
     """The reason why a gang waits, reported when it is new."""
 
     entry: Entry
@@ -80,7 +80,7 @@ class Queue:
     """
 
     def __init__(
-        self, world: World, patience: float = 60.0, running: Callable[[], tuple[int, int]] | None = None
+        self, world: BackendHoldings, patience: float = 60.0, running: Callable[[], tuple[int, int]] | None = None
     ) -> None:
         self.world = world
         self._patience = patience
@@ -144,7 +144,7 @@ class Queue:
         """Return the waiting gangs in order, as long as none is placed."""
         return [self._waiting[key] for key in self._in_order()]
 
-    def onto(self, world: World) -> Queue:
+    def onto(self, world: BackendHoldings) -> Queue:
         """Return the same queue for other nodes: the waiting gangs and since when they are overtaken."""
         moved = Queue(world, self._patience, self._running)
         for entry in self._waiting.values():
@@ -159,7 +159,7 @@ class Queue:
         """Return whether a gang that has waited too long for the machine itself may be placed in the next cycle."""
         return any(self._impatient(self._waiting[key], now) for key in self._crowd & self._waiting.keys())
 
-    def cycle(self, now: float, *, shut: bool = False) -> Iterator[Seated | Told]:
+    def cycle(self, now: float, *, shut: bool = False) -> Iterator[PlacedGang | WaitReason]:
         """Place the gangs that fit, in order; yield each, and every waiting gang with a new reason.
 
         Nothing is placed while `shut`, because a gang of another queue has waited too long for the machine.
@@ -329,7 +329,7 @@ class Queue:
         quota = Quota(self.world.gpus(entry.pool.name) - running, limit)
         return quota.refused(self._order_inputs[entry.key].gpus + running, running=running)
 
-    def _reasons(self, refused: Iterable[Entry], now: float) -> Iterator[Told]:
+    def _reasons(self, refused: Iterable[Entry], now: float) -> Iterator[WaitReason]:
         """Yield the new reasons of waiting gangs; those that exceed the number per cycle come later."""
         left = EXPLAINED
         for entry in refused:
@@ -346,7 +346,7 @@ class Queue:
             said = _said(known[1]) if known else ("", "")
             if known and self._said.get(entry.key) != said:
                 self._said[entry.key] = said
-                yield Told(entry, known[1])
+                yield WaitReason(entry, known[1])
 
     def _remember(self, kind: object, now: float, decision: Decision) -> tuple[float, Decision]:
         if len(self._told) > _REMEMBERED:

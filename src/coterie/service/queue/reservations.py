@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, NoPlacement, place
 from coterie.service.queue.cycle import LENT, QUEUE_BUDGET, Entry
-from coterie.service.queue.holdings import Key, World
+from coterie.service.queue.holdings import BackendHoldings, Key
 from coterie.service.queue.open_searches import LongQuestion
 
 
@@ -36,7 +36,7 @@ class _Open:
 class Reservations:
     """The nodes on which gangs would fit without Coterie's own tasks."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: BackendHoldings) -> None:
         self._world = world
         self._failed: dict[Key, _Failure] = {}
         self._open: _Open | None = None

@@ -10,7 +10,7 @@ from coterie.errors import NotFound, Reason, SpecErrors
 from coterie.gang.edits import only_tasks, without_nodes
 from coterie.gang.tree import Gang, Group, Task
 from coterie.lifecycle import Enqueue
-from coterie.service.driver.driven_workflow import Life, Texts, levels_of
+from coterie.service.driver.driven_workflow import LiveWorkflow, Texts, levels_of
 from coterie.service.pools.catalog import Catalog
 from coterie.store import WorkflowRecord
 from coterie.topology.levels import Topology
@@ -34,7 +34,7 @@ def known_pool(catalog: Catalog, name: str) -> Pool | Blocked:
 
 
 def waiting_gang(
-    workflow: Life | WorkflowRecord, requests: Sequence[Enqueue], pool: Pool, texts: Texts
+    workflow: LiveWorkflow | WorkflowRecord, requests: Sequence[Enqueue], pool: Pool, texts: Texts
 ) -> Gang | Blocked:
     """Return the gang of one group's `requests`: their tasks beside running ones, without excluded nodes.
 
