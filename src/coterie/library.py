@@ -16,7 +16,7 @@ from coterie.errors import CoterieError, Fault, NotFound, Notice, Reason, SpecEr
 from coterie.frontends.workflow.read import Workflow
 from coterie.frontends.workflow.read import read_workflow as read_one_workflow
 from coterie.placement.refusal import Refusal, Verdict
-from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
+from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Tolerate, Uncordon, WithoutOwner
 from coterie.planning.fit import FitQuery, FitReport, answer
 from coterie.planning.inputs import all_topologies, pool_for, read_snapshot
 from coterie.planning.load import Documents, documents_of, workload_for
@@ -44,13 +44,13 @@ __all__ = [
     "Prefer",
     "Reason",
     "Refusal",
-    "Release",
     "Snapshot",
     "SpecErrors",
     "Tolerate",
     "Uncordon",
     "UsageError",
     "Verdict",
+    "WithoutOwner",
     "Workflow",
     "explain",
     "fit",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coterie.backends.local.supervisor import Supervisor
-from coterie.backends.local.work_order import Order
+from coterie.backends.local.work_order import WorkOrder
 from coterie.errors import Conflict, Unavailable
 from coterie.service.service import Service
 from tests.edge_cases.service_watch import (
@@ -365,7 +365,7 @@ def test_t177_a_workflow_is_cancelled_at_once_in_whatever_it_is_doing(tmp_path: 
 def test_t177_a_task_that_is_being_started_never_starts_once_it_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def cannot(_supervisor: Supervisor, _orders: Sequence[Order]) -> None:
+    def cannot(_supervisor: Supervisor, _orders: Sequence[WorkOrder]) -> None:
         raise Unavailable("cannot start: too many processes", "Wait.")
 
     place = lab(tmp_path, r1=1)

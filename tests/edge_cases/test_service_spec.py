@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from coterie.backends.local.supervisor import Supervisor
-from coterie.backends.local.work_order import Order
+from coterie.backends.local.work_order import WorkOrder
 from coterie.config.configuration import Backend, Config, Pool
 from coterie.errors import Fault, SpecErrors, Unavailable
 from coterie.service.service import Service
@@ -107,7 +107,7 @@ def test_t085_a_gang_of_101_tasks_runs(tmp_path: Path) -> None:
 
 
 def test_t085_a_gang_of_400_tasks_is_placed_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def later(_supervisor: Supervisor, _orders: Sequence[Order]) -> None:
+    def later(_supervisor: Supervisor, _orders: Sequence[WorkOrder]) -> None:
         raise Unavailable("too many processes", "Wait.")
 
     # Where they go is the question here, so none of them is started.

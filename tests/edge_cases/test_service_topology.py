@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from coterie.errors import Conflict, NotFound
-from coterie.service.pools.catalog import Catalogue
+from coterie.service.pools.catalog import LiveCatalog
 from coterie.service.service import Service
 from tests.edge_cases.service_watch import (
     FOREVER,
@@ -264,7 +264,7 @@ def test_t036_a_file_that_is_written_again_without_a_change_moves_nothing(
 
 def test_t036_a_reading_that_says_the_same_is_the_same(lab: WatchedService) -> None:
     settings = lab.place().settings()
-    catalogue = Catalogue(settings)
+    catalogue = LiveCatalog(settings)
     first = catalogue.refresh(())
     for text in (lab.text(), f"# a heartbeat\n{lab.text()}"):
         (lab.folder / "cluster.yaml").write_text(text)

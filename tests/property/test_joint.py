@@ -16,7 +16,7 @@ from coterie.placement.refusal import Verdict
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.workload import Workload
 from coterie.service.queue.holdings import BackendHoldings as Nodes
-from coterie.service.queue.queue import Entry, PlacedGang, Queue
+from coterie.service.queue.queue import PlacedGang, Queue, QueueEntry
 from coterie.topology.cluster import Cluster, Member, Pod
 from tests.placement.twin import best, extra, verify
 from tests.property.worlds import EngineQuestion, tiny_worlds
@@ -60,7 +60,7 @@ def test_the_queue_seats_groups_where_the_plan_said(world: EngineQuestion, rng: 
     plan = _planned(plain, groups)
     queue = Queue(Nodes(Cluster.of(plain.nodes, pods)))
     for group in groups:
-        queue.put(Entry(("w", group.name, 1), _pool(world), group, "NORMAL", 0.0, 1))
+        queue.put(QueueEntry(("w", group.name, 1), _pool(world), group, "NORMAL", 0.0, 1))
     seated = {told.entry.key[1]: told.held for told in queue.cycle(0.0) if isinstance(told, PlacedGang)}
     assert {name: {one.task: one.node for one in held} for name, held in seated.items()} == {
         one.gang.name: one.decision.found.nodes for one in plan.gangs if one.decision.found

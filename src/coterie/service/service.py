@@ -18,13 +18,13 @@ from coterie.inspection.map import default_depth, map_json, scene_of
 from coterie.lifecycle import TaskState
 from coterie.rendering.scene import MapScene
 from coterie.service.driver.driven_workflow import nothing_fresh
-from coterie.service.driver.leader import Driver
+from coterie.service.driver.leader import Leader
 from coterie.service.driver.ownership import claim
 from coterie.service.driver.problems import ServiceProblems
 from coterie.service.pools import changes as pool_rules
-from coterie.service.pools.catalog import Catalog, Catalogue
+from coterie.service.pools.catalog import LiveCatalog, PoolCatalog
 from coterie.service.pools.resources import NodeUse, nodes_of
-from coterie.service.pools.usage import PLAINLY, Live, WhyQuery
+from coterie.service.pools.usage import PLAINLY, PoolUsage, WhyQuery
 from coterie.service.queue.positions import PositionCache, QueuePositions
 from coterie.service.settings import Settings, Submission
 from coterie.service.submission.admission import checked, new_workflow, refuse_never, with_changes
@@ -46,7 +46,7 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._catalogue = Catalogue(settings)
+        self._catalogue = LiveCatalog(settings)
         self._catalogue.current()
         self._logs = Logs(settings, lambda: self._catalogue.current().backends)
         self.store = Store.open(settings.store)
@@ -59,9 +59,9 @@ class Service:
         self._fresh = nothing_fresh()
         self._bell = threading.Condition()
         self._rings = 0
-        self._driver = Driver(self.store, settings, self._catalogue, self._problems, self._ring, self._fresh)
+        self._driver = Leader(self.store, settings, self._catalogue, self._problems, self._ring, self._fresh)
         self._thread: threading.Thread | None = None
-        self._live: tuple[tuple[int, int, int], Live] | None = None
+        self._live: tuple[tuple[int, int, int], PoolUsage] | None = None
         self._position_cache = PositionCache(self.store)
         self._stopped = False
 
@@ -396,14 +396,14 @@ class Service:
             self._rings += 1
             self._bell.notify_all()
 
-    def _catalog(self) -> Catalog:
+    def _catalog(self) -> PoolCatalog:
         return self._catalogue.refresh(self.store.pools())
 
-    def _now(self) -> Live:
+    def _now(self) -> PoolUsage:
         catalog = self._catalog()
         # Capacity is also returned without an event, so a cached reading expires soon.
         mark = (self.store.last_event(), catalog.number, int(time.monotonic() * 4))
         known = self._live
         if known is None or known[0] != mark:
-            known = self._live = (mark, Live.read(self.store, catalog))
+            known = self._live = (mark, PoolUsage.read(self.store, catalog))
         return known[1]

@@ -14,8 +14,8 @@ from coterie.backends.base.settings import DriverSettings
 from coterie.backends.local import processes, temporary_tasks
 from coterie.backends.local.output import LocalOutput
 from coterie.backends.local.shim.ownership import stat
-from coterie.backends.local.supervisor import Limits, Supervisor
-from coterie.backends.local.work_order import Ended, Key, Lost, Order, Running, Status
+from coterie.backends.local.supervisor import ProcessLimits, Supervisor
+from coterie.backends.local.work_order import AttemptEnded, AttemptKey, AttemptLost, AttemptRunning, Status, WorkOrder
 
 PATIENCE_S = 60.0
 
@@ -23,7 +23,7 @@ PATIENCE_S = 60.0
 @contextlib.contextmanager
 def supervising(root: Path, **limits: Any) -> Iterator[Supervisor]:
     """Open a supervisor, and leave nothing running."""
-    supervisor = Supervisor(root, Limits(**limits))
+    supervisor = Supervisor(root, ProcessLimits(**limits))
     try:
         yield supervisor
     finally:
@@ -33,40 +33,40 @@ def supervising(root: Path, **limits: Any) -> Iterator[Supervisor]:
         temporary_tasks.end_all(root)
 
 
-def key(task: str = "t", attempt: int = 1, group: str = "g") -> Key:
-    return Key("w-1", group, task, attempt)
+def key(task: str = "t", attempt: int = 1, group: str = "g") -> AttemptKey:
+    return AttemptKey("w-1", group, task, attempt)
 
 
-def order(*command: str, task: str = "t", attempt: int = 1, **more: Any) -> Order:
-    return Order(key(task, attempt), command, **more)
+def order(*command: str, task: str = "t", attempt: int = 1, **more: Any) -> WorkOrder:
+    return WorkOrder(key(task, attempt), command, **more)
 
 
-def shell(script: str, task: str = "t", **more: Any) -> Order:
+def shell(script: str, task: str = "t", **more: Any) -> WorkOrder:
     return order("sh", "-c", script, task=task, **more)
 
 
-def reached(supervisor: Supervisor, which: Key, kinds: type[Status] | tuple[type[Status], ...]) -> Status:
+def reached(supervisor: Supervisor, which: AttemptKey, kinds: type[Status] | tuple[type[Status], ...]) -> Status:
     """Wait until a task is in one of these states, or over."""
     deadline = time.monotonic() + PATIENCE_S
-    while not isinstance(found := supervisor.status(which), (kinds, Ended, Lost)):
+    while not isinstance(found := supervisor.status(which), (kinds, AttemptEnded, AttemptLost)):
         assert time.monotonic() < deadline, f"{which.task} is still {found}"
         supervisor.wait(1.0)
     return found
 
 
-def ended(supervisor: Supervisor, *orders: Order) -> list[Ended]:
+def ended(supervisor: Supervisor, *orders: WorkOrder) -> list[AttemptEnded]:
     """Start orders together, wait for their ends, and return them."""
     supervisor.start(orders)
-    found = [reached(supervisor, each.key, Ended) for each in orders]
-    assert all(isinstance(each, Ended) for each in found), found
-    return [each for each in found if isinstance(each, Ended)]
+    found = [reached(supervisor, each.key, AttemptEnded) for each in orders]
+    assert all(isinstance(each, AttemptEnded) for each in found), found
+    return [each for each in found if isinstance(each, AttemptEnded)]
 
 
-def running(supervisor: Supervisor, one: Order) -> int:
+def running(supervisor: Supervisor, one: WorkOrder) -> int:
     """Start an order, wait until it runs, and return its process."""
     supervisor.start([one])
-    found = reached(supervisor, one.key, Running)
-    assert isinstance(found, Running), found
+    found = reached(supervisor, one.key, AttemptRunning)
+    assert isinstance(found, AttemptRunning), found
     return found.pid
 
 
@@ -74,7 +74,7 @@ def log(supervisor: Supervisor, task: str = "t") -> str:
     return piece(supervisor, key(task)).decode(errors="replace")
 
 
-def piece(supervisor: Supervisor, which: Key, start: int = 0, size: int | None = None) -> bytes:
+def piece(supervisor: Supervisor, which: AttemptKey, start: int = 0, size: int | None = None) -> bytes:
     """Return a piece of a log, as every replica reads it."""
     return output(supervisor).log(TaskAttempt(which.workflow, which.group, which.task, which.attempt), start, size)
 

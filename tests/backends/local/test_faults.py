@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from coterie.backends.local.supervisor import Limits, Supervisor
-from coterie.backends.local.work_order import Ended, Lost
+from coterie.backends.local.supervisor import ProcessLimits, Supervisor
+from coterie.backends.local.work_order import AttemptEnded, AttemptLost
 from coterie.errors import Unavailable
 from tests.backends.local.builders import ended, key, order, piece, reached, shell, supervising
 
@@ -34,7 +34,7 @@ def cramped(limit: int, action: Callable[[], str]) -> str:
 
 def test_a_disk_too_full_to_start_is_told_in_words_and_nothing_is_left_half_made(tmp_path: Path) -> None:
     def start() -> str:
-        supervisor = Supervisor(tmp_path / "root", Limits(inherited=()))
+        supervisor = Supervisor(tmp_path / "root", ProcessLimits(inherited=()))
         big = order("true", task="big", files=(("/big", "x" * 10_000),))
         try:
             supervisor.start([order("true"), big])
@@ -53,22 +53,22 @@ def test_a_disk_too_full_to_start_is_told_in_words_and_nothing_is_left_half_made
 
 def test_a_disk_too_full_for_the_last_word_stops_a_task_before_its_first(tmp_path: Path) -> None:
     def start() -> str:
-        supervisor = Supervisor(tmp_path / "root", Limits(inherited=()))
+        supervisor = Supervisor(tmp_path / "root", ProcessLimits(inherited=()))
         supervisor.start([order("touch", f"{tmp_path}/ran")])
-        return str(reached(supervisor, key(), Lost))
+        return str(reached(supervisor, key(), AttemptLost))
 
     said = cramped(500, start)
     assert "the process that watches it could not start: File too large" in said
     assert not (tmp_path / "ran").exists()
     with supervising(tmp_path / "root") as supervisor:
-        assert isinstance(supervisor.status(key()), Lost)
+        assert isinstance(supervisor.status(key()), AttemptLost)
 
 
 def test_a_disk_that_fills_up_costs_the_log_and_not_the_task(tmp_path: Path) -> None:
     def start() -> str:
-        supervisor = Supervisor(tmp_path / "root", Limits(inherited=("PATH",)))
+        supervisor = Supervisor(tmp_path / "root", ProcessLimits(inherited=("PATH",)))
         supervisor.start([shell("head -c 100000 /dev/zero; exit 4")])
-        return str(reached(supervisor, key(), Ended))
+        return str(reached(supervisor, key(), AttemptEnded))
 
     said = cramped(3000, start)
     assert "exit_code=4" in said

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coterie.backends.local.container_paths import translated, translation
 from coterie.backends.local.supervisor import Supervisor
-from coterie.backends.local.work_order import Order
+from coterie.backends.local.work_order import WorkOrder
 from coterie.errors import Unavailable, UsageError
 from tests.backends.local.builders import ended, key, log, order, piece, shell, supervising
 
@@ -124,6 +124,6 @@ def test_a_link_that_leads_out_of_the_root_is_not_taken(tmp_path: Path) -> None:
 
 
 def test_words_with_a_zero_byte_are_refused(supervisor: Supervisor) -> None:
-    for one in (order("a\0b"), order("a", environment={"X": "\0"}), Order(key(), ())):
+    for one in (order("a\0b"), order("a", environment={"X": "\0"}), WorkOrder(key(), ())):
         with pytest.raises(UsageError):
             supervisor.start([one])

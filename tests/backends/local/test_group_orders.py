@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 
-from coterie.backends.base.driver import Seat
-from coterie.backends.local.group_orders import Run, notices_for, orders_for
+from coterie.backends.base.driver import TaskPlacement
+from coterie.backends.local.group_orders import WorkflowRun, notices_for, orders_for
 from coterie.backends.local.supervisor import Supervisor
-from coterie.backends.local.work_order import Key, Order
+from coterie.backends.local.work_order import AttemptKey, WorkOrder
 from coterie.errors import NotFound, SpecErrors
 from tests.backends.local.builders import ended, piece
 from tests.frontends.workflow.samples import grouped, plain, read, task
 
-RUN = Run("w-1")
-SEAT = Seat("n1")
+RUN = WorkflowRun("w-1")
+SEAT = TaskPlacement("n1")
 PAIR = grouped(("g", task("a", "lead: true"), task("b")))
 
 
-def orders(text: str, group: str = "t-group", run: Run = RUN, **seats: Seat) -> tuple[Order, ...]:
+def orders(text: str, group: str = "t-group", run: WorkflowRun = RUN, **seats: TaskPlacement) -> tuple[WorkOrder, ...]:
     return orders_for(read(text), group, seats or {"t": SEAT}, run)
 
 
-def one(*fields: str, **run: Any) -> Order:
+def one(*fields: str, **run: Any) -> WorkOrder:
     """Return the order of a task with these fields."""
     [found] = orders(plain("{name: t, image: i, " + ", ".join(fields) + "}"), run=replace(RUN, **run))
     return found
@@ -40,8 +40,8 @@ def faults(*fields: str, **run: Any) -> list[str]:
 
 def test_a_task_is_told_who_and_where_it_is() -> None:
     seats = {
-        "a": Seat("n7", {"zone": "z1", "rack-row": "r 1"}, (4, 5)),
-        "b": Seat("n8", {"zone": "z1"}),
+        "a": TaskPlacement("n7", {"zone": "z1", "rack-row": "r 1"}, (4, 5)),
+        "b": TaskPlacement("n8", {"zone": "z1"}),
     }
     first, second = orders_for(read(PAIR), "g", seats, RUN)
     assert first.environment == {
@@ -83,7 +83,7 @@ def test_a_text_that_no_program_can_be_given_is_told_before_it_is_started(fields
 
 def test_only_tasks_with_a_seat_are_ordered_and_keep_their_rank() -> None:
     [found] = orders(PAIR, "g", run=replace(RUN, attempts={"b": 3}), b=SEAT)
-    assert found.key == Key("w-1", "g", "b", 3)
+    assert found.key == AttemptKey("w-1", "g", "b", 3)
     assert (found.environment["COTERIE_RANK"], found.environment["COTERIE_WORLD_SIZE"]) == ("1", "2")
 
 
@@ -130,7 +130,7 @@ def test_an_input_that_nobody_brings_and_nobody_reads_is_no_fault(inputs: str) -
 
 def test_an_input_is_the_output_of_the_attempt_that_the_caller_names() -> None:
     text = plain(task("first"), task("t", "inputs: [{task: first}]"))
-    source = Key("w-1", "first-group", "first", 2)
+    source = AttemptKey("w-1", "first-group", "first", 2)
     [found] = orders(text, run=replace(RUN, sources={"first": source}))
     assert found.inputs == {"/coterie/input/0": source}
 
@@ -184,7 +184,7 @@ def test_files_may_be_larger_than_an_object_of_kubernetes() -> None:
     text = plain(task("t", "files: [{path: /tmp/large, localpath: large}]"))
     large = bytes(3 << 20)
 
-    [order] = orders_for(read(text), "t-group", {"t": Seat("n1")}, Run("w-1", local={"large": large}))
+    [order] = orders_for(read(text), "t-group", {"t": TaskPlacement("n1")}, WorkflowRun("w-1", local={"large": large}))
 
     assert order.files == (("/tmp/large", large.decode()),)  # noqa: S108 - a path of the task's
 
@@ -215,8 +215,8 @@ workflow:
     args: ["{{input:0}}/note"]
     inputs: [{task: first}]
 """
-    [first] = orders(text, "first-group", first=Seat("n1"))
+    [first] = orders(text, "first-group", first=TaskPlacement("n1"))
     ended(supervisor, first)
-    [second] = orders(text, "second-group", run=replace(RUN, sources={"first": first.key}), second=Seat("n2"))
+    [second] = orders(text, "second-group", run=replace(RUN, sources={"first": first.key}), second=TaskPlacement("n2"))
     [found] = ended(supervisor, second)
     assert (found.exit_code, piece(supervisor, second.key)) == (0, b"from n1\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coterie.backends.local.work_order import Ended
+from coterie.backends.local.work_order import AttemptEnded
 from tests.backends.local.builders import order, reached, supervising
 
 # A thousand take half a minute on two processors, so they are for whoever asks.
@@ -25,7 +25,7 @@ def test_many_short_tasks_end_and_asking_about_them_is_cheap(
             supervisor.start([each])
         accepted = time.perf_counter() - begun
         for each in wanted:
-            reached(supervisor, each.key, Ended)
+            reached(supervisor, each.key, AttemptEnded)
         took = time.perf_counter() - begun
         begun = time.perf_counter()
         found = supervisor.statuses()
@@ -33,6 +33,6 @@ def test_many_short_tasks_end_and_asking_about_them_is_cheap(
         with capsys.disabled():
             print(f"\n{TASKS} tasks: {took / TASKS * 1e3:.1f} ms each, accepted in {accepted / TASKS * 1e3:.2f} ms,")  # noqa: T201 - a measurement is meant to be seen
             print(f"asked about all of them in {asked * 1e3:.2f} ms")  # noqa: T201 - the same
-        assert all(isinstance(status, Ended) and status.exit_code == 0 for status in found.values())
+        assert all(isinstance(status, AttemptEnded) and status.exit_code == 0 for status in found.values())
         assert len(found) == TASKS
         assert asked < 0.25

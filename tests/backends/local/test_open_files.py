@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.backends.local import open_files, supervisor
-from coterie.backends.local.shim_launcher import ForkServer, Watcher
-from coterie.backends.local.work_order import Ended, Lost, Running, Starting
+from coterie.backends.local.shim_launcher import ForkServer, ShimProcess
+from coterie.backends.local.work_order import AttemptEnded, AttemptLost, AttemptRunning, AttemptStarting
 from coterie.errors import UsageError
 from tests.backends.local.builders import ended, key, order, piece, reached, shell, supervising
 from tests.eventually import eventually
@@ -70,12 +70,12 @@ def test_those_for_whom_there_are_no_handles_wait_say_so_and_start_together_when
         found.start(first)
         assert found.trouble == ""
         found.start(second)
-        assert {found.status(each.key) for each in second} == {Starting()}
+        assert {found.status(each.key) for each in second} == {AttemptStarting()}
         assert "60 tasks cannot start (w-1/g/b0/1, " in found.trouble
         assert "256 files" in found.trouble
         gate.touch()
-        ends = [reached(found, each.key, Ended) for each in second]
-        assert all(isinstance(end, Ended) and end.exit_code == 0 for end in ends)
+        ends = [reached(found, each.key, AttemptEnded) for each in second]
+        assert all(isinstance(end, AttemptEnded) and end.exit_code == 0 for end in ends)
         assert found.trouble == ""
 
 
@@ -84,7 +84,7 @@ class Closed(ForkServer):
 
     left = 2
 
-    def launch(self, folder: Path) -> Watcher:
+    def launch(self, folder: Path) -> ShimProcess:
         if not type(self).left:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         type(self).left -= 1
@@ -100,20 +100,20 @@ def test_those_that_began_without_the_others_are_ended_when_the_others_cannot_be
     with supervising(tmp_path / "root") as found:
         found.start(company)
         assert "2 tasks cannot start (w-1/g/c/1, w-1/g/d/1): Too many open files" in found.trouble
-        states = [reached(found, each.key, Ended) for each in company]
-        assert [type(each) for each in states] == [Ended, Ended, Lost, Lost]
-        assert states[3] == Lost("it could not start together with the others: Too many open files")
+        states = [reached(found, each.key, AttemptEnded) for each in company]
+        assert [type(each) for each in states] == [AttemptEnded, AttemptEnded, AttemptLost, AttemptLost]
+        assert states[3] == AttemptLost("it could not start together with the others: Too many open files")
         found.statuses()
         assert found.trouble == ""
         monkeypatch.setattr(Closed, "left", 10)
-        assert isinstance(reached_anew(found, tmp_path), Running)
+        assert isinstance(reached_anew(found, tmp_path), AttemptRunning)
 
 
 def reached_anew(found: supervisor.Supervisor, tmp_path: Path) -> object:
     """Return what becomes of the next attempt."""
     found.start([shell(f"touch {tmp_path}/again; sleep 1000", attempt=2)])
     eventually((tmp_path / "again").exists, "nothing begins")
-    return reached(found, key(attempt=2), Running)
+    return reached(found, key(attempt=2), AttemptRunning)
 
 
 def test_a_handle_that_finds_no_room_is_one_too_few_and_no_other_trouble(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from coterie.backends.local.attempt_folder import holder_of
-from coterie.backends.local.processes import Identity
-from coterie.backends.local.supervisor import Limits, Supervisor
-from coterie.backends.local.work_order import Ended, Key, Lost, Order, Running
+from coterie.backends.local.processes import ProcessIdentity
+from coterie.backends.local.supervisor import ProcessLimits, Supervisor
+from coterie.backends.local.work_order import AttemptEnded, AttemptKey, AttemptLost, AttemptRunning, WorkOrder
 from tests.backends.local.builders import (
     asleep,
     children,
@@ -48,25 +48,25 @@ def kill(pid: int) -> None:
     os.waitpid(pid, 0)
 
 
-def orders(tmp_path: Path) -> list[Order]:
+def orders(tmp_path: Path) -> list[WorkOrder]:
     script = f'echo "$COTERIE_TASK" >> {tmp_path}/runs; setsid sleep 1000 & sleep 0.02; exit 5'
     return [shell(script, task=f"t{number}", environment={"COTERIE_TASK": f"t{number}"}) for number in range(TASKS)]
 
 
-def serve(root: Path, wanted: list[Order]) -> None:
+def serve(root: Path, wanted: list[WorkOrder]) -> None:
     """Do what a service does, for ever."""
-    supervisor = Supervisor(root, Limits(processes=4))
+    supervisor = Supervisor(root, ProcessLimits(processes=4))
     for one, two in zip(wanted[::2], wanted[1::2], strict=True):
         supervisor.start([one, two])
     while True:
         supervisor.wait(1.0)
 
 
-def all_over(supervisor: Supervisor, wanted: list[Order]) -> dict[Key, Ended | Lost]:
+def all_over(supervisor: Supervisor, wanted: list[WorkOrder]) -> dict[AttemptKey, AttemptEnded | AttemptLost]:
     for one, two in zip(wanted[::2], wanted[1::2], strict=True):
         supervisor.start([one, two])
-    found = {each.key: reached(supervisor, each.key, Ended) for each in wanted}
-    return {key: status for key, status in found.items() if isinstance(status, Ended | Lost)}
+    found = {each.key: reached(supervisor, each.key, AttemptEnded) for each in wanted}
+    return {key: status for key, status in found.items() if isinstance(status, AttemptEnded | AttemptLost)}
 
 
 def test_a_service_killed_at_any_moment_loses_nothing_and_runs_nothing_twice(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_service_killed_at_any_moment_loses_nothing_and_runs_nothing_twice(tmp
     assert (tmp_path / "runs").read_text(), "some began before the last service was killed"
     with supervising(root, processes=4) as supervisor:
         found = all_over(supervisor, wanted)
-        assert all(isinstance(status, Ended) and status.exit_code == 5 for status in found.values()), found
+        assert all(isinstance(status, AttemptEnded) and status.exit_code == 5 for status in found.values()), found
         runs = Counter((tmp_path / "runs").read_text().split())
         assert runs == {each.key.task: 1 for each in wanted}
         eventually(lambda: not left(root), "all processes are gone")
@@ -99,7 +99,7 @@ def test_shims_killed_at_any_moment_leave_nothing_running_and_run_nothing_twice(
         found = all_over(supervisor, wanted)
         runs = Counter((tmp_path / "runs").read_text().split())
         assert set(runs.values()) <= {1}
-        done = {key.task for key, status in found.items() if isinstance(status, Ended) and status.exit_code == 5}
+        done = {key.task for key, status in found.items() if isinstance(status, AttemptEnded) and status.exit_code == 5}
         assert done <= set(runs)
         assert len(found) == TASKS
         eventually(lambda: not left(root), "all processes are gone")
@@ -112,9 +112,9 @@ def _try_to_kill(pid: int) -> None:
         return
 
 
-def shim_of(root: Path, which: Key) -> int:
+def shim_of(root: Path, which: AttemptKey) -> int:
     holder = holder_of(root / which.path)
-    assert isinstance(holder, Identity)
+    assert isinstance(holder, ProcessIdentity)
     return holder.pid
 
 
@@ -131,8 +131,8 @@ def test_a_killed_shim_takes_its_command_along_and_the_attempt_is_lost(superviso
     running(supervisor, shell(ESCAPE))
     eventually(lambda: piece(supervisor, key()), "it runs")
     os.kill(shim_of(tmp_path / "root", key()), signal.SIGKILL)
-    found = reached(supervisor, key(), Lost)
-    assert found == Lost("the process that watched it was killed")
+    found = reached(supervisor, key(), AttemptLost)
+    assert found == AttemptLost("the process that watched it was killed")
     assert left(tmp_path / "root") == asleep(SPAN) == []
     supervisor.start([shell(ESCAPE)])
     assert supervisor.status(key()) == found
@@ -149,7 +149,7 @@ def test_what_was_lost_while_nobody_looked_is_found_out_and_cleaned_up(tmp_path:
     eventually(lambda: command not in left(root), "the command dies with its shim")
     assert left(root)
     with supervising(root) as after:
-        assert isinstance(after.status(key()), Lost)
+        assert isinstance(after.status(key()), AttemptLost)
         assert left(root) == asleep(SPAN) == []
     with supervising(root) as again:
         assert again.statuses() == {}
@@ -164,9 +164,9 @@ def test_tasks_outlive_the_process_that_starts_their_watchers_and_another_takes_
         (second,) = ended(supervisor, order("true", task="second"))
         assert second.exit_code == 0
         assert children(os.getpid()) - others != {fork_server}
-        assert Running(pid, getattr(supervisor.status(key()), "since", 0.0)) == supervisor.status(key())
+        assert AttemptRunning(pid, getattr(supervisor.status(key()), "since", 0.0)) == supervisor.status(key())
         (tmp_path / "go").touch()
-        assert getattr(reached(supervisor, key(), Ended), "exit_code", None) == 9
+        assert getattr(reached(supervisor, key(), AttemptEnded), "exit_code", None) == 9
     assert not children(os.getpid()) - others
 
 
@@ -177,10 +177,10 @@ def test_a_running_task_is_found_again_and_its_exit_code_too(tmp_path: Path) -> 
     before.close()
     with supervising(root) as after:
         found = after.status(key())
-        assert isinstance(found, Running)
+        assert isinstance(found, AttemptRunning)
         assert found.pid == pid
         (tmp_path / "go").touch()
-        assert getattr(reached(after, key(), Ended), "exit_code", None) == 9
+        assert getattr(reached(after, key(), AttemptEnded), "exit_code", None) == 9
 
 
 def test_a_stop_that_its_sender_did_not_live_to_deliver_is_delivered_by_the_next(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_stop_that_its_sender_did_not_live_to_deliver_is_delivered_by_the_next
     before.close()
     (root / key().path / "stop").write_text("5")
     with supervising(root) as after:
-        assert getattr(reached(after, key(), Ended), "why", None) == "stopped"
+        assert getattr(reached(after, key(), AttemptEnded), "why", None) == "stopped"
 
 
 def test_an_attempt_from_before_the_machine_was_restarted_is_lost(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_an_attempt_from_before_the_machine_was_restarted_is_lost(tmp_path: Path
         (folder / "exit").unlink()
         (folder / "claim").write_text(f"shim {os.getpid()} 1 another-boot")
         with supervising(root) as after:
-            assert after.status(key()) == Lost("the machine was restarted while it ran")
+            assert after.status(key()) == AttemptLost("the machine was restarted while it ran")
 
 
 def test_a_number_used_again_by_another_process_is_not_mistaken(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_number_used_again_by_another_process_is_not_mistaken(tmp_path: Path) 
         (folder / "claim").write_text(f"shim {os.getpid()} 1 {holder[3]}")
         (folder / "pid").write_text(f"{os.getppid()} 1 {holder[3]} 0")
         with supervising(root) as after:
-            assert isinstance(after.status(key()), Lost)
+            assert isinstance(after.status(key()), AttemptLost)
 
 
 def test_one_attempt_started_by_many_processes_at_once_runs_once(tmp_path: Path) -> None:
@@ -226,13 +226,13 @@ def test_one_attempt_started_by_many_processes_at_once_runs_once(tmp_path: Path)
         for each in wanted:
             supervisor.start([each])
         for each in wanted:
-            reached(supervisor, each.key, Ended)
+            reached(supervisor, each.key, AttemptEnded)
 
     for pid in [in_another_process(start) for _ in range(6)]:
         os.waitpid(pid, 0)
     assert sorted((tmp_path / "runs").read_text().split()) == [str(number) for number in range(5)]
     with supervising(root) as supervisor:
-        assert all(isinstance(status, Ended) for status in supervisor.statuses().values())
+        assert all(isinstance(status, AttemptEnded) for status in supervisor.statuses().values())
 
 
 def test_a_folder_half_made_by_a_process_that_died_is_swept_away(tmp_path: Path) -> None:

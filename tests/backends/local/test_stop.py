@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from coterie.backends.local.supervisor import Supervisor
-from coterie.backends.local.work_order import Ended, Running, Starting
+from coterie.backends.local.work_order import AttemptEnded, AttemptRunning, AttemptStarting
 from tests.backends.local.builders import ended, key, left, log, order, reached, running, shell, supervising
 from tests.eventually import eventually
 
@@ -23,9 +23,9 @@ STUBBORN = """
 """
 
 
-def stopped(supervisor: Supervisor) -> Ended:
-    found = reached(supervisor, key(), Ended)
-    assert isinstance(found, Ended), found
+def stopped(supervisor: Supervisor) -> AttemptEnded:
+    found = reached(supervisor, key(), AttemptEnded)
+    assert isinstance(found, AttemptEnded), found
     return found
 
 
@@ -90,8 +90,8 @@ def test_a_task_that_was_stopped_before_it_began_never_does(supervisor: Supervis
     for number in range(10):
         supervisor.start([shell(f"echo x >> {tmp_path}/runs; sleep 1000", task=f"t{number}")])
         supervisor.stop(key(f"t{number}"), 0.0)
-        found = reached(supervisor, key(f"t{number}"), Ended)
-        assert isinstance(found, Ended)
+        found = reached(supervisor, key(f"t{number}"), AttemptEnded)
+        assert isinstance(found, AttemptEnded)
         assert found.why in ("withdrawn", "stopped")
     eventually(lambda: not left(tmp_path / "root"), "shims that came too late are gone")
 
@@ -100,10 +100,10 @@ def test_with_one_that_waits_all_are_withdrawn_that_were_to_start_with_it(tmp_pa
     with supervising(tmp_path / "root", processes=2) as supervisor:
         running(supervisor, order("sleep", "1000"))
         supervisor.start([order("true", task="a"), order("true", task="b")])
-        assert supervisor.status(key("a")) == Starting()
+        assert supervisor.status(key("a")) == AttemptStarting()
         supervisor.stop(key("b"))
         assert [getattr(supervisor.status(key(task)), "why", "") for task in "ab"] == ["withdrawn", "withdrawn"]
-        assert isinstance(supervisor.status(key()), Running)
+        assert isinstance(supervisor.status(key()), AttemptRunning)
 
 
 def test_whoever_waits_is_woken_by_what_another_thread_finds_out(supervisor: Supervisor) -> None:
@@ -114,7 +114,7 @@ def test_whoever_waits_is_woken_by_what_another_thread_finds_out(supervisor: Sup
     waiter = threading.Thread(target=lambda: woken.append(supervisor.wait(60.0)))
     waiter.start()
     supervisor.kill(key())
-    eventually(lambda: isinstance(supervisor.status(key()), Ended), "it ended")
+    eventually(lambda: isinstance(supervisor.status(key()), AttemptEnded), "it ended")
     waiter.join(30.0)
     assert woken == [True]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coterie.backends.local.supervisor import Supervisor
-from coterie.backends.local.work_order import Absent, Ended, Key, Order
+from coterie.backends.local.work_order import AttemptAbsent, AttemptEnded, AttemptKey, WorkOrder
 from coterie.errors import Unavailable, UsageError
 from tests.backends.local.builders import (
     asleep,
@@ -169,7 +169,8 @@ def test_no_zombie_is_left(supervisor: Supervisor) -> None:
     nurseries = children(os.getpid()) - others
     supervisor.kill(key())
     eventually(
-        lambda: not any(map(children, nurseries)) and isinstance(supervisor.status(key()), Ended), "no shim is left"
+        lambda: not any(map(children, nurseries)) and isinstance(supervisor.status(key()), AttemptEnded),
+        "no shim is left",
     )
     assert children(os.getpid()) - others == nurseries
 
@@ -177,7 +178,7 @@ def test_no_zombie_is_left(supervisor: Supervisor) -> None:
 def test_a_limit_of_years_does_no_harm(supervisor: Supervisor) -> None:
     supervisor.start([shell("sleep 0.01", timeout_s=3e8)])
     assert supervisor.wait(3e8)
-    assert getattr(reached(supervisor, key(), Ended), "exit_code", None) == 0
+    assert getattr(reached(supervisor, key(), AttemptEnded), "exit_code", None) == 0
 
 
 def test_what_was_put_away_can_be_read_and_comes_back_with_the_next_order(
@@ -226,7 +227,7 @@ def test_what_still_runs_is_not_put_away(supervisor: Supervisor) -> None:
 def test_a_workflow_that_is_removed_leaves_no_folder(supervisor: Supervisor, tmp_path: Path) -> None:
     ended(supervisor, shell("mkdir ../output/locked; touch ../output/locked/x; chmod 0 ../output/locked"))
     supervisor.remove(key().workflow)
-    assert supervisor.status(key()) == Absent()
+    assert supervisor.status(key()) == AttemptAbsent()
     assert [path.name for path in (tmp_path / "root").iterdir() if not path.name.startswith(".")] == []
     assert list((tmp_path / "root" / ".trash").iterdir()) == []
     supervisor.remove(key().workflow)
@@ -244,7 +245,7 @@ def test_a_folder_that_somebody_removed_is_a_lost_attempt_and_leaves_nothing_run
     supervisor: Supervisor, tmp_path: Path
 ) -> None:
     supervisor.start([shell("rm -rf ../../1; sleep 0.1")])
-    found = reached(supervisor, key(), Ended)
+    found = reached(supervisor, key(), AttemptEnded)
     assert "removed" in str(found)
     assert left(tmp_path / "root") == []
 
@@ -252,7 +253,7 @@ def test_a_folder_that_somebody_removed_is_a_lost_attempt_and_leaves_nothing_run
 @pytest.mark.parametrize("part", ["", "..", ".", "a/b", "/a", ".hidden", "a\0", "a b", "-x", "x" * 201])
 def test_nothing_that_leads_elsewhere_is_part_of_a_key(part: str) -> None:
     with pytest.raises(UsageError):
-        Key(part, "g", "t", 1)
+        AttemptKey(part, "g", "t", 1)
 
 
 def test_a_root_that_a_shell_would_misread_is_refused(tmp_path: Path) -> None:
@@ -268,5 +269,5 @@ def test_a_root_that_cannot_be_made_is_told_in_words(tmp_path: Path) -> None:
 
 
 def test_orders_of_one_call_need_not_be_of_one_group(supervisor: Supervisor) -> None:
-    other = Order(Key("w-2", "h", "t", 1), ("true",))
+    other = WorkOrder(AttemptKey("w-2", "h", "t", 1), ("true",))
     assert [each.exit_code for each in ended(supervisor, order("true"), other)] == [0, 0]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from coterie.backends.local.processes import Identity
+from coterie.backends.local.processes import ProcessIdentity
 from coterie.backends.local.shim import ownership
 from coterie.cli.inputs.temporary_folder import temporary_folder
 from tests.cli.command import PROGRAM, TIMEOUT_S, SampleFolder, at_terminal, call, environment, read_until
@@ -33,10 +33,10 @@ def base(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return folder
 
 
-def _task(file: Path) -> Identity:
+def _task(file: Path) -> ProcessIdentity:
     """Return the process of a task, once it has written down who it is."""
     eventually(file.exists)
-    found = Identity.of(ownership.identity(int(file.read_text())).split())
+    found = ProcessIdentity.of(ownership.identity(int(file.read_text())).split())
     assert found
     return found
 
@@ -128,7 +128,7 @@ def test_tasks_of_a_run_that_keeps_its_state_go_on_when_it_is_killed(desk: Sampl
         process.kill()
         process.wait(TIMEOUT_S)
         os.close(terminal)
-    shim = Identity.of((next(state.glob("tasks/*/*/*/1")) / "claim").read_text().split()[1:])
+    shim = ProcessIdentity.of((next(state.glob("tasks/*/*/*/1")) / "claim").read_text().split()[1:])
 
     assert shim
     assert shim.alive()

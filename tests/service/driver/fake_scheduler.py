@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coterie.backends.base.driver import DrivenWorkflow, Seat, TaskAttempt, Texts
+from coterie.backends.base.driver import DrivenWorkflow, TaskAttempt, TaskPlacement, WorkflowTexts
 from coterie.backends.base.settings import DriverSettings
 from coterie.backends.base.traits import Traits
 from coterie.errors import Unavailable
@@ -20,7 +20,7 @@ LIMIT_S = 60.0
 
 
 @dataclass(eq=False)
-class World:
+class FakeCluster:
     """The cluster behind the driver: what it was asked, where it puts tasks, and what is wrong with it."""
 
     nodes: Mapping[str, str] = field(default_factory=dict)
@@ -38,13 +38,13 @@ class World:
             raise Unavailable("the cluster cannot be reached")
 
 
-WORLD = World()
+WORLD = FakeCluster()
 
 
 class FakeDriver:
     """Runs nothing, and says that it does."""
 
-    def __init__(self, settings: DriverSettings, texts: Texts) -> None:
+    def __init__(self, settings: DriverSettings, texts: WorkflowTexts) -> None:
         WORLD.check("open")
         self.settings, self.texts = settings, texts
 
@@ -55,7 +55,9 @@ class FakeDriver:
     def sync(self, pools: Collection[Any]) -> None:
         WORLD.check(f"sync {','.join(pool.name for pool in pools)}")
 
-    def create(self, workflow: DrivenWorkflow, asked: Create, seats: Mapping[str, Seat]) -> Iterator[Observation]:
+    def create(
+        self, workflow: DrivenWorkflow, asked: Create, seats: Mapping[str, TaskPlacement]
+    ) -> Iterator[Observation]:
         WORLD.check(f"create {workflow.id}/{asked.group}")
         assert {seat.node for seat in seats.values()} == {""}
         yield Created(asked.group, asked.attempt)

@@ -18,7 +18,7 @@ from coterie.topology.cluster import CPU, GPU, Cluster, Member, Node, Pod
 from coterie.topology.levels import Topology
 from tests.eventually import PATIENCE_S, eventually
 from tests.service.driver import fake_scheduler
-from tests.service.driver.fake_scheduler import World
+from tests.service.driver.fake_scheduler import FakeCluster
 from tests.service.running_service import single, task, workflow
 
 RACKS = Topology.of(("rack", "rack"))
@@ -46,8 +46,8 @@ def problems(service: Service) -> set[str]:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    found = World({"t": "f2"})
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCluster]:
+    found = FakeCluster({"t": "f2"})
     found.blocked.set()
     monkeypatch.setattr(fake_scheduler, "WORLD", found)
     monkeypatch.setitem(registry.MODULES, "fake", fake_scheduler.__name__)
@@ -55,7 +55,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     found.blocked.set()
 
 
-def test_a_backend_out_of_reach_delays_nobody_and_goes_on_when_it_is_back(tmp_path: Path, world: World) -> None:
+def test_a_backend_out_of_reach_delays_nobody_and_goes_on_when_it_is_back(tmp_path: Path, world: FakeCluster) -> None:
     world.out_of_reach = True
     with Service(settings(tmp_path)) as service:
         far = service.submit(to("far", single("far", "true")))["id"]
@@ -70,7 +70,7 @@ def test_a_backend_out_of_reach_delays_nobody_and_goes_on_when_it_is_back(tmp_pa
         eventually(lambda: not problems(service))
 
 
-def test_a_backend_that_does_not_answer_delays_nobody(tmp_path: Path, world: World) -> None:
+def test_a_backend_that_does_not_answer_delays_nobody(tmp_path: Path, world: FakeCluster) -> None:
     with Service(settings(tmp_path)) as service:
         eventually(lambda: "strays" in world.asked)
         world.blocked.clear()
@@ -84,7 +84,7 @@ def test_a_backend_that_does_not_answer_delays_nobody(tmp_path: Path, world: Wor
         assert service.wait(far, timeout_s=PATIENCE_S)["status"] == "COMPLETED"
 
 
-def test_a_service_stops_while_a_backend_does_not_answer(tmp_path: Path, world: World) -> None:
+def test_a_service_stops_while_a_backend_does_not_answer(tmp_path: Path, world: FakeCluster) -> None:
     with Service(settings(tmp_path)) as service:
         eventually(lambda: "strays" in world.asked)
         world.blocked.clear()
@@ -94,7 +94,7 @@ def test_a_service_stops_while_a_backend_does_not_answer(tmp_path: Path, world: 
     assert "close" not in world.asked
 
 
-def test_a_driver_gets_its_pools_and_its_own_workflows(tmp_path: Path, world: World) -> None:
+def test_a_driver_gets_its_pools_and_its_own_workflows(tmp_path: Path, world: FakeCluster) -> None:
     with Service(settings(tmp_path)) as service:
         for pool in ("here", "far"):
             service.wait(service.submit(to(pool, single(pool, "true")))["id"], timeout_s=PATIENCE_S)
@@ -107,7 +107,7 @@ def test_a_driver_gets_its_pools_and_its_own_workflows(tmp_path: Path, world: Wo
     assert not [each for each in world.asked if "here" in each]
 
 
-def test_the_node_that_a_scheduler_chose_is_stored_as_a_placement(tmp_path: Path, world: World) -> None:
+def test_the_node_that_a_scheduler_chose_is_stored_as_a_placement(tmp_path: Path, world: FakeCluster) -> None:
     world.ending = False
     with Service(settings(tmp_path)) as service:
         ident = service.submit(to("far", single("far", "true")))["id"]
@@ -129,7 +129,7 @@ def test_the_node_that_a_scheduler_chose_is_stored_as_a_placement(tmp_path: Path
 
 
 def test_a_scheduler_without_a_queue_gets_gangs_when_there_is_room_and_chooses_their_nodes(
-    tmp_path: Path, world: World, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, world: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fake_scheduler, "TRAITS", replace(fake_scheduler.TRAITS, own_queue=False))
     world.ending = False
@@ -151,7 +151,7 @@ def test_a_scheduler_without_a_queue_gets_gangs_when_there_is_room_and_chooses_t
         assert free == {"f0": 8, "f1": 8, "f2": 4, "f3": 8}
 
 
-def test_a_task_and_its_live_pod_count_once(tmp_path: Path, world: World) -> None:
+def test_a_task_and_its_live_pod_count_once(tmp_path: Path, world: FakeCluster) -> None:
     world.ending = False
     own = Pod("n/far-1-t", "f2", {GPU: 4, CPU: 1000}, owner="PodGroup/far-1", member=Member("far-1", "g", "t"))
     other = Pod("n/other", "f2", {GPU: 1}, member=Member("other", "g", "t"))
@@ -172,7 +172,7 @@ def test_a_task_and_its_live_pod_count_once(tmp_path: Path, world: World) -> Non
         }
 
 
-def test_a_workflow_stays_on_its_backend_when_its_pool_moves(tmp_path: Path, world: World) -> None:
+def test_a_workflow_stays_on_its_backend_when_its_pool_moves(tmp_path: Path, world: FakeCluster) -> None:
     world.ending = False
     before = settings(tmp_path)
     with Service(before) as service:

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from coterie.backends.local.attempt_folder import holder_of
-from coterie.backends.local.processes import Identity
+from coterie.backends.local.processes import ProcessIdentity
 from coterie.backends.local.supervisor import Supervisor
-from coterie.backends.local.work_order import Order
+from coterie.backends.local.work_order import WorkOrder
 from coterie.errors import Unavailable
 from coterie.service.driver.board import Board
 from coterie.service.driver.replica import is_gone, new_holder
@@ -197,7 +197,7 @@ def test_a_disk_that_is_full_is_said_and_tasks_start_when_there_is_room(
 ) -> None:
     real, full = Supervisor.start, [True]
 
-    def start(self: Supervisor, orders: Sequence[Order]) -> None:
+    def start(self: Supervisor, orders: Sequence[WorkOrder]) -> None:
         if full:
             raise Unavailable("cannot start: No space left on device", "Make room.")
         real(self, orders)
@@ -273,7 +273,7 @@ def test_a_task_whose_process_disappears_runs_again_at_no_cost_to_the_user(
 
 def _watcher(folder: Path) -> int:
     holder = holder_of(folder)
-    assert isinstance(holder, Identity)
+    assert isinstance(holder, ProcessIdentity)
     return holder.pid
 
 

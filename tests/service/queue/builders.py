@@ -8,7 +8,7 @@ from coterie.config.configuration import Pool
 from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Shape
 from coterie.service.queue.holdings import BackendHoldings
-from coterie.service.queue.queue import Entry, PlacedGang, Queue
+from coterie.service.queue.queue import PlacedGang, Queue, QueueEntry
 from coterie.topology.cluster import GPU, Cluster, Node
 from coterie.topology.levels import Topology
 
@@ -29,9 +29,9 @@ def gang(tasks: int, gpu: int = 8, *, rack: bool = False) -> Gang:
     return build("g", [RequestedTask(f"t{n}", shape, wants) for n in range(tasks)], LEVELS)
 
 
-def entry(name: str, one: Gang, priority: str = "NORMAL", since: float = 0.0, pool: Pool = POOL) -> Entry:
+def entry(name: str, one: Gang, priority: str = "NORMAL", since: float = 0.0, pool: Pool = POOL) -> QueueEntry:
     """Return a gang of a workflow of its own that waits."""
-    return Entry((name, "g", 1), pool, one, priority, since, next(NUMBERS))
+    return QueueEntry((name, "g", 1), pool, one, priority, since, next(NUMBERS))
 
 
 def placed(queue: Queue, now: float = 0.0) -> list[str]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from coterie.config.configuration import Pool
 from coterie.gang.tree import Shape
 from coterie.placement.capacity import Capacity
-from coterie.service.queue.holdings import BackendHoldings, Held
+from coterie.service.queue.holdings import BackendHoldings, TaskHolding
 from coterie.topology.cluster import CPU, GPU, Cluster, Member, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
@@ -115,7 +115,7 @@ def test_a_task_that_a_live_pod_stands_for_is_counted_once() -> None:
     world = BackendHoldings(cluster(2, (own,)))
     assert world.capacity(FLAT).fit(EIGHT).total == 1
 
-    world.restore(("w", "g", 1), "p", [Held("t", "n0", EIGHT)])
+    world.restore(("w", "g", 1), "p", [TaskHolding("t", "n0", EIGHT)])
 
     assert world.capacity(FLAT).fit(EIGHT).total == world.capacity(RACK).fit(EIGHT).total == 1
     assert world.capacity(FLAT).free.min() >= 0
@@ -137,5 +137,5 @@ def test_a_task_that_a_live_pod_stands_for_is_counted_once() -> None:
 )
 def test_other_pods_count_beside_what_is_held(pod: Pod) -> None:
     world = BackendHoldings(cluster(2, (pod,)))
-    world.restore(("w", "g", 1), "p", [Held("t", "n1", EIGHT)])
+    world.restore(("w", "g", 1), "p", [TaskHolding("t", "n1", EIGHT)])
     assert world.capacity(FLAT).fit(EIGHT).total == 0

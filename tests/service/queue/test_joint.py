@@ -14,7 +14,7 @@ from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, NoPlacement, place
 from coterie.service.queue.holdings import BackendHoldings
-from coterie.service.queue.queue import Entry, PlacedGang, Queue, without_nodes
+from coterie.service.queue.queue import PlacedGang, Queue, QueueEntry, without_nodes
 from coterie.topology.cluster import GPU, Cluster, Node
 from tests.service.queue.builders import LEVELS, POOL, entry, gang, placed
 
@@ -31,7 +31,7 @@ def party(queue: Queue, groups: Mapping[str, Gang], pool: Pool = POOL, number: i
     for group, one in groups.items():
         tasks = {task.name: f"{group}-{task.name}" for task in one.all_tasks()}
         named = edits.mapped(one, lambda task, tasks=tasks: replace(task, name=tasks[task.name]))  # type: ignore[misc]
-        queue.put(Entry((name, group, 1), pool, named, "NORMAL", 0.0, number))
+        queue.put(QueueEntry((name, group, 1), pool, named, "NORMAL", 0.0, number))
 
 
 def seats(queue: Queue, now: float = 0.0) -> dict[str, list[str]]:
@@ -122,7 +122,7 @@ def test_nobody_comes_to_a_kept_node_in_exchange_for_a_group_that_would_leave_it
     only = without_nodes(gang(1), ["r0-1", "r1-0", "r1-1", "r1-2"])
     party(queue, {"only": only})
     queue.put(replace(queue._waiting["w", "only", 1], since=9.0))
-    queue.put(Entry(("w", "free", 1), POOL, gang(1), "HIGH", 0.0, 1))
+    queue.put(QueueEntry(("w", "free", 1), POOL, gang(1), "HIGH", 0.0, 1))
     # `free` goes before the large one, for which r0 is then kept; `only` comes after it.
     assert seats(queue, 5.0) == {"free": ["r0-0"]}
 
@@ -133,7 +133,7 @@ def test_tasks_that_join_running_ones_stay_near_them_when_others_are_placed_with
     found.hold(("w", "joins", 1), "main", {"a": "r1-0"}, {"a": shape})
     tasks = [RequestedTask(name, shape, (TaskRequirement("rack", "default", required=True),)) for name in ("a", "b")]
     queue = Queue(found)
-    queue.put(Entry(("w", "joins", 2), POOL, build("joins", tasks, LEVELS), "NORMAL", 0.0, 1, {"a": "r1-0"}))
+    queue.put(QueueEntry(("w", "joins", 2), POOL, build("joins", tasks, LEVELS), "NORMAL", 0.0, 1, {"a": "r1-0"}))
     party(queue, NARROW)
     assert seats(queue) == {"joins": ["r1-1"], "free": ["r1-2"], "picky": ["r0-0", "r0-1"]}
 

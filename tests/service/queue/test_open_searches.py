@@ -16,7 +16,7 @@ from coterie.placement.engine import Found, NoPlacement, place
 from coterie.service.queue import queue as queues
 from coterie.service.queue import reservations
 from coterie.service.queue.holdings import BackendHoldings
-from coterie.service.queue.open_searches import LongQuestion
+from coterie.service.queue.open_searches import LongSearch
 from coterie.service.queue.queue import PlacedGang, Queue, WaitReason
 from coterie.topology.cluster import CPU, GPU, Cluster, Node
 from coterie.topology.domains import Domains
@@ -78,13 +78,13 @@ def test_where_it_goes_is_what_the_whole_budget_says_at_once() -> None:
 
 def test_a_cycle_lends_a_question_no_more_than_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
     lent: list[int] = []
-    go_on = LongQuestion.go_on
+    go_on = LongSearch.go_on
 
-    def counted(question: LongQuestion, steps: int) -> Found | NoPlacement | None:
+    def counted(question: LongSearch, steps: int) -> Found | NoPlacement | None:
         lent.append(steps)
         return go_on(question, steps)
 
-    monkeypatch.setattr(LongQuestion, "go_on", counted)
+    monkeypatch.setattr(LongSearch, "go_on", counted)
     queue = Queue(nodes())
     queue.put(entry("hard", hard()))
     queue.put(entry("hard too", hard(extra=1)))
@@ -174,7 +174,7 @@ def test_a_gang_that_takes_the_place_of_another_is_asked_about_itself() -> None:
 
 def test_a_question_that_nobody_asks_any_more_ends_its_thread() -> None:
     world = nodes()
-    question = LongQuestion(hard(), Capacity.now(Domains.of(world.cluster, LEVELS)), {})
+    question = LongSearch(hard(), Capacity.now(Domains.of(world.cluster, LEVELS)), {})
     assert question.go_on(100) is None
     mine = next(thread for thread in threading.enumerate() if thread.name == "question")
     del question
@@ -188,7 +188,7 @@ def test_what_goes_wrong_with_a_question_is_raised_where_it_is_asked(monkeypatch
 
     monkeypatch.setattr("coterie.service.queue.open_searches.place", broken)
     world = nodes()
-    question = LongQuestion(hard(), Capacity.now(Domains.of(world.cluster, LEVELS)), {})
+    question = LongSearch(hard(), Capacity.now(Domains.of(world.cluster, LEVELS)), {})
     with pytest.raises(ValueError, match="broken"):
         question.go_on(1)
 

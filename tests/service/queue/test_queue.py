@@ -13,7 +13,7 @@ from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, NoPlacement, place
 from coterie.placement.refusal import Verdict
-from coterie.service.queue.queue import Entry, PlacedGang, Queue, WaitReason, only_tasks, without_nodes
+from coterie.service.queue.queue import PlacedGang, Queue, QueueEntry, WaitReason, only_tasks, without_nodes
 from coterie.topology.cluster import GPU
 from tests.service.queue.builders import POOL, entry, gang, placed, world
 
@@ -244,7 +244,7 @@ def test_tasks_that_join_running_ones_go_where_those_are() -> None:
     queue = Queue(found)
     shape = Shape(requests=((GPU, 8),))
     found.hold(("w", "g", 1), "main", {"t0": "n2"}, {"t0": shape})
-    queue.put(Entry(("w", "g", 2), POOL, gang(2, rack=True), "LOW", 9.0, 1, {"t0": "n2"}))
+    queue.put(QueueEntry(("w", "g", 2), POOL, gang(2, rack=True), "LOW", 9.0, 1, {"t0": "n2"}))
     (seated,) = [each for each in queue.cycle(0.0) if isinstance(each, PlacedGang)]
     assert [(one.task, one.node) for one in seated.held] == [("t1", "n3")]
 

@@ -10,7 +10,7 @@ import pytest
 
 from coterie.gang.tree import Gang, Shape, Task
 from coterie.planning.changes import WhatIf
-from coterie.service.pools.usage import Joining
+from coterie.service.pools.usage import JoiningGang
 from coterie.service.service import Service
 from tests.service.running_service import CONFIG, ServiceFolder, single, task, workflow
 
@@ -96,7 +96,7 @@ def test_tasks_that_join_others_of_their_gang_do_not_count_those_twice(
 ) -> None:
     live = service._now()
     pool = live.catalog.pools["main"].pool
-    joining = Joining("large-1", Gang("g", tasks=tuple(Task(name, Shape()) for name in tasks)))
+    joining = JoiningGang("large-1", Gang("g", tasks=tuple(Task(name, Shape()) for name in tasks)))
     assert live.planner(pool)._pools["main"] == 14
     assert live.planner(pool, joining=joining)._pools["main"] == used
 

@@ -19,7 +19,7 @@ class TaskAttempt(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class TaskPlacement:
     """The node of one task, its domains by level, and its GPUs of the node."""
 
     node: str
@@ -43,14 +43,14 @@ class DrivenWorkflow(Protocol):
         """Its last saved state."""
 
 
-class Texts(Protocol):
+class WorkflowTexts(Protocol):
     """The texts of workflows."""
 
     def get(self, workflow: str) -> tuple[Any, Mapping[str, bytes]]:
         """Return a workflow as its front end reads it, and the files that came with it."""
 
 
-class TaskOutput(Protocol):
+class OutputReader(Protocol):
     """The output of tasks, open to every replica, whether it leads or not."""
 
     def log(self, attempt: TaskAttempt, start: int, size: int | None = None) -> bytes:
@@ -77,7 +77,9 @@ class Driver(Protocol):
     def sync(self, pools: Collection[Any]) -> None:
         """Reconcile the scheduler's objects for the backend's pools with their current configuration."""
 
-    def create(self, workflow: DrivenWorkflow, asked: Create, seats: Mapping[str, Seat]) -> Iterable[Observation]:
+    def create(
+        self, workflow: DrivenWorkflow, asked: Create, seats: Mapping[str, TaskPlacement]
+    ) -> Iterable[Observation]:
         """Create tasks with the objects of their group; return the observations that are known at once."""
 
     def go(self, workflow: DrivenWorkflow, asked: Go) -> Iterable[Observation]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from coterie.backends.base.driver import Driver, TaskOutput, Texts
+from coterie.backends.base.driver import Driver, OutputReader, WorkflowTexts
 from coterie.backends.base.settings import DriverSettings
 from coterie.backends.base.submission import SubmissionCheck
 from coterie.errors import Notice
@@ -58,8 +58,8 @@ class Traits:
     forecast: Callable[[], Forecast] | None = None
     # Checks of a workflow before it is accepted, beyond those of its pool.
     submission: Callable[[], SubmissionCheck[Any]] | None = None
-    driver: Callable[[DriverSettings, Texts], Driver] | None = None
-    output: Callable[[DriverSettings], TaskOutput] | None = None
+    driver: Callable[[DriverSettings, WorkflowTexts], Driver] | None = None
+    output: Callable[[DriverSettings], OutputReader] | None = None
 
     @property
     def driven(self) -> bool:

@@ -17,9 +17,9 @@ from itertools import count
 from pathlib import Path
 
 from coterie.backends.local.container_paths import translated
-from coterie.backends.local.processes import Identity
+from coterie.backends.local.processes import ProcessIdentity
 from coterie.backends.local.shim import ownership
-from coterie.backends.local.work_order import Ended, Key, Lost, Order
+from coterie.backends.local.work_order import AttemptEnded, AttemptKey, AttemptLost, WorkOrder
 from coterie.errors import UsageError
 
 NEW, TRASH, ENDED = ".new", ".trash", ".ended"
@@ -29,15 +29,15 @@ _serial = count()
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class AttemptRecord:
     """Who starts together with an attempt, and when its turn is."""
 
-    together: tuple[Key, ...]
+    together: tuple[AttemptKey, ...]
     turn: int
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class AttemptEnvironment:
     """Environment variables that an order may replace, and those that it may not."""
 
     common: Mapping[str, str]
@@ -52,7 +52,7 @@ def make_root(root: Path) -> None:
         root.chmod(stat.S_IRWXU)
 
 
-def make(root: Path, order: Order, record: Record, around: Surroundings) -> bool:
+def make(root: Path, order: WorkOrder, record: AttemptRecord, around: AttemptEnvironment) -> bool:
     """Make the folder of an attempt with all its files; tell whether it was not there before."""
     target = root / order.key.path
     if target.exists():
@@ -66,7 +66,7 @@ def make(root: Path, order: Order, record: Record, around: Surroundings) -> bool
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _fill(draft: Path, order: Order, record: Record, around: Surroundings) -> None:
+def _fill(draft: Path, order: WorkOrder, record: AttemptRecord, around: AttemptEnvironment) -> None:
     for name in ("work", "output", "tmp"):
         (draft / name).mkdir()
     for path, source in order.inputs.items():
@@ -165,44 +165,44 @@ def known_mark(root: Path) -> str:
         return ""
 
 
-def record_of(folder: Path) -> Record | None:
+def record_of(folder: Path) -> AttemptRecord | None:
     """Read who starts together; nothing when the folder is damaged, as a power cut can leave it."""
     try:
         found = json.loads((folder / "order.json").read_bytes())
-        return Record(tuple(Key(*each) for each in found["together"]), int(found["turn"]))
+        return AttemptRecord(tuple(AttemptKey(*each) for each in found["together"]), int(found["turn"]))
     except (OSError, ValueError, KeyError, TypeError, UsageError):
         return None
 
 
-def holder_of(folder: Path) -> Identity | str | None:
+def holder_of(folder: Path) -> ProcessIdentity | str | None:
     """Return the process that claimed an attempt, `withdrawn`, or nothing when nobody has."""
     words = _words(folder / "claim")
     if words is None:
         return None
     if words[:1] == [WITHDRAWN]:
         return WITHDRAWN
-    return Identity.of(words[1:]) or Identity(0, "", "")
+    return ProcessIdentity.of(words[1:]) or ProcessIdentity(0, "", "")
 
 
-def command_of(folder: Path) -> tuple[Identity, float] | None:
+def command_of(folder: Path) -> tuple[ProcessIdentity, float] | None:
     """Return the command and since when it runs, once it does."""
     words = _words(folder / "pid")
-    found = Identity.of(words or [])
+    found = ProcessIdentity.of(words or [])
     return (found, float(words[3])) if words and found and len(words) > 3 else None
 
 
-def end_of(folder: Path) -> Ended | Lost | None:
+def end_of(folder: Path) -> AttemptEnded | AttemptLost | None:
     """Return how an attempt ended, if it has."""
     try:
         first, _, note = (folder / "exit").read_text(encoding="utf-8", errors="replace").partition("\n")
         code, at, why = first.split()
-        return Ended(int(code), float(at), why, note.strip(), _since(folder))
+        return AttemptEnded(int(code), float(at), why, note.strip(), _since(folder))
     except FileNotFoundError:
         pass
     except (OSError, ValueError):
-        return Lost("its end was written down, but cannot be read")
+        return AttemptLost("its end was written down, but cannot be read")
     try:
-        return Lost((folder / "lost").read_text(encoding="utf-8", errors="replace").strip() or "unknown")
+        return AttemptLost((folder / "lost").read_text(encoding="utf-8", errors="replace").strip() or "unknown")
     except OSError:
         return None
 
@@ -225,13 +225,13 @@ def withdraw(folder: Path) -> bool:
     return True
 
 
-def ended_unstarted(folder: Path) -> Ended | Lost:
+def ended_unstarted(folder: Path) -> AttemptEnded | AttemptLost:
     """Say for good that an attempt was withdrawn."""
     ownership.write_exit(str(folder), 128 + signal.SIGTERM, WITHDRAWN)
-    return end_of(folder) or Lost("its folder is gone")
+    return end_of(folder) or AttemptLost("its folder is gone")
 
 
-def folder_of(root: Path, key: Key) -> Path:
+def folder_of(root: Path, key: AttemptKey) -> Path:
     """Return the folder of an attempt, put away or not; one that there is nowhere would be the latter."""
     for path in (root / key.path, root / ENDED / key.path):
         if path.exists():
@@ -281,7 +281,7 @@ def ended(root: Path) -> set[str]:
     return {path.name for path in (root / ENDED).iterdir()} if (root / ENDED).exists() else set()
 
 
-def folders(root: Path, workflow: str = "[!.]*") -> Iterator[tuple[Key, Path]]:
+def folders(root: Path, workflow: str = "[!.]*") -> Iterator[tuple[AttemptKey, Path]]:
     """Yield every attempt below a root that is not put away; whatever else lies there is nobody's business."""
     # Those that are put away are links. They may be very many, so nobody looks behind them.
     there = (path for top in root.glob(workflow) if not top.is_symlink() for path in top.glob("*/*/*"))
@@ -290,7 +290,7 @@ def folders(root: Path, workflow: str = "[!.]*") -> Iterator[tuple[Key, Path]]:
         ours = attempt.isdecimal() and str(int(attempt)) == attempt and (path / "order.json").exists()
         if ours and _direct(path):
             try:
-                yield Key(workflow, group, task, int(attempt)), path
+                yield AttemptKey(workflow, group, task, int(attempt)), path
             except UsageError:
                 continue
 

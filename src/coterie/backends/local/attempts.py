@@ -13,8 +13,15 @@ from pathlib import Path
 from coterie.backends.local import attempt_folder as folders
 from coterie.backends.local import processes
 from coterie.backends.local.shim import ownership
-from coterie.backends.local.shim_launcher import ForkServer, Watcher
-from coterie.backends.local.work_order import Ended, Key, Lost, Running, Starting, Status
+from coterie.backends.local.shim_launcher import ForkServer, ShimProcess
+from coterie.backends.local.work_order import (
+    AttemptEnded,
+    AttemptKey,
+    AttemptLost,
+    AttemptRunning,
+    AttemptStarting,
+    Status,
+)
 
 _TRIES = 3
 # Temporary errors: too many processes or handles, or too little memory at the moment.
@@ -25,18 +32,18 @@ _PASSING = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 class Attempt:
     """The known status of one attempt; an `unsure` one has lost its watcher, and its end is not determined yet."""
 
-    key: Key
+    key: AttemptKey
     folder: Path
-    record: folders.Record
-    status: Status = field(default_factory=Starting)
-    watcher: Watcher | None = None
+    record: folders.AttemptRecord
+    status: Status = field(default_factory=AttemptStarting)
+    watcher: ShimProcess | None = None
     unsure: bool = False
     tries: int = 0
 
     @property
     def over(self) -> bool:
         """Whether its status is final."""
-        return isinstance(self.status, Ended | Lost)
+        return isinstance(self.status, AttemptEnded | AttemptLost)
 
     @property
     def waiting(self) -> bool:
@@ -49,10 +56,10 @@ class AttemptTable:
 
     def __init__(self, root: Path, mark: str) -> None:
         self._root, self._mark = root, mark
-        self.attempts: dict[Key, Attempt] = {}
+        self.attempts: dict[AttemptKey, Attempt] = {}
         self._watched: dict[int, Attempt] = {}
         self._unsure: dict[Attempt, int | None] = {}
-        self._strays: list[Watcher] = []
+        self._strays: list[ShimProcess] = []
         self._fork_server = ForkServer()
         self.epoll = select.epoll()
 
@@ -64,9 +71,9 @@ class AttemptTable:
     @property
     def beginning(self) -> list[Attempt]:
         """The attempts with a process whose command does not run yet."""
-        return [each for each in self._watched.values() if isinstance(each.status, Starting)]
+        return [each for each in self._watched.values() if isinstance(each.status, AttemptStarting)]
 
-    def mark(self, key: Key) -> str:
+    def mark(self, key: AttemptKey) -> str:
         """Return the mark of an attempt's processes in their environment."""
         return f"{self._mark}/{key.path}"
 
@@ -87,7 +94,7 @@ class AttemptTable:
         self._settle()
         for each in self.beginning:
             if found := folders.command_of(each.folder):
-                each.status = Running(found[0].pid, found[1])
+                each.status = AttemptRunning(found[0].pid, found[1])
         return [each for each, status in before.items() if each.status != status or (each in asked and each.waiting)]
 
     def launch(self, attempt: Attempt) -> str:
@@ -143,12 +150,12 @@ class AttemptTable:
         self._fork_server.close()
         self.epoll.close()
 
-    def _watch(self, attempt: Attempt, watcher: Watcher) -> None:
+    def _watch(self, attempt: Attempt, watcher: ShimProcess) -> None:
         attempt.watcher = watcher
         self._watched[watcher.handle] = attempt
         self.epoll.register(watcher.handle, select.EPOLLIN)
 
-    def _unwatch(self, watcher: Watcher) -> Watcher:
+    def _unwatch(self, watcher: ShimProcess) -> ShimProcess:
         del self._watched[watcher.handle]
         self.epoll.unregister(watcher.handle)
         return watcher
@@ -168,18 +175,18 @@ class AttemptTable:
         for each, code in list(self._unsure.items()):
             # First the holder, then the end: the holder may end in between, but not the other way round.
             holder = folders.holder_of(each.folder)
-            handle = holder.handle() if isinstance(holder, processes.Identity) else None
+            handle = holder.handle() if isinstance(holder, processes.ProcessIdentity) else None
             if end := folders.end_of(each.folder):
                 each.status = end
                 if handle is not None:
-                    self._strays.append(Watcher(handle))
+                    self._strays.append(ShimProcess(handle))
             elif handle is not None:
-                self._watch(each, Watcher(handle))
+                self._watch(each, ShimProcess(handle))
                 if (each.folder / "stop").exists():
-                    Watcher(handle).stop(now=False)
+                    ShimProcess(handle).stop(now=False)
             elif holder == ownership.WITHDRAWN:
                 each.status = folders.ended_unstarted(each.folder)
-            elif isinstance(holder, processes.Identity):
+            elif isinstance(holder, processes.ProcessIdentity):
                 lost[each] = _why_lost(holder, code)
             elif why := self._why_never(each, code):
                 lost[each] = why
@@ -217,12 +224,12 @@ class AttemptTable:
             # On a full disk the next supervisor determines this again.
             with contextlib.suppress(OSError):
                 _put(each.folder / "lost", words)
-            each.status = Lost(words)
+            each.status = AttemptLost(words)
             each.unsure = False
             self._unsure.pop(each, None)
 
 
-def _gone(watcher: Watcher) -> bool:
+def _gone(watcher: ShimProcess) -> bool:
     """Return whether a process has ended, and release it if so."""
     if not watcher.ended():
         return False
@@ -236,7 +243,7 @@ def _put(path: Path, text: str) -> None:
     draft.rename(path)
 
 
-def _why_lost(holder: processes.Identity, code: int | None) -> str:
+def _why_lost(holder: processes.ProcessIdentity, code: int | None) -> str:
     if not holder.this_boot():
         return "the machine was restarted while it ran"
     if code and code > 0:

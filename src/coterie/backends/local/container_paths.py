@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from coterie.backends.local.work_order import Order
+from coterie.backends.local.work_order import WorkOrder
 from coterie.backends.shared.tokens import OUTPUT
 from coterie.errors import UsageError
 
@@ -34,7 +34,7 @@ def check_root(root: Path, advice: str = "Choose one") -> None:
         raise UsageError(f'the folder "{root}" cannot be used for running tasks', hint)
 
 
-def translation(order: Order, root: str) -> Callable[[str], str]:
+def translation(order: WorkOrder, root: str) -> Callable[[str], str]:
     """Return the replacement of an order's paths wherever they stand alone; of two matches, the longer one."""
     home = f"{root}/{order.key.path}"
     files = {path: f"{home}/files{path}" for path, _ in order.files}
@@ -49,7 +49,7 @@ def translation(order: Order, root: str) -> Callable[[str], str]:
     return lambda text: pattern.sub(lambda found: known[found[0]], text)
 
 
-def translated(order: Order, root: str) -> Order:
+def translated(order: WorkOrder, root: str) -> WorkOrder:
     """Return the order with real paths in its command, its environment and its text files."""
     fill = translation(order, root)
     return replace(

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.backends.base.driver import DrivenWorkflow, Seat, Texts, attempts_of
+from coterie.backends.base.driver import DrivenWorkflow, TaskPlacement, WorkflowTexts, attempts_of
 from coterie.backends.base.settings import DriverSettings
 from coterie.backends.local import work_order as local
-from coterie.backends.local.group_orders import Run, orders_for
-from coterie.backends.local.supervisor import Limits, Supervisor
-from coterie.backends.local.work_order import Key
+from coterie.backends.local.group_orders import WorkflowRun, orders_for
+from coterie.backends.local.supervisor import ProcessLimits, Supervisor
+from coterie.backends.local.work_order import AttemptKey
 from coterie.errors import NotFound, SpecErrors, Unavailable, UsageError
 from coterie.lifecycle import (
     Create,
@@ -38,23 +38,23 @@ _ALIVE = (Presence.PLACED, Presence.CREATED, Presence.STOPPING, Presence.DELETIN
 
 
 @dataclass(frozen=True, slots=True)
-class _Ending:
+class _PendingEnd:
     """Attempts that must be gone before an action is confirmed."""
 
     workflow: str
-    keys: tuple[Key, ...]
+    keys: tuple[AttemptKey, ...]
     confirms: Observation
 
 
 class LocalDriver:
     """The driver of tasks as processes: their start, supervision and end."""
 
-    def __init__(self, settings: DriverSettings, texts: Texts) -> None:
-        self._supervisor = Supervisor(settings.folder, Limits(processes=settings.processes))
+    def __init__(self, settings: DriverSettings, texts: WorkflowTexts) -> None:
+        self._supervisor = Supervisor(settings.folder, ProcessLimits(processes=settings.processes))
         self._settings = settings
         self._texts = texts
-        self._watched: dict[Key, local.Status] = {}
-        self._ending: dict[tuple[str, str], _Ending] = {}
+        self._watched: dict[AttemptKey, local.Status] = {}
+        self._ending: dict[tuple[str, str], _PendingEnd] = {}
 
     @property
     def running(self) -> int:
@@ -64,7 +64,9 @@ class LocalDriver:
     def sync(self, pools: Collection[Any]) -> None:
         """Do nothing: no scheduler besides Coterie has to know the pools."""
 
-    def create(self, workflow: DrivenWorkflow, asked: Create, seats: Mapping[str, Seat]) -> Iterator[Observation]:
+    def create(
+        self, workflow: DrivenWorkflow, asked: Create, seats: Mapping[str, TaskPlacement]
+    ) -> Iterator[Observation]:
         """Start tasks; those of a group with a barrier start together or not at all."""
         try:
             text, files = self._texts.get(workflow.id)
@@ -76,7 +78,7 @@ class LocalDriver:
                 yield Lost(task, asked.attempt, LossCause.BACKEND_ERROR, str(error))
             return
         for order in orders:
-            self._watched.setdefault(order.key, local.Starting())
+            self._watched.setdefault(order.key, local.AttemptStarting())
         yield Created(asked.group, asked.attempt)
 
     def go(self, workflow: DrivenWorkflow, asked: Go) -> Iterator[Observation]:  # noqa: ARG002 - the same for all
@@ -86,13 +88,13 @@ class LocalDriver:
     def stop(self, workflow: DrivenWorkflow, asked: Stop) -> None:
         """Request the end of one task."""
         group = workflow.spec.groups[workflow.spec.places[asked.task][0]].name
-        key = Key(workflow.id, group, asked.task, asked.attempt)
+        key = AttemptKey(workflow.id, group, asked.task, asked.attempt)
         self._end(workflow.id, asked.id, (key,), asked.grace_s, Stopped(asked.task, asked.attempt))
 
     def delete(self, workflow: DrivenWorkflow, asked: Delete) -> None:
         """Request the end of all tasks of a group."""
         found = attempts_of(workflow.state, asked.group, asked.attempt, asked.last)
-        keys = tuple(Key(workflow.id, asked.group, task, attempt) for task, attempt in found)
+        keys = tuple(AttemptKey(workflow.id, asked.group, task, attempt) for task, attempt in found)
         self._end(workflow.id, asked.id, keys, asked.grace_s, Gone(asked.group, asked.attempt))
 
     def adopt(self, workflow: DrivenWorkflow) -> None:
@@ -100,7 +102,9 @@ class LocalDriver:
         for group in workflow.state.groups:
             for task in group.tasks:
                 if task.presence in (Presence.CREATED, Presence.STOPPING, Presence.DELETING):
-                    self._watched.setdefault(Key(workflow.id, group.name, task.name, task.attempt), local.Starting())
+                    self._watched.setdefault(
+                        AttemptKey(workflow.id, group.name, task.name, task.attempt), local.AttemptStarting()
+                    )
 
     def let_go(self, workflow: str) -> None:
         """Stop following the tasks of a workflow; they keep running."""
@@ -113,7 +117,7 @@ class LocalDriver:
             return
         known = self._statuses()
         for key, before in list(self._watched.items()):
-            status = known.get(key, local.Absent())
+            status = known.get(key, local.AttemptAbsent())
             if status == before:
                 continue
             if _over(status):
@@ -123,7 +127,7 @@ class LocalDriver:
             if (told := _told(key, status)) is not None:
                 yield key.workflow, told
         for name, ending in list(self._ending.items()):
-            if all(_over(known.get(key, local.Absent())) for key in ending.keys):
+            if all(_over(known.get(key, local.AttemptAbsent())) for key in ending.keys):
                 del self._ending[name]
                 yield ending.workflow, ending.confirms
         if said := self._supervisor.trouble:
@@ -160,21 +164,23 @@ class LocalDriver:
         """Release all processes; they keep running."""
         self._supervisor.close()
 
-    def _statuses(self) -> Mapping[Key, local.Status]:
+    def _statuses(self) -> Mapping[AttemptKey, local.Status]:
         """Return the statuses of followed tasks; queried one by one where they are few among very many."""
         wanted = {*self._watched, *(key for ending in self._ending.values() for key in ending.keys)}
         if len(wanted) > _FEW:
             return self._supervisor.statuses()
         return {key: self._supervisor.status(key) for key in wanted}
 
-    def _end(self, workflow: str, name: str, keys: tuple[Key, ...], grace_s: float, confirms: Observation) -> None:
+    def _end(
+        self, workflow: str, name: str, keys: tuple[AttemptKey, ...], grace_s: float, confirms: Observation
+    ) -> None:
         for key in keys:
             self._supervisor.stop(key, grace_s)
-        self._ending[workflow, name] = _Ending(workflow, keys, confirms)
+        self._ending[workflow, name] = _PendingEnd(workflow, keys, confirms)
 
-    def _run(self, workflow: DrivenWorkflow, asked: Create, files: Mapping[str, bytes]) -> Run:
+    def _run(self, workflow: DrivenWorkflow, asked: Create, files: Mapping[str, bytes]) -> WorkflowRun:
         limit = next(group.exec_timeout_s for group in workflow.spec.groups if group.name == asked.group)
-        return Run(
+        return WorkflowRun(
             workflow.id,
             local=files,
             sources=dict(_sources(workflow.id, workflow.state)),
@@ -185,35 +191,35 @@ class LocalDriver:
         )
 
 
-def _sources(workflow: str, state: State) -> Iterator[tuple[str, Key]]:
+def _sources(workflow: str, state: State) -> Iterator[tuple[str, AttemptKey]]:
     for group in state.groups:
         for task in group.tasks:
             if task.attempt:
-                yield task.name, Key(workflow, group.name, task.name, task.attempt)
+                yield task.name, AttemptKey(workflow, group.name, task.name, task.attempt)
 
 
 def _over(status: local.Status) -> bool:
-    return isinstance(status, local.Ended | local.Lost | local.Absent)
+    return isinstance(status, local.AttemptEnded | local.AttemptLost | local.AttemptAbsent)
 
 
-def _told(key: Key, status: local.Status) -> Observation | None:
+def _told(key: AttemptKey, status: local.Status) -> Observation | None:
     match status:
-        case local.Running(_, since):
+        case local.AttemptRunning(_, since):
             return Running(key.task, key.attempt, at=since)
-        case local.Ended(exit_code, at, "exited", note, since):
+        case local.AttemptEnded(exit_code, at, "exited", note, since):
             return Ended(key.task, key.attempt, exit_code, note, since, at)
-        case local.Ended(exit_code, at, "timeout", _, since):
+        case local.AttemptEnded(exit_code, at, "timeout", _, since):
             return Ended(key.task, key.attempt, exit_code, "stopped after its time limit", since, at)
-        case local.Ended():
+        case local.AttemptEnded():
             return Lost(key.task, key.attempt, LossCause.PROCESS_LOST, "it was stopped from outside")
-        case local.Lost(why):
+        case local.AttemptLost(why):
             return Lost(key.task, key.attempt, LossCause.PROCESS_LOST, why)
-        case local.Absent():
+        case local.AttemptAbsent():
             return Lost(key.task, key.attempt, LossCause.PROCESS_LOST, "nothing of it was found after a restart")
     return None
 
 
-def _expected(key: Key, workflow: DrivenWorkflow | None) -> bool:
+def _expected(key: AttemptKey, workflow: DrivenWorkflow | None) -> bool:
     if workflow is None or key.task not in workflow.spec.places:
         return False
     index, place = workflow.spec.places[key.task]

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from coterie.backends.base.driver import Seat
+from coterie.backends.base.driver import TaskPlacement
 from coterie.backends.base.settings import DEFAULT_GRACE_S, DEFAULT_LOG
 from coterie.backends.local.notices import NO_IMAGES
-from coterie.backends.local.work_order import Key, Order, order_faults
+from coterie.backends.local.work_order import AttemptKey, WorkOrder, order_faults
 from coterie.backends.shared.task_files import contents_of
-from coterie.backends.shared.tokens import INPUT, Filling, Values, uuid_of
+from coterie.backends.shared.tokens import INPUT, TokenReplacement, TokenValues, uuid_of
 from coterie.errors import Fault, NotFound, Notice, SpecErrors, field_path
 from coterie.frontends.workflow.read import Workflow, located
 from coterie.frontends.workflow.rules import WorkflowGroup, WorkflowTask, elsewhere
@@ -25,7 +25,7 @@ _OTHER = re.compile(r"[^A-Z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class WorkflowRun:
     """One run of a workflow: the values that its groups share.
 
     `local` has the bytes of every `localpath`; `sources` has, for each task that others read from, the attempt whose
@@ -34,7 +34,7 @@ class Run:
 
     workflow_id: str
     local: Mapping[str, bytes] = field(default_factory=dict)
-    sources: Mapping[str, Key] = field(default_factory=dict)
+    sources: Mapping[str, AttemptKey] = field(default_factory=dict)
     attempts: Mapping[str, int] = field(default_factory=dict)
     hosts: Mapping[str, str] = field(default_factory=dict)
     exec_timeout_s: float | None = None
@@ -43,14 +43,16 @@ class Run:
     timestamps: bool = False
 
 
-def orders_for(workflow: Workflow, group: str, seats: Mapping[str, Seat], run: Run) -> tuple[Order, ...]:
+def orders_for(
+    workflow: Workflow, group: str, seats: Mapping[str, TaskPlacement], run: WorkflowRun
+) -> tuple[WorkOrder, ...]:
     """Return the orders of a group's tasks that have a node; raise `SpecErrors` with every fault."""
     team = next((team for team in workflow.teams if team.name == group), None)
     if team is None:
         raise NotFound(
             f'the workflow has no group "{group}"', suggestion(group, [each.name for each in workflow.teams])
         )
-    orders: list[Order] = []
+    orders: list[WorkOrder] = []
     faults: list[Fault] = []
     for order, wrong in _drawn_up(team, seats, run, _values(workflow, run)):
         orders.append(order)
@@ -60,29 +62,29 @@ def orders_for(workflow: Workflow, group: str, seats: Mapping[str, Seat], run: R
     return tuple(orders)
 
 
-def start_faults(workflow: Workflow, run: Run) -> Iterator[Fault]:
+def start_faults(workflow: Workflow, run: WorkflowRun) -> Iterator[Fault]:
     """Yield the faults that would appear only when tasks are started, without keeping the orders of all of them."""
     values = _values(workflow, run)
     for team in workflow.teams:
-        seats = {member.name: Seat("node") for member in team.members}
+        seats = {member.name: TaskPlacement("node") for member in team.members}
         for _, wrong in _drawn_up(team, seats, run, values):
             yield from located(wrong, workflow.document)
 
 
-def _values(workflow: Workflow, run: Run) -> Values:
+def _values(workflow: Workflow, run: WorkflowRun) -> TokenValues:
     hosts = {member.name: run.hosts.get(member.name, HOST) for each in workflow.teams for member in each.members}
-    return Values(run.workflow_id, uuid_of("local", run.workflow_id), hosts)
+    return TokenValues(run.workflow_id, uuid_of("local", run.workflow_id), hosts)
 
 
 def _drawn_up(
-    team: WorkflowGroup, seats: Mapping[str, Seat], run: Run, values: Values
-) -> Iterator[tuple[Order, Sequence[Fault]]]:
+    team: WorkflowGroup, seats: Mapping[str, TaskPlacement], run: WorkflowRun, values: TokenValues
+) -> Iterator[tuple[WorkOrder, Sequence[Fault]]]:
     """Yield the order of each task that has a node, one at a time, with its faults."""
     # One text for all, since each task lists as many hosts as there are tasks.
     hosts = ",".join(values.hosts[member.name] for member in team.members)
     for rank, member in enumerate(team.members):
         if seat := seats.get(member.name):
-            filling = Filling(values, member)
+            filling = TokenReplacement(values, member)
             order = _order(filling, team, rank, seat, run, hosts)
             refused = [
                 Fault(f'task "{member.name}": {message}', path=(*member.path, *_written(where, member)), hint=hint)
@@ -91,7 +93,9 @@ def _drawn_up(
             yield order, (*filling.faults, *_unread(filling), *refused)
 
 
-def _order(filling: Filling, team: WorkflowGroup, rank: int, seat: Seat, run: Run, hosts: str) -> Order:
+def _order(
+    filling: TokenReplacement, team: WorkflowGroup, rank: int, seat: TaskPlacement, run: WorkflowRun, hosts: str
+) -> WorkOrder:
     member, spec = filling.member, filling.member.spec
     command = [filling.fill(word, "command", index) for index, word in enumerate(spec.command)]
     command += [filling.fill(word, "args", index) for index, word in enumerate(spec.args)]
@@ -104,8 +108,8 @@ def _order(filling: Filling, team: WorkflowGroup, rank: int, seat: Seat, run: Ru
     local = {**dict.fromkeys(missing, b""), **run.local} if missing else run.local
     files = contents_of(spec.files, local, filling)
     attempt = run.attempts.get(member.name, 1)
-    return Order(
-        key=Key(run.workflow_id, team.name, member.name, attempt),
+    return WorkOrder(
+        key=AttemptKey(run.workflow_id, team.name, member.name, attempt),
         command=tuple(command),
         environment={
             **environment,
@@ -125,7 +129,7 @@ def _order(filling: Filling, team: WorkflowGroup, rank: int, seat: Seat, run: Ru
     )
 
 
-def _unread(filling: Filling) -> Iterator[Fault]:
+def _unread(filling: TokenReplacement) -> Iterator[Fault]:
     """Yield the inputs that no task fills: their folders would be empty, and the result different."""
     for number, path in filling.inputs.items():
         entry = filling.member.spec.inputs[number]
@@ -144,7 +148,7 @@ def _unread(filling: Filling) -> Iterator[Fault]:
         )
 
 
-def identity(workflow_id: str, team: WorkflowGroup, rank: int, seat: Seat, hosts: str) -> dict[str, str]:
+def identity(workflow_id: str, team: WorkflowGroup, rank: int, seat: TaskPlacement, hosts: str) -> dict[str, str]:
     """Return the environment variables that identify a task and its node.
 
     RANK, WORLD_SIZE and MASTER_ADDR are not among them: launchers count processes, of which a task with several GPUs

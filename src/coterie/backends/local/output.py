@@ -9,7 +9,7 @@ from coterie.backends.base.settings import DriverSettings
 from coterie.backends.local.attempt_folder import folder_of
 from coterie.backends.local.container_paths import check_root
 from coterie.backends.local.shim.log import MARK, PACE_S, TIMES
-from coterie.backends.local.work_order import Key
+from coterie.backends.local.work_order import AttemptKey
 from coterie.errors import Unavailable
 
 
@@ -22,14 +22,14 @@ class LocalOutput:
 
     def log(self, attempt: TaskAttempt, start: int, size: int | None = None) -> bytes:
         """Return a part of a log; empty where nothing was written, or nothing more yet."""
-        return self._piece(Key(*attempt), "log", start, size)
+        return self._piece(AttemptKey(*attempt), "log", start, size)
 
     def log_offset(self, attempt: TaskAttempt, since: float) -> int | None:
         """Return the offset of a log at a time, by its file of times; None where nothing was written since.
 
         Output written within the same second cannot be distinguished by its time.
         """
-        times = self._piece(Key(*attempt), f"log{TIMES}", 0)
+        times = self._piece(AttemptKey(*attempt), f"log{TIMES}", 0)
         if not times:
             return 0
         whole = times[: len(times) - len(times) % MARK.size]
@@ -37,9 +37,9 @@ class LocalOutput:
 
     def folder(self, attempt: TaskAttempt) -> str | None:
         """Return the folder into which an attempt writes, the same before and after its end; None before the first."""
-        return str(self._root / Key(*attempt).path / "output") if attempt.attempt else None
+        return str(self._root / AttemptKey(*attempt).path / "output") if attempt.attempt else None
 
-    def _piece(self, key: Key, file: str, start: int, size: int | None = None) -> bytes:
+    def _piece(self, key: AttemptKey, file: str, start: int, size: int | None = None) -> bytes:
         try:
             handle = os.open(folder_of(self._root, key) / file, os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:

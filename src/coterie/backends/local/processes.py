@@ -16,7 +16,7 @@ _PATIENCE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ProcessIdentity:
     """The identity of a process, distinct from a later one with the same number."""
 
     pid: int
@@ -24,11 +24,11 @@ class Identity:
     boot: str
 
     @staticmethod
-    def of(words: Collection[str]) -> Identity | None:
+    def of(words: Collection[str]) -> ProcessIdentity | None:
         """Return an identity from its text; None for an invalid text."""
         match list(words):
             case [pid, started, boot, *_] if pid.isdigit():
-                return Identity(int(pid), started, boot)
+                return ProcessIdentity(int(pid), started, boot)
         return None
 
     def this_boot(self) -> bool:
@@ -68,7 +68,7 @@ def marks() -> Iterator[tuple[int, str]]:
                 break
 
 
-def end(belongs: Callable[[str], bool], sessions: Collection[Identity] = ()) -> int:
+def end(belongs: Callable[[str], bool], sessions: Collection[ProcessIdentity] = ()) -> int:
     """End every process with a matching mark, and those of these sessions; return how many remain.
 
     Nothing else is touched. Several rounds may be needed, since a process can start others until it ends.
@@ -87,7 +87,7 @@ def end(belongs: Callable[[str], bool], sessions: Collection[Identity] = ()) -> 
         pause = min(pause * 2, 0.1)
 
 
-def _of_sessions(leaders: Collection[Identity]) -> Iterator[int]:
+def _of_sessions(leaders: Collection[ProcessIdentity]) -> Iterator[int]:
     # The number of a session is reused only when all its processes are gone.
     wanted = {each.pid for each in leaders if ownership.started(each.pid) in (None, each.started)}
     for pid in _numbers() if wanted else ():

@@ -20,7 +20,7 @@ _PATIENCE_MS = 15_000
 
 
 @dataclass(frozen=True, slots=True)
-class Watcher:
+class ShimProcess:
     """A shim: its handle is ready for reading when it has ended, and `word` reports why it never began.
 
     One that was started by another supervisor has no `word`.
@@ -75,7 +75,7 @@ class ForkServer:
     def __init__(self) -> None:
         self._process: tuple[int, socket.socket] | None = None
 
-    def launch(self, folder: Path) -> Watcher:
+    def launch(self, folder: Path) -> ShimProcess:
         """Start a shim for a folder; if one starts although this fails, it claims its attempt or finds it claimed."""
         ours, its = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -85,7 +85,7 @@ class ForkServer:
             raise
         finally:
             os.close(its)
-        return Watcher(shim, ours)
+        return ShimProcess(shim, ours)
 
     def close(self) -> None:
         """End it; the shims keep running."""
@@ -94,7 +94,7 @@ class ForkServer:
         (pid, asked), self._process = self._process, None
         asked.close()
         handle = os.pidfd_open(pid)
-        Watcher(handle).await_end()
+        ShimProcess(handle).await_end()
         os.close(handle)
         os.waitpid(pid, 0)
 

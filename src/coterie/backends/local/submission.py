@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from coterie.backends.local.group_orders import Run, notices_for, start_faults
+from coterie.backends.local.group_orders import WorkflowRun, notices_for, start_faults
 from coterie.backends.local.limits import MOST_TASKS, crowd_faults, crowd_notices, task_count
 from coterie.errors import Fault, Notice
 from coterie.frontends.workflow.read import Workflow
@@ -17,7 +17,7 @@ class LocalCheck:
         """Yield the faults of tasks that would otherwise appear only when they are started."""
         yield from crowd_faults(workflow, processes)
         if task_count(workflow) <= MOST_TASKS:
-            yield from start_faults(workflow, Run("rehearsal", local=files))
+            yield from start_faults(workflow, WorkflowRun("rehearsal", local=files))
 
     def notices(self, workflow: Workflow) -> tuple[Notice, ...]:
         """Return notices of how a run on this machine deviates from the workflow."""

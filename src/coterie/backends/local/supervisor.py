@@ -26,7 +26,7 @@ from coterie.backends.local.attempts import Attempt, AttemptTable
 from coterie.backends.local.container_paths import check_root
 from coterie.backends.local.limits import too_many
 from coterie.backends.local.start_order import StartOrder, Together
-from coterie.backends.local.work_order import Absent, Key, Lost, Order, Status, order_faults
+from coterie.backends.local.work_order import AttemptAbsent, AttemptKey, AttemptLost, Status, WorkOrder, order_faults
 from coterie.errors import Unavailable, UsageError
 
 _POLL_S = 0.05
@@ -37,7 +37,7 @@ _INHERITED = ("PATH", "HOME", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHEL
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProcessLimits:
     """The number of commands at a time, and the variables of this process they see (besides those named `LC_…`)."""
 
     processes: int = DEFAULT_PROCESSES
@@ -47,12 +47,12 @@ class Limits:
 class Supervisor:
     """The attempts below one root: their start, supervision and end. Its methods may be called from any thread."""
 
-    def __init__(self, root: Path, limits: Limits | None = None) -> None:
+    def __init__(self, root: Path, limits: ProcessLimits | None = None) -> None:
         if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
             raise Unavailable("tasks can run as processes only on Linux", "Choose a pool with another back end.")
         self._root = root.resolve()
         check_root(self._root)
-        self._limits = limits or Limits()
+        self._limits = limits or ProcessLimits()
         self._lock = threading.RLock()
         self._start_order = StartOrder()
         self._changed = False
@@ -71,7 +71,7 @@ class Supervisor:
                 self.close()
                 raise
 
-    def start(self, orders: Sequence[Order]) -> None:
+    def start(self, orders: Sequence[WorkOrder]) -> None:
         """Accept orders, which then start together or not at all; already accepted ones are left unchanged.
 
         They begin when all of them fit, in the order of the calls; more than may ever run at a time are refused. When
@@ -87,7 +87,7 @@ class Supervisor:
             if new and (found := too_many(len(orders), self._limits.processes)):
                 raise UsageError(f"{len(orders)} tasks are to start together, and {found[0]}", found[1])
             self._last_number += 1
-            record = folders.Record(tuple(dict.fromkeys(order.key for order in orders)), self._last_number)
+            record = folders.AttemptRecord(tuple(dict.fromkeys(order.key for order in orders)), self._last_number)
             for workflow in {order.key.workflow for order in orders}:
                 self._bring_back(workflow)
             try:
@@ -99,12 +99,12 @@ class Supervisor:
                 raise
             self._advance()
 
-    def status(self, key: Key) -> Status:
+    def status(self, key: AttemptKey) -> Status:
         """Return the status of an attempt."""
         with self._lock, self._words("look after tasks"):
             self._advance()
             found = self._table.attempts.get(key)
-            return found.status if found else Absent()
+            return found.status if found else AttemptAbsent()
 
     @property
     def trouble(self) -> str:
@@ -112,7 +112,7 @@ class Supervisor:
         with self._lock:
             return self._held_up
 
-    def statuses(self) -> dict[Key, Status]:
+    def statuses(self) -> dict[AttemptKey, Status]:
         """Return the status of every known attempt."""
         with self._lock, self._words("look after tasks"):
             self._advance()
@@ -138,7 +138,7 @@ class Supervisor:
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._bell)
 
-    def stop(self, key: Key, grace_s: float | None = None) -> None:
+    def stop(self, key: AttemptKey, grace_s: float | None = None) -> None:
         """Request the end of an attempt, and kill it after the grace period; return at once.
 
         One that has not begun never will, nor will those that were to start with it and have not begun either.
@@ -149,7 +149,7 @@ class Supervisor:
                 self._stop(found, grace_s)
                 self._advance()
 
-    def kill(self, key: Key) -> None:
+    def kill(self, key: AttemptKey) -> None:
         """Kill an attempt without a grace period; return at once."""
         self.stop(key, 0.0)
 
@@ -195,14 +195,14 @@ class Supervisor:
         """Read the attempts below the root; return the last number of the start order."""
         found = [(key, path, folders.record_of(path)) for key, path in folders.folders(self._root, workflow)]
         for key, path, record in sorted(found, key=lambda each: each[2].turn if each[2] else 0):
-            attempt = Attempt(key, path, record or folders.Record((key,), 0))
+            attempt = Attempt(key, path, record or folders.AttemptRecord((key,), 0))
             if record is None:
-                attempt.status = folders.end_of(path) or Lost("its folder is damaged")
+                attempt.status = folders.end_of(path) or AttemptLost("its folder is damaged")
             self._table.add(attempt, new=False)
         self._advance()
         return max((record.turn for _, _, record in found if record), default=0)
 
-    def _accept(self, order: Order, record: folders.Record) -> None:
+    def _accept(self, order: WorkOrder, record: folders.AttemptRecord) -> None:
         key = order.key
         if key in self._table.attempts:
             return
@@ -214,7 +214,7 @@ class Supervisor:
         if attempt.waiting:
             self._start_order.add(key, attempt.record.together)
 
-    def _surroundings(self, key: Key, path: Path) -> folders.Surroundings:
+    def _surroundings(self, key: AttemptKey, path: Path) -> folders.AttemptEnvironment:
         inherited = self._limits.inherited
         common = {name: value for name, value in os.environ.items() if name in inherited or name.startswith("LC_")}
         fixed = {
@@ -222,7 +222,7 @@ class Supervisor:
             "COTERIE_OUTPUT": str(path / "output"),
             "COTERIE_FILES": str(path / "files"),
         }
-        return folders.Surroundings({**common, "TMPDIR": str(path / "tmp")}, fixed)
+        return folders.AttemptEnvironment({**common, "TMPDIR": str(path / "tmp")}, fixed)
 
     def _advance(self) -> None:
         """Update all statuses, and begin the attempts that fit."""
@@ -287,7 +287,7 @@ class Supervisor:
             self._start_order.drop(each.key, each.record.together)
             self._changed |= each.over
 
-    def _forget(self, keys: Sequence[Key]) -> list[OSError]:
+    def _forget(self, keys: Sequence[AttemptKey]) -> list[OSError]:
         found = [self._table.attempts[key] for key in keys if key in self._table.attempts]
         for each in found:
             self._stop(each, 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coterie.backends.base.driver import Driver, TaskOutput, Texts
+from coterie.backends.base.driver import Driver, OutputReader, WorkflowTexts
 from coterie.backends.base.settings import DriverSettings
 from coterie.backends.base.submission import SubmissionCheck
 from coterie.backends.base.traits import Traits
@@ -22,13 +22,13 @@ def _submission() -> SubmissionCheck[Any]:
     return LocalCheck()
 
 
-def _driver(settings: DriverSettings, texts: Texts) -> Driver:
+def _driver(settings: DriverSettings, texts: WorkflowTexts) -> Driver:
     from coterie.backends.local.driver import LocalDriver
 
     return LocalDriver(settings, texts)
 
 
-def _output(settings: DriverSettings) -> TaskOutput:
+def _output(settings: DriverSettings) -> OutputReader:
     from coterie.backends.local.output import LocalOutput
 
     return LocalOutput(settings)

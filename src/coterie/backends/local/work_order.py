@@ -19,7 +19,7 @@ _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Key:
+class AttemptKey:
     """One attempt at one task; its parts are also folder names, so none may lead elsewhere."""
 
     workflow: str
@@ -42,7 +42,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class WorkOrder:
     """One command to run, with all tokens replaced.
 
     Paths are those of a container. `files` are stored below the attempt's folder whatever their paths; `inputs` are the
@@ -50,11 +50,11 @@ class Order:
     name. Such a path in the command, the environment or a text file is replaced by the real one.
     """
 
-    key: Key
+    key: AttemptKey
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     files: tuple[tuple[str, str | bytes], ...] = ()
-    inputs: Mapping[str, Key | None] = field(default_factory=dict)
+    inputs: Mapping[str, AttemptKey | None] = field(default_factory=dict)
     mounts: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float | None = None
     grace_s: float = DEFAULT_GRACE_S
@@ -63,12 +63,12 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Starting:
+class AttemptStarting:
     """Accepted; it waits for capacity, or its process is about to begin."""
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class AttemptRunning:
     """The command has been running since a time of the epoch."""
 
     pid: int
@@ -76,7 +76,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class AttemptEnded:
     """The command and all its descendants are gone.
 
     `why` is exited, stopped, timeout, or withdrawn when it was stopped before it began. `note` states further errors,
@@ -91,21 +91,21 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class AttemptLost:
     """Its end is unknown; nothing of it runs any more."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class AttemptAbsent:
     """Never started, or deleted."""
 
 
-Status = Starting | Running | Ended | Lost | Absent
+Status = AttemptStarting | AttemptRunning | AttemptEnded | AttemptLost | AttemptAbsent
 
 
-def order_faults(order: Order) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
+def order_faults(order: WorkOrder) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
     """Yield the values that no process can be given: a message, a hint, and the path in the task."""
     words: list[tuple[str, tuple[str | int, ...]]]
     words = [(word, ("command", index)) for index, word in enumerate(order.command)]

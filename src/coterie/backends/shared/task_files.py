@@ -6,13 +6,13 @@ import base64
 import posixpath
 from collections.abc import Mapping, Sequence
 
-from coterie.backends.shared.tokens import Filling
+from coterie.backends.shared.tokens import TokenReplacement
 from coterie.errors import Fault
 from coterie.frontends.workflow.model import TaskFile
 
 
 def contents_of(
-    files: Sequence[TaskFile], local: Mapping[str, bytes], filling: Filling
+    files: Sequence[TaskFile], local: Mapping[str, bytes], filling: TokenReplacement
 ) -> list[tuple[str, str | bytes]]:
     """Return path and content of each file, with tokens replaced in texts; faults are added to `filling`."""
     found: list[tuple[str, str | bytes]] = []

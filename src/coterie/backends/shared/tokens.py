@@ -23,7 +23,7 @@ _TOKEN = re.compile(r"\{\{(?P<name>uuid|workflow_id|output|input|host)(?::(?P<wh
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class TokenValues:
     """The values of tokens in one workflow."""
 
     workflow_id: str
@@ -32,13 +32,13 @@ class Values:
 
 
 @dataclass(slots=True)
-class Filling:
+class TokenReplacement:
     """The replacement of one task's tokens, with the folders and hosts it met, and the faults.
 
     `inputs` has the place where each input is first read, by its number.
     """
 
-    values: Values
+    values: TokenValues
     member: WorkflowTask
     folders: set[str] = field(default_factory=set)
     hosts: set[str] = field(default_factory=set)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from coterie.backends.base import registry
-from coterie.backends.base.driver import Seat
+from coterie.backends.base.driver import TaskPlacement
 from coterie.config.configuration import Pool
 from coterie.errors import NotFound, Reason, SpecErrors
 from coterie.gang.tree import Toleration
@@ -27,12 +27,12 @@ from coterie.lifecycle import (
 )
 from coterie.placement.refusal import Verdict
 from coterie.rendering import refusals
-from coterie.service.driver.driven_workflow import LiveWorkflow, Texts, levels_of, shape_in
+from coterie.service.driver.driven_workflow import CachedTexts, LiveWorkflow, levels_of, shape_in
 from coterie.service.driver.node_health import HealthCondition, HealthConditions, next_end, outlasting, still, well
-from coterie.service.pools.catalog import Catalog
-from coterie.service.queue.holdings import BackendHoldings, Held, Key
+from coterie.service.pools.catalog import PoolCatalog
+from coterie.service.queue.holdings import BackendHoldings, Key, TaskHolding
 from coterie.service.queue.order import since_of
-from coterie.service.queue.queue import Entry, PlacedGang, Queue, WaitReason
+from coterie.service.queue.queue import PlacedGang, Queue, QueueEntry, WaitReason
 from coterie.service.queue.waiting_gang import Blocked, known_pool, waiting_gang
 from coterie.store import PlacementRecord, WorkflowRecord
 from coterie.topology.domains import Domains
@@ -78,7 +78,7 @@ class BackendQueues:
     """All backends, under the current catalog."""
 
     def __init__(
-        self, catalog: Catalog, texts: Texts, patience: float, node_grace: float, now: float, processes: int
+        self, catalog: PoolCatalog, texts: CachedTexts, patience: float, node_grace: float, now: float, processes: int
     ) -> None:
         self.catalog = catalog
         most_tasks = registry.traits(registry.EMBEDDED).most_tasks
@@ -103,7 +103,7 @@ class BackendQueues:
         """Return how many tasks run on this machine, and how many may."""
         return sum(site.world.tasks for site in self._backends.values() if site.embedded), self._most
 
-    def apply(self, catalog: Catalog, now: float) -> list[FailedTask]:
+    def apply(self, catalog: PoolCatalog, now: float) -> list[FailedTask]:
         """Apply new pools and nodes; return the tasks whose nodes are gone.
 
         Every waiting gang has to be queued again, since its pool may have changed.
@@ -137,7 +137,7 @@ class BackendQueues:
                 continue
             key = (life.id, one.group, one.attempt)
             row = known.get((one.group, one.task, one.attempt))
-            held = Held(one.task, one.node, shape_in(life.digest, one.task), tuple(row.gpus) if row else ())
+            held = TaskHolding(one.task, one.node, shape_in(life.digest, one.task), tuple(row.gpus) if row else ())
             if not self._held_again(key, life.pool, held) and self._site(life.pool) is not None:
                 failures.append(_gone(key, held))
         return failures
@@ -146,7 +146,7 @@ class BackendQueues:
         """Restore the holdings of a workflow that cannot be driven, as far as they are known."""
         for row in rows:
             with suppress(LookupError, TypeError, ValueError):
-                held = Held(row.task, row.node, shape_in(stored.digest, row.task), tuple(row.gpus))
+                held = TaskHolding(row.task, row.node, shape_in(stored.digest, row.task), tuple(row.gpus))
                 self._held_again((stored.id, row.group, row.attempt), stored.pool, held)
 
     def withdraw(self, workflow: str) -> None:
@@ -156,7 +156,7 @@ class BackendQueues:
                 if entry.key[0] == workflow:
                     site.queue.drop(entry.key)
 
-    def _held_again(self, key: Key, pool: str, held: Held) -> bool:
+    def _held_again(self, key: Key, pool: str, held: TaskHolding) -> bool:
         """Hold capacity on its node; return whether a backend has it. Its pool may have other nodes now, or none."""
         own = self._site(pool)
         for site in (*([own] if own else ()), *self._backends.values()):
@@ -223,7 +223,7 @@ class BackendQueues:
             return _blocked(life, asked, gang)
         group = life.state.groups[life.spec.order[asked.group]]
         since = since_of(group, life.submitted_at)
-        site.queue.put(Entry(key, pool, gang, life.priority, since, life.number, dict(asked.anchors)))
+        site.queue.put(QueueEntry(key, pool, gang, life.priority, since, life.number, dict(asked.anchors)))
         return None
 
     def _handed_over(self, life: LiveWorkflow, asked: Enqueue, pool: Pool) -> QueueAnswer:
@@ -248,7 +248,7 @@ class BackendQueues:
                 return None
             for site in self._backends.values():
                 site.world.release(key, [task.name])
-        self._held_again(key, life.pool, Held(task.name, told.node, shape_in(life.digest, task.name)))
+        self._held_again(key, life.pool, TaskHolding(task.name, told.node, shape_in(life.digest, task.name)))
         return PlacementRecord(group.name, task.name, task.attempt, told.node, (), self.domains(life.pool, told.node))
 
     def release(self, life: LiveWorkflow, asked: Release) -> Released:
@@ -275,16 +275,16 @@ class BackendQueues:
                         reason, message = self._words(told, site.world)
                         yield QueueAnswer(workflow, Refused(group, attempt, reason, message, never=never))
 
-    def held(self, key: Key) -> Mapping[str, Held]:
+    def held(self, key: Key) -> Mapping[str, TaskHolding]:
         """Return the holdings of a placement's tasks."""
         found = (site.world.held(key) for site in self._backends.values())
         return next((held for held in found if held), {})
 
-    def seats(self, life: LiveWorkflow, asked: Create) -> dict[str, Seat]:
+    def seats(self, life: LiveWorkflow, asked: Create) -> dict[str, TaskPlacement]:
         """Return the nodes of a placement's tasks; one whose node its scheduler chooses later has none."""
         held = self.held((life.id, asked.group, asked.attempt))
         return {
-            task: Seat(node, self.domains(life.pool, node), held[task].gpus if task in held else ())
+            task: TaskPlacement(node, self.domains(life.pool, node), held[task].gpus if task in held else ())
             for task, node in asked.tasks
         }
 
@@ -293,7 +293,7 @@ class BackendQueues:
         site = self._site(pool)
         return site.world.domains(self._pool(pool), node) if site else {}
 
-    def _placed(self, workflow: str, group: str, attempt: int, held: tuple[Held, ...], pool: str) -> QueueAnswer:
+    def _placed(self, workflow: str, group: str, attempt: int, held: tuple[TaskHolding, ...], pool: str) -> QueueAnswer:
         if (known := self.catalog.pools.get(pool)) and known.pool.traits.chooses_nodes:
             # The holdings reserve capacity for the gang; `scheduled` holds the nodes that it really gets.
             return QueueAnswer(workflow, Placed(group, attempt))
@@ -336,6 +336,6 @@ def _blocked(life: LiveWorkflow, asked: Enqueue, why: Blocked) -> QueueAnswer:
     return QueueAnswer(life.id, Refused(asked.group, asked.attempt, why.reason.value, why.message, never=True))
 
 
-def _gone(key: Key, held: Held) -> FailedTask:
+def _gone(key: Key, held: TaskHolding) -> FailedTask:
     workflow, _, attempt = key
     return FailedTask(workflow, held.task, attempt, f"node {held.node} is gone")

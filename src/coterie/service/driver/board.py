@@ -27,13 +27,13 @@ from coterie.lifecycle import (
     deadline,
 )
 from coterie.service.driver.backend_queues import BackendQueues, FailedTask
-from coterie.service.driver.driven_workflow import Fresh, LiveWorkflow, Texts, home_of
+from coterie.service.driver.driven_workflow import CachedTexts, Fresh, LiveWorkflow, home_of
 from coterie.service.driver.drivers import Connection, Drivers
 from coterie.service.driver.executor import ActionExecutor, note
 from coterie.service.driver.pool_changes import levels_lost, violated
 from coterie.service.driver.problems import ServiceProblems
 from coterie.service.driver.quarantine import Quarantine
-from coterie.service.pools.catalog import Catalogue
+from coterie.service.pools.catalog import LiveCatalog
 from coterie.service.settings import Settings
 from coterie.store import Lease, NewEvent, RequestRecord, Store
 
@@ -52,7 +52,7 @@ class Board:
         self,
         store: Store,
         settings: Settings,
-        catalogue: Catalogue,
+        catalogue: LiveCatalog,
         problems: ServiceProblems,
         poke: Callable[[], None],
         fresh: Fresh,
@@ -66,7 +66,7 @@ class Board:
         self._due: dict[str, float] = {}
         self._events: list[NewEvent] = []
         self._seen = store.last_event()
-        self._texts = Texts(store, fresh)
+        self._texts = CachedTexts(store, fresh)
         self._backends = BackendQueues(
             catalogue.refresh(store.pools()),
             self._texts,

@@ -189,7 +189,7 @@ def nothing_fresh() -> Fresh:
     return deque(maxlen=_TEXTS)
 
 
-class Texts:
+class CachedTexts:
     """The texts of driven workflows, read again when needed; the latest are cached.
 
     Its methods may be called from any thread.

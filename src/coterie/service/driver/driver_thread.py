@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.backends.base.driver import DrivenWorkflow, Driver, Seat
+from coterie.backends.base.driver import DrivenWorkflow, Driver, TaskPlacement
 from coterie.errors import CoterieError, Unavailable
 from coterie.lifecycle import Create, Delete, Go, Observation, Spec, State, Stop
 
@@ -30,7 +30,7 @@ Told = Iterable[tuple[str, Observation]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Workflow:
+class _WorkflowSnapshot:
     """A workflow at the time of a request."""
 
     id: str
@@ -39,7 +39,7 @@ class _Workflow:
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _DriverCall:
     """One call of the driver; another pending one with the same name is the same call."""
 
     name: str
@@ -47,10 +47,10 @@ class _Call:
 
 
 @dataclass(eq=False)
-class _Line:
+class _CallQueue:
     """The calls for one workflow in their order, and when the first of them may be made."""
 
-    calls: deque[_Call]
+    calls: deque[_DriverCall]
     at: float = 0.0
     failed: str = ""
 
@@ -66,11 +66,11 @@ class DriverThread:
         self._open_driver, self._poke = open_driver, poke
         self._driver: Driver | None = None
         self._condition = threading.Condition()
-        self._lines: OrderedDict[str, _Line] = OrderedDict()
+        self._lines: OrderedDict[str, _CallQueue] = OrderedDict()
         self._told: deque[tuple[str, Observation]] = deque()
         self._left: set[str] = set()
         self._kept: set[str] = set()
-        self._current: _Call | None = None
+        self._current: _DriverCall | None = None
         self._unopened = ""
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="coterie-backend", daemon=True)
@@ -85,7 +85,9 @@ class DriverThread:
         """Schedule the reconciliation of pools."""
         self._ask(_SYNC, "sync", lambda driver: driver.sync(pools), latest=True)
 
-    def create(self, workflow: DrivenWorkflow, asked: Create, seats: Mapping[str, Seat]) -> tuple[Observation, ...]:
+    def create(
+        self, workflow: DrivenWorkflow, asked: Create, seats: Mapping[str, TaskPlacement]
+    ) -> tuple[Observation, ...]:
         """Schedule the creation of tasks; `news` reports the result."""
         now = _copy(workflow)
         self._ask(now.id, asked.id, lambda driver: _by(now, driver.create(now, asked, seats)))
@@ -169,12 +171,12 @@ class DriverThread:
 
     def _ask(self, line: str, name: str, make: Callable[[Driver], Told | None], *, latest: bool = False) -> None:
         with self._condition:
-            calls = self._lines.setdefault(line, _Line(deque())).calls
+            calls = self._lines.setdefault(line, _CallQueue(deque())).calls
             known = next((at for at, one in enumerate(calls) if one.name == name and one is not self._current), None)
             if known is None:
-                calls.append(_Call(name, make))
+                calls.append(_DriverCall(name, make))
             elif latest:
-                calls[known] = _Call(name, make)
+                calls[known] = _DriverCall(name, make)
             self._condition.notify_all()
 
     def _run(self) -> None:
@@ -210,13 +212,13 @@ class DriverThread:
     def _open(self) -> None:
         self._driver = self._open_driver()
 
-    def _make(self, driver: Driver, call: _Call) -> None:
+    def _make(self, driver: Driver, call: _DriverCall) -> None:
         for told in call.make(driver) or ():
             with self._condition:
                 self._told.append(told)
             self._poke()
 
-    def _next(self) -> tuple[str, _Line, _Call] | None:
+    def _next(self) -> tuple[str, _CallQueue, _DriverCall] | None:
         """Wait for a call that may be made; None once this is closed."""
         with self._condition:
             while not self._closed:
@@ -229,7 +231,7 @@ class DriverThread:
                 self._condition.wait(None if soonest is None else soonest - now)
         return None
 
-    def _done(self, name: str, line: _Line, call: _Call, failed: str) -> None:
+    def _done(self, name: str, line: _CallQueue, call: _DriverCall, failed: str) -> None:
         self._current = None
         line.failed = failed
         if failed:
@@ -254,9 +256,9 @@ class DriverThread:
         return ""
 
 
-def _copy(workflow: DrivenWorkflow) -> _Workflow:
-    return _Workflow(workflow.id, workflow.spec, workflow.state)
+def _copy(workflow: DrivenWorkflow) -> _WorkflowSnapshot:
+    return _WorkflowSnapshot(workflow.id, workflow.spec, workflow.state)
 
 
-def _by(workflow: _Workflow, told: Iterable[Observation]) -> Iterator[tuple[str, Observation]]:
+def _by(workflow: _WorkflowSnapshot, told: Iterable[Observation]) -> Iterator[tuple[str, Observation]]:
     return ((workflow.id, each) for each in told)

@@ -9,9 +9,9 @@ from coterie.backends.base import registry
 from coterie.backends.base.driver import Driver
 from coterie.config.configuration import Backend
 from coterie.errors import Unavailable
-from coterie.service.driver.driven_workflow import LiveWorkflow, Texts, home_of
+from coterie.service.driver.driven_workflow import CachedTexts, LiveWorkflow, home_of
 from coterie.service.driver.driver_thread import DriverThread
-from coterie.service.pools.catalog import Catalog
+from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.settings import Settings
 
 # Backends of the embedded scheduler are one machine, whatever nodes they represent, and have one driver.
@@ -30,7 +30,7 @@ class Connection:
 class Drivers:
     """One driver for each backend, opened when the backend first appears in the catalog, and closed with this."""
 
-    def __init__(self, settings: Settings, texts: Texts, poke: Callable[[], None]) -> None:
+    def __init__(self, settings: Settings, texts: CachedTexts, poke: Callable[[], None]) -> None:
         self._settings, self._texts, self._poke = settings, texts, poke
         self._open: dict[str, Connection] = {}
         self._add(Backend(registry.EMBEDDED, registry.EMBEDDED))
@@ -43,7 +43,7 @@ class Drivers:
         """The number of tasks that run or are about to."""
         return sum(each.driver.running for each in self)
 
-    def apply(self, catalog: Catalog) -> list[Connection]:
+    def apply(self, catalog: PoolCatalog) -> list[Connection]:
         """Open the drivers of new backends, and reconcile all with their pools; return the new ones."""
         backends = [backend for backend in catalog.backends.values() if backend.traits.driven]
         new = [self._add(backend) for backend in backends if _home(backend) not in self._open]
@@ -64,7 +64,7 @@ class Drivers:
         """Return the name of the problems with the backend of a workflow."""
         return _problem(home_of(life.digest))
 
-    def moved(self, life: LiveWorkflow, catalog: Catalog) -> str:
+    def moved(self, life: LiveWorkflow, catalog: PoolCatalog) -> str:
         """Return the backend of a workflow's pool, if its tasks are elsewhere; otherwise an empty string."""
         known = catalog.pools.get(life.pool)
         backend = catalog.backends.get(known.pool.backend) if known else None

@@ -15,7 +15,7 @@ from coterie.service.driver.board import Board
 from coterie.service.driver.driven_workflow import Fresh
 from coterie.service.driver.problems import ServiceProblems
 from coterie.service.driver.replica import is_gone
-from coterie.service.pools.catalog import Catalogue
+from coterie.service.pools.catalog import LiveCatalog
 from coterie.service.settings import Settings
 from coterie.store import Lease, Store
 
@@ -26,14 +26,14 @@ _log.addHandler(logging.NullHandler())
 _PAUSE_S = 0.5
 
 
-class Driver:
+class Leader:
     """The driver of a store's workflows while it holds the lease; `saved` is called after each save."""
 
     def __init__(
         self,
         store: Store,
         settings: Settings,
-        catalogue: Catalogue,
+        catalogue: LiveCatalog,
         problems: ServiceProblems,
         saved: Callable[[], None],
         fresh: Fresh,

@@ -11,8 +11,8 @@ from coterie.gang.tree import Path
 from coterie.inspection.audit import AuditOutcome
 from coterie.lifecycle import holdings
 from coterie.rendering.text import count
-from coterie.service.driver.driven_workflow import LiveWorkflow, Texts, levels_of
-from coterie.service.pools.catalog import Catalog
+from coterie.service.driver.driven_workflow import CachedTexts, LiveWorkflow, levels_of
+from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.views import workflows
 from coterie.store import NewEvent
 from coterie.topology.cluster import Cluster
@@ -20,7 +20,7 @@ from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
 
 
-def levels_lost(life: LiveWorkflow, before: Catalog, after: Catalog, now: float) -> Iterator[NewEvent]:
+def levels_lost(life: LiveWorkflow, before: PoolCatalog, after: PoolCatalog, now: float) -> Iterator[NewEvent]:
     """Record the groups that keep running although their pool has lost a level that they require."""
     old, new = before.pools.get(life.pool), after.pools.get(life.pool)
     lost = set(old.pool.topology.names if old else ()) - set(new.pool.topology.names if new else ())
@@ -32,7 +32,9 @@ def levels_lost(life: LiveWorkflow, before: Catalog, after: Catalog, now: float)
             yield NewEvent(now, "LevelLost", f"{said}; {rest}", life.id, life.pool, group.name)
 
 
-def violated(life: LiveWorkflow, texts: Texts, before: Catalog, after: Catalog, now: float) -> Iterator[NewEvent]:
+def violated(
+    life: LiveWorkflow, texts: CachedTexts, before: PoolCatalog, after: PoolCatalog, now: float
+) -> Iterator[NewEvent]:
     """Record required constraints that held until nodes were relabelled."""
     requires = life.digest.get("requires", {})
     nodes: dict[str, dict[str, str]] = {}
@@ -62,7 +64,7 @@ def violated(life: LiveWorkflow, texts: Texts, before: Catalog, after: Catalog, 
             yield NewEvent(now, "Violated", f"{said}; {rest}", life.id, life.pool, group)
 
 
-def _seen(life: LiveWorkflow, catalog: Catalog) -> tuple[Pool, Cluster] | None:
+def _seen(life: LiveWorkflow, catalog: PoolCatalog) -> tuple[Pool, Cluster] | None:
     known = catalog.pools.get(life.pool)
     if known is None or known.pool.backend not in catalog.clusters:
         return None

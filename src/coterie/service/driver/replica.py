@@ -6,7 +6,7 @@ import os
 import secrets
 import socket
 
-from coterie.backends.local.processes import Identity
+from coterie.backends.local.processes import ProcessIdentity
 from coterie.backends.local.shim import ownership
 
 
@@ -27,7 +27,7 @@ def is_gone(holder: str) -> bool:
     parts = holder.split("/")
     if len(parts) != 6 or parts[0] != socket.gethostname() or parts[4] != _numbering():
         return False
-    identity = Identity.of(parts[1:4])
+    identity = ProcessIdentity.of(parts[1:4])
     return identity is not None and identity.this_boot() and not identity.alive()
 
 

@@ -35,7 +35,7 @@ DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CatalogPool:
     """A pool: its definition, its document, and its origin; `trouble` is the reason why its levels are unknown."""
 
     pool: Pool
@@ -47,7 +47,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Catalog:
+class PoolCatalog:
     """All backends and pools at one moment; `number` grows with each change.
 
     `clusters` has the nodes of the backends that run workflows here, `elsewhere` those that files declare for others.
@@ -55,12 +55,12 @@ class Catalog:
 
     backends: Mapping[str, Backend]
     clusters: Mapping[str, Snapshot]
-    pools: Mapping[str, Known]
+    pools: Mapping[str, CatalogPool]
     file: str = ""
     number: int = 0
     elsewhere: Mapping[str, Snapshot] = field(default_factory=dict)
 
-    def find(self, name: str | None, wished: str | None = None) -> Known:
+    def find(self, name: str | None, wished: str | None = None) -> CatalogPool:
         """Return the pool that the call names, else the one that the workflow names, else the only one."""
         if not self.pools:
             hint = Hint("An admin can create one with `coterie pool apply`.", "coterie pool apply")
@@ -80,22 +80,22 @@ class Catalog:
 
 
 @dataclass(eq=False)
-class Catalogue:
+class LiveCatalog:
     """The maintainer of the current catalog; its methods may be called from any thread."""
 
     settings: Settings
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    _catalog: Catalog | None = None
+    _catalog: PoolCatalog | None = None
     _marks: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     _records: tuple[PoolRecord, ...] = ()
     problem: str = ""
 
-    def current(self) -> Catalog:
+    def current(self) -> PoolCatalog:
         """Return the current catalog; raise the faults of the files when they are read for the first time."""
         with self._lock:
             return self._catalog or self._read()
 
-    def refresh(self, records: Sequence[PoolRecord]) -> Catalog:
+    def refresh(self, records: Sequence[PoolRecord]) -> PoolCatalog:
         """Read the files again, and apply the stored pools; return the current catalog."""
         with self._lock:
             kept = self._catalog or self._read()
@@ -110,14 +110,14 @@ class Catalogue:
                 self.problem = str(error)
                 return kept
 
-    def _read(self) -> Catalog:
+    def _read(self) -> PoolCatalog:
         base, documents, marks = self._base()
         backends, clusters = base.backends, self._clusters(base, marks)
         elsewhere = self._elsewhere(base, marks)
         snapshots = {**elsewhere, **clusters}
         pools = {
             name: _resolved(
-                Known(pool, documents.get(name) or document_of(pool), managed=True, notices=_about(name, base)),
+                CatalogPool(pool, documents.get(name) or document_of(pool), managed=True, notices=_about(name, base)),
                 snapshots,
             )
             for name, pool in base.pools.items()
@@ -127,7 +127,7 @@ class Catalogue:
                 pools[record.name] = _stored(record, backends, snapshots)
         self._marks, self.problem = marks, ""
         kept = self._catalog
-        found = Catalog(backends, clusters, pools, base.file, kept.number if kept else 1, elsewhere)
+        found = PoolCatalog(backends, clusters, pools, base.file, kept.number if kept else 1, elsewhere)
         if kept is None:
             self._catalog = kept = found
         elif kept != found:
@@ -237,7 +237,7 @@ def this_machine() -> Cluster:
     return Cluster.of([Node(name, {HOSTNAME: name}, amounts)])
 
 
-def _resolved(known: Known, clusters: Mapping[str, Snapshot]) -> Known:
+def _resolved(known: CatalogPool, clusters: Mapping[str, Snapshot]) -> CatalogPool:
     """Return a pool with the levels of the ClusterTopology that it names."""
     pool = known.pool
     if pool.topology_name is None or pool.topology.levels:
@@ -250,15 +250,15 @@ def _resolved(known: Known, clusters: Mapping[str, Snapshot]) -> Known:
     return replace(known, pool=pool.with_topology(found))
 
 
-def _stored(record: PoolRecord, backends: Mapping[str, Backend], clusters: Mapping[str, Snapshot]) -> Known:
+def _stored(record: PoolRecord, backends: Mapping[str, Backend], clusters: Mapping[str, Snapshot]) -> CatalogPool:
     try:
         pool, notices = read_pool(record.name, record.spec, backends)
     except CoterieError as error:
         # Its backend has left the configuration. The pool stays visible, and accepts nothing.
         backend = str(record.spec.get("backend") or next(iter(backends), ""))
         pool = Pool(record.name, backend=backend, scheduler="unknown")
-        return Known(pool, record.spec, managed=False, version=record.version, trouble=str(error))
-    return _resolved(Known(pool, record.spec, managed=False, version=record.version, notices=notices), clusters)
+        return CatalogPool(pool, record.spec, managed=False, version=record.version, trouble=str(error))
+    return _resolved(CatalogPool(pool, record.spec, managed=False, version=record.version, notices=notices), clusters)
 
 
 def _mark(path: str) -> tuple[int, int, int]:

@@ -13,8 +13,8 @@ from coterie.document.located import decode, load
 from coterie.errors import Conflict, Fault, NotFound, Notice, SpecErrors, UsageError, did_you_mean, field_path
 from coterie.inspection.labels import check_pool, part_of, pool_nodes
 from coterie.lifecycle import State, from_json
-from coterie.service.pools.catalog import Catalog, Known, read_pool
-from coterie.service.pools.usage import Live, unfinished
+from coterie.service.pools.catalog import CatalogPool, PoolCatalog, read_pool
+from coterie.service.pools.usage import PoolUsage, unfinished
 from coterie.service.views.workflows import waits
 from coterie.store import Store
 from coterie.topology.cluster import Bools, Cluster
@@ -27,8 +27,8 @@ Json = dict[str, Any]
 class DesiredPool:
     """The desired state of a pool, validated; `before` is the current one."""
 
-    known: Known
-    before: Known | None
+    known: CatalogPool
+    before: CatalogPool | None
 
     @property
     def lost_levels(self) -> list[str]:
@@ -38,7 +38,7 @@ class DesiredPool:
 
 
 def read_document(
-    document: bytes | Mapping[str, Any], file: str, name: str, catalog: Catalog
+    document: bytes | Mapping[str, Any], file: str, name: str, catalog: PoolCatalog
 ) -> tuple[Json, Pool, tuple[Notice, ...]]:
     """Return a pool validated like a section of a configuration; raise `SpecErrors` with the place of every fault.
 
@@ -90,7 +90,7 @@ def _fields(document: Mapping[str, Any], above: str = "") -> Json:
     return found
 
 
-def want(name: str, document: bytes | Mapping[str, Any], file: str, catalog: Catalog) -> DesiredPool:
+def want(name: str, document: bytes | Mapping[str, Any], file: str, catalog: PoolCatalog) -> DesiredPool:
     """Return a validated change of a pool; raise `Conflict` for one that only the configuration file can make."""
     before = catalog.pools.get(name)
     if before is not None and before.managed:
@@ -100,7 +100,7 @@ def want(name: str, document: bytes | Mapping[str, Any], file: str, catalog: Cat
         )
     data, pool, notices = read_document(document, file, name, catalog)
     version = before.version if before else 0
-    return DesiredPool(Known(pool, data, managed=False, version=version, notices=notices), before)
+    return DesiredPool(CatalogPool(pool, data, managed=False, version=version, notices=notices), before)
 
 
 def affected(wanted: DesiredPool, store: Store) -> Iterator[Json]:
@@ -120,7 +120,7 @@ def affected(wanted: DesiredPool, store: Store) -> Iterator[Json]:
                 yield {"workflow": summary.id, "group": group.name, "level": levels[0], "waits": waiting}
 
 
-def find(catalog: Catalog, name: str) -> Known:
+def find(catalog: PoolCatalog, name: str) -> CatalogPool:
     """Return a pool by its name."""
     known = catalog.pools.get(name)
     if known is None:
@@ -129,7 +129,7 @@ def find(catalog: Catalog, name: str) -> Known:
     return known
 
 
-def refuse_managed(known: Known, catalog: Catalog) -> None:
+def refuse_managed(known: CatalogPool, catalog: PoolCatalog) -> None:
     """Raise `Conflict` for a pool that cannot be deleted here."""
     if known.managed:
         raise Conflict(
@@ -138,7 +138,7 @@ def refuse_managed(known: Known, catalog: Catalog) -> None:
         )
 
 
-def pool_view(known: Known, live: Live, tally: Mapping[tuple[str, str], int]) -> Json:
+def pool_view(known: CatalogPool, live: PoolUsage, tally: Mapping[tuple[str, str], int]) -> Json:
     """Return the view of a pool for users."""
     pool, catalog = known.pool, live.catalog
     cluster = _cluster(pool, live)
@@ -176,7 +176,7 @@ def pool_view(known: Known, live: Live, tally: Mapping[tuple[str, str], int]) ->
     }
 
 
-def topology_view(known: Known, live: Live) -> Json:
+def topology_view(known: CatalogPool, live: PoolUsage) -> Json:
     """Return the levels of a pool, with the domains of its nodes and their free capacity.
 
     Where its nodes are not known here, nothing is counted.
@@ -224,12 +224,12 @@ def topology_view(known: Known, live: Live) -> Json:
     }
 
 
-def domains_of(pool: Pool, live: Live) -> Domains:
+def domains_of(pool: Pool, live: PoolUsage) -> Domains:
     """Return the nodes of a pool with their holders, divided by its levels."""
     return Domains.of(pool_nodes(live.cluster(pool), pool), pool.topology)
 
 
-def _cluster(pool: Pool, live: Live) -> Cluster | None:
+def _cluster(pool: Pool, live: PoolUsage) -> Cluster | None:
     """Return the nodes of a pool's backend, None where neither this service nor a file declares them."""
     if pool.backend in live.catalog.clusters:
         return live.cluster(pool)
@@ -237,7 +237,7 @@ def _cluster(pool: Pool, live: Live) -> Cluster | None:
     return told.cluster if told else None
 
 
-def gauges(live: Live, tally: Mapping[tuple[str, str], int]) -> Mapping[str, Mapping[Any, int]]:
+def gauges(live: PoolUsage, tally: Mapping[tuple[str, str], int]) -> Mapping[str, Mapping[Any, int]]:
     """Return metrics: workflows by pool and status, GPUs by pool and by backend."""
     pools = {name: pool_view(known, live, tally)["gpus"] for name, known in live.catalog.pools.items()}
     return {
@@ -248,7 +248,7 @@ def gauges(live: Live, tally: Mapping[tuple[str, str], int]) -> Mapping[str, Map
     }
 
 
-def backend_gpus(live: Live) -> dict[str, Json]:
+def backend_gpus(live: PoolUsage) -> dict[str, Json]:
     """Return the GPUs of every backend's nodes that are in a pool, each shared node once."""
     found: dict[str, Json] = {}
     for backend in live.catalog.clusters:
@@ -278,7 +278,7 @@ def _in_service(own: Cluster) -> Bools:
     return own.ready & ~own.cordoned
 
 
-def _warnings(known: Known, catalog: Catalog, cluster: Cluster | None) -> Iterator[Json]:
+def _warnings(known: CatalogPool, catalog: PoolCatalog, cluster: Cluster | None) -> Iterator[Json]:
     if known.trouble:
         yield {"code": "PoolUnusable", "severity": "error", "level": None, "message": known.trouble, "hint": ""}
     for notice in known.notices:
@@ -297,7 +297,7 @@ def _warnings(known: Known, catalog: Catalog, cluster: Cluster | None) -> Iterat
         }
 
 
-def still_runs(catalog: Catalog, workflow: str, pool: str) -> None:
+def still_runs(catalog: PoolCatalog, workflow: str, pool: str) -> None:
     """Raise `Conflict` unless the pool of a workflow that is to be retried accepts workflows now."""
     known = catalog.pools.get(pool)
     others = [name for name in catalog.pools if name != pool]
@@ -310,7 +310,7 @@ def still_runs(catalog: Catalog, workflow: str, pool: str) -> None:
         raise Conflict(f'workflow "{workflow}" cannot be retried: {error}', error.hint) from None
 
 
-def runs_here(known: Known) -> Pool:
+def runs_here(known: CatalogPool) -> Pool:
     """Return a pool into which workflows can be submitted here; raise `UsageError` for any other."""
     if known.trouble:
         raise UsageError(f'pool "{known.pool.name}" takes no workflows: {known.trouble}', "An admin has to fix it.")

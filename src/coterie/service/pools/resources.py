@@ -10,7 +10,7 @@ import numpy as np
 
 from coterie.config.configuration import Pool
 from coterie.inspection.labels import pool_nodes
-from coterie.service.pools.usage import Live, with_pods
+from coterie.service.pools.usage import PoolUsage, with_pods
 from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE, Cluster, Ints, Taint
 
 # The counted resources, with the size of one unit: cores are kept in thousandths, memory and storage in bytes.
@@ -41,7 +41,7 @@ class NodeUse:
         return max(0, self.has["gpu"] - used) if self.ready and not self.cordoned else 0
 
 
-def nodes_of(live: Live) -> Iterator[NodeUse]:
+def nodes_of(live: PoolUsage) -> Iterator[NodeUse]:
     """Yield every known node, by backend."""
     for backend, snapshot in live.catalog.clusters.items():
         cluster = with_pods(snapshot.cluster, live.pods.get(backend, ()))
@@ -66,7 +66,7 @@ def nodes_of(live: Live) -> Iterator[NodeUse]:
             )
 
 
-def _members(live: Live, backend: str, cluster: Cluster) -> dict[str, dict[str, tuple[str, ...]]]:
+def _members(live: PoolUsage, backend: str, cluster: Cluster) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the nodes of each pool, with the platforms of that pool which select them."""
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for name, known in live.catalog.pools.items():

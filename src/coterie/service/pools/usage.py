@@ -10,11 +10,11 @@ import numpy as np
 
 from coterie.config.configuration import Pool
 from coterie.gang.tree import Gang
-from coterie.placement.whatif import Change, Release
+from coterie.placement.whatif import Change, WithoutOwner
 from coterie.planning.changes import AS_IT_IS, WhatIf
 from coterie.planning.fit import ChoosingPlanner
 from coterie.service.driver.driven_workflow import shape_in
-from coterie.service.pools.catalog import Catalog
+from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.queue.live_pods import live_pods, slot
 from coterie.store import Store, Summary, WorkflowQuery
 from coterie.topology.cluster import GPU, PODS, Cluster, Member, Pod
@@ -34,7 +34,7 @@ PLAINLY = WhyQuery()
 
 
 @dataclass(frozen=True, slots=True)
-class Joining:
+class JoiningGang:
     """A gang of a workflow with running tasks, which its other tasks are to join."""
 
     workflow: str
@@ -47,10 +47,10 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class PoolUsage:
     """The pools and nodes of one moment, with the holdings of workflows."""
 
-    catalog: Catalog
+    catalog: PoolCatalog
     pods: Mapping[str, tuple[Pod, ...]]  # by backend
     held: Mapping[str, Mapping[str, int]]  # GPUs, by pool and workflow
 
@@ -60,7 +60,7 @@ class Live:
         return {pool: sum(mine.values()) for pool, mine in self.held.items()}
 
     @staticmethod
-    def read(store: Store, catalog: Catalog) -> Live:
+    def read(store: Store, catalog: PoolCatalog) -> PoolUsage:
         """Return the current holdings."""
         rows = store.held()
         pods: dict[str, list[Pod]] = {}
@@ -75,7 +75,7 @@ class Live:
                 member = Member(summary.id, row.group, row.task)
                 pod = Pod(name, row.node, requests, owner=summary.id, member=member)
                 pods.setdefault(_home(catalog, own, row.node), []).append(pod)
-        return Live(catalog, {name: tuple(found) for name, found in pods.items()}, held)
+        return PoolUsage(catalog, {name: tuple(found) for name, found in pods.items()}, held)
 
     def cluster(self, pool: Pool) -> Cluster:
         """Return the nodes of a pool's backend with the holdings of all workflows."""
@@ -85,18 +85,18 @@ class Live:
         self,
         pool: Pool,
         *,
-        joining: Joining | None = None,
+        joining: JoiningGang | None = None,
         changes: Sequence[Change] = (),
         gone: Collection[str] = (),
-    ) -> LivePlanner:
+    ) -> UsagePlanner:
         """Return a planner for this moment, with hypothetical changes, and without some workflows.
 
         The running tasks of a gang whose tasks are `joining` stay on their nodes, and their GPUs do not count twice
         against the pool's limit.
         """
-        released = [Release(workflow) for workflow in gone]
-        gone = {*gone, *(change.owner for change in changes if isinstance(change, Release))}
-        planner = LivePlanner(self.cluster(pool), changes=(*changes, *released), fresh=joining is None)
+        released = [WithoutOwner(workflow) for workflow in gone]
+        gone = {*gone, *(change.owner for change in changes if isinstance(change, WithoutOwner))}
+        planner = UsagePlanner(self.cluster(pool), changes=(*changes, *released), fresh=joining is None)
         mine = self.held.get(pool.name, {})
         own = joining.running(self.pods.get(pool.backend, ())) if joining else ()
         running = sum(pod.requests.get(GPU, 0) for pod in own)
@@ -105,7 +105,7 @@ class Live:
         return planner
 
 
-class LivePlanner(ChoosingPlanner):
+class UsagePlanner(ChoosingPlanner):
     """A planner with the current usage of pools."""
 
     def charge(self, gpus: Mapping[str, int]) -> None:
@@ -113,7 +113,7 @@ class LivePlanner(ChoosingPlanner):
         self._pools.update(gpus)
 
 
-def _home(catalog: Catalog, own: str, node: str) -> str:
+def _home(catalog: PoolCatalog, own: str, node: str) -> str:
     """Return the backend that has a node: the pool's own or, where that no longer has it, any."""
     candidates = [own] if own in catalog.clusters else []
     return next(

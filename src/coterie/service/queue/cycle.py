@@ -16,7 +16,7 @@ from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.engine import Found, NoPlacement
 from coterie.placement.joint import DecidedFamily, JointCapacity, JointPlacement, place_together
 from coterie.placement.refusal import Decision, Verdict
-from coterie.service.queue.holdings import BackendHoldings, Held, Key
+from coterie.service.queue.holdings import BackendHoldings, Key, TaskHolding
 from coterie.service.queue.order import OrderInputs
 from coterie.topology.cluster import GPU
 
@@ -27,7 +27,7 @@ LENT = QUEUE_BUDGET // 2
 
 
 @dataclass(frozen=True)
-class Entry:
+class QueueEntry:
     """A waiting gang: whole, or the tasks of it that are to join the running `anchors`."""
 
     key: Key
@@ -54,15 +54,15 @@ class Entry:
 class PlacedGang:
     """A placed gang with its holdings."""
 
-    entry: Entry
-    held: tuple[Held, ...]
+    entry: QueueEntry
+    held: tuple[TaskHolding, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementAttempt:
     """A gang to be placed: its running tasks, and the nodes reserved for others."""
 
-    entry: Entry
+    entry: QueueEntry
     anchors: Mapping[str, str]
     kept: frozenset[str] = frozenset()
 
@@ -84,7 +84,7 @@ class CyclePlacements:
     world: BackendHoldings
     _attempts: dict[Key, PlacementAttempt] = field(default_factory=dict)
     _found: dict[Key, Found] = field(default_factory=dict)
-    _held: dict[Key, tuple[Held, ...]] = field(default_factory=dict)
+    _held: dict[Key, tuple[TaskHolding, ...]] = field(default_factory=dict)
     _by_joint_key: dict[tuple[str, str], dict[Key, None]] = field(default_factory=dict)
     _failed: set[tuple[tuple[str, str], object]] = field(default_factory=set)
 
@@ -92,7 +92,7 @@ class CyclePlacements:
         """Yield the placed gangs, in order."""
         return (PlacedGang(attempt.entry, self._held[key]) for key, attempt in self._attempts.items())
 
-    def siblings(self, entry: Entry) -> list[PlacementAttempt]:
+    def siblings(self, entry: QueueEntry) -> list[PlacementAttempt]:
         """Return the placed gangs of the same workflow."""
         return [self._attempts[key] for key in self._by_joint_key.get(_joint_key(entry), ())]
 
@@ -145,5 +145,5 @@ class CyclePlacements:
         )
 
 
-def _joint_key(entry: Entry) -> tuple[str, str]:
+def _joint_key(entry: QueueEntry) -> tuple[str, str]:
     return entry.key[0], entry.pool.name

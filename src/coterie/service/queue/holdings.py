@@ -25,7 +25,7 @@ Key = tuple[str, str, int]  # workflow, group, number of the placement
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class TaskHolding:
     """The holding of one task: its node, its shape, and its GPUs of the node."""
 
     task: str
@@ -40,7 +40,7 @@ class BackendHoldings:
 
     cluster: Cluster
     freed: int = 0
-    _held: dict[Key, dict[str, Held]] = field(default_factory=dict)
+    _held: dict[Key, dict[str, TaskHolding]] = field(default_factory=dict)
     _pools: dict[Key, str] = field(default_factory=dict)
     _views: dict[Topology, Capacity] = field(default_factory=dict)
     _devices: dict[str, set[int]] = field(default_factory=dict)
@@ -78,16 +78,18 @@ class BackendHoldings:
         """Return the capacity of an empty cluster."""
         return Capacity.empty(self.capacity(pool).domains)
 
-    def hold(self, key: Key, pool: str, nodes: Mapping[str, str], shapes: Mapping[str, Shape]) -> tuple[Held, ...]:
+    def hold(
+        self, key: Key, pool: str, nodes: Mapping[str, str], shapes: Mapping[str, Shape]
+    ) -> tuple[TaskHolding, ...]:
         """Take the capacity of tasks on their nodes, and assign each its GPUs, the lowest first."""
         taken = []
         for task, node in nodes.items():
             gpus = tuple(sorted(self._devices[node])[: shapes[task].amount(GPU)])
             self._devices[node].difference_update(gpus)
-            taken.append(Held(task, node, shapes[task], gpus))
+            taken.append(TaskHolding(task, node, shapes[task], gpus))
         return self.restore(key, pool, taken)
 
-    def restore(self, key: Key, pool: str, held: Sequence[Held]) -> tuple[Held, ...]:
+    def restore(self, key: Key, pool: str, held: Sequence[TaskHolding]) -> tuple[TaskHolding, ...]:
         """Take exactly this holding, as it was before a restart; a node that is gone holds nothing.
 
         Holdings that a task of the placement already has are not taken again.
@@ -122,16 +124,16 @@ class BackendHoldings:
             for capacity in self._views.values():
                 _charge(capacity, self._uncounted(key, back), -1)
 
-    def held(self, key: Key) -> Mapping[str, Held]:
+    def held(self, key: Key) -> Mapping[str, TaskHolding]:
         """Return the holdings of a placement, by task."""
         return self._held.get(key, {})
 
-    def holdings(self) -> Iterator[Held]:
+    def holdings(self) -> Iterator[TaskHolding]:
         """Yield all holdings."""
         for mine in self._held.values():
             yield from mine.values()
 
-    def placements(self) -> Iterator[tuple[Key, str, tuple[Held, ...]]]:
+    def placements(self) -> Iterator[tuple[Key, str, tuple[TaskHolding, ...]]]:
         """Yield every placement with its pool and its tasks' holdings."""
         for key, mine in self._held.items():
             yield key, self._pools[key], tuple(mine.values())
@@ -168,20 +170,20 @@ class BackendHoldings:
             for capacity, amounts in taken:
                 capacity.give(amounts)
 
-    def _uncounted(self, key: Key, held: Iterable[Held]) -> list[Held]:
+    def _uncounted(self, key: Key, held: Iterable[TaskHolding]) -> list[TaskHolding]:
         """Return the holdings without a live pod: the snapshot includes the others, until one comes without them."""
         return [one for one in held if self._slot(key, one) not in self._live]
 
-    def _pods(self, key: Key, held: Iterable[Held]) -> list[int]:
+    def _pods(self, key: Key, held: Iterable[TaskHolding]) -> list[int]:
         """Return the live pods behind some holdings."""
         return [self._live[found] for one in held if (found := self._slot(key, one)) in self._live]
 
     @staticmethod
-    def _slot(key: Key, one: Held) -> Slot:
+    def _slot(key: Key, one: TaskHolding) -> Slot:
         return slot(Member(key[0], key[1], one.task), one.node)
 
 
-def _charge(capacity: Capacity, held: Iterable[Held], sign: int) -> None:
+def _charge(capacity: Capacity, held: Iterable[TaskHolding], sign: int) -> None:
     by_shape: dict[Shape, dict[int, int]] = {}
     for one in held:
         position = capacity.domains.position.get(one.node)

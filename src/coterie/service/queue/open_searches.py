@@ -16,7 +16,7 @@ from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, NoPlacement, place
 
 
-class LongQuestion:
+class LongSearch:
     """One gang on its own capacity, searched with the whole budget, a part of it at a time."""
 
     def __init__(self, gang: Gang, capacity: Capacity, anchors: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from coterie.config.configuration import GpuQuota
-from coterie.service.pools.catalog import Catalog
+from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.pools.usage import unfinished
 from coterie.service.queue.order import OrderInputs, in_order
 from coterie.store import Store, Summary
@@ -32,7 +32,7 @@ class QueuePositions:
 
 
 def queue_positions(
-    summaries: Iterable[Summary], catalog: Catalog, used: Callable[[], Mapping[str, int]]
+    summaries: Iterable[Summary], catalog: PoolCatalog, used: Callable[[], Mapping[str, int]]
 ) -> QueuePositions:
     """Return the positions of workflows' gangs; `used` is called only where a pool has a guarantee."""
     waiting = {
@@ -58,7 +58,7 @@ class PositionCache:
         self._store = store
         self._known: tuple[int, int, float, QueuePositions] | None = None
 
-    def now(self, catalog: Catalog, used: Callable[[], Mapping[str, int]], *, exact: bool) -> QueuePositions:
+    def now(self, catalog: PoolCatalog, used: Callable[[], Mapping[str, int]], *, exact: bool) -> QueuePositions:
         """Return the current positions or, unless they must be `exact`, those of a moment ago."""
         last, began = self._store.last_event(), time.monotonic()
         if self._known is not None:

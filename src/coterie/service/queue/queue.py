@@ -23,13 +23,13 @@ from coterie.placement.engine import Found, NoPlacement, place
 from coterie.placement.explain.decision import decide
 from coterie.placement.quota import Quota
 from coterie.placement.refusal import Decision, Refusal, Verdict
-from coterie.service.queue.cycle import LENT, QUEUE_BUDGET, CyclePlacements, Entry, PlacedGang, PlacementAttempt
+from coterie.service.queue.cycle import LENT, QUEUE_BUDGET, CyclePlacements, PlacedGang, PlacementAttempt, QueueEntry
 from coterie.service.queue.holdings import BackendHoldings, Key
-from coterie.service.queue.open_searches import LongQuestion
+from coterie.service.queue.open_searches import LongSearch
 from coterie.service.queue.order import OrderInputs, in_order
 from coterie.service.queue.reservations import Reservations
 
-__all__ = ["Entry", "PlacedGang", "Queue", "WaitReason", "only_tasks", "without_nodes"]
+__all__ = ["PlacedGang", "Queue", "QueueEntry", "WaitReason", "only_tasks", "without_nodes"]
 
 # How long a reported reason stays good enough to show, in seconds.
 FRESH = 30.0
@@ -43,12 +43,12 @@ _REMEMBERED = 4096
 class WaitReason:
     """The reason why a gang waits, reported when it is new."""
 
-    entry: Entry
+    entry: QueueEntry
     decision: Decision
 
 
 @dataclass(frozen=True, slots=True)
-class _Failure:
+class _PlacementFailure:
     """No placement for a kind of gang: the freed capacity and closed nodes at that time, and the engine's answer.
 
     It holds as long as no more capacity is freed and at least those nodes are closed: less capacity never makes a
@@ -62,14 +62,14 @@ class _Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class _OpenSearch:
     """A search with the whole budget that is in progress, and its conditions."""
 
     key: Key
     kind: object
     freed: int
     closed: frozenset[str]
-    question: LongQuestion
+    question: LongSearch
 
 
 class Queue:
@@ -85,13 +85,13 @@ class Queue:
         self.world = world
         self._patience = patience
         self._running = running or (lambda: (0, 0))
-        self._waiting: dict[Key, Entry] = {}
+        self._waiting: dict[Key, QueueEntry] = {}
         self._kinds: dict[Key, object] = {}
         self._order_inputs: dict[Key, OrderInputs] = {}
         self._sizes: dict[Key, int] = {}
         self._anchored: dict[Key, int] = {}  # GPUs that tasks of the gang use already
-        self._failed: dict[object, _Failure] = {}  # by kind
-        self._open: _Open | None = None
+        self._failed: dict[object, _PlacementFailure] = {}  # by kind
+        self._open: _OpenSearch | None = None
         self._asked: dict[object, int] = {}  # kinds searched in full, by when: the last has the highest number
         self._reservations = Reservations(world)
         self._told: dict[object, tuple[float, Decision]] = {}
@@ -106,7 +106,7 @@ class Queue:
     def __contains__(self, key: Key) -> bool:
         return key in self._waiting
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: QueueEntry) -> None:
         """Queue a gang; one under a key that is already queued replaces it."""
         if self._waiting.get(entry.key) == entry:
             return
@@ -140,7 +140,7 @@ class Queue:
         if self._reserved.pop(key, None):
             self._failed.clear()  # a gang refused for want of the reserved nodes may fit now
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[QueueEntry]:
         """Return the waiting gangs in order, as long as none is placed."""
         return [self._waiting[key] for key in self._in_order()]
 
@@ -164,8 +164,8 @@ class Queue:
 
         Nothing is placed while `shut`, because a gang of another queue has waited too long for the machine.
         """
-        refused: list[Entry] = []
-        tried: list[Entry] = []
+        refused: list[QueueEntry] = []
+        tried: list[QueueEntry] = []
         kept: dict[Key, frozenset[str]] = {}
         placements = CyclePlacements(self.world)
         for entry in self._waiting.values():
@@ -213,7 +213,7 @@ class Queue:
         quotas = {entry.pool.name: entry.pool.gpus for entry in self._waiting.values()}
         return in_order(self._order_inputs, self.world.gpus, quotas.__getitem__, overdue)
 
-    def _try(self, entry: Entry, placements: CyclePlacements, kept: Mapping[Key, frozenset[str]]) -> bool:
+    def _try(self, entry: QueueEntry, placements: CyclePlacements, kept: Mapping[Key, frozenset[str]]) -> bool:
         """Place a gang if it fits, or if others of its workflow that were placed in this cycle can be moved."""
         kind = self._kinds[entry.key]
         closed = frozenset[str]().union(*kept.values())
@@ -232,24 +232,24 @@ class Queue:
         if isinstance(found, Found):
             placements.hold(attempt, found)
             return True
-        self._fail(self._kinds[entry.key], _Failure(self.world.freed, attempt.kept, found))
+        self._fail(self._kinds[entry.key], _PlacementFailure(self.world.freed, attempt.kept, found))
         return False
 
-    def _failure(self, kind: object, closed: frozenset[str] | None = None) -> _Failure | None:
+    def _failure(self, kind: object, closed: frozenset[str] | None = None) -> _PlacementFailure | None:
         """Return why a kind of gang does not fit, if that still holds with these nodes closed, or with any."""
         known = self._failed.get(kind)
         if known is None or known.freed != self.world.freed:
             return None
         return known if closed is None or known.closed <= closed else None
 
-    def _fail(self, kind: object, failure: _Failure) -> None:
+    def _fail(self, kind: object, failure: _PlacementFailure) -> None:
         if len(self._failed) > _REMEMBERED:
             self._failed.clear()
         self._failed[kind] = failure
 
     def _ask_at_length(
-        self, tried: Sequence[Entry], placements: CyclePlacements, kept: Mapping[Key, frozenset[str]]
-    ) -> Entry | None:
+        self, tried: Sequence[QueueEntry], placements: CyclePlacements, kept: Mapping[Key, frozenset[str]]
+    ) -> QueueEntry | None:
         """Continue one undecided search, and place the gang if the result is still free."""
         if self._open and self._kinds.get(self._open.key) != self._open.kind:
             self._open = None
@@ -263,7 +263,7 @@ class Queue:
             return None
         asked, self._open = self._open, None
         if isinstance(answer, NoPlacement):
-            self._fail(asked.kind, _Failure(asked.freed, asked.closed, answer, asked=True))
+            self._fail(asked.kind, _PlacementFailure(asked.freed, asked.closed, answer, asked=True))
             return None
         closed = _kept_for_others(entry, kept)
         with self.world.closed(closed):
@@ -273,7 +273,7 @@ class Queue:
             self.drop(entry.key)
         return entry if fits else None
 
-    def _next_question(self, tried: Sequence[Entry], kept: Mapping[Key, frozenset[str]]) -> _Open | None:
+    def _next_question(self, tried: Sequence[QueueEntry], kept: Mapping[Key, frozenset[str]]) -> _OpenSearch | None:
         """Start the undecided search that was not continued for the longest time."""
         for entry in sorted(tried, key=lambda one: self._asked.get(self._kinds[one.key], 0)):
             kind, closed = self._kinds[entry.key], _kept_for_others(entry, kept)
@@ -285,19 +285,19 @@ class Queue:
             self._asked[kind] = 1 + max(self._asked.values(), default=0)
             with self.world.closed(closed):
                 capacity = self.world.capacity(entry.pool).copy()
-            question = LongQuestion(entry.gang, capacity, self._present(entry))
-            return _Open(entry.key, kind, self.world.freed, closed, question)
+            question = LongSearch(entry.gang, capacity, self._present(entry))
+            return _OpenSearch(entry.key, kind, self.world.freed, closed, question)
         return None
 
-    def _unhindered(self, entry: Entry) -> bool:
+    def _unhindered(self, entry: QueueEntry) -> bool:
         return not self._over_quota(entry) and not self._crowded(entry)
 
-    def _present(self, entry: Entry) -> dict[str, str]:
+    def _present(self, entry: QueueEntry) -> dict[str, str]:
         """Return the anchors whose nodes still exist."""
         known = self.world.cluster.position
         return {task: node for task, node in entry.anchors.items() if node in known}
 
-    def _reservation(self, entry: Entry, now: float, kept: Mapping[Key, frozenset[str]]) -> frozenset[str]:
+    def _reservation(self, entry: QueueEntry, now: float, kept: Mapping[Key, frozenset[str]]) -> frozenset[str]:
         """Return the nodes reserved for a gang which has been overtaken for too long."""
         if not self._impatient(entry, now) or self._over_quota(entry):
             return frozenset()
@@ -307,11 +307,11 @@ class Queue:
             return known
         return self._reservations.find(entry, self._present(entry), taken)
 
-    def _impatient(self, entry: Entry, now: float) -> bool:
+    def _impatient(self, entry: QueueEntry, now: float) -> bool:
         since = self._passed.get(entry.key)
         return since is not None and now - since >= self._patience
 
-    def _crowded(self, entry: Entry) -> Decision | None:
+    def _crowded(self, entry: QueueEntry) -> Decision | None:
         # Tasks that join running ones had a process before; if they were refused for want of one, their whole gang
         # would have to move.
         used, most = self._running()
@@ -321,7 +321,7 @@ class Queue:
         refusal = Refusal(Reason.NO_CAPACITY, wanted=wanted, running=(used, most))
         return Decision(Verdict.WAITING, refusal=refusal)
 
-    def _over_quota(self, entry: Entry) -> Decision | None:
+    def _over_quota(self, entry: QueueEntry) -> Decision | None:
         limit = entry.pool.gpus.limit
         if limit is None:
             return None
@@ -329,7 +329,7 @@ class Queue:
         quota = Quota(self.world.gpus(entry.pool.name) - running, limit)
         return quota.refused(self._order_inputs[entry.key].gpus + running, running=running)
 
-    def _reasons(self, refused: Iterable[Entry], now: float) -> Iterator[WaitReason]:
+    def _reasons(self, refused: Iterable[QueueEntry], now: float) -> Iterator[WaitReason]:
         """Yield the new reasons of waiting gangs; those that exceed the number per cycle come later."""
         left = EXPLAINED
         for entry in refused:
@@ -354,7 +354,7 @@ class Queue:
         self._told[kind] = (now, decision)
         return now, decision
 
-    def _explained(self, entry: Entry) -> Decision:
+    def _explained(self, entry: QueueEntry) -> Decision:
         if (refused := self._over_quota(entry)) is not None:
             return refused
         pool, anchors = entry.pool, self._present(entry)
@@ -376,12 +376,12 @@ class Queue:
         return Decision(Verdict.WAITING, refusal=refusal)
 
 
-def _kept_for_others(entry: Entry, kept: Mapping[Key, frozenset[str]]) -> frozenset[str]:
+def _kept_for_others(entry: QueueEntry, kept: Mapping[Key, frozenset[str]]) -> frozenset[str]:
     """Return the nodes that are reserved for other gangs."""
     return frozenset[str]().union(*(nodes for key, nodes in kept.items() if key != entry.key))
 
 
-def _still_fits(found: Found, entry: Entry, capacity: Capacity) -> bool:
+def _still_fits(found: Found, entry: QueueEntry, capacity: Capacity) -> bool:
     """Return whether the new tasks of a placement still fit, since the free capacity may have changed."""
     left = capacity.copy()
     for task in entry.gang.all_tasks():

@@ -10,12 +10,12 @@ from typing import Any
 from coterie.errors import Reason
 from coterie.gang.smaller import sizes
 from coterie.placement.refusal import Refusal, Verdict
-from coterie.placement.whatif import Change, Keep, Option, Release, options
+from coterie.placement.whatif import Change, Keep, Option, WithoutOwner, options
 from coterie.planning.plan import GangPlan, Plan
 from coterie.planning.report import way_out_json
 from coterie.planning.workload import Workload
 from coterie.rendering.text import count
-from coterie.service.pools.usage import Joining, Live
+from coterie.service.pools.usage import JoiningGang, PoolUsage
 from coterie.topology.cluster import GPU
 
 Json = dict[str, Any]
@@ -24,13 +24,13 @@ _HOLDERS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """The question put to the planner; `command` is the user's command line for it, `joining` as for `Live.planner`."""
+class QuotaQuestion:
+    """A question to the planner; `command` is the user's command line, `joining` as for `PoolUsage.planner`."""
 
-    live: Live
+    live: PoolUsage
     workload: Workload
     command: Sequence[str]
-    joining: Joining | None = None
+    joining: JoiningGang | None = None
 
     def verdict(
         self, gang: str, *, changes: Sequence[Change] = (), gone: Collection[str] = (), limit: int | None = None
@@ -44,7 +44,7 @@ class Question:
         return next(one.decision.verdict for one in plan.gangs if one.gang.name == gang)
 
 
-def with_quota(shown: Json, plan: Plan, question: Question) -> Json:
+def with_quota(shown: Json, plan: Plan, question: QuotaQuestion) -> Json:
     """Return a plan as JSON with holders and remedies for every gang that is over its pool's limit."""
     return {
         **shown,
@@ -57,7 +57,7 @@ def with_quota(shown: Json, plan: Plan, question: Question) -> Json:
     }
 
 
-def _explained(group: Json, one: GangPlan, refusal: Refusal, question: Question) -> Json:
+def _explained(group: Json, one: GangPlan, refusal: Refusal, question: QuotaQuestion) -> Json:
     mine = question.live.held.get(question.workload.pool.name, {})
     held = sorted(((name, gpus) for name, gpus in mine.items() if gpus), key=lambda item: (-item[1], item[0]))
     holders = [{"owner": name, "gpus": gpus, "domain": []} for name, gpus in held[:_HOLDERS]]
@@ -73,7 +73,7 @@ def _explained(group: Json, one: GangPlan, refusal: Refusal, question: Question)
 
 
 def _waiting(
-    gang: str, refusal: Refusal, held: Mapping[str, int], question: Question
+    gang: str, refusal: Refusal, held: Mapping[str, int], question: QuotaQuestion
 ) -> Iterator[tuple[str, tuple[Option, ...]]]:
     """Yield the workflows it has to wait for: the smallest that returns enough, else as few of the largest as do."""
     used, limit = refusal.quota
@@ -88,12 +88,12 @@ def _waiting(
     when = f"when {' and '.join(ending)} {'ends' if len(ending) == 1 else 'have ended'}"
     match question.verdict(gang, gone=ending):
         case Verdict.PLACED:
-            yield f"places {when}", options(Release(ending[0])) if len(ending) == 1 else ()
+            yield f"places {when}", options(WithoutOwner(ending[0])) if len(ending) == 1 else ()
         case Verdict.WAITING | Verdict.UNDECIDED:
             yield f"is within the limit {when}, and then waits for room", ()
 
 
-def _fewer(one: GangPlan, refusal: Refusal, question: Question) -> Iterator[tuple[str, tuple[Option, ...]]]:
+def _fewer(one: GangPlan, refusal: Refusal, question: QuotaQuestion) -> Iterator[tuple[str, tuple[Option, ...]]]:
     """Yield the number of tasks with which it is within the limit now, or would be if nothing else used the pool."""
     _, counts = sizes(one.gang, (), one.survivors)
     used, limit = refusal.quota
@@ -111,7 +111,7 @@ def _fewer(one: GangPlan, refusal: Refusal, question: Question) -> Iterator[tupl
             yield f"is within the limit {fewer}, and then waits for its turn", options(change)
 
 
-def _raised(gang: str, refusal: Refusal, question: Question) -> Iterator[tuple[str, tuple[Option, ...]]]:
+def _raised(gang: str, refusal: Refusal, question: QuotaQuestion) -> Iterator[tuple[str, tuple[Option, ...]]]:
     used, _ = refusal.quota
     least = used + refusal.wanted
     when = f'if an admin raises gpus.limit of pool "{question.workload.pool.name}" to {least}'

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, NoPlacement, place
-from coterie.service.queue.cycle import LENT, QUEUE_BUDGET, Entry
+from coterie.service.queue.cycle import LENT, QUEUE_BUDGET, QueueEntry
 from coterie.service.queue.holdings import BackendHoldings, Key
-from coterie.service.queue.open_searches import LongQuestion
+from coterie.service.queue.open_searches import LongSearch
 
 
 @dataclass(frozen=True, slots=True)
-class _Failure:
+class _ReservationFailure:
     """No nodes for a gang beside those `taken` for others; `final` if that is proved, or the whole budget was spent."""
 
     taken: frozenset[str]
@@ -25,12 +25,12 @@ class _Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class _OpenReservation:
     """A search with the whole budget that is in progress, and the nodes taken for others."""
 
     key: Key
     taken: frozenset[str]
-    question: LongQuestion
+    question: LongSearch
 
 
 class Reservations:
@@ -38,11 +38,11 @@ class Reservations:
 
     def __init__(self, world: BackendHoldings) -> None:
         self._world = world
-        self._failed: dict[Key, _Failure] = {}
-        self._open: _Open | None = None
+        self._failed: dict[Key, _ReservationFailure] = {}
+        self._open: _OpenReservation | None = None
         self._advanced = False
 
-    def find(self, entry: Entry, anchors: Mapping[str, str], taken: frozenset[str]) -> frozenset[str]:
+    def find(self, entry: QueueEntry, anchors: Mapping[str, str], taken: frozenset[str]) -> frozenset[str]:
         """Return nodes for a gang beside those taken for others; none where there are none, or none are known yet."""
         known = self._failed.get(entry.key)
         if known is None or known.taken != taken:
@@ -56,7 +56,7 @@ class Reservations:
         if isinstance(answer, Found):
             return frozenset(answer.nodes.values())
         if answer is not None:
-            self._failed[entry.key] = _Failure(taken, final)
+            self._failed[entry.key] = _ReservationFailure(taken, final)
         return frozenset()
 
     def forget(self, key: Key) -> None:
@@ -72,20 +72,20 @@ class Reservations:
         self._advanced = False
 
     def _ask_at_length(
-        self, entry: Entry, anchors: Mapping[str, str], taken: frozenset[str]
+        self, entry: QueueEntry, anchors: Mapping[str, str], taken: frozenset[str]
     ) -> Found | NoPlacement | None:
         """Continue the search for a gang; None while it, or that for another gang, is undecided."""
         if self._advanced or (self._open and self._open.key != entry.key):
             return None
         if self._open is None or self._open.taken != taken:
-            self._open = _Open(entry.key, taken, LongQuestion(entry.gang, self._vacant(entry, taken), anchors))
+            self._open = _OpenReservation(entry.key, taken, LongSearch(entry.gang, self._vacant(entry, taken), anchors))
         self._advanced = True
         answer = self._open.question.go_on(LENT)
         if answer is not None:
             self._open = None
         return answer
 
-    def _vacant(self, entry: Entry, taken: frozenset[str]) -> Capacity:
+    def _vacant(self, entry: QueueEntry, taken: frozenset[str]) -> Capacity:
         """Return the capacity without Coterie's holdings, except on the nodes taken for others."""
         vacant = self._world.vacant(entry.pool)
         vacant.usable[[vacant.domains.position[node] for node in sorted(taken)]] = False

@@ -10,8 +10,8 @@ from coterie.errors import NotFound, Reason, SpecErrors
 from coterie.gang.edits import only_tasks, without_nodes
 from coterie.gang.tree import Gang, Group, Task
 from coterie.lifecycle import Enqueue
-from coterie.service.driver.driven_workflow import LiveWorkflow, Texts, levels_of
-from coterie.service.pools.catalog import Catalog
+from coterie.service.driver.driven_workflow import CachedTexts, LiveWorkflow, levels_of
+from coterie.service.pools.catalog import PoolCatalog
 from coterie.store import WorkflowRecord
 from coterie.topology.levels import Topology
 
@@ -25,7 +25,7 @@ class Blocked:
     level: str | None = None
 
 
-def known_pool(catalog: Catalog, name: str) -> Pool | Blocked:
+def known_pool(catalog: PoolCatalog, name: str) -> Pool | Blocked:
     """Return the pool of a workflow, if the nodes of its backend are known."""
     known = catalog.pools.get(name)
     if known is None or known.pool.backend not in catalog.clusters:
@@ -34,7 +34,7 @@ def known_pool(catalog: Catalog, name: str) -> Pool | Blocked:
 
 
 def waiting_gang(
-    workflow: LiveWorkflow | WorkflowRecord, requests: Sequence[Enqueue], pool: Pool, texts: Texts
+    workflow: LiveWorkflow | WorkflowRecord, requests: Sequence[Enqueue], pool: Pool, texts: CachedTexts
 ) -> Gang | Blocked:
     """Return the gang of one group's `requests`: their tasks beside running ones, without excluded nodes.
 

@@ -22,9 +22,9 @@ from coterie.planning.load import (
 )
 from coterie.planning.workload import Workload
 from coterie.service.driver.driven_workflow import digest_of, first_digest
-from coterie.service.pools.catalog import Catalog
+from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.pools.changes import runs_here
-from coterie.service.pools.usage import Live
+from coterie.service.pools.usage import PoolUsage
 from coterie.service.settings import Settings, Submission
 from coterie.service.submission.amendments import amendment_of, sentences
 from coterie.service.submission.compilation import (
@@ -63,7 +63,7 @@ class CheckedSubmission:
 
 
 def checked(
-    submission: Submission, catalog: Catalog, settings: Settings, *, rehearsed: bool = True
+    submission: Submission, catalog: PoolCatalog, settings: Settings, *, rehearsed: bool = True
 ) -> CheckedSubmission:
     """Return a validated submission, or raise its faults; unless it is `rehearsed`, its tasks need not be startable."""
     check_call(submission, settings.files_limit)
@@ -88,7 +88,7 @@ def checked(
     return CheckedSubmission(submission, built, workload, labels_of(workflow, submission), notices, version, never)
 
 
-def with_changes(found: CheckedSubmission, live: Live, settings: Settings) -> CheckedSubmission:
+def with_changes(found: CheckedSubmission, live: PoolUsage, settings: Settings) -> CheckedSubmission:
     """Return a submission as changed by its options, validated again; raise `NotFound` for one that names nothing."""
     submission, workload, pool = found.submission, found.workload, found.built.pool
     if submission.what_if is None:
@@ -110,11 +110,11 @@ def refuse_never(found: CheckedSubmission) -> None:
     raise NeverFits(f"it can never run as the pool is now: {said}{more}", hint)
 
 
-def _pool(catalog: Catalog, submission: Submission, wished: str | None) -> Pool:
+def _pool(catalog: PoolCatalog, submission: Submission, wished: str | None) -> Pool:
     return runs_here(catalog.find(submission.pool, wished))
 
 
-def _with_pool(own: Sequence[Fault], submission: Submission, catalog: Catalog) -> Sequence[Fault]:
+def _with_pool(own: Sequence[Fault], submission: Submission, catalog: PoolCatalog) -> Sequence[Fault]:
     """Return the faults of a file together with those that depend on its pool."""
     faults = list(own)
     scene = CompileContext(lambda one: _pool(catalog, submission, one.pool), {}, configured=True, pool=submission.pool)

@@ -13,8 +13,8 @@ from coterie.placement.whatif import options
 from coterie.planning.changes import AS_IT_IS, parse_changes
 from coterie.planning.report import plan_json
 from coterie.rendering.command_line import words
-from coterie.service.pools.usage import Live
-from coterie.service.queue.quota import Question, with_quota
+from coterie.service.pools.usage import PoolUsage
+from coterie.service.queue.quota import QuotaQuestion, with_quota
 from coterie.service.settings import Submission
 from coterie.service.submission.admission import CheckedSubmission
 from coterie.service.submission.compilation import fingerprint
@@ -23,14 +23,16 @@ from coterie.service.views import workflows
 Json = dict[str, Any]
 
 
-def plan_of(found: CheckedSubmission, live: Live) -> Json:
+def plan_of(found: CheckedSubmission, live: PoolUsage) -> Json:
     """Return the placement that a submission would get now, or why it would get none, with all its notices."""
     began = time.perf_counter()
     pool = found.built.pool
     changes = parse_changes(found.submission.what_if or AS_IT_IS, [found.workload], live.cluster(pool))
     command = [*_call(found.submission, pool.name), *(word for each in changes for word in words(options(each)))]
     plan = live.planner(pool, changes=changes).plan(found.workload)
-    shown = with_quota(plan_json(plan, command=command, elapsed_ms=0.0), plan, Question(live, found.workload, command))
+    shown = with_quota(
+        plan_json(plan, command=command, elapsed_ms=0.0), plan, QuotaQuestion(live, found.workload, command)
+    )
     told = [workflows.notice(each) for each in found.notices if not changes or each not in found.never]
     shown["warnings"] += [each for each in told if each not in shown["warnings"]]
     shown["stats"]["elapsed_ms"] = round((time.perf_counter() - began) * 1000, 3)

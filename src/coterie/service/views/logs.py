@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from coterie.backends.base import registry
-from coterie.backends.base.driver import TaskAttempt, TaskOutput
+from coterie.backends.base.driver import OutputReader, TaskAttempt
 from coterie.config.configuration import Backend
 from coterie.errors import NotFound, Unavailable, did_you_mean
 from coterie.lifecycle import Presence, Spec, State, TaskState, from_json
@@ -22,10 +22,10 @@ class Logs:
 
     def __init__(self, settings: Settings, backends: Callable[[], Mapping[str, Backend]]) -> None:
         self._settings, self._backends = settings, backends
-        self._outputs: dict[Backend, TaskOutput] = {}
+        self._outputs: dict[Backend, OutputReader] = {}
         self._output(_MACHINE)
 
-    def output(self, stored: WorkflowRecord) -> TaskOutput:
+    def output(self, stored: WorkflowRecord) -> OutputReader:
         """Return the output of a workflow's tasks."""
         name = home_of(stored.digest)
         backend = self._backends().get(name) if name else _MACHINE
@@ -34,7 +34,7 @@ class Logs:
             raise Unavailable(f'workflow "{stored.id}" ran on backend "{name}", which is not known here', hint)
         return self._output(backend)
 
-    def _output(self, backend: Backend) -> TaskOutput:
+    def _output(self, backend: Backend) -> OutputReader:
         if backend not in self._outputs:
             if (open_output := backend.traits.output) is None:
                 raise Unavailable(f'backend "{backend.name}" keeps no logs')
@@ -93,7 +93,7 @@ def _offset_of_last(log: bytes, lines: int) -> int:
     return at + 1 if lines else len(log)
 
 
-def _end(output: TaskOutput, attempt: TaskAttempt, limit: int) -> bytes:
+def _end(output: OutputReader, attempt: TaskAttempt, limit: int) -> bytes:
     # One more byte, which shows whether the first line is complete.
     size = min(max(limit, 0), _MOST) + 1
     found = output.log(attempt, -size, size)

@@ -14,11 +14,11 @@ from coterie.planning.fit import choices_json
 from coterie.planning.report import plan_json
 from coterie.planning.workload import Workload
 from coterie.rendering.command_line import words
-from coterie.service.driver.driven_workflow import Texts, levels_of
+from coterie.service.driver.driven_workflow import CachedTexts, levels_of
 from coterie.service.pools.changes import find
-from coterie.service.pools.usage import PLAINLY, Joining, Live, WhyQuery
+from coterie.service.pools.usage import PLAINLY, JoiningGang, PoolUsage, WhyQuery
 from coterie.service.queue.positions import QueuePositions
-from coterie.service.queue.quota import Question, with_quota
+from coterie.service.queue.quota import QuotaQuestion, with_quota
 from coterie.service.queue.waiting_gang import Blocked, known_pool, waiting_gang
 from coterie.service.views import workflows
 from coterie.store import Store, WorkflowRecord
@@ -28,7 +28,12 @@ Json = dict[str, Any]
 
 
 def why_of(
-    store: Store, live: Live, positions: QueuePositions, ident: str, group: str | None, question: WhyQuery = PLAINLY
+    store: Store,
+    live: PoolUsage,
+    positions: QueuePositions,
+    ident: str,
+    group: str | None,
+    question: WhyQuery = PLAINLY,
 ) -> Json:
     """Return why groups of a workflow wait, all waiting ones or the named one, and their positions.
 
@@ -42,7 +47,7 @@ def why_of(
         hint = f"Groups are: {', '.join(names)}. {did_you_mean(group, names)}".strip()
         raise NotFound(f'workflow "{ident}" has no group "{group[:80]}"', hint)
     asked = [each for each in state.groups if (each.name == group if group else workflows.waits(each))]
-    texts = Texts(store)
+    texts = CachedTexts(store)
     return {
         "id": ident,
         "status": stored.status,
@@ -58,18 +63,18 @@ def why_of(
     }
 
 
-def placement_of(store: Store, live: Live, ident: str) -> Json:
+def placement_of(store: Store, live: PoolUsage, ident: str) -> Json:
     """Return the audit of a workflow's placement."""
     stored = store.workflow(ident)
     pool = find(live.catalog, stored.pool).pool
-    built = Texts(store).built(ident, pool, levels_of(stored.digest))
+    built = CachedTexts(store).built(ident, pool, levels_of(stored.digest))
     domains = Domains.of(live.catalog.cluster(pool), pool.topology)
     gangs = {gang.name: gang for gang in built.lowered.gangs}
     found = workflows.audit(from_json(State, stored.state), gangs, store.placements(ident), domains)
     return {"id": ident, "pool": stored.pool, **found}
 
 
-def _why(group: GroupState, stored: WorkflowRecord, live: Live, texts: Texts, question: WhyQuery) -> Json:
+def _why(group: GroupState, stored: WorkflowRecord, live: PoolUsage, texts: CachedTexts, question: WhyQuery) -> Json:
     told = workflows.waiting_of(group)
     shown = {"name": group.name, "verdict": "waiting", "waiting": told, "refusal": None}
     pool = known_pool(live.catalog, stored.pool)
@@ -89,9 +94,9 @@ def _why(group: GroupState, stored: WorkflowRecord, live: Live, texts: Texts, qu
     return {**shown, "verdict": plan["verdict"], "refusal": plan["refusal"], **more}
 
 
-def _plan(stored: WorkflowRecord, pool: Pool, gang: Gang, live: Live, question: WhyQuery) -> Json:
+def _plan(stored: WorkflowRecord, pool: Pool, gang: Gang, live: PoolUsage, question: WhyQuery) -> Json:
     workload = Workload(stored.id, "Workflow", pool, (gang,))
-    joining = Joining(stored.id, gang)
+    joining = JoiningGang(stored.id, gang)
     changes = parse_changes(question.what_if, [workload], live.cluster(pool))
     planner = live.planner(pool, joining=joining, changes=changes)
     plan, choices = planner.choose(workload) if question.verbose else (planner.plan(workload), None)
@@ -103,7 +108,7 @@ def _plan(stored: WorkflowRecord, pool: Pool, gang: Gang, live: Live, question: 
         *(word for each in changes for word in words(options(each))),
     ]
     shown = plan_json(plan, command=command, elapsed_ms=0.0, alternatives=alternatives)
-    found: Json = with_quota(shown, plan, Question(live, workload, command, joining))["groups"][0]
+    found: Json = with_quota(shown, plan, QuotaQuestion(live, workload, command, joining))["groups"][0]
     return found
 
 

@@ -16,7 +16,7 @@ from coterie.backends.kai.traps import cluster_notices, gang_notices, merge_faul
 from coterie.backends.shared import compute_domains
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.task_files import contents_of
-from coterie.backends.shared.tokens import Filling, Values, uuid_of
+from coterie.backends.shared.tokens import TokenReplacement, TokenValues, uuid_of
 from coterie.config.configuration import Pool
 from coterie.errors import Fault, NotFound, Notice, SpecErrors
 from coterie.frontends.grove.topology import ClusterTopology
@@ -68,12 +68,12 @@ def render(workflow: Workflow, lowered: LoweredWorkflow, pool: Pool, ask: Render
     faults = compute_domains.label_faults(workflow, nvlink=pool.nvlink, pool=pool.name)
     prepared: dict[str, _Prepared] = {}
     called: set[str] = set()
-    values = Values(scene.workflow_id, uuid_of(ask.namespace, workflow.name), _hosts(workflow, scene))
+    values = TokenValues(scene.workflow_id, uuid_of(ask.namespace, workflow.name), _hosts(workflow, scene))
     for team in workflow.teams:
         shelf = FileObjects(scene, team.name)
         works = {}
         for member in team.members:
-            filling = Filling(values, member)
+            filling = TokenReplacement(values, member)
             works[member.name] = _work(filling, shelf, ask.local)
             faults.extend(filling.faults)
             called |= filling.hosts
@@ -137,7 +137,7 @@ def _hosts(workflow: Workflow, scene: ManifestContext) -> dict[str, str]:
     }
 
 
-def _work(filling: Filling, shelf: FileObjects, local: Mapping[str, bytes]) -> pods.Work:
+def _work(filling: TokenReplacement, shelf: FileObjects, local: Mapping[str, bytes]) -> pods.Work:
     spec = filling.member.spec
     command = [filling.fill(word, "command", index) for index, word in enumerate(spec.command)]
     args = [filling.fill(word, "args", index) for index, word in enumerate(spec.args)]

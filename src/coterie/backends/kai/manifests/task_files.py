@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import name_of
-from coterie.backends.shared.tokens import Filling
+from coterie.backends.shared.tokens import TokenReplacement
 from coterie.errors import Fault
 
 # The size limit of one ConfigMap or Secret.
@@ -31,7 +31,9 @@ class FileObjects:
     group: str
     manifests: dict[str, Manifest] = field(default_factory=dict)
 
-    def put(self, files: Sequence[tuple[str, str | bytes]], filling: Filling) -> tuple[list[Manifest], list[Manifest]]:
+    def put(
+        self, files: Sequence[tuple[str, str | bytes]], filling: TokenReplacement
+    ) -> tuple[list[Manifest], list[Manifest]]:
         """Add the files of a task, by path; return the volumes and the mounts that its pod needs.
 
         Files that are too large for the objects are reported as faults in `filling`.
@@ -55,7 +57,7 @@ class FileObjects:
                 mounts += [{"name": volume, "mountPath": path, "subPath": keys[path]} for path, _ in chosen]
         return volumes, mounts
 
-    def _weigh(self, size: int, filling: Filling) -> None:
+    def _weigh(self, size: int, filling: TokenReplacement) -> None:
         if size > MOST_BYTES:
             member = filling.member
             message = f'the files of task "{member.name}" have {size:,} bytes, and Kubernetes takes {MOST_BYTES:,}'
