@@ -1,4 +1,4 @@
-"""What a refusal claims, held against the exact solver; and worlds in which refusals with all reasons occur."""
+"""The claims of a refusal against the exact solver, and worlds in which all reasons occur."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a refusal says is true, and it says no other verdict where names or the order differ."""
+"""The claims of a refusal are true, and its verdict does not depend on names or order."""
 
 from __future__ import annotations
 

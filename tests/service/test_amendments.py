@@ -1,4 +1,4 @@
-"""Options of a submission change the workflow, for its whole life and whoever drives it."""
+"""Options of a submission change the workflow, for its whole life and under any leader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody outside the backends goes by a scheduler's name: its traits are asked."""
+"""No module outside the backends depends on a scheduler's name: it uses the scheduler's traits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of a command as a dataclass: how a call fills it, and how a call is written again from it."""
+"""The options of a command as a dataclass: filled from a call, and written as a call again."""
 
 from __future__ import annotations
 

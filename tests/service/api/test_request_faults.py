@@ -1,4 +1,4 @@
-"""What is wrong with a request is said in plain words, never in those of the library that validates it."""
+"""The faults of a request are in plain words, never in those of the validating library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why requests: all the evidence, and the outcome of a group under hypothetical changes."""
+"""The `why` requests: all the evidence, and the outcome of a group under hypothetical changes."""
 
 from __future__ import annotations
 

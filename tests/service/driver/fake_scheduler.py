@@ -1,4 +1,4 @@
-"""A scheduler for tests of the seam: it has a queue of its own, chooses nodes, and can be out of reach."""
+"""A scheduler for tests of drivers: it has its own queue, chooses nodes, and can be unreachable."""
 
 # ruff: noqa: ARG002 - a driver takes what the protocol gives, whether it needs it or not
 

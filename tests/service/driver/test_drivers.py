@@ -1,4 +1,4 @@
-"""Each backend has a driver of its own: one that is out of reach delays nobody, and one may choose the nodes itself."""
+"""Each backend has its own driver: an unreachable one delays no other, and one may choose the nodes itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a gang over its pool's quota waits: the workflows that use the quota, and verified remedies."""
+"""The explanation of a gang over its pool's quota: the workflows that use it, and verified remedies."""
 
 from __future__ import annotations
 
