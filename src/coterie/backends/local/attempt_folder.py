@@ -1,4 +1,4 @@
-"""The folder of one attempt: made at once or not at all, and all that is known about it."""
+"""The folder of one attempt: created atomically, with all persistent information about the attempt."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _serial = count()
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """Who starts together with an attempt, and when its turn is."""
+    """The attempts that start together with an attempt, and its number in the start order."""
 
     together: tuple[AttemptKey, ...]
     turn: int
@@ -38,22 +38,22 @@ class AttemptRecord:
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnvironment:
-    """Environment variables that an order may replace, and those that it may not."""
+    """Environment variables that an order may override, and those that it may not."""
 
     common: Mapping[str, str]
     fixed: Mapping[str, str]
 
 
 def make_root(root: Path) -> None:
-    """Make the folder of all attempts, or take it as it is, for nobody but its owner: tasks have secrets."""
+    """Create the folder of all attempts, or use the existing one, accessible only by its owner: tasks have secrets."""
     root.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
-    # Where it belongs to another user, it is theirs to guard.
+    # Where it belongs to another user, that user controls its permissions.
     with contextlib.suppress(PermissionError):
         root.chmod(stat.S_IRWXU)
 
 
 def make(root: Path, order: WorkOrder, record: AttemptRecord, around: AttemptEnvironment) -> bool:
-    """Make the folder of an attempt with all its files; tell whether it was not there before."""
+    """Create the folder of an attempt with all its files; return whether it is new."""
     target = root / order.key.path
     if target.exists():
         return False
@@ -87,9 +87,9 @@ def _fill(draft: Path, order: WorkOrder, record: AttemptRecord, around: AttemptE
     (draft / "launch").write_bytes(head.encode() + b"".join(_word(text) + b"\0" for text in texts))
     together = [[key.workflow, key.group, key.task, key.attempt] for key in record.together]
     (draft / "order.json").write_text(json.dumps({"turn": record.turn, "together": together}))
-    # What takes an attempt out of everybody's hands is there from the start: a link to it needs no room on the disk.
+    # The marker of withdrawal exists from the start: a link to it needs no space on the disk.
     (draft / WITHDRAWN).write_text(WITHDRAWN)
-    # So is the room for what its shim must write: an attempt that begins can also end, however full the disk is then.
+    # The space for the shim's results is reserved too: an attempt that begins can also end, even on a full disk.
     for name in ownership.ROOMS:
         ownership.write(ownership.room(str(draft), name), b" " * ownership.ROOM_SIZE)
 
@@ -99,7 +99,7 @@ def _word(text: str) -> bytes:
 
 
 def _escaped(text: str) -> bool:
-    """Tell whether a text has bytes in it that are no UTF-8, as the environment of this process may."""
+    """Return whether a text contains bytes that are not UTF-8, as the environment of this process may."""
     return any("\udc80" <= char <= "\udcff" for char in text)
 
 
@@ -120,7 +120,7 @@ def _move(draft: Path, target: Path) -> bool:
         except FileNotFoundError:
             if not draft.exists():
                 raise
-            # The last attempt beside this one was forgotten just now, and its empty folders with it.
+            # The last attempt beside this one was deleted just now, and its empty parent folders with it.
             continue
         except OSError:
             if target.exists():
@@ -130,7 +130,7 @@ def _move(draft: Path, target: Path) -> bool:
 
 
 def _direct(path: Path) -> bool:
-    """Tell whether no link stands on the way to a path, nor in its place: one could lead out of the root."""
+    """Return whether neither a path nor its parents are links, which could lead out of the root."""
     return path.parent.resolve() == path.parent and not path.is_symlink()
 
 
@@ -144,13 +144,13 @@ def _me(pid: int) -> str:
 
 
 def mark_of(root: Path) -> str:
-    """Return what tells the processes of this root from all others; it is made once."""
+    """Return the unique mark of the processes of this root, created once."""
     if found := known_mark(root):
         return found
     path = root / ".mark"
     draft = root / f".mark.{os.getpid()}"
     draft.write_text(secrets.token_hex(8))
-    # Of two that make it at the same time, one is first.
+    # Of two processes that create it at the same time, one is first.
     with contextlib.suppress(FileExistsError):
         path.hardlink_to(draft)
     draft.unlink()
@@ -158,7 +158,7 @@ def mark_of(root: Path) -> str:
 
 
 def known_mark(root: Path) -> str:
-    """Return the mark of a root, if it has one already."""
+    """Return the mark of a root, if it already has one."""
     try:
         return (root / ".mark").read_text().strip()
     except FileNotFoundError:
@@ -166,7 +166,7 @@ def known_mark(root: Path) -> str:
 
 
 def record_of(folder: Path) -> AttemptRecord | None:
-    """Read who starts together; nothing when the folder is damaged, as a power cut can leave it."""
+    """Return the record of attempts that start together; None when the folder is damaged, as after a power failure."""
     try:
         found = json.loads((folder / "order.json").read_bytes())
         return AttemptRecord(tuple(AttemptKey(*each) for each in found["together"]), int(found["turn"]))
@@ -175,7 +175,7 @@ def record_of(folder: Path) -> AttemptRecord | None:
 
 
 def holder_of(folder: Path) -> ProcessIdentity | str | None:
-    """Return the process that claimed an attempt, `withdrawn`, or nothing when nobody has."""
+    """Return the process that claimed an attempt, `withdrawn`, or None when it is unclaimed."""
     words = _words(folder / "claim")
     if words is None:
         return None
@@ -185,7 +185,7 @@ def holder_of(folder: Path) -> ProcessIdentity | str | None:
 
 
 def command_of(folder: Path) -> tuple[ProcessIdentity, float] | None:
-    """Return the command and since when it runs, once it does."""
+    """Return the command's process and its start, once it runs."""
     words = _words(folder / "pid")
     found = ProcessIdentity.of(words or [])
     return (found, float(words[3])) if words and found and len(words) > 3 else None
@@ -208,7 +208,7 @@ def end_of(folder: Path) -> AttemptEnded | AttemptLost | None:
 
 
 def _since(folder: Path) -> float | None:
-    """Return when a command began; how it ended is known without it."""
+    """Return when a command began; its end is known even without this."""
     try:
         found = command_of(folder)
     except (OSError, ValueError):
@@ -217,7 +217,7 @@ def _since(folder: Path) -> float | None:
 
 
 def withdraw(folder: Path) -> bool:
-    """Make sure that an attempt never begins; tell whether that was in time, and the folder still there."""
+    """Withdraw an attempt so that it never begins; return whether that was in time, and the folder still exists."""
     try:
         (folder / "claim").hardlink_to(folder / WITHDRAWN)
     except (FileExistsError, FileNotFoundError):
@@ -226,13 +226,13 @@ def withdraw(folder: Path) -> bool:
 
 
 def ended_unstarted(folder: Path) -> AttemptEnded | AttemptLost:
-    """Say for good that an attempt was withdrawn."""
+    """Record permanently that an attempt was withdrawn."""
     ownership.write_exit(str(folder), 128 + signal.SIGTERM, WITHDRAWN)
     return end_of(folder) or AttemptLost("its folder is gone")
 
 
 def folder_of(root: Path, key: AttemptKey) -> Path:
-    """Return the folder of an attempt, put away or not; one that there is nowhere would be the latter."""
+    """Return the folder of an attempt, archived or not; for an unknown attempt, the unarchived path."""
     for path in (root / key.path, root / ENDED / key.path):
         if path.exists():
             return path
@@ -240,7 +240,7 @@ def folder_of(root: Path, key: AttemptKey) -> Path:
 
 
 def put_away(root: Path, workflow: str) -> None:
-    """Take a workflow that has ended out of the way of those that have not; what it left can be read as before."""
+    """Archive an ended workflow, separate from the others; its data can be read as before."""
     if (root / workflow).is_symlink():
         return
     (root / ENDED).mkdir(exist_ok=True)
@@ -250,15 +250,15 @@ def put_away(root: Path, workflow: str) -> None:
 
 
 def show_ended(root: Path, workflows: Iterable[str] | None = None) -> None:
-    """Leave a link where workflows were that are put away, so that users find what they left under the same path."""
+    """Leave links at the paths of archived workflows, so that users find their data under the same path."""
     for workflow in ended(root) if workflows is None else workflows:
-        # Where there is no room for it, it is made by the next start. Nothing else depends on it.
+        # Where there is no space for it, the next start creates it. Nothing else depends on it.
         with contextlib.suppress(OSError):
             (root / workflow).symlink_to(Path(ENDED) / workflow)
 
 
 def _is_shown(root: Path, workflow: str) -> bool:
-    """Tell whether there is the link of a workflow that was put away; any other is nobody's here."""
+    """Return whether the link of an archived workflow exists; other links are ignored."""
     try:
         return (root / workflow).readlink() == Path(ENDED) / workflow
     except OSError:
@@ -266,7 +266,7 @@ def _is_shown(root: Path, workflow: str) -> bool:
 
 
 def bring_back(root: Path, workflow: str) -> bool:
-    """Undo that; tell whether there was anything to do."""
+    """Undo the archiving; return whether there was anything to undo."""
     if _is_shown(root, workflow):
         (root / workflow).unlink(missing_ok=True)
     try:
@@ -277,7 +277,7 @@ def bring_back(root: Path, workflow: str) -> bool:
 
 
 def ended(root: Path) -> set[str]:
-    """Return the workflows that were put away."""
+    """Return the archived workflows."""
     return {path.name for path in (root / ENDED).iterdir()} if (root / ENDED).exists() else set()
 
 
@@ -323,7 +323,7 @@ def remove(root: Path, found: Iterable[Path]) -> list[OSError]:
 
 
 def _abandoned(drafts: Path) -> Iterator[Path]:
-    """Yield what was left by a process that died while it made a folder."""
+    """Yield unfinished folders of a process that died while creating them."""
     for draft in drafts.iterdir() if drafts.exists() else ():
         pid, _, rest = draft.name.partition("-")
         if not pid.isdigit() or ownership.started(int(pid)) != rest.partition("-")[0]:
@@ -342,7 +342,7 @@ def _delete(folder: Path) -> OSError | None:
 
 
 def _unlock(folder: Path) -> None:
-    """Take back the right to delete, which a task may have given away for folders of its own."""
+    """Restore the permission to delete, which a task may have removed from its own folders."""
     front = [str(folder)]
     while front:
         path = front.pop()
