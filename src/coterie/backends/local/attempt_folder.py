@@ -284,7 +284,7 @@ def ended(root: Path) -> set[str]:
 def folders(root: Path, workflow: str = "[!.]*") -> Iterator[tuple[AttemptKey, Path]]:
     """Yield every attempt below a root that is not put away; whatever else lies there is nobody's business."""
     # Those that are put away are links. They may be very many, so nobody looks behind them.
-    there = (path for top in root.glob(workflow) if not top.is_symlink() for path in _below(top, 3))
+    there = (path for top in root.glob(workflow) if not top.is_symlink() for path in _at_depth(top, 3))
     for path in there:
         *_, workflow, group, task, attempt = path.parts
         ours = attempt.isdecimal() and str(int(attempt)) == attempt and (path / "order.json").exists()
@@ -295,14 +295,14 @@ def folders(root: Path, workflow: str = "[!.]*") -> Iterator[tuple[AttemptKey, P
                 continue
 
 
-def _below(folder: Path, depth: int) -> Iterator[Path]:
+def _at_depth(folder: Path, depth: int) -> Iterator[Path]:
     """Yield whatever is so many levels below a folder; folders that are removed meanwhile are passed over."""
     if not depth:
         yield folder
         return
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
         for inside in sorted(folder.iterdir()):
-            yield from _below(inside, depth - 1)
+            yield from _at_depth(inside, depth - 1)
 
 
 def remove(root: Path, found: Iterable[Path]) -> list[OSError]:
