@@ -31,7 +31,7 @@ def measure(nodes: int, pods: int, runs: int) -> Reading:
         taken, snapshot = once(lambda: read_kubectl(data, "bench.json"))
         ours = min(ours, taken)
         if (len(snapshot.cluster), len(snapshot.cluster.pods)) != (nodes, pods):
-            raise AssertionError("the snapshot was not read whole")
+            raise AssertionError("the snapshot was not read completely")
         del snapshot
         gc.collect()
         plain = min(plain, once(lambda: json.loads(data))[0])

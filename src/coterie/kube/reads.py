@@ -73,7 +73,7 @@ def list_all(api: Api, query: ObjectQuery, shape: type[T], *, send: Send | None 
         except Expired:
             if limit is None:
                 raise
-    raise AssertionError("the last way of asking returns or raises")
+    raise AssertionError("the last request returns or raises")
 
 
 def list_served(api: Api, query: ObjectQuery, shape: type[T]) -> Listing[T] | None:

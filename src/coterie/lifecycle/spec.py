@@ -87,7 +87,7 @@ class Spec:
             if not group.tasks:
                 raise ValueError(f'group "{group.name}" has no tasks')
             if group.name in seen or not seen.issuperset(group.needs):
-                raise ValueError(f'group "{group.name}" comes twice, or before one that it needs')
+                raise ValueError(f'group "{group.name}" occurs twice, or before a group that it needs')
             seen.add(group.name)
         if len(self.places) < sum(len(group.tasks) for group in self.groups):
             raise ValueError("two tasks have the same name")

@@ -194,7 +194,7 @@ class _Question:
         items = tuple(sorted(Item(shape, region, count) for (shape, region), count in totals.items()))
         packing = arrange(self._packer, items, tuple(self._problem.anchors.values())) if items else ()
         if packing is None:
-            raise AssertionError("pieces that were checked together do not pack together")
+            raise AssertionError("pieces that passed the feasibility test do not pack")
         slots = {
             (item.shape, item.region): [position for position, pods in sorted(pairs) for _ in range(pods)]
             for item, pairs in zip(items, packing, strict=True)

@@ -99,7 +99,7 @@ class _Family:
         kept = self._fill(units)
         found = self._answers[_names(kept)]
         if found is None:
-            raise AssertionError("what was kept was found to fit")
+            raise AssertionError("the kept units were tested to fit")
         inside = {unit.gang for unit in kept if unit.follower}
         proved = replace(found, optimal=found.optimal and self._sure)
         return [

@@ -49,7 +49,7 @@ class Supervisor:
 
     def __init__(self, root: Path, limits: ProcessLimits | None = None) -> None:
         if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
-            raise Unavailable("tasks can run as processes only on Linux", "Choose a pool with another back end.")
+            raise Unavailable("tasks can run as processes only on Linux", "Choose a pool with another backend.")
         self._root = root.resolve()
         check_root(self._root)
         self._limits = limits or ProcessLimits()

@@ -251,7 +251,7 @@ class DriverThread:
         except CoterieError as error:
             return str(error)
         except Exception as error:  # noqa: BLE001 - it is tried again, and told until it works
-            _log.exception("driver")
+            _log.exception("unexpected error of the driver")
             return f"unexpected {type(error).__name__}: {error}"
         return ""
 

@@ -32,7 +32,7 @@ class Quarantine:
         """Put a workflow in quarantine, with its error."""
         known = isinstance(error, CoterieError)
         if not known:
-            _log.error("workflow %s", workflow, exc_info=error)
+            _log.error("workflow %s cannot be driven", workflow, exc_info=error)
         why = str(error) if known else f"unexpected {type(error).__name__}: {error}"
         self._idents.add(workflow)
         self._problems.say(_thing(workflow), f"{why}. It is left as it is and retried every minute.")

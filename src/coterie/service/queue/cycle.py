@@ -123,7 +123,7 @@ class CyclePlacements:
         for one, settled in zip((*siblings, attempt), answer.families, strict=True):
             (decision,) = settled.decisions
             if decision.found is None:
-                raise AssertionError("gangs that are placed together all have a place")
+                raise AssertionError("every jointly placed gang has a placement")
             self.hold(one, decision.found)
         return True
 
