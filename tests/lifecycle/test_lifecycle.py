@@ -233,7 +233,7 @@ def test_word_of_unknown_groups_and_tasks_changes_nothing() -> None:
     ("groups", "fault"),
     [
         ((GroupRules("a", ()),), "has no tasks"),
-        ((GroupRules("a", (TaskRules("t"),), ("b",)),), "before one that it needs"),
+        ((GroupRules("a", (TaskRules("t"),), ("b",)),), "before a group that it needs"),
         ((GroupRules("a", (TaskRules("t"),)), GroupRules("a", (TaskRules("u"),))), "occurs twice"),
         ((GroupRules("a", (TaskRules("t"), TaskRules("t"))),), "same name"),
     ],
