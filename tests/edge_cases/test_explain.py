@@ -45,7 +45,7 @@ def planned(rows: str, gang: str, limit: int | None = None) -> Plan:
 
 
 def lines(plan: Plan, *, wide: bool = False) -> list[str]:
-    return list(plan_lines([plan], abbreviations([plan.domains]), wide=wide))
+    return list(plan_lines([plan_json(plan, command=(), elapsed_ms=0)], abbreviations([plan.domains]), wide=wide))
 
 
 @pytest.mark.parametrize(("rows", "gang", "reason"), REFUSED)

@@ -15,8 +15,12 @@ PATH: Schema = [[str]]
 REFUSAL: Schema = {
     "reason": str,
     "message": str,
+    "sentence": str,
+    "because": LEVEL_OR_NULL,
     "path": PATH,
+    "together": [PATH],
     "level": LEVEL_OR_NULL,
+    "domains": int,
     "best": [{"domain": [str], "fits": int, "wanted": int}],
     "holders": [{"owner": str, "gpus": int, "domain": [str]}],
     "counted": (Mapping, type(None)),
@@ -35,10 +39,20 @@ REFUSAL: Schema = {
 }
 GROUP: Schema = {
     "name": str,
+    "size": str,
     "verdict": str,
     "optimal": bool,
     "assignments": [{"task": str, "node": str, "domains": Mapping}],
-    "constraints": [{"path": PATH, "level": str, "type": str, "satisfied": bool, "domains": [[LEVEL_OR_NULL]]}],
+    "constraints": [
+        {
+            "path": PATH,
+            "level": str,
+            "type": str,
+            "satisfied": bool,
+            "domains": [[LEVEL_OR_NULL]],
+            "tasks": [str],
+        }
+    ],
     "refusal": (REFUSAL, None),
 }
 PLAN: Schema = {
@@ -46,6 +60,7 @@ PLAN: Schema = {
     "workload": str,
     "kind": str,
     "pool": str,
+    "levels": [str],
     "verdict": str,
     "groups": [GROUP],
     "warnings": [{"code": str, "message": str, "line": (int, type(None))}],

@@ -27,10 +27,12 @@ def test_a_placed_plan_says_where_every_task_goes_and_what_was_missed() -> None:
         "workload": "wf",
         "kind": "Workflow",
         "pool": "default",
+        "levels": ["spine", "rack"],
         "verdict": "placed",
         "groups": [
             {
                 "name": "g",
+                "size": "3 \u00d7 8 GPU",
                 "verdict": "placed",
                 "optimal": True,
                 "assignments": [
@@ -45,6 +47,7 @@ def test_a_placed_plan_says_where_every_task_goes_and_what_was_missed() -> None:
                         "type": "preferred",
                         "satisfied": False,
                         "domains": [["a"], ["b"]],
+                        "tasks": [],
                     },
                     {
                         "path": [["spine", "default"], ["rack", "m1"]],
@@ -52,6 +55,7 @@ def test_a_placed_plan_says_where_every_task_goes_and_what_was_missed() -> None:
                         "type": "required",
                         "satisfied": True,
                         "domains": [["a", "1"]],
+                        "tasks": ["m1-0", "m1-1"],
                     },
                     {
                         "path": [["spine", "default"], ["rack", "m2"]],
@@ -59,6 +63,7 @@ def test_a_placed_plan_says_where_every_task_goes_and_what_was_missed() -> None:
                         "type": "required",
                         "satisfied": True,
                         "domains": [["b", "2"]],
+                        "tasks": ["m2-0"],
                     },
                 ],
                 "refusal": None,
@@ -84,12 +89,20 @@ def test_a_refused_plan_says_why_and_what_would_help() -> None:
     refusal = group["refusal"]
     assert {key: value for key, value in group.items() if key not in {"refusal", "constraints"}} == {
         "name": "g",
+        "size": "2 \u00d7 8 GPU",
         "verdict": "waiting",
         "optimal": False,
         "assignments": [],
     }
     assert group["constraints"] == [
-        {"path": [["rack", "default"]], "level": "rack", "type": "required", "satisfied": False, "domains": []}
+        {
+            "path": [["rack", "default"]],
+            "level": "rack",
+            "type": "required",
+            "satisfied": False,
+            "domains": [],
+            "tasks": ["g-0", "g-1"],
+        }
     ]
     assert (refusal["reason"], refusal["path"], refusal["level"]) == ("NoDomainFits", [["rack", "default"]], "rack")
     assert refusal["best"] == [

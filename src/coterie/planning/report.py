@@ -13,7 +13,7 @@ from coterie.placement.refusal import Refusal, Tally
 from coterie.placement.whatif import Option
 from coterie.planning.plan import GangPlan, Plan
 from coterie.rendering import refusals
-from coterie.rendering.causes import causes_json
+from coterie.rendering.causes import causes_json, counted
 from coterie.rendering.command_line import words
 
 VERSION = 1
@@ -40,6 +40,7 @@ def plan_json(
         "workload": plan.workload.name,
         "kind": plan.workload.kind,
         "pool": plan.workload.pool.name,
+        "levels": list(plan.domains.topology.names),
         "verdict": plan.verdict.value,
         "groups": groups,
         "warnings": [_notice(notice) for notice in plan.notices],
@@ -59,6 +60,7 @@ def errors_json(faults: Sequence[Fault], others: Sequence[Json] = ()) -> Json:
 
 def _group(one: GangPlan, plan: Plan, command: Sequence[str]) -> Json:
     found, refusal, tasks = one.decision.found, one.decision.refusal, one.gang.all_tasks()
+    wanted = sum(not task.needed for task in tasks)
     assignments: list[Mapping[str, Any]] = []
     if found:
         assignments = [
@@ -66,16 +68,18 @@ def _group(one: GangPlan, plan: Plan, command: Sequence[str]) -> Json:
                 "task": task.name,
                 "node": found.nodes[task.name],
                 "domains": plan.domains.values(found.positions[task.name]),
+                **({"runs": True} if task.name in one.survivors else {}),
             }
             for task in tasks
             if task.name in found.nodes
         ]
     return {
         "name": one.gang.name,
+        "size": refusals.sizes(one.gang),
         "verdict": one.decision.verdict.value,
         "optimal": found.optimal if found else False,
         "assignments": assignments,
-        **({"left_out": list(found.left_out) if found else []} if any(not task.needed for task in tasks) else {}),
+        **({"left_out": list(found.left_out) if found else [], "wanted": wanted} if wanted else {}),
         "constraints": [
             {
                 "path": _path(outcome.path),
@@ -83,21 +87,26 @@ def _group(one: GangPlan, plan: Plan, command: Sequence[str]) -> Json:
                 "type": "required" if outcome.required else "preferred",
                 "satisfied": outcome.satisfied,
                 "domains": [list(domain) for domain in outcome.domains],
+                "tasks": [task.name for task in group.tasks],
             }
-            for outcome in one.outcomes
+            for group, outcome in zip(one.gang.walk(), one.outcomes, strict=True)
         ],
         "refusal": _refusal(refusal, one, plan, command) if refusal else None,
     }
 
 
 def _refusal(refusal: Refusal, one: GangPlan, plan: Plan, command: Sequence[str]) -> Json:
+    asked = (refusal, one.gang, plan.domains.topology, plan.domains.cluster)
+    selector = plan.workload.pool.node_selector
     return {
         "reason": refusal.reason.value,
-        "message": refusals.message(
-            refusal, one.gang, plan.domains.topology, plan.domains.cluster, plan.workload.pool.node_selector
-        ),
+        "message": refusals.message(*asked, selector),
+        "sentence": refusals.sentence(*asked),
+        "because": counted(refusal.tally, selector) if refusal.tally else None,
         "path": _path(refusal.path),
+        "together": [_path(path) for path in refusal.together],
         "level": refusal.level,
+        "domains": refusal.domains,
         "best": [{"domain": list(near.domain), "fits": near.fits, "wanted": near.wanted} for near in refusal.best],
         "holders": [
             {"owner": holder.owner, "gpus": holder.gpus, "domain": list(holder.domain)} for holder in refusal.holders

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import Any
 
 import pytest
 
-from coterie.cli.output.refusals import plan_lines, why_lines
+from coterie.cli.output.plan import plan_lines
+from coterie.cli.output.refusals import why_lines
+from coterie.cli.output.short_names import short_names
 from coterie.cli.output.workflows import audit_lines, list_lines, workflow_lines
 from coterie.rendering.text import Style
 from coterie.topology.abbreviations import NOTE
@@ -17,6 +21,8 @@ NODES = [f"gb200-prod-rack-01-node-{number:02}" for number in (1, 2)]
 STYLE = Style(120)
 
 CONSTRAINT = {
+    "tasks": ["t0", "t1"],
+    "level": "rack",
     "path": [["rack", "default"]],
     "type": "preferred",
     "satisfied": False,
@@ -49,6 +55,10 @@ CHOICE = {
 REFUSAL = {
     "reason": "NoDomainFits",
     "message": f"no rack can hold all 2 tasks now: the best, z/{A}, fits 1",
+    "sentence": f"no rack can hold all 2 tasks now: the best, z/{A}, fits 1",
+    "because": None,
+    "together": [],
+    "domains": 2,
     "level": "rack",
     "best": [{"domain": ["z", name], "fits": 1, "wanted": 2} for name in (A, B)],
     "holders": [{"owner": "wf-1", "gpus": 8, "domain": ["z", B]}],
@@ -56,6 +66,8 @@ REFUSAL = {
 }
 REFUSED = {
     "name": "g",
+    "size": "2 tasks",
+    "optimal": True,
     "verdict": "waiting",
     "waiting": None,
     "refusal": REFUSAL,
@@ -69,7 +81,13 @@ PLACED = {
     "refusal": None,
     "assignments": [{"task": f"t{at}", "node": node, "domains": {}} for at, node in enumerate(NODES)],
 }
-PLAN = {"workload": "w", "pool": "p", "stats": {"nodes": 2}, "groups": [PLACED, REFUSED]}
+PLAN: dict[str, Any] = {
+    "workload": "w",
+    "pool": "p",
+    "levels": ["zone", "rack"],
+    "stats": {"nodes": 2, "pool_nodes": 2},
+    "groups": [PLACED, REFUSED],
+}
 PLACEMENT = {
     "groups": [{"name": "g", "tasks": [{"node": node} for node in NODES], "constraints": [CONSTRAINT]}],
     "summary": {"held": 0, "missed": 1},
@@ -109,9 +127,14 @@ def why(*, wide: bool) -> Iterable[str]:
     return why_lines(answer, STYLE, 0.0, verbose=True, wide=wide)
 
 
+def planned(*, wide: bool) -> Iterable[str]:
+    short = short_names(PLAN["groups"], wide=wide)
+    return chain(plan_lines([PLAN], short, wide=wide), short.note())
+
+
 SHOWN: list[tuple[Callable[..., Iterable[str]], tuple[str, ...], tuple[str, ...]]] = [
     (why, ("z/…5c6d.0", "z/…1f3e.0"), (A, B)),
-    (lambda *, wide: plan_lines(PLAN, STYLE, wide=wide), ("z/…5c6d.0", "…node-[01-02]"), (A, B)),
+    (planned, ("z/…5c6d.0", "…node-[01-02]"), (A, B)),
     (lambda *, wide: audit_lines(PLACEMENT, STYLE, wide=wide), ("z/…5c6d.0", "…node-[01-02]"), (A, B)),
     (lambda *, wide: workflow_lines(VIEW, STYLE, 2.0, wide=wide), ("z/…5c6d.0", "…node-02"), (A, B, NODES[1])),
     (

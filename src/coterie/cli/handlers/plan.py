@@ -128,16 +128,16 @@ def _planned(options: PlanOptions, workload: Workload, planner: ChoosingPlanner)
 
 
 def _print(options: PlanOptions, plans: Sequence[_Planned]) -> None:
+    data = [
+        plan_json(
+            each.plan,
+            command=command_words("plan", options),
+            elapsed_ms=each.elapsed_ms,
+            alternatives=each.alternatives,
+        )
+        for each in plans
+    ]
     if options.output in {Output.JSON, Output.YAML}:
-        data = [
-            plan_json(
-                each.plan,
-                command=command_words("plan", options),
-                elapsed_ms=each.elapsed_ms,
-                alternatives=each.alternatives,
-            )
-            for each in plans
-        ]
         show_data(data[0] if len(data) == len(options.files) == 1 else data, options.output)
     elif options.output is Output.NAME:
         for each in plans:
@@ -146,7 +146,7 @@ def _print(options: PlanOptions, plans: Sequence[_Planned]) -> None:
     else:
         wide = options.output is Output.WIDE
         short = Abbreviations() if wide else abbreviations(each.plan.domains for each in plans)
-        show(plan_lines([each.plan for each in plans], short, wide=wide))
+        show(plan_lines(data, short, wide=wide))
         show(line for each in plans for line in _choice_lines(each, short, screen(), wide=wide))
         show(["", *short.note()] if options.alternatives and short.used else short.note())
 

@@ -1,4 +1,7 @@
-"""A plan as text for people: one line per gang, below it the domain of each constraint or the obstacles."""
+"""A plan as text for people: one line per gang, below it the domain of each constraint or the obstacles.
+
+All of it is read from the JSON of a plan, so that a plan made here and one made by a service look the same.
+"""
 
 from __future__ import annotations
 
@@ -6,160 +9,151 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import typer
 
 from coterie.cli.output.formats import safe
-from coterie.gang.tree import Group, Task
-from coterie.inspection.labels import pool_size
-from coterie.placement.engine import Found
-from coterie.placement.refusal import Refusal, Verdict
-from coterie.planning.plan import ConstraintOutcome, GangPlan, Plan
+from coterie.placement.whatif import Option
 from coterie.rendering import refusals
-from coterie.rendering.causes import counted
 from coterie.rendering.command_line import words
 from coterie.rendering.text import legend, share
 from coterie.topology import display_names
 from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.ranges import fold
 
-_MARKS = {Verdict.PLACED: "+", Verdict.WAITING: "?", Verdict.UNDECIDED: "?", Verdict.IMPOSSIBLE: "x"}
-_COLOURS = {Verdict.PLACED: "green", Verdict.WAITING: "yellow", Verdict.UNDECIDED: "yellow", Verdict.IMPOSSIBLE: "red"}
-_TOTALS = {
-    Verdict.PLACED: "placed",
-    Verdict.WAITING: "waiting",
-    Verdict.UNDECIDED: "undecided",
-    Verdict.IMPOSSIBLE: "impossible",
-}
+Json = dict[str, Any]
+
+# The order is that of the total.
+MARKS = {"placed": ("+", "green"), "waiting": ("?", "yellow"), "undecided": ("?", "yellow"), "impossible": ("x", "red")}
 
 
-def plan_lines(plans: Sequence[Plan], short: Abbreviations, *, wide: bool) -> Iterator[str]:
+def plan_lines(plans: Sequence[Json], short: Abbreviations, *, wide: bool) -> Iterator[str]:
     """Yield the lines of some plans, and a total."""
     for plan in plans:
-        pool = plan.workload.pool
-        nodes = share(pool_size(plan.domains.cluster, pool), len(plan.domains), "node")
-        yield safe(f"{plan.workload.name}   pool {pool.name}, {nodes}")
-        heads = [_head(one) for one in plan.gangs]
+        nodes = share(plan["stats"]["pool_nodes"], plan["stats"]["nodes"], "node")
+        yield safe(f"{plan['workload']}   pool {plan['pool']}, {nodes}")
+        heads = [_head(group) for group in plan["groups"]]
         widths = [max((len(head[column]) for head in heads), default=0) for column in range(3)]
-        for one, head in zip(plan.gangs, heads, strict=True):
-            verdict = one.decision.verdict
+        for group, head in zip(plan["groups"], heads, strict=True):
             cells = "   ".join(cell.ljust(width) for cell, width in zip(head, widths, strict=True))
-            yield f"  {_colour(_MARKS[verdict], verdict)} " + safe(f"{cells}   {_summary(one, short)}".rstrip())
-            yield from (safe(f"      {line}") for line in _details(one, plan, short, wide=wide))
+            yield f"  {_mark(group['verdict'])} " + safe(f"{cells}   {_summary(group, short)}".rstrip())
+            yield from (safe(f"      {line}") for line in _details(group, plan["levels"], short, wide=wide))
         yield ""
-    counted = Counter(one.decision.verdict for plan in plans for one in plan.gangs)
-    shown = [verdict for verdict in _TOTALS if counted[verdict] or verdict is not Verdict.UNDECIDED]
+    counted = Counter(group["verdict"] for plan in plans for group in plan["groups"])
+    shown = [verdict for verdict in MARKS if counted[verdict] or verdict != "undecided"]
     groups = refusals.count(sum(counted.values()), "group")
-    yield legend((_MARKS[verdict], _TOTALS[verdict]) for verdict in shown if counted[verdict])
-    yield f"{groups}: " + ", ".join(f"{counted[verdict]} {_TOTALS[verdict]}" for verdict in shown) + "."
-    if any(one.decision.refusal and one.decision.refusal.ways_out for plan in plans for one in plan.gangs):
+    yield legend((MARKS[verdict][0], verdict) for verdict in shown if counted[verdict])
+    yield f"{groups}: " + ", ".join(f"{counted[verdict]} {verdict}" for verdict in shown) + "."
+    if any(group["refusal"] and group["refusal"]["ways_out"] for plan in plans for group in plan["groups"]):
         yield "Every way out was checked; repeat the command with its option to see the plan."
 
 
-def _head(one: GangPlan) -> tuple[str, str, str]:
-    asked = dict.fromkeys(
-        f"{'required' if outcome.required else 'preferred'} {outcome.level}" for outcome in one.outcomes
+def option_of(way: Json) -> str:
+    """Return the options of a remedy as they are added to a command; none where the service names none."""
+    return shlex.join(words(Option(one["name"], one["value"]) for one in way.get("options", ())))
+
+
+def held_by(refusal: Json, short: Abbreviations) -> str:
+    """Return the holders of a refusal with their GPUs."""
+    return ", ".join(
+        f"{one['owner']} {refusals.count(one['gpus'], 'GPU')}"
+        + (f" in {short.domain(one['domain'])}" if one["domain"] else "")
+        for one in refusal["holders"]
     )
-    return one.gang.name, refusals.sizes(one.gang), ", ".join(asked)
 
 
-def _summary(one: GangPlan, short: Abbreviations) -> str:
-    found, refusal = one.decision.found, one.decision.refusal
-    if found:
-        return "" if one.gang.groups else fold(short.names(found.nodes.values()))
-    return f"{one.decision.verdict.value}  {refusal.reason.value}" if refusal else one.decision.verdict.value
+def best_of(refusal: Json, short: Abbreviations) -> str:
+    """Return the domains of a refusal that come closest."""
+    return ", ".join(f"{short.domain(one['domain'])} fits {one['fits']} of {one['wanted']}" for one in refusal["best"])
 
 
-def _details(one: GangPlan, plan: Plan, short: Abbreviations, *, wide: bool) -> Iterator[str]:
-    found, refusal = one.decision.found, one.decision.refusal
-    if found:
-        yield from _landed(one, found, short)
-        if found.left_out:
-            wanted = sum(not task.needed for task in one.gang.all_tasks())
-            missing = f"{len(found.left_out)} of {refusals.count(wanted, 'wanted task')}"
-            yield f"no room for {missing}: {fold(found.left_out)}"
-        if not found.optimal:
-            yield "not proved to be the best: not every placement was tried"
+def _head(group: Json) -> tuple[str, str, str]:
+    asked = dict.fromkeys(f"{one['type']} {one['level']}" for one in group["constraints"])
+    return group["name"], group["size"], ", ".join(asked)
+
+
+def _summary(group: Json, short: Abbreviations) -> str:
+    verdict, refusal = group["verdict"], group["refusal"]
+    if verdict == "placed":
+        return "" if group["constraints"] else _nodes(group["assignments"], short)
+    return f"{verdict}  {refusal['reason']}" if refusal else str(verdict)
+
+
+def _details(group: Json, levels: Sequence[str], short: Abbreviations, *, wide: bool) -> Iterator[str]:
+    if group["verdict"] == "placed":
+        yield from _landed(group, short)
+        if left_out := group.get("left_out"):
+            missing = f"{len(left_out)} of {refusals.count(group['wanted'], 'wanted task')}"
+            yield f"no room for {missing}: {fold(left_out)}"
+        if not group["optimal"]:
+            yield "not proved to be the best: the search budget ended first"
         if wide:
-            yield from _tasks(one, found, plan)
-    if refusal:
-        yield from _refused(refusal, one, plan, short)
+            yield from _tasks(group, levels)
+    if group["refusal"]:
+        yield from _refused(group["refusal"], short)
 
 
-def _landed(one: GangPlan, found: Found, short: Abbreviations) -> Iterator[str]:
+def _landed(group: Json, short: Abbreviations) -> Iterator[str]:
     """Yield the constraint tree with the domains and nodes of each branch."""
-    outcomes = {outcome.path: outcome for outcome in one.outcomes}
+    placed = {one["task"]: one for one in group["assignments"]}
     rows = [
         (
-            f"{'  ' * depth}{display_names.group_name(group.path)}",
-            _domains(outcomes[group.path], short),
-            _nodes(group.tasks, found, short),
+            f"{'  ' * (len(one['path']) - 1)}{display_names.group_name(tuple(map(tuple, one['path'])))}",
+            _domains(one, short),
+            _nodes((placed.pop(task) for task in one["tasks"] if task in placed), short),
         )
-        for group, depth in _walk(one.gang.groups, 0)
+        for one in group["constraints"]
     ]
-    if one.gang.tasks and one.gang.groups:
-        rows.append(("anywhere", "", _nodes(one.gang.tasks, found, short)))
+    if placed and group["constraints"]:
+        rows.append(("anywhere", "", _nodes(placed.values(), short)))
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(2)]
     for name, domains, nodes in rows:
         yield f"{name.ljust(widths[0])}  {domains.ljust(widths[1])}  {nodes}".rstrip()
 
 
-def _walk(groups: Sequence[Group], depth: int) -> Iterator[tuple[Group, int]]:
-    for group in groups:
-        yield group, depth
-        yield from _walk(group.groups, depth + 1)
-
-
-def _domains(outcome: ConstraintOutcome, short: Abbreviations) -> str:
-    names = ", ".join(short.domain(domain) for domain in dict.fromkeys(outcome.domains))
-    if outcome.satisfied:
+def _domains(constraint: Json, short: Abbreviations) -> str:
+    found = constraint["domains"]
+    names = ", ".join(short.domain(domain) for domain in dict.fromkeys(map(tuple, found)))
+    if constraint["satisfied"]:
         return names
-    return f"missed: {names} (+{len(outcome.domains) - 1})" if len(outcome.domains) > 1 else f"missed: {names}"
+    return f"missed: {names} (+{len(found) - 1})" if len(found) > 1 else f"missed: {names}"
 
 
-def _nodes(tasks: Sequence[Task], found: Found, short: Abbreviations) -> str:
-    return fold(short.names(found.nodes[task.name] for task in tasks if task.name in found.nodes))
+def _nodes(assignments: Iterable[Json], short: Abbreviations) -> str:
+    return fold(short.names(one["node"] for one in assignments))
 
 
-def _tasks(one: GangPlan, found: Found, plan: Plan) -> Iterator[str]:
-    levels = plan.domains.topology.names
+def _tasks(group: Json, levels: Sequence[str]) -> Iterator[str]:
     rows = [("TASK", "NODE", *(level.upper() for level in levels))]
-    for task in one.gang.all_tasks():
-        if task.name not in found.nodes:
-            rows.append((task.name, "(no room)", *("-" for _ in levels)))
-            continue
-        values = plan.domains.values(found.positions[task.name])
-        stays = " (runs)" if task.name in one.survivors else ""
-        rows.append((task.name, found.nodes[task.name] + stays, *(values.get(level, "-") for level in levels)))
+    for one in group["assignments"]:
+        stays = " (runs)" if one.get("runs") else ""
+        rows.append((one["task"], one["node"] + stays, *(one["domains"].get(level, "-") for level in levels)))
+    rows += [(task, "(no room)", *("-" for _ in levels)) for task in group.get("left_out", ())]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _refused(refusal: Refusal, one: GangPlan, plan: Plan, short: Abbreviations) -> Iterator[str]:
-    yield short.sentence(refusals.sentence(refusal, one.gang, plan.domains.topology, plan.domains.cluster))
-    if refusal.tally:
-        yield short.sentence(f"because  {counted(refusal.tally, plan.workload.pool.node_selector)}")
-    if refusal.level and refusal.best:
-        best = ", ".join(f"{short.domain(near.domain)} fits {near.fits} of {near.wanted}" for near in refusal.best)
-        # Where groups compete, feasible domains are left out: shown are those where a little more capacity would help.
-        word = "lacking" if refusal.together else "best"
-        yield f"{word:7}  {best}  ({refusals.count(refusal.domains, refusal.level)} in all)"
-    if refusal.holders:
-        held = (
-            f"{holder.owner} {refusals.count(holder.gpus, 'GPU')}"
-            + (f" in {short.domain(holder.domain)}" if holder.domain else "")
-            for holder in refusal.holders
-        )
-        yield f"held by  {', '.join(held)}"
-    ways = [(refusals.way_out(way), shlex.join(words(way.options))) for way in refusal.ways_out]
+def _refused(refusal: Json, short: Abbreviations) -> Iterator[str]:
+    yield short.sentence(refusal["sentence"])
+    if refusal["because"]:
+        yield short.sentence(f"because  {refusal['because']}")
+    if refusal["level"] and refusal["best"]:
+        # Where groups compete, domains that would do are left out: shown are those that a little more room would help.
+        word = "lacking" if refusal["together"] else "best"
+        yield f"{word:7}  {best_of(refusal, short)}  ({refusals.count(refusal['domains'], refusal['level'])} in all)"
+    if refusal["holders"]:
+        yield f"held by  {held_by(refusal, short)}"
+    ways = [(way["change"], option_of(way)) for way in refusal["ways_out"]]
     width = max((len(text) for text, _ in ways), default=0)
     for text, option in ways:
-        yield f"way out  it {text.ljust(width)}  {option}"
+        yield f"way out  it {text.ljust(width)}  {option}".rstrip()
 
 
-def _colour(mark: str, verdict: Verdict) -> str:
+def _mark(verdict: str) -> str:
+    text, colour = MARKS[verdict]
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
-        return mark
-    return typer.style(mark, fg=_COLOURS[verdict], bold=True)
+        return text
+    return typer.style(text, fg=colour, bold=True)

@@ -1,26 +1,20 @@
-"""Refusals and plans as lines, from the JSON of the service."""
+"""The reasons why groups wait as lines, from the JSON of the service."""
 
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from coterie.cli.output.plan import MARKS, best_of, held_by, option_of
 from coterie.cli.output.short_names import short_names
 from coterie.cli.output.times import between
-from coterie.placement.whatif import Option
 from coterie.rendering.alternatives import choice_lines, counted
-from coterie.rendering.command_line import words
-from coterie.rendering.text import Ink, Style, count, legend, paint, visible, wrapped
-from coterie.topology import display_names
+from coterie.rendering.text import Ink, Style, paint, visible, wrapped
 from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.ranges import fold
 
 Json = dict[str, Any]
-
-_MARKS = {"placed": ("+", "green"), "impossible": ("x", "red")}
-_OTHER = ("?", "yellow")
 
 
 def why_lines(
@@ -54,7 +48,7 @@ def why_lines(
         until = f"   expected within {start}" if start else ""
         said = f"{verdict}   {word}{since}{turn}{until}".rstrip() if not group.get("assignments") else "would be placed"
         head = visible(f" {answer['id']}/{group['name']}   {said}")
-        mark, colour = _MARKS.get(verdict, _OTHER)
+        mark, colour = MARKS[verdict]
         yield paint([Ink(mark, colour), Ink(head)], style)
         choices = group.get("alternatives") or []
         if refusal:
@@ -68,7 +62,7 @@ def why_lines(
             yield from (f"    {line}".rstrip() for line in choice_lines(group["name"], choice, short, style))
     yield from short.note()
     ways = [way for group in answer["groups"] for way in (group["refusal"] or {}).get("ways_out", ())]
-    calls = [way["command"] for way in ways if _option(way)]
+    calls = [way["command"] for way in ways if option_of(way)]
     if calls:
         said = "Every way out was checked."
         if plan:
@@ -94,61 +88,18 @@ def refusal_lines(
     yield from wrapped(visible(short.sentence(refusal["message"])), style.width, indent, indent)
     rows = []
     if refusal["level"] and refusal["best"]:
-        best = ", ".join(
-            f"{short.domain(one['domain'])} fits {one['fits']} of {one['wanted']}" for one in refusal["best"]
-        )
-        rows.append(("best", best))
+        rows.append(("best", best_of(refusal, short)))
     for choice in choices:
         if choice["level"] and (verbose or refusal["reason"] != "OverQuota"):
             rows.append(("domains", counted(choice["counted"]["domains"], choice["level"], "with room")))
         if verbose or not choice["level"]:
             rows.append(("nodes", counted(choice["counted"]["nodes"], "node", "with room for one")))
     if refusal["holders"]:
-        held = (
-            f"{one['owner']} {count(one['gpus'], 'GPU')}"
-            + (f" in {short.domain(one['domain'])}" if one["domain"] else "")
-            for one in refusal["holders"]
-        )
-        rows.append(("held by", ", ".join(held)))
-    ways = [(f"it {way['change']}", _option(way)) for way in refusal["ways_out"]]
+        rows.append(("held by", held_by(refusal, short)))
+    ways = [(f"it {way['change']}", option_of(way)) for way in refusal["ways_out"]]
     width = max((len(text) for text, _ in ways), default=0)
     longest = width + 2 + max((len(option) for _, option in ways), default=0)
     aligned = width if len(indent) + 9 + longest <= style.width else 0
     rows += [("way out", f"{text.ljust(aligned)}  {option}".rstrip()) for text, option in ways]
     for word, text in rows:
         yield from wrapped(visible(text), style.width, f"{indent}{'':9}", f"{indent}{word:9}")
-
-
-def _option(way: Json) -> str:
-    """Return the options of a remedy as they are added to a call; none where the service names none."""
-    return shlex.join(words(Option(one["name"], one["value"]) for one in way.get("options", ())))
-
-
-def plan_lines(plan: Json, style: Style, *, wide: bool = False) -> Iterator[str]:
-    """Yield a plan of the service; `wide` shows names in full."""
-    short = short_names(plan["groups"], wide=wide)
-    nodes = count(plan["stats"]["nodes"], "node")
-    yield visible(f"{plan['workload']}   pool {plan['pool']}, {nodes}")
-    for group in plan["groups"]:
-        mark, colour = _MARKS.get(group["verdict"], _OTHER)
-        where = fold(short.names(one["node"] for one in group["assignments"]))
-        refusal = group["refusal"]
-        said = where if group["assignments"] else f"{group['verdict']}  {refusal['reason'] if refusal else ''}"
-        yield "  " + paint([Ink(mark, colour), Ink(visible(f" {group['name']}   {said}".rstrip()))], style)
-        found = group["constraints"] if group["assignments"] else ()
-        yield from (f"      {line}" for line in _constraints(found, short))
-        if refusal:
-            yield from refusal_lines(refusal, short, style, indent="      ")
-    counted = Counter(group["verdict"] for group in plan["groups"])
-    total = ", ".join(f"{counted[verdict]} {verdict}" for verdict in ("placed", "waiting", "impossible"))
-    yield legend((_MARKS.get(verdict, _OTHER)[0], verdict) for verdict in counted)
-    yield f"{count(len(plan['groups']), 'group')}: {total}."
-    yield from short.note()
-
-
-def _constraints(found: Sequence[Json], short: Abbreviations) -> Iterator[str]:
-    for one in found:
-        name = display_names.group_name(tuple((level, group) for level, group in one["path"]))
-        domains = ", ".join(short.domain(domain) for domain in one["domains"])
-        missed = "" if one["satisfied"] else "missed: "
-        yield visible(f"{'  ' * (len(one['path']) - 1)}{name}  {missed}{domains}")

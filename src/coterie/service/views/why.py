@@ -124,8 +124,12 @@ def _refusal(reason: Reason, message: str) -> Json:
     return {
         "reason": reason.value,
         "message": message,
+        "sentence": message,
+        "because": None,
         "path": [],
+        "together": [],
         "level": None,
+        "domains": 0,
         "best": [],
         "holders": [],
         "ways_out": [],

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import typer
@@ -20,8 +21,9 @@ from coterie.cli.inputs.parameters import command_words
 from coterie.cli.inputs.submission import WorkflowInput, read_text, with_files
 from coterie.cli.output.errors import fail
 from coterie.cli.output.formats import Output, safe
-from coterie.cli.output.refusals import plan_lines
-from coterie.cli.output.screen import screen, show, show_as, show_data
+from coterie.cli.output.plan import plan_lines
+from coterie.cli.output.screen import show, show_as, show_data
+from coterie.cli.output.short_names import short_names
 from coterie.cli.output.workflows import warnings
 from coterie.document.page import Page
 from coterie.document.schema import by_file
@@ -104,7 +106,9 @@ def _spot(fault: Fault) -> tuple[str, int | None, int | None]:
 
 def _show_plan(options: SubmitOptions, plan: Json) -> None:
     names = [f"{plan['workload']}/{group['name']}" for group in plan["groups"]]
-    show_as(options.output, plan, names, lambda: plan_lines(plan, screen(), wide=options.output is Output.WIDE))
+    wide = options.output is Output.WIDE
+    short = short_names(plan["groups"], wide=wide)
+    show_as(options.output, plan, names, lambda: chain(plan_lines([plan], short, wide=wide), short.note()))
     for line in warnings(plan, images=True):
         typer.echo(safe(line), err=True)
     waits_for_others = options.what_if.without or options.what_if.uncordon

@@ -81,8 +81,12 @@ class Refusal(ResponseBody):
 
     reason: Reason
     message: str
+    sentence: str = Field(description="The message without what was counted.")
+    because: str | None = Field(description="What was counted, in words.")
     path: list[list[str]]
+    together: list[list[list[str]]] = Field(description="The paths of groups that do not fit beside each other.")
     level: str | None
+    domains: int = Field(description="How many domains of the level there are.")
     best: list[Near]
     holders: list[Holder]
     counted: Tally | None
@@ -96,6 +100,7 @@ class Assignment(ResponseBody):
     task: str
     node: str
     domains: dict[str, str]
+    runs: bool = Field(default=False, description="Whether it runs there already.")
 
 
 class Constraint(ResponseBody):
@@ -106,12 +111,14 @@ class Constraint(ResponseBody):
     type: Literal["required", "preferred"]
     satisfied: bool
     domains: list[list[str]]
+    tasks: list[str] = Field(description="The tasks directly in the group, and in none below it.")
 
 
 class GangPlan(ResponseBody):
     """The outcome of a group."""
 
     name: str
+    size: str = Field(description="Its tasks, by what each asks for.")
     verdict: Verdict
     optimal: bool
     assignments: list[Assignment]
@@ -136,6 +143,7 @@ class Plan(ResponseBody):
     workload: str
     kind: str
     pool: str
+    levels: list[str]
     verdict: Verdict
     groups: list[GangPlan]
     warnings: list[Warned]
