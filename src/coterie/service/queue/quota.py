@@ -88,7 +88,7 @@ def _waiting(
     when = f"when {' and '.join(ending)} {'ends' if len(ending) == 1 else 'have ended'}"
     match question.verdict(gang, gone=ending):
         case Verdict.PLACED:
-            yield f"places {when}", options(WithoutOwner(ending[0])) if len(ending) == 1 else ()
+            yield f"fits {when}", options(WithoutOwner(ending[0])) if len(ending) == 1 else ()
         case Verdict.WAITING | Verdict.UNDECIDED:
             yield f"is within the limit {when}, and then waits for room", ()
 
