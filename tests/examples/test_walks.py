@@ -24,6 +24,7 @@ from tests.backends.local.builders import supervising
 from tests.examples.console import ROOT, commands
 
 CONFIG = ROOT / "examples/12-team/coterie.yaml"
+IDENT = re.compile(r"[a-z0-9-]+-[0-9]+")
 BLOCK = re.compile(r"^```console service\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 PAGES = [
     page
@@ -73,7 +74,8 @@ def said(command: str, environment: Mapping[str, str]) -> str:
     )
     assert done.returncode in EXPECTED, f"{command} ended with {done.returncode}:\n{done.stdout}"
     if arguments[0] == "submit" and "--dry-run" not in arguments:
-        taken_up(environment["COTERIE_SERVER"], done.stdout.split()[0])
+        # Warnings may come before the id, which has a line of its own.
+        taken_up(environment["COTERIE_SERVER"], next(filter(IDENT.fullmatch, done.stdout.splitlines())))
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.rstrip("\n").splitlines())
 
 
