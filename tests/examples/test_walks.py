@@ -73,7 +73,7 @@ def said(command: str, environment: Mapping[str, str]) -> str:
         timeout=60,
     )
     assert done.returncode in EXPECTED, f"{command} ended with {done.returncode}:\n{done.stdout}"
-    if arguments[0] == "submit" and "--dry-run" not in arguments:
+    if arguments[0] == "submit" and "--dry-run" not in arguments and done.returncode == Exit.DONE:
         # Warnings may come before the id, which has a line of its own.
         taken_up(environment["COTERIE_SERVER"], next(filter(IDENT.fullmatch, done.stdout.splitlines())))
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.rstrip("\n").splitlines())

@@ -68,7 +68,7 @@ def run(client: Client, options: SubmitOptions) -> None:
         raise typer.Exit(Exit.CONFLICT) from None
     except NeverFits:
         if options.output in {Output.TABLE, Output.WIDE}:
-            _show_plan(options, client.plan(submission, page, supposed))
+            _show_plan(options, {**client.plan(submission, page, supposed), "warnings": []})  # the error says it
         raise
     for line in view["changes"]:
         typer.echo(safe(f"changed: {line}"), err=True)
