@@ -128,7 +128,7 @@ class DriverThread:
             failed = self._unopened or next((line.failed for line in self._lines.values() if line.failed), "")
         yield from told
         if failed:
-            raise Unavailable(failed)
+            raise Unavailable(failed, "It is retried; check the backend and its cluster.")
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for the timeout: `poke` announces observations."""

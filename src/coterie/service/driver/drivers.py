@@ -85,7 +85,10 @@ class Drivers:
     def _add(self, backend: Backend) -> Connection:
         home, open_driver = _home(backend), backend.traits.driver
         if open_driver is None:
-            raise Unavailable(f'backend "{backend.name}" is of a scheduler that nothing can drive')
+            raise Unavailable(
+                f'backend "{backend.name}" is of a scheduler that nothing can drive',
+                "Choose a pool of another backend.",
+            )
         settings, texts = self._settings.for_driver(backend.context, backend.namespace), self._texts
         if home == _MACHINE:
             found = Connection(home, _problem(home), open_driver(settings, texts))

@@ -37,7 +37,7 @@ class Logs:
     def _output(self, backend: Backend) -> OutputReader:
         if backend not in self._outputs:
             if (open_output := backend.traits.output) is None:
-                raise Unavailable(f'backend "{backend.name}" keeps no logs')
+                raise Unavailable(f'backend "{backend.name}" keeps no logs', "Read them where its tasks run.")
             self._outputs[backend] = open_output(self._settings.for_driver(backend.context, backend.namespace))
         return self._outputs[backend]
 
