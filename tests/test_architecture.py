@@ -10,6 +10,8 @@ SOURCE = ROOT / "src" / "coterie"
 DOCUMENT = ROOT / "docs" / "design" / "0002-architecture.md"
 # Beyond this many modules, a package has more than one subject.
 MOST_MODULES = 18
+# Paths of the table of moves: a folder with names in braces, or a single path.
+MOVED = re.compile(r"([\w/]+/)\{([^}]+)\}|[\w/]+(?=,|$)")
 # Marks a folder as a package and counts as no module.
 INIT = "__init__.py"
 
@@ -39,3 +41,25 @@ def test_no_package_is_too_large_to_survey_or_holds_a_single_module() -> None:
     # Migrations come one a release, under the name that alembic looks for.
     single.pop("store/migrations/versions", None)
     assert (large, single) == ({}, {})
+
+
+def moved_to() -> list[str]:
+    """Return the paths in the right column of the table of moves."""
+    _, _, table = DOCUMENT.read_text(encoding="utf-8").partition("| before | now |\n|---|---|\n")
+    cells = [line.split("|")[2].strip() for line in table.splitlines()]
+    found = [match for cell in cells for match in MOVED.finditer(cell)]
+    return [f"{match[1]}{name}" for match in found if match[1] for name in match[2].split(", ")] + [
+        match[0] for match in found if not match[1] and "/" in match[0]
+    ]
+
+
+def test_the_table_of_moves_leads_to_modules_that_exist() -> None:
+    found = moved_to()
+    assert len(found) > 100
+    assert [path for path in found if not (SOURCE / path).is_dir() and not (SOURCE / f"{path}.py").is_file()] == []
+
+
+def test_the_tests_that_contributors_are_told_to_run_exist() -> None:
+    named = re.findall(r"tests/[\w/.]+\w", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []
