@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-TYPE = "TopologyLevelsAvailable"
 ALL_AVAILABLE = "AllTopologyLevelsAvailable"
 UNAVAILABLE = "TopologyLevelsUnavailable"
 NOT_FOUND = "TopologyDefinitionNotFound"
