@@ -1,8 +1,10 @@
-"""The layout of the source tree: its document names every package, and no package is too large to survey."""
+"""The source tree: its document names every package, packages are small, and no name has two meanings."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -12,6 +14,8 @@ DOCUMENT = ROOT / "docs" / "design" / "0002-architecture.md"
 MOST_MODULES = 18
 # Paths of the table of moves: a folder with names in braces, or a single path.
 MOVED = re.compile(r"([\w/]+/)\{([^}]+)\}|[\w/]+(?=,|$)")
+# The API's messages bear the names of what they describe.
+MESSAGES = SOURCE / "service" / "api" / "models"
 # Marks a folder as a package and counts as no module.
 INIT = "__init__.py"
 
@@ -63,3 +67,10 @@ def test_the_tests_that_contributors_are_told_to_run_exist() -> None:
     named = re.findall(r"tests/[\w/.]+\w", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     assert named
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_no_two_classes_have_the_same_name() -> None:
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in SOURCE.rglob("*.py") if file.parent != MESSAGES]
+    classes = [node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
+    found = Counter(name for name in classes if not name.startswith("_"))
+    assert [name for name, number in found.items() if number > 1] == []
