@@ -16,8 +16,9 @@ from coterie.errors import CoterieError, Fault, NotFound, Notice, Reason, SpecEr
 from coterie.frontends.workflow.read import Workflow
 from coterie.frontends.workflow.read import read_workflow as read_one_workflow
 from coterie.placement.refusal import Refusal, Verdict
-from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Tolerate, Uncordon, WithoutOwner
-from coterie.planning.fit import FitQuery, FitReport, answer
+from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
+from coterie.planning.fit import FitQuery, answer
+from coterie.planning.fit import FitReport as Answer
 from coterie.planning.inputs import all_topologies, pool_for, read_snapshot
 from coterie.planning.load import Documents, documents_of, workload_for
 from coterie.planning.load import read_documents as read_any
@@ -30,13 +31,13 @@ from coterie.topology.levels import Topology, level_faults
 
 __all__ = [
     "AllowExcluded",
+    "Answer",
     "Change",
     "Coarsen",
     "Config",
     "CoterieError",
     "Documents",
     "Fault",
-    "FitReport",
     "Keep",
     "NotFound",
     "Notice",
@@ -44,13 +45,13 @@ __all__ = [
     "Prefer",
     "Reason",
     "Refusal",
+    "Release",
     "Snapshot",
     "SpecErrors",
     "Tolerate",
     "Uncordon",
     "UsageError",
     "Verdict",
-    "WithoutOwner",
     "Workflow",
     "explain",
     "fit",
@@ -150,7 +151,7 @@ def fit(
     levels: Mapping[str, str] | None = None,
     config: Config | None = None,
     pool: str | None = None,
-) -> FitReport:
+) -> Answer:
     """Return how many tasks of one shape each domain of a level holds, now and on the empty cluster."""
     chosen = pool_for(config, pool, None, _topology(levels), cluster)
     domains = Domains.of(cluster.cluster, chosen.topology)

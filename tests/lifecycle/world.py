@@ -29,8 +29,8 @@ from coterie.lifecycle import (
     Record,
     Recovered,
     Refused,
-    Release,
     Released,
+    ReleaseTasks,
     RetryAsked,
     Running,
     Scheduled,
@@ -153,7 +153,7 @@ class World:
         match action:
             case Enqueue():
                 self._enqueue(action)
-            case Release():
+            case ReleaseTasks():
                 self._release(action, partly=partly)
             case Create():
                 self._create(action, partly=partly)
@@ -198,7 +198,7 @@ class World:
         group, attempt = sorted(self.requests)[choice % len(self.requests)]
         self.air.append(Refused(group, attempt, REASONS[choice % len(REASONS)], f"try {choice}"))
 
-    def _release(self, action: Release, *, partly: bool) -> None:
+    def _release(self, action: ReleaseTasks, *, partly: bool) -> None:
         request = self.requests.pop((action.group, action.attempt), None)
         assert request is None or set(request.tasks) <= set(action.tasks)
         for task in action.tasks[: 1 if partly else None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coterie.errors import Reason
 from coterie.placement.refusal import Refusal, Verdict
-from coterie.placement.whatif import WithoutOwner
+from coterie.placement.whatif import Release
 from coterie.planning.plan import GangPlan, Planner
 from tests.planning.applied_manifests import Case, failings
 from tests.planning.builders import cluster, drawn, gangs, running, workload
@@ -70,7 +70,7 @@ def test_what_the_gang_itself_holds_is_not_in_its_way() -> None:
     one, _ = planned(TWO_RACKS, "g: 2 x 8gpu required=rack", {"g-0": "r1-1", "g-1": "r1-2"}, drop="r1-2")
 
     assert [holder.owner for holder in refused(one).holders] == ["other"]
-    assert WithoutOwner("wf") not in [way.change for way in refused(one).ways_out]
+    assert Release("wf") not in [way.change for way in refused(one).ways_out]
 
 
 def test_ways_out_count_what_runs_on_the_empty_cluster_too() -> None:

@@ -13,7 +13,7 @@ from coterie.gang.tree import Gang, Path, Task
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, place
 from coterie.placement.refusal import WayOut
-from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Tolerate, Uncordon, WithoutOwner
+from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
 from coterie.topology.cluster import Cluster, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
@@ -75,7 +75,7 @@ def after(change: Change, case: Case) -> Case:
                     for task, wants in _told(case)
                 ],
             )
-        case WithoutOwner(owner):
+        case Release(owner):
             return replace(case, pods=[pod for pod in case.pods if pod.daemon or pod.owner != owner])
         case Uncordon(nodes):
             return replace(

@@ -6,7 +6,7 @@ import pytest
 
 from coterie.errors import Reason
 from coterie.placement.refusal import Verdict
-from coterie.placement.whatif import Keep, Prefer, Uncordon, WithoutOwner
+from coterie.placement.whatif import Keep, Prefer, Release, Uncordon
 from coterie.planning.plan import Plan, Planner
 from coterie.topology.cluster import GPU, Member, Pod
 from tests.placement.twin import verify
@@ -293,7 +293,7 @@ def test_changes_hold_for_every_workload_of_a_call() -> None:
           rack r2 [8!]
     """)
     asked = workload(drawing, "g: 3 x 8gpu required=rack")
-    changes = (Prefer("rack"), WithoutOwner("wf-12"), Uncordon(("r2-1",)))
+    changes = (Prefer("rack"), Release("wf-12"), Uncordon(("r2-1",)))
 
     assert Planner(cluster(drawing)).plan(asked).verdict is Verdict.IMPOSSIBLE
     assert nodes(Planner(cluster(drawing), changes).plan(asked), "g") == ["r1-1", "r1-2", "r2-1"]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from coterie.config.configuration import Pool
 from coterie.errors import Reason
 from coterie.placement.refusal import Decision, Nearest, Refusal, Verdict, WayOut
-from coterie.placement.whatif import Change, Coarsen, Prefer, WithoutOwner
+from coterie.placement.whatif import Change, Coarsen, Prefer, Release
 from coterie.planning.plan import Planner
 from coterie.planning.report import plan_json
 from coterie.planning.workload import Workload
@@ -98,7 +98,7 @@ def faults(world: EngineQuestion) -> list[str]:
         found += [f"{way} is not offered" for way in unoffered(decision.refusal, case)]
         for way in decision.refusal.ways_out:
             found += failings(way, case)
-            if world.anchors and way.change == WithoutOwner("gang"):
+            if world.anchors and way.change == Release("gang"):
                 found.append(f"{way} ends the gang itself")
     return found
 

@@ -10,7 +10,7 @@ from coterie.errors import Reason
 from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Path, Shape
 from coterie.placement.refusal import Nearest, Refusal, WayOut
-from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Tolerate, Uncordon, WithoutOwner
+from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
 from coterie.planning.changes import WhatIf
 from coterie.rendering import refusals
 from coterie.rendering.command_line import words
@@ -130,7 +130,7 @@ def test_a_guess_is_made_only_where_a_label_is_close() -> None:
         (Coarsen("rack", "zone"), "fits now with zone required instead of rack", ["--coarsen", "rack"]),
         (Keep("train", (), 1), "fits now with 1 task", ["--tasks", "train=1"]),
         (Keep("train", MODEL, 2), 'fits now with 2 tasks in rack group "model-1"', None),
-        (WithoutOwner("wf-12"), "fits when wf-12 ends", ["--without", "wf-12"]),
+        (Release("wf-12"), "fits when wf-12 ends", ["--without", "wf-12"]),
         (Tolerate(("x",)), "fits now if its tasks tolerate the taint x", ["--tolerate", "x"]),
         (
             Tolerate(("x", "y")),

@@ -4,7 +4,7 @@ A service keeps a `State` per workflow. For each observation it calls `step`, sa
 actions. After a crash it performs the `outstanding` actions.
 """
 
-from coterie.lifecycle.actions import Action, Create, Delete, Enqueue, Go, Record, Release, Stop
+from coterie.lifecycle.actions import Action, Create, Delete, Enqueue, Go, Record, ReleaseTasks, Stop
 from coterie.lifecycle.clock import deadline
 from coterie.lifecycle.codec import VERSION, from_json, to_json
 from coterie.lifecycle.observations import (
@@ -69,7 +69,7 @@ __all__ = [
     "Record",
     "Recovered",
     "Refused",
-    "Release",
+    "ReleaseTasks",
     "Released",
     "RetryAsked",
     "Running",

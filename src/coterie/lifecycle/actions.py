@@ -32,7 +32,7 @@ class Enqueue:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class ReleaseTasks:
     """Remove these tasks of a placement from the queue, or return their capacity; answered by `Released`."""
 
     group: str
@@ -129,4 +129,4 @@ class Record:
         return f"record/{self.number}"
 
 
-Action = Enqueue | Release | Create | Go | Stop | Delete | Record
+Action = Enqueue | ReleaseTasks | Create | Go | Stop | Delete | Record

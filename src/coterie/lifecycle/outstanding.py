@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from coterie.lifecycle.actions import Action, Create, Delete, Enqueue, Go, Release, Stop
+from coterie.lifecycle.actions import Action, Create, Delete, Enqueue, Go, ReleaseTasks, Stop
 from coterie.lifecycle.spec import GroupRules, Spec
 from coterie.lifecycle.state import GroupState, State, TaskState
 from coterie.lifecycle.status import Presence, Status
@@ -33,7 +33,7 @@ def group_outstanding(rules: GroupRules, group: GroupState, grace_s: float) -> I
     for attempt, tasks in found.get(Presence.STOPPING, {}).items():
         yield from (Stop(task.name, attempt, grace_s) for task in tasks)
     for attempt, tasks in found.get(Presence.RETURNING, {}).items():
-        yield Release(group.name, attempt, tuple(task.name for task in tasks))
+        yield ReleaseTasks(group.name, attempt, tuple(task.name for task in tasks))
     yield from _requests(group, found.get(Presence.QUEUED, {}))
     for attempt, tasks in found.get(Presence.PLACED, {}).items():
         yield Create(group.name, attempt, group.base, rules.held, tuple((task.name, task.node) for task in tasks))

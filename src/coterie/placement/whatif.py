@@ -46,7 +46,7 @@ class AllowExcluded:
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutOwner:
+class Release:
     """Wait until a holder's pods are gone."""
 
     owner: str
@@ -66,7 +66,7 @@ class Tolerate:
     keys: tuple[str, ...]
 
 
-Change = Prefer | Coarsen | Keep | AllowExcluded | WithoutOwner | Uncordon | Tolerate
+Change = Prefer | Coarsen | Keep | AllowExcluded | Release | Uncordon | Tolerate
 
 
 class Option(NamedTuple):
@@ -85,7 +85,7 @@ def options(change: Change) -> tuple[Option, ...]:
             return (Option("coarsen", level),)
         case Keep(gang, path, number):
             return (Option("tasks", f"{'/'.join([gang, *(f'{level}:{name}' for level, name in path)])}={number}"),)
-        case WithoutOwner(owner):
+        case Release(owner):
             return (Option("without", owner),)
         case Uncordon(nodes):
             return tuple(Option("uncordon", node) for node in nodes)
@@ -127,7 +127,7 @@ def changed_gang(change: Change, gang: Gang, topology: Topology) -> Gang | None:
 def changed_capacity(change: Change, capacity: Capacity) -> Capacity:
     """Return the capacity after a change; the given capacity is left unchanged."""
     match change:
-        case WithoutOwner(owner):
+        case Release(owner):
             cluster = capacity.domains.cluster
             freed = cluster.held(
                 index for index, pod in enumerate(cluster.pods) if pod.owner == owner and not pod.daemon

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from coterie.errors import NotFound, UsageError, did_you_mean
 from coterie.gang.tree import Path
-from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Tolerate, Uncordon, WithoutOwner
+from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
 from coterie.planning.workload import Workload
 from coterie.topology.abbreviations import full_name
 from coterie.topology.cluster import Cluster
@@ -36,10 +36,7 @@ def parse_changes(ask: WhatIf, workloads: Sequence[Workload], cluster: Cluster) 
         *(Prefer(_known("level", level, levels)) for level in ask.prefer),
         *_coarser(ask.coarsen, workloads, levels),
         *(_keep(text, workloads) for text in ask.tasks),
-        *(
-            WithoutOwner(_known("holder", owner, {pod.owner for pod in cluster.pods if pod.owner}))
-            for owner in ask.without
-        ),
+        *(Release(_known("holder", owner, {pod.owner for pod in cluster.pods if pod.owner})) for owner in ask.without),
         *(Uncordon((_known("node", full_name(node, cluster.names), cluster.names),)) for node in ask.uncordon),
         *(Tolerate((_known("taint", key, _taints(cluster)),)) for key in ask.tolerate),
         *([AllowExcluded()] if ask.allow_excluded else []),

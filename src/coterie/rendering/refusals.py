@@ -8,7 +8,7 @@ from collections.abc import Collection
 from coterie.errors import Reason, did_you_mean
 from coterie.gang.tree import Gang, Shape
 from coterie.placement.refusal import Nearest, Refusal, WayOut
-from coterie.placement.whatif import AllowExcluded, Coarsen, Keep, Prefer, Tolerate, Uncordon, WithoutOwner
+from coterie.placement.whatif import AllowExcluded, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
 from coterie.rendering.causes import counted
 from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import CPU, GPU, GPUS, MEMORY, Cluster, is_gpu
@@ -192,7 +192,7 @@ def way_out(way: WayOut) -> str:
         case Keep(_, path, number):
             where = f" in {group_name(path)}" if path else ""
             return f"{when} with {count(number, 'task')}{where}"
-        case WithoutOwner(owner):
+        case Release(owner):
             return f"fits when {owner} ends"
         case Uncordon((node,)):
             return f"fits if node {node} is uncordoned"

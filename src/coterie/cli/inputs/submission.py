@@ -15,7 +15,7 @@ from coterie.document.schema import by_file
 from coterie.errors import Fault, SpecErrors, UsageError
 from coterie.frontends.workflow.read import Workflow
 from coterie.inspection.labels import guessed_notices
-from coterie.placement.whatif import Uncordon, WithoutOwner
+from coterie.placement.whatif import Release, Uncordon
 from coterie.planning.changes import AS_IT_IS, WhatIf, parse_changes
 from coterie.planning.inputs import pool_for, topology_notices
 from coterie.planning.load import CompileContext, joined, lowered
@@ -120,7 +120,7 @@ def _cleared(cluster: Cluster, what_if: WhatIf) -> Cluster:
     """Return a cluster without the pods of some owners, and with some nodes back in service."""
     for change in parse_changes(WhatIf(without=what_if.without, uncordon=what_if.uncordon), [], cluster):
         match change:
-            case WithoutOwner(owner):
+            case Release(owner):
                 kept = [at for at, pod in enumerate(cluster.pods) if pod.owner != owner or pod.daemon]
                 cluster = replace(
                     cluster,

@@ -19,9 +19,9 @@ from coterie.placement.whatif import (
     AllowExcluded,
     Change,
     Keep,
+    Release,
     Tolerate,
     Uncordon,
-    WithoutOwner,
     changed_capacity,
     changed_gang,
     relaxations,
@@ -48,7 +48,7 @@ class Remedies:
         kinds: list[Iterator[Change]] = [
             iter([AllowExcluded()] if any(task.shape.excluded for task in self.gang.all_tasks()) else []),
             self._uncordon(level, near),
-            (WithoutOwner(owner) for owner in dict.fromkeys(holder.owner for holder in held)),
+            (Release(owner) for owner in dict.fromkeys(holder.owner for holder in held)),
         ]
         found: list[WayOut] = []
         for changes in kinds:

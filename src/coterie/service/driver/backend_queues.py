@@ -18,8 +18,8 @@ from coterie.lifecycle import (
     Placed,
     Presence,
     Refused,
-    Release,
     Released,
+    ReleaseTasks,
     Running,
     Scheduled,
     Up,
@@ -251,7 +251,7 @@ class BackendQueues:
         self._held_again(key, life.pool, TaskHolding(task.name, told.node, shape_in(life.digest, task.name)))
         return PlacementRecord(group.name, task.name, task.attempt, told.node, (), self.domains(life.pool, told.node))
 
-    def release(self, life: LiveWorkflow, asked: Release) -> Released:
+    def release(self, life: LiveWorkflow, asked: ReleaseTasks) -> Released:
         """Remove tasks from the queue, or return their capacity."""
         key = (life.id, asked.group, asked.attempt)
         for site in self._backends.values():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 
 from coterie.errors import Reason, Unavailable
-from coterie.lifecycle import Action, Create, Delete, Enqueue, Go, Refused, Release, Stop, outstanding
+from coterie.lifecycle import Action, Create, Delete, Enqueue, Go, Refused, ReleaseTasks, Stop, outstanding
 from coterie.service.driver.backend_queues import BackendQueues, QueueAnswer
 from coterie.service.driver.driven_workflow import LiveWorkflow
 from coterie.service.driver.drivers import Connection, Drivers
@@ -102,7 +102,7 @@ class ActionExecutor:
                     life.pending.append(refused)
                 elif (news := sites.enqueue(life, action)) is not None:
                     note(life, news)
-            case Release():
+            case ReleaseTasks():
                 self.moved = True
                 life.pending.append(sites.release(life, action))
             case Create():

@@ -10,7 +10,7 @@ import numpy as np
 
 from coterie.config.configuration import Pool
 from coterie.gang.tree import Gang
-from coterie.placement.whatif import Change, WithoutOwner
+from coterie.placement.whatif import Change, Release
 from coterie.planning.changes import AS_IT_IS, WhatIf
 from coterie.planning.fit import ChoosingPlanner
 from coterie.service.driver.driven_workflow import shape_in
@@ -94,8 +94,8 @@ class PoolUsage:
         The running tasks of a gang whose tasks are `joining` stay on their nodes, and their GPUs do not count twice
         against the pool's limit.
         """
-        released = [WithoutOwner(workflow) for workflow in gone]
-        gone = {*gone, *(change.owner for change in changes if isinstance(change, WithoutOwner))}
+        released = [Release(workflow) for workflow in gone]
+        gone = {*gone, *(change.owner for change in changes if isinstance(change, Release))}
         planner = UsagePlanner(self.cluster(pool), changes=(*changes, *released), fresh=joining is None)
         mine = self.held.get(pool.name, {})
         own = joining.running(self.pods.get(pool.backend, ())) if joining else ()

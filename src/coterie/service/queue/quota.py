@@ -10,7 +10,7 @@ from typing import Any
 from coterie.errors import Reason
 from coterie.gang.smaller import sizes
 from coterie.placement.refusal import Refusal, Verdict
-from coterie.placement.whatif import Change, Keep, Option, WithoutOwner, options
+from coterie.placement.whatif import Change, Keep, Option, Release, options
 from coterie.planning.plan import GangPlan, Plan
 from coterie.planning.report import way_out_json
 from coterie.planning.workload import Workload
@@ -88,7 +88,7 @@ def _waiting(
     when = f"when {' and '.join(ending)} {'ends' if len(ending) == 1 else 'have ended'}"
     match question.verdict(gang, gone=ending):
         case Verdict.PLACED:
-            yield f"fits {when}", options(WithoutOwner(ending[0])) if len(ending) == 1 else ()
+            yield f"fits {when}", options(Release(ending[0])) if len(ending) == 1 else ()
         case Verdict.WAITING | Verdict.UNDECIDED:
             yield f"is within the limit {when}, and then waits for room", ()
 

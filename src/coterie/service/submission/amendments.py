@@ -21,9 +21,9 @@ from coterie.placement.whatif import (
     Coarsen,
     Keep,
     Prefer,
+    Release,
     Tolerate,
     Uncordon,
-    WithoutOwner,
     changed_gang,
     options,
 )
@@ -90,7 +90,7 @@ def sentences(changes: Sequence[Change], gangs: Sequence[Gang], topology: Topolo
     """Yield the effect of each change on a workflow, and the changes without any."""
     for change in changes:
         after = [changed_gang(change, gang, topology) or gang for gang in gangs]
-        if isinstance(change, WithoutOwner | Uncordon):
+        if isinstance(change, Release | Uncordon):
             yield _awaited(change)
         elif after == list(gangs):
             yield f"{' '.join(words(options(change)))} changes nothing about this workflow"
@@ -117,7 +117,7 @@ def _sentence(change: Change, before: Sequence[Gang], after: Sequence[Gang]) -> 
             return "nodesExcluded is ignored"
 
 
-def _awaited(change: WithoutOwner | Uncordon) -> str:
-    if isinstance(change, WithoutOwner):
+def _awaited(change: Release | Uncordon) -> str:
+    if isinstance(change, Release):
         return f"it waits until {change.owner} has ended; submitting it ends nothing else"
     return f"it waits until {fold(change.nodes)} is uncordoned; submitting it changes no node"
