@@ -282,8 +282,8 @@ def ended(root: Path) -> set[str]:
 
 
 def folders(root: Path, workflow: str = "[!.]*") -> Iterator[tuple[AttemptKey, Path]]:
-    """Yield every attempt below a root that is not put away; whatever else lies there is nobody's business."""
-    # Those that are put away are links. They may be very many, so nobody looks behind them.
+    """Yield every unarchived attempt below a root; other files there are ignored."""
+    # Archived ones are links. They may be very many, so they are not followed.
     there = (path for top in root.glob(workflow) if not top.is_symlink() for path in _at_depth(top, 3))
     for path in there:
         *_, workflow, group, task, attempt = path.parts
@@ -296,7 +296,7 @@ def folders(root: Path, workflow: str = "[!.]*") -> Iterator[tuple[AttemptKey, P
 
 
 def _at_depth(folder: Path, depth: int) -> Iterator[Path]:
-    """Yield whatever is so many levels below a folder; folders that are removed meanwhile are passed over."""
+    """Yield the paths `depth` levels below a folder, skipping folders that are removed meanwhile."""
     if not depth:
         yield folder
         return
@@ -306,7 +306,7 @@ def _at_depth(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def remove(root: Path, found: Iterable[Path]) -> list[OSError]:
-    """Take folders away: out of sight at once, then piece by piece; return what kept a piece from going."""
+    """Remove folders: renamed at once, then deleted piece by piece; return the error that kept a piece."""
     bin_ = root / TRASH
     bin_.mkdir(exist_ok=True)
     for folder in filter(_direct, found):
