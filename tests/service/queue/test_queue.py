@@ -334,10 +334,10 @@ def test_tasks_that_join_others_count_with_them_against_the_limit(
     queue = Queue(found)
     joining = replace(entry("w", gang(2)), key=("w", "g", 2), anchors={"t0": "n0"})
     queue.put(replace(joining, pool=replace(POOL, gpus=GpuQuota(limit=limit))))
-    why = queue.why(("w", "g", 2))
-    if verdict is None:
-        assert placed(queue) == ["w"]
+    (told,) = queue.cycle(0.0)
+    if isinstance(told, PlacedGang):
+        assert verdict is None
     else:
-        assert why
-        assert why.refusal
-        assert (why.verdict, why.refusal.wanted, why.refusal.quota) == (verdict, 16, (used, limit))
+        assert told.decision.refusal
+        refusal = told.decision.refusal
+        assert (told.decision.verdict, refusal.wanted, refusal.quota) == (verdict, 16, (used, limit))

@@ -204,11 +204,6 @@ class Queue:
         yield from placements.placed()
         yield from self._reasons(refused, now)
 
-    def why(self, key: Key) -> Decision | None:
-        """Return why a gang waits, with evidence and remedies; None for one that does not wait."""
-        entry = self._waiting.get(key)
-        return self._explained(entry) if entry else None
-
     def _in_order(self, overdue: Container[Key] = ()) -> Iterator[Key]:
         quotas = {entry.pool.name: entry.pool.gpus for entry in self._waiting.values()}
         return in_order(self._order_inputs, self.world.gpus, quotas.__getitem__, overdue)
