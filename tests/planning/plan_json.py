@@ -9,6 +9,7 @@ from typing import Any
 # What a template leaves behind when something was missing. Numbers below zero are not preceded by a letter.
 _HOLES = re.compile(r"""''|""|``|\bNone\b|\bnan\b|(?<![\w\]./-])-\d|  |\(\)|\[\]|\{\}|: ?$|\s$|^\s| ,| \.|\.\.""")
 
+# A key that ends in a question mark may be missing.
 Schema = Any
 LEVEL_OR_NULL = (str, type(None))
 PATH: Schema = [[str]]
@@ -42,7 +43,7 @@ GROUP: Schema = {
     "size": str,
     "verdict": str,
     "optimal": bool,
-    "assignments": [{"task": str, "node": str, "domains": Mapping}],
+    "assignments": [{"task": str, "node": str, "domains": Mapping, "runs?": bool}],
     "constraints": [
         {
             "path": PATH,
@@ -84,10 +85,12 @@ ERRORS: Schema = {
 def breaches(value: Any, schema: Schema, where: str = "$") -> Iterator[str]:
     """Yield every place at which a value has not the keys and types of a schema."""
     if isinstance(schema, dict):
-        if not isinstance(value, dict) or list(value) != list(schema):
+        here = value if isinstance(value, dict) else {}
+        keys = {key.rstrip("?"): inner for key, inner in schema.items() if key[-1] != "?" or key[:-1] in here}
+        if not isinstance(value, dict) or list(value) != list(keys):
             yield f"{where}: {value!r} has not exactly the keys {list(schema)}"
             return
-        for key, inner in schema.items():
+        for key, inner in keys.items():
             yield from breaches(value[key], inner, f"{where}.{key}")
     elif isinstance(schema, list):
         if not isinstance(value, list):
