@@ -9,7 +9,8 @@ from coterie.errors import Reason
 from coterie.gang.tree import Path
 from coterie.placement.engine import Found
 from coterie.placement.explain.obstacles import Cause
-from coterie.placement.whatif import Change, Option, options
+from coterie.placement.option import Option
+from coterie.placement.whatif import Change, options
 
 
 class Verdict(StrEnum):

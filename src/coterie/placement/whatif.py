@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from coterie.gang import edits
 from coterie.gang.tree import Gang, Path
 from coterie.placement.capacity import Capacity
+from coterie.placement.option import Option
 from coterie.topology.levels import Topology
 
 
@@ -67,13 +67,6 @@ class Tolerate:
 
 
 Change = Prefer | Coarsen | Keep | AllowExcluded | Release | Uncordon | Tolerate
-
-
-class Option(NamedTuple):
-    """A parameter of a question, by the name that commands and requests know it by; a flag has no value."""
-
-    name: str
-    value: str | None = None
 
 
 def options(change: Change) -> tuple[Option, ...]:

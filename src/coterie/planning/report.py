@@ -9,8 +9,8 @@ from typing import Any
 from coterie.errors import Fault, Notice, field_path
 from coterie.gang.tree import Path
 from coterie.inspection.labels import pool_size
+from coterie.placement.option import Option
 from coterie.placement.refusal import Refusal, Tally
-from coterie.placement.whatif import Option
 from coterie.planning.plan import GangPlan, Plan
 from coterie.rendering import refusals
 from coterie.rendering.causes import causes_json, counted

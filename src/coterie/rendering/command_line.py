@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from coterie.placement.whatif import Option
+from coterie.placement.option import Option
 
 
 def words(options: Iterable[Option]) -> list[str]:

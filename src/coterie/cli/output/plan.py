@@ -15,10 +15,9 @@ from typing import Any
 import typer
 
 from coterie.cli.output.formats import safe
-from coterie.placement.whatif import Option
-from coterie.rendering import refusals
+from coterie.placement.option import Option
 from coterie.rendering.command_line import words
-from coterie.rendering.text import legend, share
+from coterie.rendering.text import count, legend, share
 from coterie.topology import display_names
 from coterie.topology.abbreviations import Abbreviations
 from coterie.topology.ranges import fold
@@ -43,7 +42,7 @@ def plan_lines(plans: Sequence[Json], short: Abbreviations, *, wide: bool) -> It
         yield ""
     counted = Counter(group["verdict"] for plan in plans for group in plan["groups"])
     shown = [verdict for verdict in MARKS if counted[verdict] or verdict != "undecided"]
-    groups = refusals.count(sum(counted.values()), "group")
+    groups = count(sum(counted.values()), "group")
     yield legend((MARKS[verdict][0], verdict) for verdict in shown if counted[verdict])
     yield f"{groups}: " + ", ".join(f"{counted[verdict]} {verdict}" for verdict in shown) + "."
     if any(group["refusal"] and group["refusal"]["ways_out"] for plan in plans for group in plan["groups"]):
@@ -58,8 +57,7 @@ def option_of(way: Json) -> str:
 def held_by(refusal: Json, short: Abbreviations) -> str:
     """Return the holders of a refusal with their GPUs."""
     return ", ".join(
-        f"{one['owner']} {refusals.count(one['gpus'], 'GPU')}"
-        + (f" in {short.domain(one['domain'])}" if one["domain"] else "")
+        f"{one['owner']} {count(one['gpus'], 'GPU')}" + (f" in {short.domain(one['domain'])}" if one["domain"] else "")
         for one in refusal["holders"]
     )
 
@@ -85,7 +83,7 @@ def _details(group: Json, levels: Sequence[str], short: Abbreviations, *, wide: 
     if group["verdict"] == "placed":
         yield from _landed(group, short)
         if left_out := group.get("left_out"):
-            missing = f"{len(left_out)} of {refusals.count(group['wanted'], 'wanted task')}"
+            missing = f"{len(left_out)} of {count(group['wanted'], 'wanted task')}"
             yield f"no room for {missing}: {fold(left_out)}"
         if not group["optimal"]:
             yield "not proved to be the best: the search budget ended first"
@@ -143,7 +141,7 @@ def _refused(refusal: Json, short: Abbreviations) -> Iterator[str]:
     if refusal["level"] and refusal["best"]:
         # Where groups compete, domains that would do are left out: shown are those that a little more room would help.
         word = "lacking" if refusal["together"] else "best"
-        yield f"{word:7}  {best_of(refusal, short)}  ({refusals.count(refusal['domains'], refusal['level'])} in all)"
+        yield f"{word:7}  {best_of(refusal, short)}  ({count(refusal['domains'], refusal['level'])} in all)"
     if refusal["holders"]:
         yield f"held by  {held_by(refusal, short)}"
     ways = [(way["change"], option_of(way)) for way in refusal["ways_out"]]

@@ -9,8 +9,9 @@ from typing import Any
 
 from coterie.errors import Reason
 from coterie.gang.smaller import sizes
+from coterie.placement.option import Option
 from coterie.placement.refusal import Refusal, Verdict
-from coterie.placement.whatif import Change, Keep, Option, Release, options
+from coterie.placement.whatif import Change, Keep, Release, options
 from coterie.planning.plan import GangPlan, Plan
 from coterie.planning.report import way_out_json
 from coterie.planning.workload import Workload
