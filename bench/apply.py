@@ -170,5 +170,5 @@ def _remove(lab: Lab, manifests: Manifests) -> None:
         group = manifest["apiVersion"].rpartition("/")[0]
         kind = f"{manifest['kind']}.{group}" if group else manifest["kind"]
         api.delete(kind, meta["name"], meta.get("namespace", "default"), grace=0)
-    left = ("pods", "podgroups", "bindrequests", "queues", "topologies.kai.scheduler")
+    left = ("pods", "podgroups.scheduling.run.ai", "bindrequests", "queues", "topologies.kai.scheduler")
     lab.wait(lambda: not any(api.objects(kind) for kind in left), _PATIENCE_S, "the gang is gone")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -15,14 +17,18 @@ from coterie.errors import NotFound, did_you_mean
 from coterie.planning.inputs import read_snapshot
 from lab import nodes
 from lab.api import Api, ApiError
-from lab.build import build as build_all
-from lab.cluster import Lab
+from lab.build import build as build_components
+from lab.build import built_folder
+from lab.cluster import Lab, scheduler_names
+from lab.components import ALL, USUAL, Component
 from lab.kubeconfig import read_kubeconfig
 from lab.process import Program, started_at
+from lab.realnodes import requirements
+from lab.realnodes.network import MOST_NODES
 from lab.state import Process, Record, all_records, find_record, new_record
 
 app = typer.Typer(
-    help="A real Kubernetes with KAI, KWOK and NVIDIA's ComputeDomain controller on this machine, without containers.",
+    help="A real Kubernetes with KAI, KWOK and NVIDIA's ComputeDomain controller on this machine.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -34,6 +40,8 @@ NameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="Which l
 
 def main() -> None:
     """Run the command line and exit."""
+    # Whoever ends a command ends what it has begun: a compiler, or a lab that is half started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(Exit.INTERRUPTED))
     try:
         app(prog_name="lab")
     except KeyboardInterrupt:
@@ -41,10 +49,27 @@ def main() -> None:
 
 
 @app.command()
-def build() -> None:
+def build(
+    *,
+    check: Annotated[
+        bool, typer.Option("--check", help="Build nothing; exit with 1 when something is not built.")
+    ] = False,
+) -> None:
     """Build the programs of the lab; up and the tests do it as well when they are missing."""
     with reporting(Output.TABLE):
-        for folder in build_all().values():
+        wanted: Sequence[Component] = ALL
+        try:
+            requirements.require()
+        except requirements.RealNodesError as error:
+            typer.echo(f"NO REAL NODES: {error}. {error.hint}", err=True)
+            wanted = USUAL
+        if check:
+            missing = [component.name for component in wanted if not built_folder(component).is_dir()]
+            if missing:
+                typer.echo(f"not built: {', '.join(missing)}")
+                raise typer.Exit(Exit.FAILED)
+            return
+        for folder in build_components(wanted).values():
             typer.echo(folder)
 
 
@@ -60,18 +85,45 @@ def up(
     actions: Annotated[
         str, typer.Option("--kai-actions", metavar="LIST", help="What KAI may do; more than allocate evicts pods.")
     ] = "allocate",
+    schedulers: Annotated[
+        str,
+        typer.Option(
+            "--schedulers", metavar="LIST", help="What schedules: kai, default (kube-scheduler), or kai,default."
+        ),
+    ] = "kai",
+    real_nodes: Annotated[
+        int,
+        typer.Option(
+            "--real-nodes",
+            metavar="N",
+            min=0,
+            max=MOST_NODES,
+            help="Run the containers of the first N nodes; the others only pretend to. Needs root.",
+        ),
+    ] = 0,
 ) -> None:
     """Start a lab that runs until `down`."""
     with reporting(Output.TABLE):
+        wanted = scheduler_names(schedulers)
         snapshot = read_snapshot(read_input(cluster), shown(cluster)) if cluster else None
-        build_all()
+        if real_nodes:
+            requirements.require()
+            snapshot = snapshot or read_snapshot(_plain(real_nodes), "the nodes of the lab")
+        build_components(ALL if real_nodes else USUAL)
         record = new_record(name)
 
         def remember(program: Program) -> None:
             record.processes.append(Process(program.name, program.pid, started_at(program.pid) or ""))
             record.write()
 
-        lab = Lab(folder=record.kubeconfig.parent, tied=False, kai_actions=actions, on_start=remember)
+        lab = Lab(
+            schedulers=wanted,
+            kai_actions=actions,
+            real_nodes=real_nodes,
+            folder=record.kubeconfig.parent,
+            tied=False,
+            on_start=remember,
+        )
         try:
             lab.start()
             if snapshot:
@@ -107,6 +159,11 @@ def down(name: NameOption = "lab") -> None:
     with reporting(Output.TABLE):
         ended = _found(name).end()
         typer.echo(f'lab "{name}" is gone: {_counted(len(ended), "program")} ended')
+
+
+def _plain(count: int) -> bytes:
+    """Return a cluster file of nodes without GPUs, for a lab that is given none."""
+    return "\n".join(["nodes:", *(f"- {{name: node-{index + 1}}}" for index in range(count))]).encode()
 
 
 def _found(name: str) -> Record:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -17,12 +18,29 @@ from lab.build import build
 from lab.computedomain import compute_domain, prerequisites
 from lab.control_plane import control_plane
 from lab.errors import LabError
+from lab.kube_scheduler import kube_scheduler
 from lab.kubeconfig import write_kubeconfig
 from lab.kwok import kwok
 from lab.ports import Ports
 from lab.process import Program
+from lab.realnodes import requirements
+from lab.realnodes.node import Surroundings
+from lab.realnodes.nodes import RealNodes
 
 T = TypeVar("T")
+
+# What a lab may schedule with, by the names that people give: KAI, and Kubernetes' own default-scheduler.
+SCHEDULERS = {"kai": components.KAI, "default": components.KUBE_SCHEDULER}
+
+
+def scheduler_names(text: str) -> list[str]:
+    """Return the schedulers of a list such as "kai,default"; raise `LabError` for one that the lab does not have."""
+    names = [name.strip() for name in text.split(",")]
+    if unknown := [name for name in names if name not in SCHEDULERS]:
+        raise LabError(
+            f'the lab has no scheduler "{unknown[0]}"', "It has kai and default; with both, write: kai,default."
+        )
+    return names
 
 
 class Lab:
@@ -35,15 +53,18 @@ class Lab:
     def __init__(
         self,
         *,
-        kai: bool = True,
+        schedulers: Collection[str] = ("kai",),
         compute_domain: bool = True,
         kai_actions: str = "allocate",
+        real_nodes: int = 0,
         folder: Path | None = None,
         tied: bool = True,
         on_start: Callable[[Program], None] = lambda _: None,
     ) -> None:
-        self._with_kai, self._with_compute_domain = kai, compute_domain
+        self._schedulers, self._with_compute_domain = frozenset(schedulers), compute_domain
         self._actions = kai_actions
+        self._most_real = real_nodes
+        self._real: RealNodes | None = None
         self._given = folder
         self._tied = tied
         self._on_start = on_start
@@ -91,16 +112,38 @@ class Lab:
             raise LabError("the lab does not run", "Call start() first, or use it in a with block.")
         return self._api
 
+    @property
+    def real_nodes(self) -> RealNodes:
+        """The nodes that run containers, by name: the first ones that were added."""
+        if self._real is None:
+            raise LabError("the lab has no real nodes", "Start it with real_nodes=N.")
+        return self._real
+
+    @property
+    def real_nodes_left(self) -> int:
+        """How many of the nodes that are added next become real."""
+        return self._real.left if self._real is not None else 0
+
     def start(self) -> None:
         """Build what is missing, start everything and return when it works; clean up and raise when it does not."""
         wanted = [components.KUBERNETES, components.KWOK]
-        wanted += [components.KAI] if self._with_kai else []
+        wanted += [component for name, component in SCHEDULERS.items() if name in self._schedulers]
         wanted += [components.COMPUTE_DOMAIN] if self._with_compute_domain else []
+        if self._most_real:
+            requirements.require()
+            wanted.append(components.KUBELET)
         built = build(wanted)
-        self._folder = self._given or folders.new_folder()
         try:
+            self._folder = self._given or folders.new_folder()
             self.logs.mkdir(parents=True)
             self._start(built)
+        except OSError as error:
+            folder = self._folder or tempfile.gettempdir()
+            self.stop()
+            raise LabError(
+                f"the lab cannot be started in {folder}: {error.strerror or error}",
+                "It needs a writable folder with room for about 100 MB; name another one with $TMPDIR.",
+            ) from None
         except BaseException as error:
             self.keep_logs = True
             self.stop()
@@ -113,14 +156,21 @@ class Lab:
         if self._api is not None:
             self._api.close()
             self._api = None
-        for program in reversed(self.programs.values()):
-            program.stop()
-        self._ports.release()
-        if self._folder is not None:
-            if self.keep_logs and self.logs.is_dir():
-                self.kept_logs = folders.keep_logs(self.logs)
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+        real, self._real = self._real, None
+        try:
+            if real is not None:
+                real.close()
+        finally:
+            for program in reversed(self.programs.values()):
+                program.stop()
+            self._ports.release()
+            if self._folder is not None:
+                if self.keep_logs and self.logs.is_dir():
+                    self.kept_logs = folders.keep_logs(self.logs)
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder = None
+            if real is not None:
+                real.dismiss_guard()
 
     def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> str:  # noqa: A002 - as subprocess calls it
         """Run kubectl as the user who may do anything, and return what it prints; raise `LabError` when it fails."""
@@ -178,6 +228,8 @@ class Lab:
 
         Namespaces and the definitions of kinds stay.
         """
+        if self._real is not None:
+            self._real.clear()
         resetting.reset(self.api, self._baseline, timeout)
 
     def define_grove(self) -> None:
@@ -213,19 +265,40 @@ class Lab:
         write_kubeconfig(plane.kubeconfig, plane.url, plane.token, plane.authority)
         self._run(plane.controller_manager)
         self._run(kwok(built["kwok"], self.folder, plane.kubeconfig, tied=self._tied))
+        if self._most_real:
+            self._real = RealNodes(self._surroundings(built), self._most_real, self._ports.take)
         starting.define(self._api, built.values())
-        if self._with_kai:
+        ports = []
+        if "kai" in self._schedulers:
             made = kai.kai(
                 built["kai"], self.folder, plane.kubeconfig, self._ports, actions=self._actions, tied=self._tied
             )
             self._run(made.scheduler)
             self._run(made.binder)
+            ports.append(made.port)
+        if "default" in self._schedulers:
+            native = kube_scheduler(
+                built["kube-scheduler"], self.folder, plane.kubeconfig, self._ports, tied=self._tied
+            )
+            self._run(native.program)
+            ports.append(native.port)
         if self._with_compute_domain:
             self._api.each(self._api.create, prerequisites())
             self._run(compute_domain(built["computedomain"], self.folder, plane.kubeconfig, tied=self._tied))
-        if self._with_kai:
-            self.wait(lambda: watching.listens(made.port), 20, "KAI's scheduler runs")
+        self.wait(lambda: all(map(watching.listens, ports)), 20, "the schedulers run")
         self._baseline = resetting.baseline(self._api)
+
+    def _surroundings(self, built: Mapping[str, Path]) -> Surroundings:
+        return Surroundings(
+            folder=self.folder,
+            kubeconfig=self.kubeconfig,
+            kubelet=built["kubelet"] / "kubelet",
+            images=self.folder / "images.tar",
+            api=self.api,
+            run=self._run,
+            wait=self.wait,
+            tied=self._tied,
+        )
 
     def _run(self, program: Program) -> None:
         self.programs[program.name] = program

@@ -60,9 +60,9 @@ def pinned(folder: Path, module: str) -> str:
     return found[1]
 
 
-def _kubernetes_version() -> dict[str, str]:
+def _kubernetes_version(folder: Path) -> dict[str, str]:
     """Return the variables by which Kubernetes knows its version; kubectl fails without them."""
-    version = pinned(MODULES / "kubernetes", "k8s.io/kubernetes")
+    version = pinned(folder, "k8s.io/kubernetes")
     major, minor, _ = version.removeprefix("v").split(".", 2)
     known = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
     return {f"k8s.io/component-base/version.{name}": value for name, value in known.items()}
@@ -83,7 +83,21 @@ KUBERNETES = Component(
         "kubectl": "k8s.io/kubernetes/cmd/kubectl",
         "keypair": "coterie.dev/lab/kubernetes/keypair",
     },
-    variables=_kubernetes_version(),
+    variables=_kubernetes_version(MODULES / "kubernetes"),
+)
+# Apart from the control plane, because most labs do without it.
+KUBE_SCHEDULER = Component(
+    "kube-scheduler",
+    MODULES / "kubernetes",
+    {"kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler"},
+    variables=_kubernetes_version(MODULES / "kubernetes"),
+)
+# Two versions behind the control plane: newer ones run with containerd 2 only, and Debian 12 has 1.6.
+KUBELET = Component(
+    "kubelet",
+    MODULES / "kubelet",
+    {"kubelet": "k8s.io/kubernetes/cmd/kubelet"},
+    variables=_kubernetes_version(MODULES / "kubelet"),
 )
 KAI = Component(
     "kai",
@@ -127,4 +141,6 @@ COMPUTE_DOMAIN = Component(
 )
 GROVE = Component("grove", MODULES / "grove", files=(Files(_GROVE, "core/v1alpha1/crds", "crds"),))
 
-ALL = (KUBERNETES, KAI, KWOK, COMPUTE_DOMAIN, GROVE)
+# All that a lab needs whose nodes KWOK plays.
+USUAL = (KUBERNETES, KAI, KWOK, COMPUTE_DOMAIN, GROVE, KUBE_SCHEDULER)
+ALL = (*USUAL, KUBELET)

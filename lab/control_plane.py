@@ -18,9 +18,22 @@ _CONTROLLERS = (
     "garbage-collector-controller",
     "job-controller",
     "namespace-controller",
+    "persistentvolume-binder-controller",
+    "persistentvolume-protection-controller",
+    "persistentvolumeclaim-protection-controller",
+    # Without it no PodGroup of Kubernetes' own is ever gone: it lifts their finalizer.
+    "podgroup-protection-controller",
     "resourceclaim-controller",
     "serviceaccount-controller",
 )
+
+# Gangs and nested topology constraints of Kubernetes itself. All programs must agree on them: where a gate is off, the
+# API server takes objects of the others and silently drops their constraints.
+GATES = ",".join(
+    f"{gate}=true"
+    for gate in ("GenericWorkload", "TopologyAwareWorkloadScheduling", "CompositePodGroup", "DRAWorkloadResourceClaims")
+)
+_VERSIONS = "scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +93,10 @@ def control_plane(binaries: Path, folder: Path, ports: Ports, *, tied: bool) -> 
         "--allow-privileged=true",
         # A new node would be tainted not-ready, and nothing here would lift the taint.
         "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+        # Where kubelets of real nodes are reached, for logs and exec.
+        "--kubelet-preferred-address-types=InternalIP",
+        f"--feature-gates={GATES}",
+        f"--runtime-config={_VERSIONS}",
         "--enable-priority-and-fairness=false",
         "--max-requests-inflight=0",
         "--max-mutating-requests-inflight=0",
@@ -88,6 +105,7 @@ def control_plane(binaries: Path, folder: Path, ports: Ports, *, tied: bool) -> 
         str(binaries / "kube-controller-manager"),
         f"--kubeconfig={kubeconfig}",
         f"--controllers={','.join(_CONTROLLERS)}",
+        f"--feature-gates={GATES}",
         "--leader-elect=false",
         "--secure-port=0",
         "--kube-api-qps=200",

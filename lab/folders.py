@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from lab.process import started_at
+from lab.realnodes import leftovers
 
 _PREFIX = "coterie-lab-"
 _OWNER = "owner"
@@ -43,4 +44,5 @@ def _sweep(parent: Path) -> None:
             # Kept logs, or a folder that is just being made or removed.
             continue
         if gone:
+            leftovers.remove(folder)
             shutil.rmtree(folder, ignore_errors=True)

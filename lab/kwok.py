@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lab.process import Program
+from lab.realnodes.kubelet import REAL
 
 STAGES = Path(__file__).parent / "stages"
 
@@ -13,7 +14,7 @@ EXIT_CODE = "coterie.dev/lab-exit-code"
 
 
 def kwok(built: Path, folder: Path, kubeconfig: Path, *, tied: bool) -> Program:
-    """Prepare KWOK for all nodes; a node stays as ready as it was created."""
+    """Prepare KWOK for all nodes without a kubelet; a node stays as ready as it was created."""
     stages = [*sorted((built / "stages").glob("*.yaml")), *sorted(STAGES.glob("*.yaml"))]
     configuration = folder / "kwok.yaml"
     configuration.write_text("\n---\n".join(path.read_text(encoding="utf-8") for path in stages), encoding="utf-8")
@@ -21,7 +22,8 @@ def kwok(built: Path, folder: Path, kubeconfig: Path, *, tied: bool) -> Program:
         str(built / "kwok"),
         f"--kubeconfig={kubeconfig}",
         f"--config={configuration}",
-        "--manage-all-nodes=true",
+        "--manage-all-nodes=false",
+        f"--manage-nodes-with-label-selector=!{REAL}",
         "--node-lease-duration-seconds=0",
         # Its port is for logs and exec; two labs would want the same.
         "--node-port=0",

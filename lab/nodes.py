@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coterie.sources import Snapshot
@@ -18,6 +20,7 @@ from coterie.topology.cluster import CPU, PODS, Cluster, Pod
 from lab.api import Api, ApiError, Object
 from lab.computedomain import CLIQUE, resource_slice
 from lab.errors import LabError
+from lab.realnodes.image import IMAGE
 
 if TYPE_CHECKING:
     from lab.cluster import Lab
@@ -29,13 +32,23 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 
 
 def add(lab: Lab, cluster: Snapshot | Cluster) -> None:
-    """Add all nodes of a cluster, and the pods that run on them; return when the pods run."""
+    """Add all nodes of a cluster, and the pods that run on them; return when the pods run.
+
+    The first nodes are real while the lab has real ones to give, except those that no kubelet can play: nodes that are
+    not ready, and nodes with pods of a daemon or pods that are terminating.
+    """
     whole = cluster.cluster if isinstance(cluster, Snapshot) else cluster
     api = lab.api
-    nodes = [node_object(whole, index) for index in range(len(whole))]
+    played = {pod.node for pod in whole.pods if pod.daemon or pod.terminating}
+    eligible = (index for index in range(len(whole)) if whole.ready[index] and whole.names[index] not in played)
+    real = set(islice(eligible, lab.real_nodes_left))
+    nodes = [node_object(whole, index) for index in range(len(whole)) if index not in real]
+    # A real node has no plugin that would hand its devices out.
     slices = [resource_slice(node["metadata"]["name"]) for node in nodes if CLIQUE in node["metadata"]["labels"]]
     try:
         api.each(api.create, [*nodes, *slices])
+        if real:
+            lab.real_nodes.add([node_object(whole, index) for index in sorted(real)])
         if whole.pods:
             _add_pods(lab, whole.pods)
     except ApiError as error:
@@ -106,9 +119,40 @@ def pod_object(pod: Pod, owner: Object | None = None) -> Object:
             "nodeName": pod.node,
             "restartPolicy": "Never",
             "tolerations": [{"operator": "Exists"}],
-            "containers": [{"name": "main", "image": "lab", "resources": {"requests": asked, "limits": asked}}],
+            "containers": [
+                {
+                    "name": "main",
+                    "image": IMAGE,
+                    "command": ["sleep", "2147483647"],
+                    "resources": {"requests": asked, "limits": asked},
+                }
+            ],
         },
     }
+
+
+def workspace(name: str, folder: Path) -> list[Object]:
+    """Return a volume that is a folder of this machine, with the claim of the same name by which pods use it."""
+    spec = {"storageClassName": "", "accessModes": ["ReadWriteMany"]}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": name},
+            "spec": {
+                **spec,
+                "capacity": {"storage": "1Ti"},
+                "hostPath": {"path": str(folder), "type": "Directory"},
+                "claimRef": {"name": name, "namespace": "default"},
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {**spec, "volumeName": name, "resources": {"requests": {"storage": "1Ti"}}},
+        },
+    ]
 
 
 def quantity(resource: str, amount: int) -> str:

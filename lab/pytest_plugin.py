@@ -6,7 +6,9 @@ it. `make_lab` starts labs of a test's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+import faulthandler
+import signal
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,9 @@ import pytest
 
 from lab.build import build
 from lab.cluster import Lab
+from lab.components import KUBELET, USUAL, Component
 from lab.errors import GoMissingError
+from lab.realnodes import requirements
 
 # A test may leave a thousand objects behind, on a machine that has much else to do.
 _RESET_S = 120.0
@@ -62,6 +66,8 @@ def make_lab(request: pytest.FixtureRequest) -> Iterator[Callable[..., Lab]]:
     with ExitStack() as stack:
 
         def make(**options: Any) -> Lab:  # noqa: ANN401 - the options of Lab
+            if options.get("real_nodes"):
+                _require_real_nodes(request.config)
             lab = Lab(**options)
             lab.start()
             stack.callback(_stop, lab, request.config)
@@ -70,13 +76,32 @@ def make_lab(request: pytest.FixtureRequest) -> Iterator[Callable[..., Lab]]:
         yield make
 
 
-def _build(config: pytest.Config) -> Mapping[str, Path]:
-    # A first build takes many minutes, and must be seen while it lasts.
+@pytest.fixture(scope="module")
+def real_nodes_possible(request: pytest.FixtureRequest) -> None:
+    """Skip the tests of a module where this machine cannot run real nodes."""
+    _build(request.config)
+    _require_real_nodes(request.config)
+
+
+def _build(config: pytest.Config, wanted: Sequence[Component] = USUAL) -> Mapping[str, Path]:
+    # A first build takes many minutes, which are not the test's, and must be seen while it lasts.
+    seconds, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+    faulthandler.cancel_dump_traceback_later()
     try:
         with _uncaptured(config):
-            return build()
+            return build(wanted)
     except GoMissingError as error:
         pytest.skip(f"NO CLUSTER: {error}. {error.hint}")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _require_real_nodes(config: pytest.Config) -> None:
+    try:
+        requirements.require()
+    except requirements.RealNodesError as error:
+        pytest.skip(f"NO REAL NODES: {error}. {error.hint}")
+    _build(config, [KUBELET])
 
 
 def _stop(lab: Lab, config: pytest.Config) -> None:

@@ -15,14 +15,24 @@ Baseline = Mapping[str, frozenset[tuple[str, str]]]
 
 # What a test may make beside objects of the kinds that the lab itself defines. Owners come before what they own.
 _BUILT_IN = {
-    "": ("services", "configmaps", "secrets", "serviceaccounts", "pods", "nodes", "events"),
+    "": (
+        "services",
+        "configmaps",
+        "secrets",
+        "serviceaccounts",
+        "pods",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "nodes",
+        "events",
+    ),
     "admissionregistration.k8s.io": ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
     "apps": ("daemonsets", "deployments", "replicasets", "statefulsets"),
     "batch": ("cronjobs", "jobs"),
     "coordination.k8s.io": ("leases",),
     "rbac.authorization.k8s.io": ("clusterroles", "clusterrolebindings", "roles", "rolebindings"),
     "resource.k8s.io": ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"),
-    "scheduling.k8s.io": ("priorityclasses",),
+    "scheduling.k8s.io": ("workloads", "compositepodgroups", "podgroups", "priorityclasses"),
 }
 # A finalizer that nobody lifts in this time is not waited for.
 _PATIENCE = 3.0

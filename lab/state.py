@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lab.errors import LabError
 from lab.process import end_group, started_at
+from lab.realnodes import leftovers
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 _FILE = "lab.json"
@@ -71,6 +72,7 @@ class Record:
     def end(self) -> list[str]:
         """End exactly the programs that are remembered, forget the lab, and return the names of those that ran."""
         ended = [process.name for process in reversed(self.processes) if end_group(process.pid, process.mark)]
+        leftovers.remove(self.kubeconfig.parent)
         shutil.rmtree(self.folder)
         return ended
 

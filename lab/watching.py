@@ -63,7 +63,7 @@ def evidence(lab: Lab) -> str:
         parts.append("events:\n" + "\n".join(_event(event) for event in events[-_MOST_EVENTS:]))
     except ApiError as error:
         parts.append(f"(no pods or events: {error})")
-    schedulers = [program for name, program in lab.programs.items() if name.startswith("kai-")]
+    schedulers = [program for name, program in lab.programs.items() if name.startswith(("kai-", "kube-scheduler"))]
     parts += [f"{program.name}:\n{_last_words(program)}" for program in schedulers]
     parts.append(f"logs: {lab.logs}")
     return "\n".join(parts)

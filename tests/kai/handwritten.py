@@ -65,7 +65,7 @@ class DrawnLab:
 
     def clear(self) -> None:
         """Delete pods and PodGroups of one's own, and wait until they are gone."""
-        for kind in ("podgroups", "pods", "bindrequests", "computedomains"):
+        for kind in ("podgroups.scheduling.run.ai", "pods", "bindrequests", "computedomains"):
             for found in self.lab.objects(kind):
                 meta = found["metadata"]
                 if kind != "pods" or found["spec"].get("schedulerName") == "kai-scheduler":
@@ -80,7 +80,7 @@ class DrawnLab:
 
     def said(self, name: str, namespace: str = "default") -> str:
         """Return what KAI says about a PodGroup."""
-        group = self.lab.get("podgroup", name, namespace) or {}
+        group = self.lab.get("podgroups.scheduling.run.ai", name, namespace) or {}
         found = group.get("status", {}).get("schedulingConditions") or ()
         return " ".join(condition.get("message", "") for condition in found)
 

@@ -117,7 +117,10 @@ def test_a_gang_waits_in_the_plan_and_in_kai_alike_while_others_have_the_channel
 
     here.render(second)
     assert set(here.settle()) == {"a0", "a1"}
-    (waiting,) = [one["metadata"]["name"] for one in lab.objects("podgroups", selector="coterie.dev/workflow=second")]
+    (waiting,) = [
+        one["metadata"]["name"]
+        for one in lab.objects("podgroups.scheduling.run.ai", selector="coterie.dev/workflow=second")
+    ]
     assert "cannot allocate all claims" in here.said(waiting)
 
     for name in ("a0", "a1"):

@@ -19,7 +19,7 @@ from tests.cli.command import Done, call, quiet, workflow
 @pytest.fixture(scope="module")
 def plain() -> Iterator[Lab]:
     """Give a cluster with nothing in it, without KAI and without NVIDIA's driver."""
-    lab = Lab(kai=False, compute_domain=False)
+    lab = Lab(schedulers=(), compute_domain=False)
     try:
         lab.start()
     except GoMissingError as error:

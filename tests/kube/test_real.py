@@ -41,7 +41,7 @@ PATIENCE_S = 30.0
 @pytest.fixture(scope="module")
 def plain() -> Iterator[Lab]:
     """Give a cluster without KAI and without NVIDIA's driver, filled with the nodes and pods of an example."""
-    lab = Lab(kai=False, compute_domain=False)
+    lab = Lab(schedulers=(), compute_domain=False)
     try:
         lab.start()
     except GoMissingError as error:

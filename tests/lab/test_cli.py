@@ -94,6 +94,7 @@ def test_a_lab_that_cannot_start_leaves_its_logs_only(run: Run, tmp_path: Path) 
         (("down", "--name", "other"), 4, 'error: there is no lab "other"\nhint: None was started.\n'),
         (("status", "--name", "../.."), 4, 'error: there is no lab "../.."'),
         (("up", "--name", "Not Good"), 1, 'error: "Not Good" cannot be the name of a lab\nhint: '),
+        (("up", "--schedulers", "kai,volcano"), 1, 'error: the lab has no scheduler "volcano"\nhint: It has kai and '),
         (("up", "--cluster", "no-such-file.yaml"), 4, "error: there is no file no-such-file.yaml\nhint: "),
     ],
 )

@@ -37,7 +37,7 @@ def test_programs_end_with_a_parent_that_is_killed(tmp_path: Path, monkeypatch: 
     script = (
         "import sys, time\n"
         "from lab import Lab\n"
-        "lab = Lab(kai=False, compute_domain=False)\n"
+        "lab = Lab(schedulers=(), compute_domain=False)\n"
         "lab.start()\n"
         "print(lab.folder, *(program.pid for program in lab.programs.values()), flush=True)\n"
         "time.sleep(600)\n"
@@ -70,28 +70,36 @@ def test_a_reset_leaves_an_empty_cluster_that_works(lab: Lab) -> None:
         held = {"metadata": {"name": "held", "namespace": "default", "finalizers": ["example.com/nobody"]}}
         lab.api.create({"apiVersion": "v1", "kind": "ConfigMap", **held})
         lab.reset()
-        for kind in ("nodes", "pods", "podgroups", "bindrequests", "topologies", "queues", "resourceslices"):
+        for kind in (
+            "nodes",
+            "pods",
+            "podgroups.scheduling.run.ai",
+            "bindrequests",
+            "topologies",
+            "queues",
+            "resourceslices",
+        ):
             assert lab.objects(kind) == [], kind
         assert lab.get("configmap", "held") is None
 
 
 def test_a_service_account_may_do_what_rbac_allows(lab: Lab) -> None:
-    kubeconfig = lab.kubeconfig_for("reader", "team")
+    kubeconfig = lab.kubeconfig_for("reader", "crew")
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
     lab.apply(
         [
             {
                 "apiVersion": "rbac.authorization.k8s.io/v1",
                 "kind": "Role",
-                "metadata": {"name": "read", "namespace": "team"},
+                "metadata": {"name": "read", "namespace": "crew"},
                 "rules": rules,
             },
             {
                 "apiVersion": "rbac.authorization.k8s.io/v1",
                 "kind": "RoleBinding",
-                "metadata": {"name": "read", "namespace": "team"},
+                "metadata": {"name": "read", "namespace": "crew"},
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "read"},
-                "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "team"}],
+                "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "crew"}],
             },
         ]
     )
@@ -99,7 +107,7 @@ def test_a_service_account_may_do_what_rbac_allows(lab: Lab) -> None:
     lab.wait(lambda: lab.kubectl("auth", "can-i", "list", "pods", as_reader, check=False).strip() == "yes")
     assert lab.kubectl("auth", "can-i", "delete", "pods", as_reader, check=False).strip() == "no"
     assert lab.kubectl("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}", as_reader) == (
-        "system:serviceaccount:team:reader"
+        "system:serviceaccount:crew:reader"
     )
 
 
@@ -127,7 +135,7 @@ def test_waiting_in_vain_shows_what_is_known(lab: Lab) -> None:
 
 
 def test_a_program_that_ends_is_told_at_once_and_can_be_started_again(make_lab: Callable[..., Lab]) -> None:
-    own = make_lab(kai=False, compute_domain=False)
+    own = make_lab(schedulers=(), compute_domain=False)
     kwok = own.programs["kwok"]
     subprocess.run(["kill", "-9", str(kwok.pid)], check=True)  # noqa: S607 - wherever it is
     with pytest.raises(LabError, match=r"kwok ended \(signal SIGKILL\)"):

@@ -54,15 +54,24 @@ def shell(tmp_path: Path) -> Iterator[Callable[[str], str]]:
         yield run
 
 
-def test_the_commands_print_what_the_page_shows(shell: Callable[[str], str], *, rewrite: bool) -> None:
+def _check(shell: Callable[[str], str], number: int, *, rewrite: bool) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    (block,) = _CONSOLE.findall(text)
+    block = _CONSOLE.findall(text)[number]
     commands = re.findall(r"^\$ ((?:.*\\\n)*.*)$", block, re.MULTILINE)
     real = "".join(f"$ {command}\n{shell(command)}" for command in commands)
     if rewrite:
         DOCUMENT.write_text(text.replace(block, real), encoding="utf-8")
     else:
         assert block == real
+
+
+def test_the_commands_print_what_the_page_shows(shell: Callable[[str], str], *, rewrite: bool) -> None:
+    _check(shell, 0, rewrite=rewrite)
+
+
+@pytest.mark.usefixtures("real_nodes_possible")
+def test_a_gang_really_runs_as_the_page_shows(shell: Callable[[str], str], *, rewrite: bool) -> None:
+    _check(shell, 1, rewrite=rewrite)
 
 
 def worker(gang: str, *, runs_for: str, exit_code: str) -> dict[str, Any]:

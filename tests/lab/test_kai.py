@@ -23,14 +23,14 @@ def test_a_gang_that_does_not_fit_has_no_pod_bound(lab: Lab) -> None:
     lab.apply(two_models("too-large", size=5))
 
     def refused() -> bool:
-        group = lab.get("podgroup", "too-large")
+        group = lab.get("podgroups.scheduling.run.ai", "too-large")
         return bool(group and group.get("status", {}).get("schedulingConditions"))
 
     lab.wait(refused, what="KAI says why")
     assert not any(pod["spec"].get("nodeName") for pod in lab.objects("pods", "default"))
     # What it does next shows that it still schedules, and the gang still waits.
     lab.api.each(lambda pod: lab.api.delete("pod", pod["metadata"]["name"]), lab.objects("pods", "default"))
-    lab.api.delete("podgroup", "too-large")
+    lab.api.delete("podgroups.scheduling.run.ai", "too-large")
     lab.apply(two_models("fits"))
     lab.wait(lambda: phases(lab) == {"Running"}, what="the gang that fits runs")
 
