@@ -22,7 +22,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # The fixtures of tests that need a real cluster.
 pytest_plugins = ["lab.pytest_plugin"]
-_CLUSTERS = frozenset({"lab", "make_lab", "shared_lab", "lab_programs", "plain"})
+_CLUSTERS = frozenset({"make_lab", "shared_lab", "lab_programs", "real_nodes_possible", "plain"})
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,10 +53,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(_REPEAT)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let workers begin with the files that need a real cluster: they take longest."""
+    """Mark tests that need a real cluster; let workers begin with their files, which take longest."""
+    for item in items:
+        if _CLUSTERS.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.lab)
     if hasattr(config, "workerinput"):
-        slow = {item.path for item in items if _CLUSTERS.intersection(getattr(item, "fixturenames", ()))}
+        slow = {item.path for item in items if item.get_closest_marker("lab")}
         items.sort(key=lambda item: item.path not in slow)
 
 
