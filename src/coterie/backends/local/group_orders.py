@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from coterie.backends.base.driver import TaskPlacement
 from coterie.backends.base.settings import DEFAULT_GRACE_S, DEFAULT_LOG
-from coterie.backends.local.notices import NO_IMAGES
 from coterie.backends.local.work_order import AttemptKey, WorkOrder, order_faults
 from coterie.backends.shared.task_files import contents_of
 from coterie.backends.shared.tokens import INPUT, TokenReplacement, TokenValues, uuid_of
@@ -169,6 +168,9 @@ def identity(workflow_id: str, team: WorkflowGroup, rank: int, seat: TaskPlaceme
     }
 
 
+_NO_IMAGES = "image is ignored: commands run on this machine, not in containers"
+
+
 def notices_for(workflow: Workflow) -> tuple[Notice, ...]:
     """Return notices of how a run on this machine deviates from the workflow."""
     members = [member for team in workflow.teams for member in team.members]
@@ -177,7 +179,7 @@ def notices_for(workflow: Workflow) -> tuple[Notice, ...]:
 
 def _notices(workflow: Workflow, members: Sequence[WorkflowTask]) -> Iterator[Notice]:
     path = (*members[0].path, "image")
-    yield Notice("FieldIgnored", NO_IMAGES, workflow.place(path, key=True), path)
+    yield Notice("FieldIgnored", _NO_IMAGES, workflow.place(path, key=True), path)
     for member in members:
         for number, entry in enumerate(member.spec.inputs):
             if entry.task is not None and entry.regex is not None:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from coterie.backends.local.notices import NO_IMAGES
 from coterie.cli.output.grid import fitted, painted
 from coterie.cli.output.short_names import short_names
 from coterie.cli.output.times import between
@@ -216,7 +215,8 @@ def warnings(view: Json, *, wide: bool = False, images: bool = False) -> Iterabl
     """
     for one in view["warnings"]:
         # Remarks need no action, so they are only shown with full details.
-        if ((one["message"] == NO_IMAGES and not images) or one.get("severity") == "info") and not wide:
+        about_images = one["code"] == "FieldIgnored" and one.get("field") == "image"
+        if ((about_images and not images) or one.get("severity") == "info") and not wide:
             continue
         line = f" (line {one['line']})" if one.get("line") else ""
         word = "note" if one.get("severity") == "info" else "warning"

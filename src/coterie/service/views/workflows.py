@@ -140,8 +140,14 @@ def event(found: EventRecord) -> Json:
 
 
 def notice(found: Notice) -> Json:
-    """Return a warning."""
-    return {"code": found.code, "message": found.message, "line": found.place.line if found.place else None}
+    """Return a warning; `field` names the field that it is about, where it is about one."""
+    about = found.path[-1] if found.path else None
+    return {
+        "code": found.code,
+        "message": found.message,
+        "line": found.place.line if found.place else None,
+        "field": about if isinstance(about, str) else None,
+    }
 
 
 def audit(state: State, gangs: Mapping[str, Gang], rows: Iterable[PlacementRecord], domains: Domains) -> Json:

@@ -20,6 +20,7 @@ class Warned(ResponseBody):
     code: str
     message: str
     line: int | None
+    field: str | None = None
 
 
 class Near(ResponseBody):
