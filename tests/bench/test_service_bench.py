@@ -31,7 +31,7 @@ def test_one_command_measures_the_service_and_writes_it(tmp_path: Path, capsys: 
 
 def test_what_is_submitted_to_the_pool_that_is_shut_is_stored_and_starts_nothing(tmp_path: Path) -> None:
     with served(tmp_path / "service", 32) as service, service.client() as client:
-        ident = client.post("/workflows", json=submission(2, SHUT)).json()["id"]
+        ident = client.post("/workflows?force=true", json=submission(2, SHUT)).json()["id"]
         view = client.get(f"/workflows/{ident}").json()
         assert [task["node"] for task in view["groups"][0]["tasks"]] == [None, None]
         with pytest.raises(RuntimeError, match="nowhere"):

@@ -251,7 +251,7 @@ def test_t036_a_file_that_is_written_again_without_a_change_moves_nothing(
 ) -> None:
     service.submit(gang("w", 2))
     running(service, "w-1")
-    service.submit(gang("large", 4))
+    service.submit(gang("large", 4), force=True)
     waiting(service, "large-1")
     lab.seen(service)
     before = [(service.store.workflow(name).version, kinds(service, name)) for name in ("w-1", "large-1")]

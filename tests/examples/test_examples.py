@@ -163,4 +163,4 @@ def test_the_page_of_a_reason_shows_what_its_example_really_says(example: Exampl
     if example.verdict is None:
         assert any(f"error[{error['code']}]: {error['message']}" in flat for error in answer["errors"])
     else:
-        assert answer["groups"][0]["refusal"]["message"] in flat
+        assert answer["groups"][0]["refusal"]["sentence"] in flat

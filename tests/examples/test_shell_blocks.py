@@ -81,6 +81,10 @@ def test_a_shell_block_runs(block: str, tmp_path: Path) -> None:
     (tmp_path / "serve.yaml").write_text(SERVE, encoding="utf-8")
     (tmp_path / "snapshot.json").write_text(snapshot(), encoding="utf-8")
     (tmp_path / "coterie.yaml").write_text((ROOT / "examples" / "coterie.yaml").read_text("utf-8"), encoding="utf-8")
+    # The nodes of its pools are those of an example.
+    nodes = Path("06-training-4x4x4") / "cluster.yaml"
+    (tmp_path / nodes.parent).mkdir()
+    (tmp_path / nodes).write_text((ROOT / "examples" / nodes).read_text("utf-8"), encoding="utf-8")
     answers = tmp_path / "answers.json"
     answers.write_text(snapshot(), encoding="utf-8")
     environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "SNAPSHOT": str(answers)}

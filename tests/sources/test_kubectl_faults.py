@@ -60,7 +60,7 @@ BROKEN: list[tuple[str, bytes, str]] = [
     ("only pods", listing(pod()), "there are only pods in it, and a cluster needs nodes"),
     ("one pod", json.dumps(pod()).encode(), "there are only pods in it, and a cluster needs nodes"),
     ("too deep", b'{"kind": "List", "x": ' + b"[" * 100_000, "it is nested too deeply to be a list of nodes and pods"),
-    ("a node twice", listing(node(), node(), node()), 'node "n1" is there 3 times'),
+    ("a node twice", listing(node(), node(), node()), 'node "n1" is listed 3 times'),
     ("a pod twice", listing(node(), pod(), pod()), 'pod "default/p1" is listed twice'),
     ("a node without name", listing(node("")), 'node name "" is empty: 1 to 253 are allowed'),
     (
@@ -134,7 +134,7 @@ def test_all_wrong_items_are_reported_at_once_and_a_flood_is_cut() -> None:
     assert len(faults(listing(wrong, node(), wrong, {"kind": "Pod"}))) == 3
     flood = faults(listing(*[wrong] * 1000))
     assert len(flood) == 51
-    assert flood[-1].message == "and 950 more faults of this kind"
+    assert flood[-1].message == "and 950 more faults like these"
 
 
 def test_a_malformed_place_is_given_by_line_and_column() -> None:

@@ -102,7 +102,7 @@ def _twins(kind: str, things: Sequence[_Thing]) -> list[Fault]:
         return []
     seen = Counter(thing.name for thing in things)
     return [
-        Fault(f'{kind} "{shortened(name)}" is there {_times(count)}', hint=f"Each {kind} has a name of its own.")
+        Fault(f'{kind} "{shortened(name)}" is listed {_times(count)}', hint=f"Each {kind} has a name of its own.")
         for name, count in sorted(seen.items())
         if count > 1
     ]

@@ -107,7 +107,7 @@ def test_tokens_that_name_nothing_are_faults_all_at_once() -> None:
 
     assert faults_of(text) == [
         "{{host:wroker}} names no task of the workflow",
-        '{{input:0}} is no input of task "worker"',
+        '{{input:0}} is not an input of task "worker"',
     ]
 
 

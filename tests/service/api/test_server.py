@@ -30,8 +30,8 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 from coterie.service.server import serve
-from tests.service.running_service import Place
-serve(Place(Path(sys.argv[1])).settings(), "127.0.0.1", 0, announce=lambda url: print(url, flush=True))
+from tests.service.running_service import ServiceFolder
+serve(ServiceFolder(Path(sys.argv[1])).settings(), "127.0.0.1", 0, announce=lambda url: print(url, flush=True))
 print("ended", flush=True)
 """
 

@@ -21,7 +21,9 @@ def too_many(tasks: int, processes: int) -> tuple[str, str] | None:
         bound = f"at most {processes:,} tasks run at a time here"
         change = f"Start Coterie with --processes {tasks} or more"
     else:
-        bound = f"at most {most:,} tasks run at a time here, for no more than {open_files.limit():,} files may be open"
+        bound = (
+            f"at most {most:,} tasks run at a time here, because no more than {open_files.limit():,} files may be open"
+        )
         change = f"Allow Coterie to open more files (ulimit -n {open_files.wanted_for(tasks)})"
     return bound, f"{change}, make the group smaller, or let its tasks run without one another (barrier: false)."
 
