@@ -29,6 +29,7 @@ from tests.examples.test_examples import Example
 Json = dict[str, Any]
 
 SENTINEL = "coterie.test/sentinel"
+CORDON = "node.kubernetes.io/unschedulable"
 
 
 class Marker:
@@ -212,10 +213,17 @@ class StagedLab:
         own = {_identity(pod) for pod in self.gang_pods()}
         for pod in self.lab.objects("pods"):
             if _identity(pod) not in own and "pod-group-name" not in pod["metadata"].get("annotations", {}):
-                self.lab.api.delete("pods", pod["metadata"]["name"], pod["metadata"]["namespace"], grace=0)
+                name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+                if pod["metadata"].get("finalizers"):
+                    # Held by the lab, as a pod that is terminating; KAI would wait for its room for ever.
+                    self.lab.api.patch("pods", name, {"metadata": {"finalizers": None}}, namespace)
+                self.lab.api.delete("pods", name, namespace, grace=0)
         for node in self.lab.objects("nodes"):
             if node["spec"].get("unschedulable"):
-                self.lab.api.patch("nodes", node["metadata"]["name"], {"spec": {"unschedulable": False}})
+                # No controller runs here that would take the taint of a cordon away with it.
+                taints = [one for one in node["spec"].get("taints", ()) if one["key"] != CORDON]
+                spec = {"unschedulable": False, "taints": taints}
+                self.lab.api.patch("nodes", node["metadata"]["name"], {"spec": spec})
         for queue in self.lab.objects("queues"):
             self.lab.api.patch("queues", queue["metadata"]["name"], {"spec": {"resources": {"gpu": {"limit": -1}}}})
         if not all(one.decision.found for plan in self.plans() for one in plan.gangs):
