@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Path, Task
@@ -36,8 +37,30 @@ class Case:
         return Domains.of(Cluster.of(self.nodes, self.pods), self.topology)
 
 
+def merges_groups(change: Change, case: Case) -> bool:
+    """Tell whether a change cannot be retold as requirements, because groups with different paths would share one.
+
+    Groups of a finer level keep apart what a coarser one holds; without their level, equal names below them meet.
+    """
+    if not isinstance(change, Coarsen):
+        return False
+    known: dict[tuple[tuple[str, str], ...], list[tuple[tuple[str, str], ...]]] = {}
+    for group in case.gang.walk():
+        steps: dict[str, str] = {}
+        for level, name in group.path:
+            steps.setdefault(change.to if level == change.level else level, name)
+        known.setdefault(tuple(steps.items()), []).append(tuple(group.path))
+    return any(
+        one[: len(other)] != other and other[: len(one)] != one
+        for paths in known.values()
+        for one, other in combinations(paths, 2)
+    )
+
+
 def failings(way: WayOut, case: Case) -> list[str]:
     """Return what is wrong with a way out: it places nothing, or places it wrongly; an empty list if it works."""
+    if merges_groups(way.change, case):
+        return []
     changed = after(way.change, case)
     names = {task.name for task in changed.gang.all_tasks()}
     anchors = {task: node for task, node in case.anchors.items() if task in names}

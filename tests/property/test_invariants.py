@@ -39,7 +39,7 @@ def _without_memory(patch: pytest.MonkeyPatch) -> None:
 
 
 def _without_bounds(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Search, "_hopeless", lambda *_: False)
+    patch.setattr(Search, "_infeasible", lambda *_: False)
 
 
 def _from_the_first_step_on(patch: pytest.MonkeyPatch) -> None:
