@@ -328,7 +328,7 @@ def test_tasks_of_a_run_are_left_running_when_somebody_detaches_and_a_service_fi
         process.wait(TIMEOUT_S)
 
     assert "[d]etach and leave its tasks running" in asked
-    assert "it keeps running; resume with: coterie serve --state" in left
+    assert "it keeps running; resume with: coterie serve --config" in left
     assert process.returncode == 130
     with serving(desk.folder) as (url, _):
         assert call("show", "wf-1", "-o", "json", "--server", url).out.count("RUNNING")
