@@ -50,7 +50,7 @@ class ServerProcess:
         )
         assert self.process.stdout is not None
         self.url = self.process.stdout.readline().strip()
-        assert self.url, self.process.communicate()[1]
+        assert self.url, self.process.communicate(timeout=PATIENCE_S)[1]
         self.client = httpx2.Client(base_url=self.url, timeout=PATIENCE_S)
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
