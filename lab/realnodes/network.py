@@ -41,9 +41,10 @@ def configuration(identity: str, index: int, addresses: Path) -> str:
 def devices(identity: str) -> list[str]:
     """Return the network devices of a lab that are there: its bridge, and whatever is connected to it."""
     bridge = _DEVICES / bridge_name(identity)
-    if not bridge.exists():
-        return []
-    return [bridge.name, *sorted(port.name for port in (bridge / "brif").iterdir())]
+    # The guard of a killed lab may remove the bridge at any moment.
+    with suppress(FileNotFoundError):
+        return [bridge.name, *sorted(port.name for port in (bridge / "brif").iterdir())]
+    return []
 
 
 def remove(identity: str) -> None:

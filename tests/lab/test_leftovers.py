@@ -33,6 +33,7 @@ with Lab(real_nodes=1, schedulers=(), compute_domain=False) as lab:
     print(lab.folder, flush=True)
     sys.stdin.readline()
 """
+_KINDS = ("pid", "mnt", "net")
 
 
 @dataclass(frozen=True)
@@ -40,28 +41,23 @@ class Traces:
     """What a lab with real nodes has on a machine while it runs."""
 
     folder: Path
-    namespaces: frozenset[str]
+    # With the time at which each began: the kernel gives the numbers of processes and of namespaces away again.
+    processes: frozenset[tuple[str, str]]
 
     @staticmethod
     def of(folder: Path) -> Traces:
-        """Return the traces of a lab that runs: the namespaces are those of processes that were started for it."""
-        here = {_link("self", kind) for kind in ("pid", "mnt", "net")}
-        found = {
-            link
-            for pid in _pids()
-            if str(folder).encode() in _mounts(pid)
-            for kind in ("pid", "mnt", "net")
-            if (link := _link(pid, kind)) not in here
-        }
-        return Traces(folder, frozenset(found))
+        """Return the traces of a lab that runs: the processes are those in namespaces that were made for it."""
+        elsewhere = {"", *(_link("self", kind) for kind in _KINDS)}
+        pids = _pids()
+        namespaces = {_link(pid, kind) for pid in pids if str(folder).encode() in _mounts(pid) for kind in _KINDS}
+        inside = [pid for pid in pids if {_link(pid, kind) for kind in _KINDS} & (namespaces - elsewhere)]
+        return Traces(folder, frozenset((pid, str(started_at(int(pid)))) for pid in inside))
 
     def left(self) -> dict[str, list[str]]:
         """Return what is still there, by its kind."""
         pids = _pids()
         found = {
-            "processes": [
-                pid for pid in pids if {_link(pid, kind) for kind in ("pid", "mnt", "net")} & self.namespaces
-            ],
+            "processes": [pid for pid in pids if (pid, str(started_at(int(pid)))) in self.processes],
             "guards": [pid for pid in pids if _guards(pid, self.folder)],
             "groups": [str(group) for group in cgroups.groups(leftovers.cgroup_prefix(self.folder))],
             "devices": network.devices(leftovers.identity(self.folder)),

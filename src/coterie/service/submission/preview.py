@@ -34,8 +34,10 @@ def plan_of(found: CheckedSubmission, live: PoolUsage) -> Json:
         plan_json(plan, command=command, elapsed_ms=0.0), plan, QuotaQuestion(live, found.workload, command)
     )
     told = [workflows.notice(each) for each in found.notices if not changes or each not in found.never]
-    known = {(each["code"], each["message"], each["line"]) for each in shown["warnings"]}
-    shown["warnings"] += [each for each in told if (each["code"], each["message"], each["line"]) not in known]
+    # The submission's say which field they are about, so they take the place of the plan's.
+    said = {(each["code"], each["message"], each["line"]) for each in told}
+    told += [each for each in shown["warnings"] if (each["code"], each["message"], each["line"]) not in said]
+    shown["warnings"] = told
     shown["stats"]["elapsed_ms"] = round((time.perf_counter() - began) * 1000, 3)
     return {**shown, "id": plan_id(found.submission, pool.name, shown)}
 
