@@ -87,8 +87,11 @@ def test_lists_have_offset_limit_and_order(client: TestClient) -> None:
     assert names(users=["nobody", "local"], pools=["main", "other"]) == (made, False)
 
 
-def test_logs_are_cut_to_their_last_lines(client: TestClient, service: Service) -> None:
-    text = workflow("talk", {"g": [task("a", "echo 1; echo 2", "lead: true"), task("b", "echo 3")]})
+def test_logs_are_cut_to_their_last_lines(client: TestClient, service: Service, tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    # The group ends with its lead, which therefore waits for the other.
+    lead = task("a", f"echo 1; echo 2; until [ -e {said} ]; do sleep 0.01; done", "lead: true")
+    text = workflow("talk", {"g": [lead, task("b", f"echo 3; touch {said}")]})
     client.post("/api/pool/main/workflow", json={"file": text.source.decode()})
     ended(service, "talk-1")
     at = "/api/workflow/talk-1/logs"
