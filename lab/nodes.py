@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coterie.sources import Snapshot
-from coterie.sources.assemble import GROUP_LABEL, TASK_LABEL, WORKFLOW_LABEL
+from coterie.sources.task_labels import GROUP, TASK, WORKFLOW
 from coterie.topology.cluster import CPU, PODS, Cluster, Pod
 from lab.api import Api, ApiError, Object
 from lab.computedomain import CLIQUE, resource_slice
@@ -97,9 +97,9 @@ def pod_object(pod: Pod, owner: Object | None = None) -> Object:
     namespace, name = _split(pod.name)
     labels = {}
     if pod.member:
-        labels = {WORKFLOW_LABEL: pod.member.workload, GROUP_LABEL: pod.member.group, TASK_LABEL: pod.member.task}
+        labels = {WORKFLOW: pod.member.workload, GROUP: pod.member.group, TASK: pod.member.task}
     elif owner is None and pod.owner not in ("", pod.name) and _LABEL_VALUE.fullmatch(pod.owner):
-        labels = {WORKFLOW_LABEL: pod.owner}
+        labels = {WORKFLOW: pod.owner}
     asked = {resource: quantity(resource, amount) for resource, amount in pod.requests.items()}
     metadata: Object = {"name": name, "namespace": namespace, "labels": labels}
     if pod.daemon:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.backends.kai.manifests.record import ANNOTATION, write
+from coterie.backends.shared.constraint_annotation import ANNOTATION, write
 from coterie.gang.tree import Gang, Group, Path, Shape, Task
 from coterie.inspection.audit import Audit, AuditedGang, AuditOutcome, GangProgress, audit
 from coterie.inspection.audit_report import audit_json

@@ -13,7 +13,7 @@ from lab.api import Object
 from lab.cluster import Lab
 from lab.nodes import add
 
-from coterie.backends.kai.manifests.metadata import TASK
+from coterie.sources.task_labels import TASK
 from coterie.topology.cluster import CPU, GPU, PODS, STORAGE, Cluster, Node
 from tests.cli.command import Done, call
 from tests.planning.builders import drawn

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from lab.api import ApiError
 
-from coterie.backends.kai.manifests.record import ANNOTATION
+from coterie.backends.shared.constraint_annotation import ANNOTATION
 from coterie.cli.inputs.options import ClusterOptions
 from coterie.cli.inputs.source import backend_cluster, read_topology_choice
 from coterie.config.configuration import read_config

@@ -14,11 +14,12 @@ from lab.nodes import add
 
 from coterie.backends.kai.forecast import ForecastPlacement, ForecastRefusal, kai_would_place
 from coterie.backends.kai.manifests import objects, pods
-from coterie.backends.kai.manifests.metadata import TASK, WORKFLOW, ManifestContext
+from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.kai.pod_group import LevelConstraint, PodGroupPart, fold
 from coterie.config.configuration import Pool
 from coterie.gang.tree import Gang, Shape, Task
 from coterie.placement.capacity import Capacity
+from coterie.sources.task_labels import TASK, WORKFLOW
 from coterie.topology.cluster import CPU, PODS, Cluster, Node
 from coterie.topology.domains import Domains
 from tests.kai.random_clusters import OWN, Case, case, cluster, found

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from coterie.backends.kai.manifests.metadata import GROUP, TASK, WORKFLOW
 from coterie.backends.shared.names import label_value
 from coterie.config.configuration import Pool
 from coterie.errors import Fault, Notice, Reason, SpecErrors
@@ -17,6 +16,7 @@ from coterie.planning.inputs import read_snapshot
 from coterie.planning.load import read_documents, workload_for
 from coterie.planning.plan import Plan, Planner
 from coterie.planning.workload import Workload
+from coterie.sources.task_labels import GROUP, TASK, WORKFLOW
 from coterie.topology.levels import Topology
 from tests.cli.command import call
 from tests.frontends.dynamo import objects as dynamo

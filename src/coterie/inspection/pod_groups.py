@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.backends.kai.manifests.metadata import WORKFLOW
-from coterie.backends.kai.manifests.record import ANNOTATION, Recorded, read
+from coterie.backends.shared.constraint_annotation import ANNOTATION, Recorded, read
 from coterie.backends.shared.names import label_value
 from coterie.errors import SpecErrors
 from coterie.frontends.grove.kai_topology import read_kai_topologies
 from coterie.gang.tree import Path
 from coterie.sources import GangPod, Snapshot
+from coterie.sources.task_labels import WORKFLOW
 from coterie.topology.cluster import by_name
 from coterie.topology.levels import Topology
 

@@ -10,14 +10,11 @@ from typing import TypeVar
 import numpy as np
 
 from coterie.errors import Fault, Notice, Place, SpecErrors
+from coterie.sources.task_labels import GROUP, TASK, WORKFLOW
 from coterie.topology.channels import CHANNEL, with_channels
 from coterie.topology.cluster import Cluster, Member, Node, Pod
 from coterie.topology.quantity import LARGEST
 from coterie.topology.ranges import fold
-
-WORKFLOW_LABEL = "coterie.dev/workflow"
-GROUP_LABEL = "coterie.dev/group"
-TASK_LABEL = "coterie.dev/task"
 
 MAX_NODES = 200_000
 _MAX_NAME = 253
@@ -88,7 +85,7 @@ def refuse(faults: Iterable[Fault]) -> None:
 
 def member_of(labels: Mapping[str, str]) -> Member | None:
     """Return the task that a pod belongs to, by Coterie's labels, when all three are present."""
-    workflow, group, task = (labels.get(key) for key in (WORKFLOW_LABEL, GROUP_LABEL, TASK_LABEL))
+    workflow, group, task = (labels.get(key) for key in (WORKFLOW, GROUP, TASK))
     return Member(workflow, group, task) if workflow and group and task else None
 
 

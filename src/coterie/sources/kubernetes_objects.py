@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from coterie.sources import GangPod
-from coterie.sources.assemble import WORKFLOW_LABEL, member_of
+from coterie.sources.assemble import member_of
 from coterie.sources.claims import PodClaim, claims_channel
 from coterie.sources.pod_affinity import Affinity, Port, traits_of
+from coterie.sources.task_labels import ATTEMPT, WORKFLOW
 from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import PODS, Member, Node, Pod, Taint
 from coterie.topology.devices import NO_TEMPLATES, ClaimTemplates
@@ -22,7 +23,6 @@ _CORDON = "node.kubernetes.io/unschedulable"
 _FINISHED = frozenset({"Succeeded", "Failed"})
 _KAI_GROUP = "scheduling.run.ai/"
 _NO_LABELS: Mapping[str, str] = {}
-_ATTEMPT = "coterie.dev/attempt"
 _SUBGROUP = "kai.scheduler/subgroup-name"
 # The labels of pods that Grove created: set, gang, clique and index in the clique.
 _PART_OF, _GANG = "app.kubernetes.io/part-of", "grove.io/podgang"
@@ -242,7 +242,7 @@ def gang_pod_of(item: BarePod) -> GangPod | None:
         pod_group=meta.annotations.pod_group,
         subgroup=labels.get(_SUBGROUP, ""),
         member=_member(labels),
-        attempt=labels.get(_ATTEMPT, ""),
+        attempt=labels.get(ATTEMPT, ""),
         node=(spec.node_name if spec else None) or "",
         phase=(item.status.phase if item.status else None) or "",
         terminating=meta.deletion_timestamp is not None,
@@ -287,8 +287,8 @@ def pod_of(item: BarePod, templates: ClaimTemplates = NO_TEMPLATES) -> Pod | Non
     name = f"{meta.namespace}/{meta.name}"
     controller = next((owner for owner in meta.owner_references or () if owner.controller), None)
     member = _member(labels) if labels else None
-    if labels and labels.get(WORKFLOW_LABEL):
-        owner = labels[WORKFLOW_LABEL]
+    if labels and labels.get(WORKFLOW):
+        owner = labels[WORKFLOW]
     elif member:
         owner = member.workload
     else:
@@ -308,7 +308,7 @@ def pod_of(item: BarePod, templates: ClaimTemplates = NO_TEMPLATES) -> Pod | Non
 
 def _member(labels: Mapping[str, str]) -> Member | None:
     """Return the gang's task that a pod belongs to, by Coterie's labels or by Grove's, when all of them are present."""
-    if WORKFLOW_LABEL in labels and (own := member_of(labels)) is not None:
+    if WORKFLOW in labels and (own := member_of(labels)) is not None:
         return own
     if _GANG not in labels:
         return None

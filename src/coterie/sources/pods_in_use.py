@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 from coterie.errors import nearest
-from coterie.sources.assemble import WORKFLOW_LABEL, member_of, shortened
+from coterie.sources.assemble import member_of, shortened
 from coterie.sources.fields import Fields, Path, named
 from coterie.sources.shapes import SHORT_NAMES, read_amounts
+from coterie.sources.task_labels import WORKFLOW
 from coterie.topology.cluster import Pod
 
 MAX_PODS = 1_000_000
@@ -31,7 +32,7 @@ def read_pods(fields: Fields, value: object, known: Collection[str]) -> list[Pod
         labels = fields.labels(entry.get("labels"), (*path, "labels"))
         daemon = fields.flag(entry.get("daemon"), (*path, "daemon"))
         terminating = fields.flag(entry.get("terminating"), (*path, "terminating"))
-        owner = fields.text(entry["owner"], (*path, "owner")) if "owner" in entry else labels.get(WORKFLOW_LABEL, "")
+        owner = fields.text(entry["owner"], (*path, "owner")) if "owner" in entry else labels.get(WORKFLOW, "")
         places = _places(fields, entry, path, known)
         if len(pods) + len(places) > MAX_PODS:
             fields.fault(path, f"there are too many pods: at most {MAX_PODS:,} are read")

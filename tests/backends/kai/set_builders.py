@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from coterie.backends.kai.manifests.metadata import GROUP, TASK, WORKFLOW
 from coterie.backends.kai.manifests.render import RenderedManifests, RenderRequest
 from coterie.backends.kai.sets.names import CompiledSet
 from coterie.backends.kai.sets.render import render_set
 from coterie.config.configuration import Pool
 from coterie.errors import SpecErrors, field_path
 from coterie.planning.pod_clique_sets import prepare_set
+from coterie.sources.task_labels import GROUP, TASK, WORKFLOW
 from coterie.topology.cluster import GPU, Cluster, Member, Node, Pod
 from coterie.topology.levels import Topology
 from tests.frontends.grove.objects import (

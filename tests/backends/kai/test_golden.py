@@ -15,7 +15,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from coterie.backends.kai.manifests.record import ANNOTATION, read
+from coterie.backends.shared.constraint_annotation import ANNOTATION, read
 from coterie.cli.app import app
 from tests.examples.console import ROOT
 from tests.examples.test_examples import EXAMPLES

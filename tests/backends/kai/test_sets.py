@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.backends.kai.manifests.record import ANNOTATION, read
 from coterie.backends.kai.sets import checks
+from coterie.backends.shared.constraint_annotation import ANNOTATION, read
 from coterie.gang.tree import Toleration
 from coterie.topology.cluster import STORAGE, Cluster, Node
 from tests.backends.kai.set_builders import (

@@ -10,15 +10,12 @@ from coterie.backends.shared.names import label_value, name_of
 from coterie.config.configuration import Pool
 from coterie.frontends.grove.kai_topology import COTERIE, MANAGED_BY
 from coterie.frontends.grove.topology import KAI, ClusterTopology
+from coterie.sources.task_labels import GROUP, WORKFLOW
 
 # Names derived from a gang's get suffixes, and stay within the limits of Kubernetes.
 _LONGEST_GANG = 52
 
 MANAGED = {MANAGED_BY: COTERIE}
-WORKFLOW = "coterie.dev/workflow"
-GROUP = "coterie.dev/group"
-TASK = "coterie.dev/task"
-ATTEMPT = "coterie.dev/attempt"
 
 
 @dataclass(frozen=True, slots=True)

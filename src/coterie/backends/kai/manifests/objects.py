@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from coterie.backends.kai.manifests.metadata import MANAGED, ManifestContext
-from coterie.backends.kai.manifests.record import ANNOTATION, write
 from coterie.backends.kai.pod_group import LevelConstraint, PodGroupPart, needed
+from coterie.backends.shared.constraint_annotation import ANNOTATION, write
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.config.configuration import GpuQuota
 from coterie.frontends.grove.kai_topology import CLUSTER_TOPOLOGY, KAI_VERSION

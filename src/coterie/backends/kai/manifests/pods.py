@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from coterie.backends.kai.manifests.metadata import ATTEMPT, TASK, ManifestContext
+from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.kai.manifests.objects import CLAIM, claim_template
 from coterie.backends.kai.mixed_sizes import PRIORITY
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import label_value
 from coterie.frontends.workflow.values import fold
 from coterie.gang.tree import Shape, Task, Toleration
+from coterie.sources.task_labels import ATTEMPT, TASK
 from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE
 
 # Kubernetes expands $(NAME) and halves $$; a command must run as it was written.

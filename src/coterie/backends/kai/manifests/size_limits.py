@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from coterie.backends.kai.manifests.record import ANNOTATION
+from coterie.backends.shared.constraint_annotation import ANNOTATION
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.document.located import Path
 from coterie.errors import Fault, Notice

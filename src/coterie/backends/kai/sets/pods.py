@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from coterie.backends.kai.manifests.metadata import ATTEMPT, TASK
 from coterie.backends.kai.manifests.pods import quantity, toleration
 from coterie.backends.kai.mixed_sizes import PRIORITY
 from coterie.backends.kai.sets.names import SetContext, replica_name
@@ -19,6 +18,7 @@ from coterie.frontends.grove.podcliqueset.model import Clique, PodCliqueSet
 from coterie.frontends.grove.podcliqueset.nvlink import asks_for_gpus
 from coterie.frontends.grove.podcliqueset.settings import KAI
 from coterie.gang.tree import Gang, Task
+from coterie.sources.task_labels import ATTEMPT, TASK
 from coterie.topology.cluster import STORAGE
 
 CLAIM = "mnnvl-claim"

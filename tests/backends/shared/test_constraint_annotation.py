@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.backends.kai.manifests.record import Recorded, read, write
+from coterie.backends.shared.constraint_annotation import Recorded, read, write
 from coterie.errors import SpecErrors
 from coterie.gang.tree import Gang, Group, Shape, Task
 from tests.property.worlds import EngineQuestion, small_worlds
