@@ -15,6 +15,7 @@ import numpy.typing as npt
 from coterie.gang.tree import Gang, Shape
 from coterie.placement.eligibility import eligible
 from coterie.placement.problem import Problem, compile_gang
+from coterie.placement.wholeness import Wholeness
 from coterie.topology.cluster import PODS, Bools, Ints
 from coterie.topology.domains import Domains
 
@@ -46,6 +47,7 @@ class Capacity:
         self.visible: Bools = np.ones(len(domains), dtype=bool)
         self.lift_transient = lift_transient
         self._fits: dict[Shape, Fit] = {}
+        self._wholeness: Wholeness | None = None
         self._compiled: dict[int, tuple[Gang, Problem]] = {}
 
     @staticmethod
@@ -89,6 +91,12 @@ class Capacity:
             found = self._fits[shape] = self._make(shape)
         return found
 
+    def wholeness(self) -> Wholeness:
+        """Return the index of free GPUs and whole nodes of a cluster with GPUs, made on first use."""
+        if self._wholeness is None:
+            self._wholeness = Wholeness(self.domains, self.free, self.usable & self.visible)
+        return self._wholeness
+
     def take(self, shape: Shape, positions: Iterable[int], counts: Iterable[int]) -> None:
         """Charge `counts[i]` pods of a shape to the node at `positions[i]`; negative counts return capacity."""
         where = np.fromiter(positions, dtype=np.int64)
@@ -123,6 +131,8 @@ class Capacity:
         return Fit(rows, need, mask, fits, sums, int(fits.sum()))
 
     def _refresh(self, where: Positions) -> None:
+        if self._wholeness is not None:
+            self._wholeness.refresh(where, self.free[:, where], self.usable[where] & self.visible[where])
         for fit in self._fits.values():
             fresh = _count(self.free[np.ix_(fit.rows, where)], fit.need, fit.mask[where] & self.usable[where])
             delta = fresh - fit.fits[where]

@@ -134,7 +134,8 @@ class Cluster:
         return self.held(index for index, pod in enumerate(self.pods) if pod.daemon)
 
     @cached_property
-    def _gpu_rows(self) -> list[int]:
+    def gpu_rows(self) -> list[int]:
+        """The rows of all kinds of GPUs."""
         return [row for row, name in enumerate(self.resources) if name in GPUS]
 
     @cached_property
@@ -153,7 +154,7 @@ class Cluster:
 
     def gpus(self, amounts: Ints) -> Ints:
         """Return the GPUs, of whatever vendor, among amounts whose first index is the resource."""
-        found: Ints = amounts[self._gpu_rows].sum(axis=0)
+        found: Ints = amounts[self.gpu_rows].sum(axis=0)
         return found
 
     def resource(self, name: str) -> int:

@@ -87,6 +87,13 @@ class Domains:
         """The levels that separate groups of nodes, coarsest first: several domains, but not one per node."""
         return tuple(level for level in range(self.neighbourhood + 1) if len(self.tiers[level]) > 1)
 
+    @cached_property
+    def node_gpus(self) -> int:
+        """The GPUs of the most common node that has any, the most of several; 0 for a cluster without GPUs."""
+        offered = self.cluster.gpus(self.cluster.allocatable)
+        known, counts = np.unique(offered[offered > 0], return_counts=True)
+        return int(known[::-1][counts[::-1].argmax()]) if len(known) else 0
+
     def inside(self, level: int, domains: Sequence[int], finer: int) -> npt.NDArray[np.int64]:
         """Return the domains of a finer level inside domains of a level; level -1 is the whole cluster."""
         if level < 0:

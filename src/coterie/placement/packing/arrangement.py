@@ -1,7 +1,7 @@
 """The nodes that pods get inside the regions they are bound to.
 
 A region expresses the constraints. Inside it pods still stay together: in few domains of the levels below, the coarsest
-first, then on few nodes, the fullest first; of equal nodes those of the fullest domains.
+first, then on few nodes, the fullest first; of equal nodes those that are not whole, then those of the fullest domains.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from coterie.topology.cluster import Ints
 from coterie.topology.domains import Domains
 
 Room = Callable[[int], Ints]  # by level, of every domain
+Whole = Callable[[], Ints | None]  # 1 for every node that is whole, 0 for others, where pods ask for GPUs
 
 
 def arrange(packer: Packer, items: tuple[Item, ...], near: Sequence[int] = ()) -> Packing | None:
@@ -33,7 +34,12 @@ def arrange(packer: Packer, items: tuple[Item, ...], near: Sequence[int] = ()) -
 def _alone(packer: Packer, item: Item, near: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """Return the nodes for an item that shares its nodes with no other."""
     fit = packer.fits[item.shape]
-    return _nodes(packer.capacity.domains, item, fit.fits, fit.sums.__getitem__, near)
+
+    def whole() -> Ints | None:
+        capacity = packer.capacity
+        return capacity.wholeness().nodes if capacity.domains.node_gpus and packer.gpus(item.shape) else None
+
+    return _nodes(packer.capacity.domains, item, fit.fits, fit.sums.__getitem__, near, whole)
 
 
 def _one_by_one(packer: Packer, items: tuple[Item, ...], near: Sequence[int]) -> Packing | None:
@@ -63,29 +69,35 @@ def _sums(domains: Domains, fits: Ints) -> Room:
     return lambda level: running[domains.tiers[level].end] - running[domains.tiers[level].start]
 
 
-def _nodes(domains: Domains, item: Item, fits: Ints, room: Room, near: Sequence[int]) -> tuple[tuple[int, int], ...]:
+def _nodes(
+    domains: Domains, item: Item, fits: Ints, room: Room, near: Sequence[int], whole: Whole = lambda: None
+) -> tuple[tuple[int, int], ...]:
     """Return (position, pods) for one item; `fits` is how many of its pods fit on each node."""
     region, levels = item.region, _finer(domains, item.region)
     near = [node for node in near if levels and _within(domains, region, node)]
     if not near and int(fits[_span(domains, region)].max(initial=0)) >= item.pods:
-        return ((_node(domains, positions(domains, region), fits, room, item.pods), item.pods),)
+        return ((_node(domains, positions(domains, region), fits, room, item.pods, whole), item.pods),)
     if levels:
         inside = cache(partial(domains.inside, region.level, region.domains))
         demand = Demand(item.pods, room)
         region = Compaction(domains.tiers, levels, inside, [demand], near=near, fits=fits).best() or region
     where = positions(domains, region)
     ties: list[Ints] = []
+    if int(fits[where].max(initial=0)) == 1 and (intact := whole()) is not None:
+        ties.append(intact[where])
     if len(region.domains) > 1 or region.level < domains.neighbourhood:
         above = item.region.level if len(item.region.domains) == 1 else -1
-        ties = [_around(domains, level, where, room) for level in range(domains.neighbourhood, above, -1)]
+        ties += [_around(domains, level, where, room) for level in range(domains.neighbourhood, above, -1)]
     return tuple((int(where[at]), pods) for at, pods in tightest(fits[where], item.pods, ties))
 
 
-def _node(domains: Domains, where: Ints, fits: Ints, room: Room, pods: int) -> int:
-    """Return the tightest node that holds everything, of equal ones that of the fullest domains."""
+def _node(domains: Domains, where: Ints, fits: Ints, room: Room, pods: int, whole: Whole) -> int:
+    """Return the tightest node that holds everything, of those no whole one, then that of the fullest domains."""
     there = fits[where]
     enough = there >= pods
     equal = where[there == there[enough].min()]
+    if len(equal) > 1 and (intact := whole()) is not None:
+        equal = equal[intact[equal] == intact[equal].min()]
     for level in range(domains.neighbourhood, -1, -1):
         if len(equal) == 1:
             break

@@ -38,6 +38,12 @@ class Packer:
         for number, fit in enumerate(self.fits):
             self.needs[number, np.searchsorted(self.rows, fit.rows)] = fit.need[:, 0]
 
+    def gpus(self, shape: int) -> int:
+        """Return how many GPUs one pod of a shape asks for, of whatever make."""
+        rows = self.capacity.domains.cluster.gpu_rows
+        fit = self.fits[shape]
+        return sum(need for row, (need,) in zip(fit.rows.tolist(), fit.need.tolist(), strict=True) if row in rows)
+
     def weights(self, shape: int) -> dict[int, int]:
         """Return the weight of one pod of a shape by each further measure: the resources, if shapes differ."""
         if len(self.fits) == 1:

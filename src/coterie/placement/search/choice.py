@@ -65,6 +65,17 @@ def fewest_extra(room: Ints, rivals: Sequence[Rival], given: int = 0) -> int:
     return best
 
 
+def least(keys: Sequence[Ints]) -> Ints:
+    """Return the places with the smallest values by the first key, of those the smallest by the second, and so on."""
+    places: Ints = np.arange(len(keys[0]))
+    for key in keys:
+        values = key[places]
+        places = places[values == values.min()]
+        if len(places) == 1:
+            break
+    return places
+
+
 def roomiest(room: Ints, wanted: int) -> list[int]:
     """Return the fewest places that hold `wanted`, which must fit: the roomiest, and the tightest for the remainder."""
     falling = np.argsort(-room, kind="stable").tolist()
