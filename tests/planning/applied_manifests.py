@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 
 from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Path, Task
@@ -37,30 +36,8 @@ class Case:
         return Domains.of(Cluster.of(self.nodes, self.pods), self.topology)
 
 
-def merges_groups(change: Change, case: Case) -> bool:
-    """Tell whether a change cannot be retold as requirements, because groups with different paths would share one.
-
-    Groups of a finer level keep apart what a coarser one holds; without their level, equal names below them meet.
-    """
-    if not isinstance(change, Coarsen):
-        return False
-    known: dict[tuple[tuple[str, str], ...], list[tuple[tuple[str, str], ...]]] = {}
-    for group in case.gang.walk():
-        steps: dict[str, str] = {}
-        for level, name in group.path:
-            steps.setdefault(change.to if level == change.level else level, name)
-        known.setdefault(tuple(steps.items()), []).append(tuple(group.path))
-    return any(
-        one[: len(other)] != other and other[: len(one)] != one
-        for paths in known.values()
-        for one, other in combinations(paths, 2)
-    )
-
-
 def failings(way: WayOut, case: Case) -> list[str]:
     """Return what is wrong with a way out: it places nothing, or places it wrongly; an empty list if it works."""
-    if merges_groups(way.change, case):
-        return []
     changed = after(way.change, case)
     names = {task.name for task in changed.gang.all_tasks()}
     anchors = {task: node for task, node in case.anchors.items() if task in names}
@@ -81,9 +58,9 @@ def after(change: Change, case: Case) -> Case:
     """Return the case as it is when a change has come about."""
     match change:
         case Prefer(level):
-            return _rewritten(case, lambda one: [replace(one, required=False) if one.key == level else one])
+            return _rewritten(case, lambda one: replace(one, required=False) if one.key == level else one)
         case Coarsen(level, to):
-            return _rewritten(case, lambda one: [replace(one, key=to) if one.key == level else one], drop_twice=True)
+            return _rewritten(case, lambda one: replace(one, key=to) if one.key == level else one)
         case Keep(name, path, count):
             if name != case.gang.name:
                 return case
@@ -118,13 +95,20 @@ _Told = tuple[Task, tuple[TaskRequirement, ...]]
 
 
 def _told(case: Case) -> list[_Told]:
-    """Return the gang as its user would write it: every task with its list of requirements."""
+    """Return every task with its list of requirements; a group is named by its whole path.
+
+    A user writes the last name of the path alone. Groups of that name below different groups would become one where a
+    change takes a level of the path away.
+    """
     kinds: dict[Path, bool] = {group.path: group.required for group in case.gang.walk()}
     return sorted(
         (
             (
                 task,
-                tuple(TaskRequirement(key, name, kinds[path[: depth + 1]]) for depth, (key, name) in enumerate(path)),
+                tuple(
+                    TaskRequirement(key, repr(path[: depth + 1]), kinds[path[: depth + 1]])
+                    for depth, (key, _) in enumerate(path)
+                ),
             )
             for path, task in leaves(case.gang)
         ),
@@ -137,13 +121,6 @@ def _retold(case: Case, told: Sequence[_Told]) -> Case:
     return replace(case, gang=build(case.gang.name, asked, case.topology))
 
 
-def _rewritten(
-    case: Case, change: Callable[[TaskRequirement], list[TaskRequirement]], *, drop_twice: bool = False
-) -> Case:
-    told = []
-    for task, wants in _told(case):
-        changed = [new for one in wants for new in change(one)]
-        if drop_twice:
-            changed = list({one.key: one for one in reversed(changed)}.values())
-        told.append((task, tuple(changed)))
-    return _retold(case, told)
+def _rewritten(case: Case, change: Callable[[TaskRequirement], TaskRequirement]) -> Case:
+    """Return the case with every requirement changed; several of one level all hold."""
+    return _retold(case, [(task, tuple(map(change, wants))) for task, wants in _told(case)])

@@ -20,7 +20,7 @@ from coterie.planning.plan import Planner
 from coterie.planning.report import plan_json
 from coterie.planning.workload import Workload
 from coterie.topology.cluster import Cluster
-from tests.planning.applied_manifests import Case, failings, merges_groups
+from tests.planning.applied_manifests import Case, failings
 from tests.planning.plan_json import PLAN, breaches, holes
 from tests.property.pieces import SMALL
 from tests.property.worlds import EngineQuestion, planted, ruled, scattered, tiny, wishful
@@ -69,7 +69,7 @@ def unoffered(refusal: Refusal, case: Case) -> Iterator[WayOut]:
     changes += [Coarsen(name, coarser) for coarser, name in pairwise(names) if name in required]
     for change in changes:
         way = WayOut(change, now=True)
-        if way not in refusal.ways_out and not merges_groups(change, case) and not failings(way, case):
+        if way not in refusal.ways_out and not failings(way, case):
             yield way
 
 

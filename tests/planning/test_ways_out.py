@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from coterie.cli.exit_codes import Exit
 from tests.cli.command import call
 
 LEVELS = """\
@@ -69,3 +70,23 @@ def test_each_level_that_can_give_way_is_offered_the_coarsest_first(
     assert [command.partition("c.yaml ")[2] for command in offered] == options
     for command in offered:
         assert call(*shlex.split(command)[1:], "-o", "name", cwd=tmp_path).code == 0, command
+
+
+@pytest.mark.parametrize(
+    ("spines", "code"),
+    [(("s1", "s1", "s2", "s2"), Exit.DONE), (("s1", "s2", "s2", "s2"), Exit.NEVER_FITS)],
+    ids=["two racks each", "one rack and three"],
+)
+def test_a_required_level_stays_required_at_a_coarser_level_that_is_only_preferred(
+    tmp_path: Path, spines: tuple[str, ...], code: Exit
+) -> None:
+    """Each rack has one node: an instance of two tasks shares no rack, and a spine only if that has two racks left."""
+    fleet = "".join(
+        f"- {{domains: {{zone: a, spine: {spine}, rack: r{number}}}, nodes: 1, gpu: 8}}\n"
+        for number, spine in enumerate(spines)
+    )
+    (tmp_path / "c.yaml").write_text(f"{LEVELS}fleet:\n{fleet}", encoding="utf-8")
+    wanted = workflow("spine").replace("spine, requirementType: required", "spine, requirementType: preferred")
+    (tmp_path / "w.yaml").write_text(wanted, encoding="utf-8")
+    done = call("plan", "w.yaml", "--cluster", "c.yaml", "--coarsen", "rack", cwd=tmp_path)
+    assert done.code == code, done

@@ -30,22 +30,25 @@ def prefer(gang: Gang, level: str) -> Gang:
 
 
 def coarsen(gang: Gang, level: str, topology: Topology) -> Gang | None:
-    """Return the gang with the groups of a level moved to the next coarser one; None if there is no coarser level."""
+    """Return the gang with the groups of a level moved to the next coarser one; None if there is no coarser level.
+
+    A group inside one of the coarser level is dissolved where that one asks for no less, so nothing required is lost.
+    """
     index = topology.index(level)
     if index == 0:
         return None
     coarser = topology.names[index - 1]
 
-    def moved(groups: tuple[Group, ...], parent: str | None) -> tuple[tuple[Group, ...], tuple[Task, ...]]:
+    def moved(groups: tuple[Group, ...], parent: Group | None) -> tuple[tuple[Group, ...], tuple[Task, ...]]:
         result: list[Group] = []
         loose: list[Task] = []
         for group in groups:
-            inner, tasks = moved(group.groups, group.level)
+            inner, tasks = moved(group.groups, group)
             changed = replace(group, groups=inner, tasks=(*group.tasks, *tasks))
             if group.level != level:
                 result.append(changed)
-            elif parent == coarser:
-                # The group above already keeps these tasks in one domain of that level.
+            elif parent and parent.level == coarser and (parent.required or not group.required):
+                # The group above already asks for one domain of that level for these tasks.
                 result.extend(changed.groups)
                 loose.extend(changed.tasks)
             else:
