@@ -32,7 +32,7 @@ PAGES = [
     if BLOCK.search(page.read_text(encoding="utf-8"))
 ]
 EXPECTED = {Exit.DONE, Exit.WORK_CANCELLED, Exit.MUST_WAIT, Exit.NEVER_FITS}
-TIMES = re.compile(r"\d+(\.\d+)?(ms|s|m|h)\b( \d+s)?|\d\d:\d\d:\d\d(\.\d+)?Z?|\d{4}-\d\d-\d\d")
+TIMES = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+\b(?: \d+s)?|\d\d:\d\d:\d\d(\.\d+)?Z?|\d{4}-\d\d-\d\d")
 
 
 @contextmanager
@@ -91,6 +91,12 @@ def taken_up(server: str, workflow: str) -> None:
 
 def test_there_are_walks() -> None:
     assert PAGES
+
+
+@pytest.mark.parametrize("slow", ["4.1s", "59s", "1m3s", "12m", "1h2m", "3d2h"])
+def test_how_long_something_took_may_differ_however_long_it_took(slow: str) -> None:
+    assert timeless("12s") == timeless(slow)
+    assert timeless("done-1  4.1s   web") == timeless(f"done-1  {slow} web")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
