@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from coterie.topology.cluster import GPUS
+from coterie.topology.cluster import gpu_count
 
 Path = tuple[tuple[str, str], ...]
 
@@ -54,7 +54,7 @@ class Shape:
     @property
     def gpus(self) -> int:
         """The number of GPUs, of any vendor, that one task requests."""
-        return sum(amount for name, amount in self.requests if name in GPUS)
+        return gpu_count(self.requests)
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,6 +221,11 @@ class Cluster:
         )
 
 
+def gpu_count(amounts: Iterable[tuple[str, int]]) -> int:
+    """Return the number of GPUs, of whatever vendor, among amounts of resources; partitions are not GPUs."""
+    return sum(amount for name, amount in amounts if name in GPUS)
+
+
 def is_gpu(resource: str) -> bool:
     """Return whether a resource is a GPU or a partition of one."""
     return resource in GPUS or resource.startswith(_PARTITION)

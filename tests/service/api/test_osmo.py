@@ -258,6 +258,21 @@ def test_a_node_that_takes_no_work_is_not_in_use(tmp_path: Path) -> None:
         service.stop()
 
 
+def test_gpus_of_every_vendor_are_counted(tmp_path: Path) -> None:
+    cluster = "nodes:\n- {name: a, gpu: 4}\n- {name: b, allocatable: {amd.com/gpu: 8}}\n"
+    cluster += "pods:\n- {owner: other, nodes: [b], requests: {amd.com/gpu: 2}}\n"
+    config = "backends: {lab: {scheduler: local, cluster: cluster.yaml}}\npools: {main: {backend: lab}}\n"
+    service = Service(ServiceFolder(tmp_path / "place", config=config, cluster=cluster).settings())
+    try:
+        client = TestClient(create_app(service, open_to_all=True))
+        (node,) = client.get("/api/resources/b").json()["resources"]
+        assert (node["allocatable_fields"]["gpu"], node["non_workflow_usage_fields"]["gpu"]) == (8, 2)
+        total = client.get("/api/pool_quota").json()["resource_sum"]
+        assert (total["total_capacity"], total["total_usage"], total["total_free"]) == ("12", "2", "10")
+    finally:
+        service.stop()
+
+
 def test_nodes_are_listed_with_what_is_in_use(client: TestClient, service: Service) -> None:
     half = {"backend": "lab", "node_selector": {"topology.kubernetes.io/rack": "r1"}}
     client.put("/api/v1/pools/half", json=half)

@@ -17,15 +17,15 @@ POOL = Pool("main", "lab", "local", topology=LEVELS)
 NUMBERS = count(1)
 
 
-def world(nodes: int = 4) -> BackendHoldings:
+def world(nodes: int = 4, kind: str = GPU) -> BackendHoldings:
     """Return nodes of 8 GPUs, two in a rack."""
-    return BackendHoldings(Cluster.of([Node(f"n{n}", {"rack": f"r{n // 2}"}, {GPU: 8}) for n in range(nodes)]))
+    return BackendHoldings(Cluster.of([Node(f"n{n}", {"rack": f"r{n // 2}"}, {kind: 8}) for n in range(nodes)]))
 
 
-def gang(tasks: int, gpu: int = 8, *, rack: bool = False) -> Gang:
+def gang(tasks: int, gpu: int = 8, *, rack: bool = False, kind: str = GPU) -> Gang:
     """Return a gang of equal tasks, in one rack if that is asked for."""
     wants = (TaskRequirement("rack", "default", required=True),) if rack else ()
-    shape = Shape(requests=((GPU, gpu),) if gpu else ())
+    shape = Shape(requests=((kind, gpu),) if gpu else ())
     return build("g", [RequestedTask(f"t{n}", shape, wants) for n in range(tasks)], LEVELS)
 
 

@@ -11,7 +11,7 @@ from coterie.config.configuration import Pool
 from coterie.gang.tree import Shape
 from coterie.placement.capacity import Capacity
 from coterie.service.queue.holdings import BackendHoldings, TaskHolding
-from coterie.topology.cluster import CPU, GPU, Cluster, Member, Node, Pod
+from coterie.topology.cluster import CPU, GPU, GPUS, Cluster, Member, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
 
@@ -43,11 +43,14 @@ def test_devices_are_given_lowest_first_and_never_twice() -> None:
     assert second[0].gpus == (0, 1)
 
 
-def test_what_pods_of_others_hold_is_not_given_away() -> None:
-    world = BackendHoldings(cluster(1, (Pod("other", "n0", {GPU: 6}),)))
-    (held,) = world.hold(("w", "g", 1), "p", {"a": "n0"}, {"a": TWO})
+@pytest.mark.parametrize("kind", GPUS)
+def test_what_pods_of_others_hold_is_not_given_away(kind: str) -> None:
+    two = Shape(requests=((kind, 2),))
+    world = BackendHoldings(Cluster.of([Node("n0", {}, {kind: 8})], [Pod("other", "n0", {kind: 6})]))
+    (held,) = world.hold(("w", "g", 1), "p", {"a": "n0"}, {"a": two})
     assert held.gpus == (0, 1)
-    assert world.capacity(FLAT).fit(TWO).total == 0
+    assert world.gpus("p") == 2
+    assert world.capacity(FLAT).fit(two).total == 0
 
 
 def test_what_is_held_already_is_not_taken_again() -> None:

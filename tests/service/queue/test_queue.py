@@ -13,8 +13,10 @@ from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, NoPlacement, place
 from coterie.placement.refusal import Verdict
+from coterie.planning.plan import Planner
+from coterie.planning.workload import Workload
 from coterie.service.queue.queue import PlacedGang, Queue, QueueEntry, WaitReason, only_tasks, without_nodes
-from coterie.topology.cluster import GPU
+from coterie.topology.cluster import GPU, GPUS
 from tests.service.queue.builders import POOL, entry, gang, placed, world
 
 
@@ -56,12 +58,13 @@ def test_a_gang_is_all_or_nothing() -> None:
     assert list(found.holdings()) == []
 
 
-def test_quota_is_a_limit_and_says_so() -> None:
+@pytest.mark.parametrize("kind", GPUS)
+def test_quota_is_a_limit_and_says_so(kind: str) -> None:
     limited = replace(POOL, gpus=GpuQuota(limit=16))
-    queue = Queue(world(4))
-    queue.put(entry("a", gang(2), since=0, pool=limited))
-    queue.put(entry("b", gang(1), since=1, pool=limited))
-    queue.put(entry("never", gang(3), since=2, pool=limited))
+    queue = Queue(world(4, kind))
+    queue.put(entry("a", gang(2, kind=kind), since=0, pool=limited))
+    queue.put(entry("b", gang(1, kind=kind), since=1, pool=limited))
+    queue.put(entry("never", gang(3, kind=kind), since=2, pool=limited))
     queue.put(entry("cpu", gang(1, gpu=0), since=3, pool=limited))
     assert placed(queue) == ["a", "cpu"]
     told = {
@@ -111,6 +114,18 @@ def test_a_pool_under_its_guarantee_goes_before_one_without() -> None:
     queue.put(entry("owner3", gang(1), "LOW", since=7, pool=owner))
     # The guarantee covers two of the three; the guest needs two nodes, and only one is left.
     assert placed(queue) == ["owner1", "owner2", "owner3"]
+
+
+def test_partitions_of_gpus_are_not_counted_as_gpus_by_a_quota_nor_by_a_plan() -> None:
+    part = "nvidia.com/mig-1g.10gb"
+    limited = replace(POOL, gpus=GpuQuota(limit=4))
+    found = world(1, part)
+    queue = Queue(found)
+    queue.put(entry("parts", gang(1, kind=part), pool=limited))
+    assert placed(queue) == ["parts"]
+    assert found.gpus(limited.name) == 0
+    plan = Planner(found.cluster).plan(Workload("w", "Workflow", limited, (gang(1, kind=part),)))
+    assert plan.gangs[0].decision.found
 
 
 def test_a_guarantee_covers_no_more_than_it_says() -> None:

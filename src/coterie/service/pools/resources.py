@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
 from coterie.config.configuration import Pool
 from coterie.inspection.labels import pool_nodes
 from coterie.service.pools.usage import PoolUsage, with_pods
-from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE, Cluster, Ints, Taint
+from coterie.topology.cluster import CPU, GPUS, MEMORY, STORAGE, Cluster, Ints, Taint
 
 # The counted resources, with the size of one unit: cores are kept in thousandths, memory and storage in bytes.
-UNITS = {"cpu": (CPU, 1000), "gpu": (GPU, 1), "memory": (MEMORY, 1 << 30), "storage": (STORAGE, 1 << 30)}
+UNITS = {
+    "cpu": ((CPU,), 1000),
+    "gpu": (GPUS, 1),
+    "memory": ((MEMORY,), 1 << 30),
+    "storage": ((STORAGE,), 1 << 30),
+}
 
 Amounts = Mapping[str, int]
 
@@ -84,7 +87,7 @@ def _platforms(pool: Pool, own: Cluster, index: int) -> Iterator[str]:
 
 def whole_units(requests: Mapping[str, int]) -> dict[str, int]:
     """Return the requests of a task in whole cores, GPUs and GiB, rounded up."""
-    return {word: -(-requests.get(name, 0) // unit) for word, (name, unit) in UNITS.items()}
+    return {word: -(-sum(requests.get(name, 0) for name in names) // unit) for word, (names, unit) in UNITS.items()}
 
 
 def _labels(cluster: Cluster, node: int) -> dict[str, str]:
@@ -94,8 +97,7 @@ def _labels(cluster: Cluster, node: int) -> dict[str, str]:
 def _amounts(cluster: Cluster, table: Ints, *, up: bool = False) -> list[Amounts]:
     """Return amounts by node in whole units: allocatable is rounded down, and holdings up."""
     columns: list[list[int]] = []
-    for name, unit in UNITS.values():
-        row = cluster.resource(name)
-        amounts = table[row] if row >= 0 else np.zeros(len(cluster), dtype=np.int64)
+    for names, unit in UNITS.values():
+        amounts = table[[row for row, name in enumerate(cluster.resources) if name in names]].sum(axis=0)
         columns.append(((amounts + (unit - 1 if up else 0)) // unit).tolist())
     return [dict(zip(UNITS, each, strict=True)) for each in zip(*columns, strict=True)]

@@ -17,7 +17,7 @@ from coterie.service.driver.driven_workflow import shape_in
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.queue.live_pods import live_pods, slot
 from coterie.store import Store, Summary, WorkflowQuery
-from coterie.topology.cluster import GPU, PODS, Cluster, Member, Pod
+from coterie.topology.cluster import PODS, Cluster, Member, Pod, gpu_count
 
 _PAGE = 1000
 
@@ -70,7 +70,7 @@ class PoolUsage:
             own = known.pool.backend if known else ""
             for row in rows.get(summary.id, ()):
                 requests = dict(shape_in(summary.digest, row.task).requests)
-                held.setdefault(summary.pool, Counter())[summary.id] += requests.get(GPU, 0)
+                held.setdefault(summary.pool, Counter())[summary.id] += gpu_count(requests.items())
                 name = f"{summary.id}/{row.task}/{row.attempt}"
                 member = Member(summary.id, row.group, row.task)
                 pod = Pod(name, row.node, requests, owner=summary.id, member=member)
@@ -99,7 +99,7 @@ class PoolUsage:
         planner = UsagePlanner(self.cluster(pool), changes=(*changes, *released), fresh=joining is None)
         mine = self.held.get(pool.name, {})
         own = joining.running(self.pods.get(pool.backend, ())) if joining else ()
-        running = sum(pod.requests.get(GPU, 0) for pod in own)
+        running = sum(gpu_count(pod.requests.items()) for pod in own)
         used = sum(gpus for workflow, gpus in mine.items() if workflow not in gone) - running
         planner.charge({pool.name: used})
         return planner

@@ -18,7 +18,6 @@ from coterie.placement.joint import DecidedFamily, JointCapacity, JointPlacement
 from coterie.placement.refusal import Decision, Verdict
 from coterie.service.queue.holdings import BackendHoldings, Key, TaskHolding
 from coterie.service.queue.order import OrderInputs
-from coterie.topology.cluster import GPU
 
 # A queue cycle has a small budget: a search that does not finish with it is continued later.
 QUEUE_BUDGET = DEFAULT_BUDGET // 10
@@ -41,13 +40,13 @@ class QueueEntry:
     @property
     def order_inputs(self) -> OrderInputs:
         """The inputs of its queue order; of GPUs, those that it would newly take."""
-        gpus = sum(task.shape.amount(GPU) for task in self.gang.all_tasks() if task.name not in self.anchors)
+        gpus = sum(task.shape.gpus for task in self.gang.all_tasks() if task.name not in self.anchors)
         return OrderInputs(self.pool.name, bool(self.anchors), self.priority, self.since, self.number, gpus)
 
     @property
     def anchored(self) -> int:
         """The GPUs that tasks of the gang use already."""
-        return sum(task.shape.amount(GPU) for task in self.gang.all_tasks() if task.name in self.anchors)
+        return sum(task.shape.gpus for task in self.gang.all_tasks() if task.name in self.anchors)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from coterie.config.configuration import Pool
 from coterie.gang.tree import Shape
 from coterie.placement.capacity import Capacity
 from coterie.service.queue.live_pods import Slot, live_pods, slot
-from coterie.topology.cluster import GPU, Cluster, Member
+from coterie.topology.cluster import Cluster, Member
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
 
@@ -50,13 +50,11 @@ class BackendHoldings:
 
     def __post_init__(self) -> None:
         self._live = live_pods(self.cluster)
-        row = self.cluster.resource(GPU)
-        foreign = self.cluster.held(range(len(self.cluster.pods)))
-        for number, name in enumerate(self.cluster.names):
-            count = int(self.cluster.allocatable[row, number]) if row >= 0 else 0
+        offered = self.cluster.gpus(self.cluster.allocatable)
+        foreign = self.cluster.gpus(self.cluster.held(range(len(self.cluster.pods))))
+        for name, left in zip(self.cluster.names, (offered - foreign).tolist(), strict=True):
             # The devices of other pods are not known; they are assumed to be the last ones.
-            theirs = int(foreign[row, number]) if row >= 0 else 0
-            self._devices[name] = set(range(max(0, count - theirs)))
+            self._devices[name] = set(range(max(0, left)))
 
     def capacity(self, pool: Pool) -> Capacity:
         """Return the live free capacity under a pool's levels, which the caller must not change."""
@@ -84,7 +82,7 @@ class BackendHoldings:
         """Take the capacity of tasks on their nodes, and assign each its GPUs, the lowest first."""
         taken = []
         for task, node in nodes.items():
-            gpus = tuple(sorted(self._devices[node])[: shapes[task].amount(GPU)])
+            gpus = tuple(sorted(self._devices[node])[: shapes[task].gpus])
             self._devices[node].difference_update(gpus)
             taken.append(TaskHolding(task, node, shapes[task], gpus))
         return self.restore(key, pool, taken)
@@ -102,7 +100,7 @@ class BackendHoldings:
         for one in kept:
             self._devices[one.node].difference_update(one.gpus)
             self._held.setdefault(key, {})[one.task] = one
-            self._gpus[pool] += one.shape.amount(GPU)
+            self._gpus[pool] += one.shape.gpus
         self._pools[key] = pool
         for capacity in self._views.values():
             _charge(capacity, self._uncounted(key, kept), 1)
@@ -115,7 +113,7 @@ class BackendHoldings:
         self._tasks -= len(back)
         for one in back:
             self._devices[one.node].update(one.gpus)
-            self._gpus[self._pools[key]] -= one.shape.amount(GPU)
+            self._gpus[self._pools[key]] -= one.shape.gpus
         if not mine:
             self._held.pop(key, None)
             self._pools.pop(key, None)

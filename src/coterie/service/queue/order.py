@@ -11,7 +11,7 @@ from coterie.config.configuration import GpuQuota
 from coterie.errors import Reason
 from coterie.lifecycle import GroupState, Presence, State
 from coterie.service.views.workflows import waits
-from coterie.topology.cluster import GPU
+from coterie.topology.cluster import gpu_count
 
 PRIORITIES = ("HIGH", "NORMAL", "LOW")
 
@@ -114,7 +114,7 @@ def queued_in(state: State, digest: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def _queued(state: State, digest: Mapping[str, Any]) -> Iterator[list[Any]]:
-    amounts = [dict(map(tuple, shape)).get(GPU, 0) for shape in digest["shapes"]]
+    amounts = [gpu_count(shape) for shape in digest["shapes"]]
     shapes = digest["shape_of"]
     for group in state.groups:
         if not waits(group) or (group.waiting and group.waiting.reason in BLOCKED):

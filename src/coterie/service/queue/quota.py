@@ -17,7 +17,6 @@ from coterie.planning.report import way_out_json
 from coterie.planning.workload import Workload
 from coterie.rendering.text import count
 from coterie.service.pools.usage import JoiningGang, PoolUsage
-from coterie.topology.cluster import GPU
 
 Json = dict[str, Any]
 
@@ -98,7 +97,7 @@ def _fewer(one: GangPlan, refusal: Refusal, question: QuotaQuestion) -> Iterator
     """Yield the number of tasks with which it is within the limit now, or would be if nothing else used the pool."""
     _, counts = sizes(one.gang, (), one.survivors)
     used, limit = refusal.quota
-    sums = list(accumulate(task.shape.amount(GPU) for task in one.gang.all_tasks() if task.needed))
+    sums = list(accumulate(task.shape.gpus for task in one.gang.all_tasks() if task.needed))
     rooms = (limit - used, limit) if sums[-1] > limit else (limit - used,)
     within = ([count for count in counts if sums[count - 1] <= room] for room in rooms)
     number = next((found[-1] for found in within if found), 0)

@@ -28,7 +28,7 @@ from coterie.placement.whatif import changed_gang
 from coterie.rendering.text import count
 from coterie.service.settings import Settings, Submission
 from coterie.service.submission.amendments import amended
-from coterie.topology.cluster import GPU, Cluster
+from coterie.topology.cluster import Cluster
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
 
@@ -51,7 +51,7 @@ class CompiledWorkflow:
     @property
     def gpus(self) -> int:
         """The number of GPUs that all its tasks request."""
-        return sum(task.shape.amount(GPU) for gang in self.lowered.gangs for task in gang.all_tasks())
+        return sum(task.shape.gpus for gang in self.lowered.gangs for task in gang.all_tasks())
 
     @property
     def notices(self) -> tuple[Notice, ...]:
@@ -94,7 +94,7 @@ def never_fits(built: CompiledWorkflow, cluster: Cluster) -> Iterator[Notice]:
     limit, name = built.pool.gpus.limit, built.pool.name
     for gang in built.lowered.gangs:
         place = built.lowered.group_places.get(gang.name)
-        gpus = sum(task.shape.amount(GPU) for task in gang.all_tasks() if task.needed)
+        gpus = sum(task.shape.gpus for task in gang.all_tasks() if task.needed)
         if limit is not None and gpus > limit:
             message = f'group "{gang.name}" asks for {count(gpus, "GPU")}, but the limit of pool "{name}" is {limit}'
             yield Notice(Reason.OVER_QUOTA.value, message, place)
