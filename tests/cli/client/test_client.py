@@ -290,12 +290,20 @@ def test_the_map_of_a_pool_shows_what_its_service_runs(hall: ServiceFixture) -> 
     data = hall.data("pool", "map", "lab")
     state = str(hall.folder / "state")
     alone = call("map", "--config", hall.folder / "coterie.yaml", COTERIE_STATE=state, COTERIE_SERVER="")
+    file = hall.file("drawn.yaml", flow(name="drawn"))
+    planned = call(
+        *("plan", file, "--config", hall.folder / "coterie.yaml", "--set", "a=b c"),
+        COTERIE_STATE=state,
+        COTERIE_SERVER="",
+    )
     hall.call("cancel", ident)
 
     assert f"16/16  {ident}" in drawn.out
     assert coarse.out == "a\n"
     assert data["gpus"]["used"] == 24
     assert "note: this is the cluster file alone" in alone.err
+    assert alone.err.endswith(": coterie pool map lab\n")
+    assert planned.err.endswith(f": coterie submit {file} --pool lab --set 'a=b c' --dry-run\n")
     assert hall.call("pool", "map", "lab", "--level", "rak").code == 2
     assert hall.call("pool", "map", "lab", "--workload", "nobody").code == 4
     assert hall.finished(ident) == "FAILED_CANCELED"

@@ -15,7 +15,10 @@ from coterie.cli.commands.remote.submit import SubmitOptions
 from coterie.cli.commands.serve import ServeOptions
 from coterie.cli.inputs.options import ClusterOptions, TemplateOptions, WhatIfOptions
 from coterie.cli.inputs.parameters import command_words, with_options
+from coterie.cli.inputs.service_options import ServiceOptions
 from coterie.cli.output.formats import Output
+from coterie.service.settings import Submission
+from coterie.service.submission.preview import plan_call
 
 
 class Colour(StrEnum):
@@ -94,3 +97,19 @@ def test_a_written_call_does_not_repeat_how_it_was_answered() -> None:
         "plan",
         "a.yaml",
     ]
+
+
+def test_the_service_writes_the_options_that_submit_declares() -> None:
+    submission = Submission(b"", "-odd.yaml", sets=("a=1",), set_strings=("b=2",))
+
+    coterie, command, *words = plan_call(submission, "gb200")
+
+    assert (coterie, command) == ("coterie", "submit")
+    assert parsed(SubmitOptions, *words) == SubmitOptions(
+        file="./-odd.yaml",
+        pool="gb200",
+        template=TemplateOptions(("a=1",), ("b=2",)),
+        dry_run=True,
+        what_if=WhatIfOptions(),
+        service=ServiceOptions(),
+    )

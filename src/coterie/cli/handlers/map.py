@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+
+from coterie.cli.commands.remote.pool import PoolMapOptions
 from coterie.cli.inputs.options import ClusterOptions
+from coterie.cli.inputs.parameters import command_words
+from coterie.cli.inputs.service_options import ServiceOptions
 from coterie.cli.inputs.source import notices_of, read_cluster_input, say_service, warn
 from coterie.cli.output.drawing_formats import Drawing
 from coterie.cli.output.map import View, draw
@@ -19,4 +24,5 @@ def run(source: ClusterOptions, view: View, output: Drawing) -> None:
     scene = scene_of(domains, depth, pool=world.pool.name, highlight=highlight)
     draw(scene, view, output, lambda: map_json(scene, world.topology, guessed=world.pool.guessed))
     warn(notices_of(world))
-    say_service(source, world.pool, f"coterie pool map {world.pool.name}")
+    map_of_service = PoolMapOptions(name=world.pool.name, service=ServiceOptions())
+    say_service(source, world.pool, shlex.join(command_words("pool map", map_of_service)))

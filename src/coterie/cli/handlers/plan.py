@@ -11,8 +11,11 @@ from typing import Any
 import typer
 
 from coterie.cli.commands.plan import PlanOptions
+from coterie.cli.commands.remote.submit import SubmitOptions
 from coterie.cli.exit_codes import Exit
+from coterie.cli.inputs.options import WhatIfOptions
 from coterie.cli.inputs.parameters import command_words
+from coterie.cli.inputs.service_options import ServiceOptions
 from coterie.cli.inputs.source import (
     collect,
     named_files,
@@ -26,7 +29,7 @@ from coterie.cli.inputs.source import (
 from coterie.cli.output.formats import Output, safe
 from coterie.cli.output.plan import plan_lines
 from coterie.cli.output.screen import screen, show, show_data
-from coterie.config.configuration import Config
+from coterie.config.configuration import Config, Pool
 from coterie.document.located import decode
 from coterie.document.schema import by_file
 from coterie.errors import Fault, Notice, SpecErrors, UsageError
@@ -103,9 +106,21 @@ def run(options: PlanOptions) -> None:
     warn(snapshot.notices)
     warn(tuple(dict.fromkeys(notice for planned in plans for notice in planned.plan.notices)))
     pool = workloads[0].pool
-    words = ["coterie", "submit", options.files[0], "--pool", pool.name, "--dry-run"]
-    say_service(options.source, pool, shlex.join(words))
+    say_service(options.source, pool, _service_call(options, pool))
     raise typer.Exit(max(_CODES[planned.plan.verdict] for planned in plans))
+
+
+def _service_call(options: PlanOptions, pool: Pool) -> str:
+    """Return the command line that plans the first file on what a service runs."""
+    submission = SubmitOptions(
+        file=options.files[0],
+        pool=pool.name,
+        template=options.template,
+        dry_run=True,
+        what_if=WhatIfOptions(),
+        service=ServiceOptions(),
+    )
+    return shlex.join(command_words("submit", submission))
 
 
 @dataclass(frozen=True, slots=True)

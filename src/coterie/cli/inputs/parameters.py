@@ -13,6 +13,9 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, ge
 
 from typer.models import ArgumentInfo
 
+from coterie.placement.option import Option
+from coterie.rendering.command_line import call
+
 Options = TypeVar("Options")
 
 # They decide the format of the answer and the service, not the question.
@@ -30,6 +33,11 @@ class _Field(NamedTuple):
     @property
     def repeated(self) -> bool:
         return get_origin(self.kind) is tuple
+
+    @property
+    def option(self) -> str:
+        """The name of the option, as API parameters are named."""
+        return str(self.info.default).removeprefix("--").replace("-", "_")
 
     @property
     def parameter(self) -> Parameter:
@@ -68,18 +76,17 @@ def command_words(name: str, options: object) -> list[str]:
     repeats the call decides those again.
     """
     arguments: list[str] = []
-    valued: list[str] = []
-    flags: list[str] = []
+    valued: list[Option] = []
+    flags: list[Option] = []
     for field, value in _changed(options):
         texts = [str(each.value if isinstance(each, Enum) else each) for each in (value if field.repeated else [value])]
         if isinstance(field.info, ArgumentInfo):
-            # A name that begins with a dash would be parsed as an option; ./ prevents that.
-            arguments += [f"./{text}" if text.startswith("-") and text != "-" else text for text in texts]
+            arguments += texts
         elif isinstance(value, bool):
-            flags.append(field.info.default)
+            flags.append(Option(field.option))
         else:
-            valued += [word for text in texts for word in (field.info.default, text)]
-    return ["coterie", name, *arguments, *valued, *flags]
+            valued += [Option(field.option, text) for text in texts]
+    return call(name, arguments, (*valued, *flags))
 
 
 def _changed(options: object) -> Iterator[tuple[_Field, Any]]:

@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from coterie.errors import PlanStale
+from coterie.placement.option import Option
 from coterie.placement.whatif import options
 from coterie.planning.changes import AS_IT_IS, parse_changes
 from coterie.planning.report import plan_json
-from coterie.rendering.command_line import words
+from coterie.rendering.command_line import call, words
 from coterie.service.pools.usage import PoolUsage
 from coterie.service.queue.quota import QuotaQuestion, with_quota
 from coterie.service.settings import Submission
@@ -28,7 +29,7 @@ def plan_of(found: CheckedSubmission, live: PoolUsage) -> Json:
     began = time.perf_counter()
     pool = found.built.pool
     changes = parse_changes(found.submission.what_if or AS_IT_IS, [found.workload], live.cluster(pool))
-    command = [*_call(found.submission, pool.name), *(word for each in changes for word in words(options(each)))]
+    command = [*plan_call(found.submission, pool.name), *(word for each in changes for word in words(options(each)))]
     plan = live.planner(pool, changes=changes).plan(found.workload)
     shown = with_quota(
         plan_json(plan, command=command, elapsed_ms=0.0), plan, QuotaQuestion(live, found.workload, command)
@@ -42,12 +43,11 @@ def plan_of(found: CheckedSubmission, live: PoolUsage) -> Json:
     return {**shown, "id": plan_id(found.submission, pool.name, shown)}
 
 
-def _call(submission: Submission, pool: str) -> list[str]:
+def plan_call(submission: Submission, pool: str) -> list[str]:
     """Return the command line for the plan of a submission."""
-    given = [("--pool", pool)]
-    given += [("--set", each) for each in submission.sets]
-    given += [("--set-string", each) for each in submission.set_strings]
-    return ["coterie", "submit", submission.file, "--dry-run", *(word for pair in given for word in pair)]
+    sets = [Option("set", each) for each in submission.sets]
+    strings = [Option("set_string", each) for each in submission.set_strings]
+    return call("submit", [submission.file], [Option("dry_run"), Option("pool", pool), *sets, *strings])
 
 
 def plan_id(submission: Submission, pool: str, plan: Json) -> str:
