@@ -20,8 +20,8 @@ _REPEAT = f"seed of this run: {SEED} (repeat it with COTERIE_SEED={SEED})"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The fixtures of tests that need a real cluster.
-pytest_plugins = ["lab.pytest_plugin"]
+# The fixtures of tests that need a real cluster, and the choice of slow tests.
+pytest_plugins = ["lab.pytest_plugin", "tests.slow"]
 _CLUSTERS = frozenset({"make_lab", "shared_lab", "lab_programs", "real_nodes_possible", "plain"})
 
 

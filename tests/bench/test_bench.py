@@ -18,6 +18,8 @@ from coterie.placement.engine import place
 from coterie.sources.kubectl import read_kubectl
 from coterie.topology.domains import Domains
 
+pytestmark = pytest.mark.slow("runs every benchmark once")
+
 BLOCK, RACK, PREFERRED, IMPOSSIBLE = REQUESTS
 
 

@@ -11,6 +11,8 @@ from bench.service import Growth, Latency, Results, Throughput, by_hand, markdow
 
 from bench import run
 
+pytestmark = pytest.mark.slow("runs the benchmark of a service, with its processes")
+
 
 def test_one_command_measures_the_service_and_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     numbers, tables = tmp_path / "numbers.json", tmp_path / "tables.md"

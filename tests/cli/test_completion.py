@@ -12,6 +12,8 @@ from coterie.cli.inputs import completion
 from tests.cli.command import ROOT, spawn
 from tests.cli.service_fixtures import ServiceFixture, hall
 
+pytestmark = pytest.mark.slow("starts a process for each completion, as a shell does")
+
 __all__ = ["hall"]
 
 

@@ -87,6 +87,7 @@ def test_standard_input_is_read_no_further_than_its_limit(desk: SampleFolder) ->
     assert done.code == 3
 
 
+@pytest.mark.slow("reads files of ten megabytes")
 def test_a_workflow_of_ten_megabytes_is_refused_or_planned_in_good_time(desk: SampleFolder) -> None:
     padded = workflow(2).replace("command: [run]", f"command: [run, '{'x' * (5 << 20)}']")
     assert len(padded) > 10 << 20

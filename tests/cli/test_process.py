@@ -24,6 +24,8 @@ from tests.cli.command import (
     workflow,
 )
 
+pytestmark = pytest.mark.slow("starts a process for each case: streams, signals and terminals exist only there")
+
 LINUX = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 EVIL = "\x1b]0;owned\x07\x1b[31m"
 

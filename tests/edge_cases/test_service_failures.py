@@ -32,6 +32,8 @@ from tests.edge_cases.service_watch import (
     workflow,
 )
 
+pytestmark = pytest.mark.slow("waits until tasks of a running service fail, are retried or time out")
+
 KEYS = [
     {"key": "zone", "label": "topology.kubernetes.io/zone"},
     {"key": "rack", "label": "topology.kubernetes.io/rack"},

@@ -29,6 +29,8 @@ from tests.edge_cases.service_watch import (
     workflow,
 )
 
+pytestmark = pytest.mark.slow("runs the tasks of a service to their ends")
+
 SHOWN = {"T100", "T101", "T102", "T103", "T104", "T105", "T106", "T108", "T109", "T110", "T112", "T113", "T114"}
 ELSEWHERE = {
     "T107": "Nothing is preempted, so no preemption can break a topology.",

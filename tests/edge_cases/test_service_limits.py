@@ -23,6 +23,8 @@ from tests.backends.local.test_open_files import few_files
 from tests.eventually import eventually
 from tests.service.running_service import ServiceFolder, single, task, workflow
 
+pytestmark = pytest.mark.slow("fills a running service up to its limits")
+
 Json = dict[str, Any]
 PATIENCE_S = 60.0
 

@@ -10,14 +10,13 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 from coterie.cli.exit_codes import Exit
+from tests.examples.fork_server import ROOT, forked_call
 
-ROOT = Path(__file__).parents[2]
+__all__ = ["ROOT", "commands", "refreshed", "run"]
 
 _BLOCK = re.compile(r"^```console\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 _PROMPT = "$ "
@@ -29,17 +28,9 @@ _EXPECTED = {Exit.DONE, Exit.INVALID, Exit.NOT_FOUND, Exit.MUST_WAIT, Exit.NEVER
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `coterie` from the root of the repository, with both streams in one, as a terminal shows them."""
     environment = {name: value for name, value in os.environ.items() if name != "COTERIE_CONFIG"}
-    return subprocess.run(
-        [sys.executable, "-m", "coterie", *arguments],
-        cwd=ROOT,
-        env={**environment, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONUTF8": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
+    # Workers of a parallel run name the current test here; it would make a new server for each.
+    environment.pop("PYTEST_CURRENT_TEST", None)
+    return forked_call(arguments, {**environment, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONUTF8": "1"})
 
 
 def refreshed(text: str) -> str:

@@ -23,6 +23,8 @@ from coterie.cli.exit_codes import Exit
 from tests.backends.local.builders import supervising
 from tests.examples.console import ROOT, commands
 
+pytestmark = pytest.mark.slow("runs whole documents step by step on a service of their own")
+
 CONFIG = ROOT / "examples/12-team/coterie.yaml"
 IDENT = re.compile(r"[a-z0-9-]+-[0-9]+")
 BLOCK = re.compile(r"^```console service\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -157,6 +158,7 @@ def _random_spec(chance: random.Random) -> Spec:
     return Spec(tuple(groups), max_reschedules=chance.randint(0, 2), max_infrastructure_retries=chance.randint(0, 2))
 
 
+@pytest.mark.slow("plays many random lives, until every status has been met")
 def test_many_lives_meet_every_status_and_every_presence() -> None:
     seen, changes, results = wander(400, seed=1)
 

@@ -31,6 +31,7 @@ def test_engine_agrees_with_the_solver(family: str) -> None:
     assert tally.unproved == 0
 
 
+@pytest.mark.slow("asks an exact solver about many new worlds")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_engine_agrees_with_the_solver_on_worlds_new_in_every_run(family: str) -> None:
     count = NEW_WORLDS_WITH_RUNNING_TASKS if family == "resumed" else NEW_WORLDS

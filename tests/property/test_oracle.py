@@ -45,6 +45,7 @@ def test_worlds_stay_within_their_size() -> None:
         assert 1 <= len(asked.gang.all_tasks()) <= 24, asked.name
 
 
+@pytest.mark.slow("asks an exact solver about many worlds of each kind")
 def test_worlds_are_balanced_between_feasible_and_not() -> None:
     asked = [world(seed) for seed in range(8 * len(FAMILIES))]
     truths = [optimum(one.gang, one.domains, one.anchors, one.room) is not None for one in asked]

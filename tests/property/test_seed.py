@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import core
 
 from tests.seed import SEED
@@ -31,6 +32,7 @@ def test_every_run_has_a_seed_of_its_own() -> None:
     assert _said(*show, seed="12") == "12\n"
 
 
+@pytest.mark.slow("starts a run of the tests")
 def test_the_head_of_a_run_says_how_to_repeat_it() -> None:
     said = _said("-m", "pytest", "--collect-only", "-p", "no:cacheprovider", str(Path(__file__)), seed="12")
 

@@ -16,6 +16,8 @@ from coterie.errors import Conflict
 from coterie.store import Lease, NewEvent, Store
 from tests.store.builders import NOW, change, leading, new, submitted
 
+pytestmark = pytest.mark.slow("lets processes compete for one database, and kills some of them")
+
 Opening = Callable[[], Store]
 
 

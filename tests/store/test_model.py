@@ -16,6 +16,8 @@ from coterie.errors import Conflict
 from coterie.store import Lease, NewEvent, PlacementRecord, Store, WorkflowChange
 from tests.store.builders import NOW, new
 
+pytestmark = pytest.mark.slow("runs long random sequences of operations against a model")
+
 _NAMES = st.sampled_from(["a", "a-1", "b"])
 _KEYS = st.none() | st.sampled_from(["k1", "k2"])
 

@@ -8,10 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from lab.process import started_at
 
 from tests.eventually import eventually
 from tests.store.postgres_server import Postgres
+
+pytestmark = pytest.mark.slow("starts a Postgres server and kills its owner")
 
 _ABANDONED = """
 import sys

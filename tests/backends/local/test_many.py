@@ -15,6 +15,7 @@ from tests.backends.local.builders import order, reached, supervising
 TASKS = int(os.environ.get("COTERIE_SHORT_TASKS", "200"))
 
 
+@pytest.mark.slow("runs hundreds of processes")
 def test_many_short_tasks_end_and_asking_about_them_is_cheap(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

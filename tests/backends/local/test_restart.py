@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from coterie.backends.local.attempt_folder import holder_of
 from coterie.backends.local.processes import ProcessIdentity
 from coterie.backends.local.supervisor import ProcessLimits, Supervisor
@@ -69,6 +71,7 @@ def all_over(supervisor: Supervisor, wanted: list[WorkOrder]) -> dict[AttemptKey
     return {key: status for key, status in found.items() if isinstance(status, AttemptEnded | AttemptLost)}
 
 
+@pytest.mark.slow("kills a service at many moments")
 def test_a_service_killed_at_any_moment_loses_nothing_and_runs_nothing_twice(tmp_path: Path) -> None:
     chance = random.Random(7)  # noqa: S311 - moments, not secrets
     wanted, root = orders(tmp_path), tmp_path / "root"

@@ -13,6 +13,8 @@ import pytest
 from tests.cli.command import PROGRAM, TIMEOUT_S, at_terminal, call, environment, escapes, loaded, read_until, spawn
 from tests.cli.service_fixtures import ServiceFixture, flow
 
+pytestmark = pytest.mark.slow("starts a service and calls every command of its clients, many at a terminal")
+
 LONG = "echo up; while :; do sleep 0.1; done"
 
 

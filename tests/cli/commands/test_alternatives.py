@@ -150,6 +150,7 @@ def test_the_same_call_gives_the_same_answer(example: str) -> None:
     assert "LACKS" in answers.pop()
 
 
+@pytest.mark.slow("starts processes at a terminal")
 def test_the_chosen_one_stands_out_on_a_terminal_and_a_plain_one_gets_plain_characters(tmp_path: Path) -> None:
     desk = SampleFolder(tmp_path)
     arguments = ("plan", desk.file("wf.yaml", flow(2)), "-c", REFUSALS, "--alternatives")

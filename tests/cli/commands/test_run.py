@@ -217,6 +217,7 @@ def _running(desk: SampleFolder, script: str, *options: str) -> Iterator[subproc
         yield process
 
 
+@pytest.mark.slow("interrupts or detaches a run at a terminal, and waits for its tasks")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_stops_the_workflow_and_waits_for_its_end(
     desk: SampleFolder, number: signal.Signals, own_temporary_folder: Path
@@ -232,6 +233,7 @@ def test_an_interrupt_stops_the_workflow_and_waits_for_its_end(
     assert list(own_temporary_folder.iterdir()) == []
 
 
+@pytest.mark.slow("interrupts or detaches a run at a terminal, and waits for its tasks")
 def test_a_second_interrupt_kills_tasks_that_do_not_listen(desk: SampleFolder, own_temporary_folder: Path) -> None:
     with _running(desk, "trap '' TERM; echo $$; while :; do sleep 0.1; done") as process:
         assert process.stderr
@@ -247,6 +249,7 @@ def test_a_second_interrupt_kills_tasks_that_do_not_listen(desk: SampleFolder, o
     assert list(own_temporary_folder.iterdir()) == []
 
 
+@pytest.mark.slow("interrupts or detaches a run at a terminal, and waits for its tasks")
 @pytest.mark.parametrize(("answer", "code"), [("s", 130), ("c", 0), ("", 0)])
 def test_somebody_at_a_terminal_is_asked_what_to_do_about_an_interrupt(
     desk: SampleFolder, answer: str, code: int
@@ -266,6 +269,7 @@ def test_somebody_at_a_terminal_is_asked_what_to_do_about_an_interrupt(
     assert process.returncode == code
 
 
+@pytest.mark.slow("interrupts or detaches a run at a terminal, and waits for its tasks")
 def test_a_key_that_means_nothing_is_asked_about_again(desk: SampleFolder) -> None:
     file = desk.file("wf.yaml", flow("while :; do sleep 0.1; done"))
     with at_terminal("run", file, "--cluster", desk.cluster) as (process, terminal):
@@ -282,6 +286,7 @@ def test_a_key_that_means_nothing_is_asked_about_again(desk: SampleFolder) -> No
     assert process.returncode == 130
 
 
+@pytest.mark.slow("interrupts or detaches a run at a terminal, and waits for its tasks")
 def test_the_question_goes_away_when_the_workflow_ends_before_the_answer(desk: SampleFolder) -> None:
     flag = desk.folder / "flag"
     file = desk.file("wf.yaml", flow(f"while ! test -e {flag}; do sleep 0.1; done"))
@@ -297,6 +302,7 @@ def test_the_question_goes_away_when_the_workflow_ends_before_the_answer(desk: S
     assert process.returncode == 0
 
 
+@pytest.mark.slow("interrupts or detaches a run at a terminal, and waits for its tasks")
 def test_a_terminal_gets_a_table_that_is_redrawn(desk: SampleFolder) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(
@@ -315,6 +321,7 @@ def test_a_terminal_gets_a_table_that_is_redrawn(desk: SampleFolder) -> None:
     assert "COMPLETED" in text
 
 
+@pytest.mark.slow("interrupts or detaches a run at a terminal, and waits for its tasks")
 def test_tasks_of_a_run_are_left_running_when_somebody_detaches_and_a_service_finds_them(desk: SampleFolder) -> None:
     furnished(desk.folder)
     flag, config, state = desk.folder / "flag", desk.folder / "coterie.yaml", desk.folder / "state"

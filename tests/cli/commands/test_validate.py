@@ -231,6 +231,7 @@ def test_one_torn_file_does_not_hide_what_is_wrong_with_others(shelf: SampleFold
     assert [len(each["errors"]) for each in said["files"]] == [1, 1, 1, 0]
 
 
+@pytest.mark.slow("starts processes at a terminal and in a pipe")
 def test_a_terminal_gets_colours_and_a_pipe_does_not(shelf: SampleFolder) -> None:
     file = shelf.folder / "bad.yaml"
     seen = on_terminal("validate", file, shelf.folder / "topology.yaml")
@@ -257,6 +258,7 @@ def test_the_page_lists_the_options_and_no_others() -> None:
     assert documented == real - {"--help"}
 
 
+@pytest.mark.slow("runs a shell script of the documentation, with git and several processes")
 def test_the_step_of_the_documentation_judges_what_a_branch_changes(tmp_path: Path) -> None:
     """The script of the page, in a repository whose main branch has a deployment that a branch changes wrongly."""
     page = (ROOT / "docs/validate.md").read_text(encoding="utf-8")

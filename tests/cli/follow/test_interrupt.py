@@ -19,6 +19,8 @@ from tests.cli.command import PROGRAM, TIMEOUT_S, SampleFolder, at_terminal, cal
 from tests.cli.service_fixtures import flow
 from tests.eventually import eventually
 
+pytestmark = pytest.mark.slow("kills and detaches runs in processes of their own, and waits for their tasks")
+
 # Says who it is, and good-bye when it is asked to end.
 SCRIPT = "trap 'echo bye > {0}.bye; exit 0' TERM; echo $$ > {0}.new; mv {0}.new {0}; while :; do sleep 0.05; done"
 

@@ -16,6 +16,8 @@ import pytest
 from tests.cli.command import PROGRAM, TIMEOUT_S, at_terminal, call, environment, read_until
 from tests.cli.service_fixtures import ServiceFixture, flow, furnished, serving
 
+pytestmark = pytest.mark.slow("starts a service and follows it in other processes, some of them at a terminal")
+
 
 @contextmanager
 def _following(hall: ServiceFixture, *arguments: str) -> Iterator[subprocess.Popen[str]]:

@@ -19,6 +19,8 @@ from coterie.errors import Unavailable
 from coterie.service.driver.replica import new_holder
 from tests.cli.command import PROGRAM, TIMEOUT_S, call, environment
 
+pytestmark = pytest.mark.slow("starts and kills several services of one folder")
+
 
 @contextmanager
 def _serving(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:

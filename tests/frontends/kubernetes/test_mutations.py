@@ -158,6 +158,7 @@ def test_the_documents_are_valid_before_they_are_changed(name: str) -> None:
     assert breaches(VALID[name], strict=False) == []
 
 
+@pytest.mark.slow("reads hundreds of mutated files")
 @settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), st.booleans())
 def test_a_mutated_file_is_refused_with_places_or_keeps_the_rules(data: st.DataObject, strict: bool) -> None:  # noqa: FBT001 - drawn
@@ -166,6 +167,7 @@ def test_a_mutated_file_is_refused_with_places_or_keeps_the_rules(data: st.DataO
         assert breaches(read(text), strict=strict) == []
 
 
+@pytest.mark.slow("calls a command for each of many mutated files")
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), st.booleans())
 def test_the_command_line_answers_a_mutated_file(data: st.DataObject, strict: bool) -> None:  # noqa: FBT001 - drawn
@@ -190,6 +192,7 @@ def test_a_mutated_update_is_refused_with_places_or_keeps_the_rules(data: st.Dat
         assert before is None or list(update_breaches(before, each)) == []
 
 
+@pytest.mark.slow("puts every odd value at every place of a file")
 @pytest.mark.parametrize("name", VALID)
 def test_no_value_at_any_place_breaks_anything(name: str) -> None:
     """The same without chance: each value that is written is replaced by each of a few others, one at a time."""

@@ -93,6 +93,7 @@ def read_events(served: ServerProcess, after: str | None, most: int | None = Non
     return found
 
 
+@pytest.mark.slow("starts and ends a server in a process of its own")
 def test_a_reader_that_lost_its_stream_goes_on_and_misses_nothing(served: ServerProcess, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     wanted = single("talk", f"echo begun; until [ -e {gate} ]; do sleep 0.05; done; echo done")
@@ -143,6 +144,7 @@ def followed(url: str) -> Iterator[threading.Event]:
     thread.join(PATIENCE_S)
 
 
+@pytest.mark.slow("starts and ends a server in a process of its own")
 def test_a_signal_ends_streams_and_server_in_good_order_and_tasks_go_on(tmp_path: Path) -> None:
     first = ServerProcess(tmp_path / "place")
     first.client.post("/api/v1/workflows", json=body(single("talk", "sleep 1; echo done")))

@@ -13,6 +13,8 @@ import pytest
 
 from tests.service.crash_worker import submissions
 
+pytestmark = pytest.mark.slow("kills a service again and again, at random moments")
+
 KILLS = int(os.environ.get("COTERIE_KILLS", "100"))
 SEEDS = [1, 2, 3, 4]
 

@@ -22,6 +22,8 @@ from tests.eventually import eventually
 from tests.service.faults import FaultFolder, ServiceProcess, error_of, serving, small_disk
 from tests.store.postgres_server import Postgres
 
+pytestmark = pytest.mark.slow("takes databases and disks away for seconds, and waits until the service recovers")
+
 AWAY_S = 10.0
 
 
