@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio.to_thread
 from fastapi import Depends, FastAPI
@@ -95,17 +95,19 @@ def create_app(
 
 
 class _App(FastAPI):
+    # All applications have the same routes, so a process needs one schema.
+    _schema: ClassVar[dict[str, Any] | None] = None
+
     def openapi(self) -> dict[str, Any]:
         """Return the schema; errors are JSON even where the answer is text."""
-        if self.openapi_schema is None:
-            for methods in super().openapi()["paths"].values():
-                for operation in methods.values():
-                    for code in _REFUSALS:
-                        content = operation["responses"][str(code)]["content"]
-                        operation["responses"][str(code)]["content"] = {
-                            "application/json": next(iter(content.values()))
-                        }
-        return super().openapi()
+        if _App._schema is None:
+            schema = super().openapi()
+            for operation in (each for methods in schema["paths"].values() for each in methods.values()):
+                for code in _REFUSALS:
+                    response = operation["responses"][str(code)]
+                    response["content"] = {"application/json": next(iter(response["content"].values()))}
+            _App._schema = schema
+        return _App._schema
 
 
 def _operation(route: APIRoute) -> str:
