@@ -120,7 +120,7 @@ def test_a_token_that_was_deleted_hears_of_nothing_more(service: Service) -> Non
 
     async def scene() -> None:
         after = service.last_event()
-        stream = events._followed(service, followers, SharedWork(), Admission(token.ask), None, after)
+        stream = events.EventStream(service, followers, SharedWork(), Admission(token.ask)).events(None, after)
         async with aclosing(cast("Any", stream)):
             assert (await _next(stream)).startswith(b"retry")
             await asyncio.to_thread(service.submit, single("one", "true"))
@@ -143,7 +143,7 @@ def test_a_token_that_was_deleted_ends_a_stream_on_which_nothing_happens(
 
     async def scene() -> None:
         after = service.last_event()
-        stream = events._followed(service, followers, SharedWork(), Admission(token.ask), None, after)
+        stream = events.EventStream(service, followers, SharedWork(), Admission(token.ask)).events(None, after)
         async with aclosing(cast("Any", stream)):
             await _next(stream)
             token.delete()
@@ -161,7 +161,7 @@ def test_a_store_that_is_away_neither_tells_nor_ends_anything(
 
     async def scene() -> None:
         after = service.last_event()
-        stream = events._followed(service, followers, SharedWork(), Admission(token.ask), None, after)
+        stream = events.EventStream(service, followers, SharedWork(), Admission(token.ask)).events(None, after)
         async with aclosing(cast("Any", stream)):
             await _next(stream)
             await asyncio.to_thread(service.submit, single("one", "true"))

@@ -6,9 +6,9 @@ import json
 import time
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.sse import EventSourceResponse, format_sse_event
 
 from coterie.errors import NotFound, Unauthorized, Unavailable, UsageError
@@ -45,73 +45,99 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 _DONE: dict[int | str, dict[str, Any]] = {204: {"description": "Everything was seen, and nothing more will happen."}}
 
 
+class EventQuery(NamedTuple):
+    """The events that a request is about; `resumed` if it continues a stream that was interrupted."""
+
+    after: int
+    limit: int
+    follow: bool
+    resumed: bool
+
+
+def query_of(
+    request: Request, after: After = 0, limit: Limit = 1000, follow: Follow = None, last: LastEvent = None
+) -> EventQuery:
+    """Return the query of a request; the header of a resumed stream and `after` may both give the last known event."""
+    streams = "text/event-stream" in request.headers.get("accept", "") if follow is None else follow
+    if last and not (last.isascii() and last.isdecimal() and len(last) < 19):
+        raise UsageError("the Last-Event-ID header is not the number of an event", "Send the id of the last event.")
+    return EventQuery(max(after, int(last)) if last else after, limit, streams, last is not None)
+
+
+class EventStream:
+    """A stream of events for one client; no thread is held while nothing happens."""
+
+    def __init__(self, service: Service, followers: Followers, shared: SharedWork, admission: Admission) -> None:
+        self.service = service
+        self._followers, self._shared, self._admission = followers, shared, admission
+
+    def response(self, workflow: str | None, after: int) -> EventSourceResponse:
+        """Return the events after a number, and all that follow; raise `Unavailable` if there are too many streams."""
+        self._followers.need_room()
+        return EventSourceResponse(self.events(workflow, after), headers={"X-Accel-Buffering": "no"})
+
+    async def events(self, workflow: str | None, after: int) -> AsyncIterator[bytes]:
+        """Yield events until the workflow is done, the caller is no longer known, or the service ends."""
+        with self._followers.joined() as ear:
+            yield format_sse_event(retry=RETRY_MS)
+            spoke = time.monotonic()
+            while not self._followers.closed:
+                try:
+                    # Most followers have seen the same events, and wait for the same.
+                    found, done = await self._shared.of(
+                        ("events", workflow, after), partial(_look, self.service, workflow, after)
+                    )
+                    await self._admission.check(telling=bool(found))
+                except Unavailable:
+                    found, done = [], False
+                except NotFound:
+                    yield _end("deleted")
+                    return
+                except Unauthorized:
+                    yield _end("unauthorized")
+                    return
+                for one in found:
+                    after = one["seq"]
+                    yield format_sse_event(data_str=json.dumps(one), id=str(after))
+                if found:
+                    spoke = time.monotonic()
+                elif done:
+                    yield _end("finished")
+                    return
+                elif not await ear.news(LOOK_S) and time.monotonic() - spoke >= KEEP_ALIVE_S:
+                    yield format_sse_event(comment="still here")
+                    spoke = time.monotonic()
+
+
+def stream_of(service: Behind, followers: Following, shared: Together, admission: Admitted) -> EventStream:
+    """Return the stream for the client of a request."""
+    return EventStream(service, followers, shared, admission)
+
+
+Asked = Annotated[EventQuery, Depends(query_of)]
+Stream = Annotated[EventStream, Depends(stream_of)]
+
+
 @router.get("/events", response_model=models.Events, responses=_RESPONSES)
-def events(
-    request: Request,
-    service: Behind,
-    followers: Following,
-    shared: Together,
-    admission: Admitted,
-    _caller: Who,
-    after: After = 0,
-    limit: Limit = 1000,
-    follow: Follow = None,
-    last: LastEvent = None,
-) -> Any:  # noqa: ANN401 - a list, or a stream of the same
+def events(_caller: Who, query: Asked, stream: Stream) -> Any:  # noqa: ANN401 - a list, or a stream of the same
     """Return the events after a number; or follow them as server-sent events."""
-    since = _since(after, last)
-    if _streams(request, follow=follow):
-        return _stream(service, followers, shared, admission, None, since)
-    return _list(service, None, since, limit)
+    return stream.response(None, query.after) if query.follow else _list(stream.service, None, query)
 
 
 @router.get("/workflows/{workflow}/events", response_model=models.Events, responses={**_RESPONSES, **_DONE})
-def workflow_events(
-    workflow: str,
-    request: Request,
-    service: Behind,
-    followers: Following,
-    shared: Together,
-    admission: Admitted,
-    _caller: Who,
-    after: After = 0,
-    limit: Limit = 1000,
-    follow: Follow = None,
-    last: LastEvent = None,
-) -> Any:  # noqa: ANN401 - a list, or a stream of the same
+def workflow_events(_caller: Who, workflow: str, query: Asked, stream: Stream) -> Any:  # noqa: ANN401 - see above
     """Return the events of one workflow; a stream ends when the workflow has ended and is cleaned up."""
-    since = _since(after, last)
-    if not _streams(request, follow=follow):
-        return _list(service, workflow, since, limit)
-    found, done = _look(service, workflow, since)
-    if done and not found and last is not None:
+    if not query.follow:
+        return _list(stream.service, workflow, query)
+    found, done = _look(stream.service, workflow, query.after)
+    if done and not found and query.resumed:
         return Response(status_code=204)  # which tells a browser not to reconnect
-    return _stream(service, followers, shared, admission, workflow, since)
+    return stream.response(workflow, query.after)
 
 
-def _since(after: int, last: str | None) -> int:
-    if not last:
-        return after
-    if not (last.isascii() and last.isdecimal() and len(last) < 19):
-        raise UsageError("the Last-Event-ID header is not the number of an event", "Send the id of the last event.")
-    return max(after, int(last))
-
-
-def _streams(request: Request, *, follow: bool | None) -> bool:
-    return "text/event-stream" in request.headers.get("accept", "") if follow is None else follow
-
-
-def _list(service: Service, workflow: str | None, after: int, limit: int) -> dict[str, Any]:
+def _list(service: Service, workflow: str | None, query: EventQuery) -> dict[str, Any]:
     newest = service.last_event()
-    return {"items": service.events(after, workflow, limit), "last": newest}
-
-
-def _stream(
-    service: Service, followers: Followers, shared: SharedWork, admission: Admission, workflow: str | None, after: int
-) -> EventSourceResponse:
-    followers.need_room()
-    headers = {"X-Accel-Buffering": "no"}
-    return EventSourceResponse(_followed(service, followers, shared, admission, workflow, after), headers=headers)
+    return {"items": service.events(query.after, workflow, query.limit), "last": newest}
 
 
 def _look(service: Service, workflow: str | None, after: int) -> tuple[list[dict[str, Any]], bool]:
@@ -119,42 +145,6 @@ def _look(service: Service, workflow: str | None, after: int) -> tuple[list[dict
     done = workflow is not None and service.store.summary(workflow).finished
     found = service.events(after, workflow, PAGE)
     return found, done
-
-
-async def _followed(
-    service: Service, followers: Followers, shared: SharedWork, admission: Admission, workflow: str | None, after: int
-) -> AsyncIterator[bytes]:
-    """Yield events until the workflow is done, the caller is no longer known, or the service ends.
-
-    No thread is held while nothing happens.
-    """
-    with followers.joined() as ear:
-        yield format_sse_event(retry=RETRY_MS)
-        spoke = time.monotonic()
-        while not followers.closed:
-            try:
-                # Most followers have seen the same events, and wait for the same.
-                found, done = await shared.of(("events", workflow, after), partial(_look, service, workflow, after))
-                await admission.check(telling=bool(found))
-            except Unavailable:
-                found, done = [], False
-            except NotFound:
-                yield _end("deleted")
-                return
-            except Unauthorized:
-                yield _end("unauthorized")
-                return
-            for one in found:
-                after = one["seq"]
-                yield format_sse_event(data_str=json.dumps(one), id=str(after))
-            if found:
-                spoke = time.monotonic()
-            elif done:
-                yield _end("finished")
-                return
-            elif not await ear.news(LOOK_S) and time.monotonic() - spoke >= KEEP_ALIVE_S:
-                yield format_sse_event(comment="still here")
-                spoke = time.monotonic()
 
 
 def _end(reason: str) -> bytes:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -39,6 +39,22 @@ Retry = Annotated[int | None, Query(ge=0, lt=2**31 - 1)]
 Lines = Annotated[int | None, Query(ge=1, le=100_000)]
 
 router = APIRouter(prefix="/api", tags=["osmo"])
+
+
+class OutputPart(NamedTuple):
+    """The part of a workflow's logs or events that a request is about; None where it is not limited."""
+
+    task: str | None
+    attempt: int | None
+    lines: int | None
+
+
+def part_of(task_name: Short | None = None, retry_id: Retry = None, last_n_lines: Lines = None) -> OutputPart:
+    """Return the part that a query names; attempts are counted from one."""
+    return OutputPart(task_name, None if retry_id is None else retry_id + 1, last_n_lines)
+
+
+Part = Annotated[OutputPart, Depends(part_of)]
 
 
 def template_of(request: Request, body: Raw) -> models.TemplateSpec | None:
@@ -225,57 +241,30 @@ def _group(group: Json) -> Json:
 
 
 @router.get("/workflow/{name}/logs", response_class=PlainTextResponse)
-def logs(
-    name: str,
-    service: Behind,
-    _caller: Who,
-    task_name: Short | None = None,
-    retry_id: Retry = None,
-    last_n_lines: Lines = None,
-) -> Response:
+def logs(name: str, service: Behind, _caller: Who, part: Part) -> Response:
     """Return the log of a task, or of all tasks with their names before each line; of long ones, the end."""
-    if task_name is not None:
-        return _text(_of_task(service, name, task_name, retry_id), last_n_lines)
-    return _text(_of_tasks(service, name, lambda _: True), last_n_lines)
+    return _log(service, name, part, lambda _: True)
 
 
 @router.get("/workflow/{name}/error_logs", response_class=PlainTextResponse)
-def error_logs(
-    name: str,
-    service: Behind,
-    _caller: Who,
-    task_name: Short | None = None,
-    retry_id: Retry = None,
-    last_n_lines: Lines = None,
-) -> Response:
+def error_logs(name: str, service: Behind, _caller: Who, part: Part) -> Response:
     """Return the log of a task, or of all failed tasks: tasks write their errors into the same log."""
-    if task_name is not None:
-        return _text(_of_task(service, name, task_name, retry_id), last_n_lines)
-    return _text(_of_tasks(service, name, lambda task: task.status.failed), last_n_lines)
+    return _log(service, name, part, lambda task: task.status.failed)
 
 
 @router.get("/workflow/{name}/events", response_class=PlainTextResponse)
-def events(
-    name: str,
-    service: Behind,
-    _caller: Who,
-    task_name: Short | None = None,
-    retry_id: Retry = None,
-    last_n_lines: Lines = None,
-) -> Response:
+def events(name: str, service: Behind, _caller: Who, part: Part) -> Response:
     """Return the events, a line each: the time, the object, and the message; of many, the last ones."""
-    if task_name is not None:
-        service.log_ended(name, task_name)  # raises for an unknown task
+    if part.task is not None:
+        service.log_ended(name, part.task)  # raises for an unknown task
     lines = deque[bytes](maxlen=_EVENTS)
     after = 0
     while page := service.events(after, name):
         after = page[-1]["seq"]
         lines += [
-            _line(one)
-            for one in page
-            if (task_name is None or one["task"] == task_name) and (retry_id is None or one["attempt"] == retry_id + 1)
+            _line(one) for one in page if part.task in (None, one["task"]) and part.attempt in (None, one["attempt"])
         ]
-    return _text(list(lines), last_n_lines)
+    return _text(list(lines), part.lines)
 
 
 def _line(event: Json) -> bytes:
@@ -290,17 +279,16 @@ def _text(lines: list[bytes], last: int | None) -> Response:
     return Response(b"".join(lines[-last:] if last else lines), media_type=TEXT)
 
 
-def _of_task(service: Service, name: str, task: str, retry: int | None) -> list[bytes]:
-    attempt = None if retry is None else retry + 1
-    return service.log_end(name, task, attempt, MOST).splitlines(keepends=True)
-
-
-def _of_tasks(service: Service, name: str, chosen: Callable[[TaskState], bool]) -> list[bytes]:
-    return [
+def _log(service: Service, name: str, part: OutputPart, chosen: Callable[[TaskState], bool]) -> Response:
+    """Return the log of the requested task, or of all chosen tasks where none is requested."""
+    if part.task is not None:
+        return _text(service.log_end(name, part.task, part.attempt, MOST).splitlines(keepends=True), part.lines)
+    logs_of_tasks = [
         f"[{task}] ".encode() + line
         for task, text in service.log_ends(name, MOST, _EACH, chosen)
         for line in text.splitlines(keepends=True)
     ]
+    return _text(logs_of_tasks, part.lines)
 
 
 @router.get("/workflow/{name}/spec", response_class=PlainTextResponse)
