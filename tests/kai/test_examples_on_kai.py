@@ -14,7 +14,7 @@ from coterie.planning.plan import Plan
 from lab import Lab
 from tests.cli.command import ROOT, call
 from tests.examples.test_examples import EXAMPLES, Example
-from tests.kai.staging import StagedLab, live_snapshot, seen
+from tests.kai.live_workloads import WorkloadLab, live_snapshot, seen
 from tests.lab import gangs
 
 # Each step takes all nodes of a zone, so one cannot run beside the other.
@@ -66,7 +66,7 @@ def names(plans: list[Plan], *, found: bool) -> set[str]:
 
 @pytest.mark.parametrize("example", [one for one in EXAMPLES if one.verdict], ids=str)
 def test_kai_places_an_example_as_it_was_planned(lab: Lab, example: Example) -> None:
-    stage = StagedLab.of(lab, example)
+    stage = WorkloadLab.of(lab, example)
     plans = stage.plans()
     doubted = any(notice.code == "KaiWouldWait" for plan in plans for notice in plan.notices)
 
@@ -94,7 +94,7 @@ def test_kai_places_an_example_as_it_was_planned(lab: Lab, example: Example) -> 
 
 
 def test_a_node_relabelled_under_a_running_task_is_seen_alive_and_in_a_snapshot(lab: Lab) -> None:
-    stage = StagedLab.of(lab, next(one for one in EXAMPLES if "03-" in str(one)))
+    stage = WorkloadLab.of(lab, next(one for one in EXAMPLES if "03-" in str(one)))
     stage.submit()
     (before,) = stage.audit().values()
     task = before["tasks"][0]
@@ -129,7 +129,7 @@ def test_a_gang_that_others_wrote_is_judged_by_what_kai_was_told(lab: Lab) -> No
 def test_groups_that_wait_for_others_are_applied_one_after_the_other(lab: Lab, tmp_path: Path) -> None:
     flow = tmp_path / "flow.yaml"
     flow.write_text(TWO_STEPS, encoding="utf-8")
-    stage = StagedLab(lab, flow, ROOT / "examples/03-racks-in-one-zone/cluster.yaml")
+    stage = WorkloadLab(lab, flow, ROOT / "examples/03-racks-in-one-zone/cluster.yaml")
     steps = [one.gang.name for plan in stage.plans() for one in plan.gangs]
 
     for step in steps:

@@ -11,8 +11,8 @@ from coterie.backends.kai.manifests import objects
 from coterie.inspection.audit import AuditOutcome, GangProgress, audit
 from coterie.topology.cluster import Cluster
 from lab import Lab, nodes
+from tests.kai.live_workloads import Marker, live_snapshot
 from tests.kai.random_clusters import case, found
-from tests.kai.staging import Marker, live_snapshot
 from tests.kai.test_rule_against_kai import pool_of, render
 
 FIRST, GANGS = 5060, 20

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from lab.process import started_at
 
-from tests.lab.guarding import ROOT, guarded
+from tests.lab.lab_guard import ROOT, guarded
 
 CLUSTER = """
 nodes:

@@ -17,7 +17,7 @@ from lab.components import KUBERNETES
 
 from coterie.planning.inputs import read_snapshot
 from lab import EXIT_CODE, RUNS_FOR, Lab, nodes
-from tests.lab.guarding import ROOT, guarded
+from tests.lab.lab_guard import ROOT, guarded
 
 DOCUMENT = ROOT / "docs" / "lab.md"
 _CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)

@@ -18,7 +18,7 @@ from lab.realnodes import cgroups, leftovers, network
 from lab.state import find_record
 
 from tests.eventually import eventually
-from tests.lab.guarding import ROOT, guarded
+from tests.lab.lab_guard import ROOT, guarded
 
 pytestmark = pytest.mark.usefixtures("real_nodes_possible")
 

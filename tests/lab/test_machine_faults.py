@@ -12,7 +12,7 @@ import pytest
 from lab.ports import Ports
 
 from lab import Lab, LabError
-from tests.lab.guarding import ROOT
+from tests.lab.lab_guard import ROOT
 from tests.service.faults import small_disk
 
 

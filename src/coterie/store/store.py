@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import literal, select
+from sqlalchemy import select
 
 from coterie.errors import CoterieError
 from coterie.store import events, leader_save, leases, pools, requests, tokens, workflows
@@ -80,11 +80,6 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def ping(self) -> None:
-        """Raise `Unavailable` unless the database answers."""
-        with self._database.reading() as tx:
-            tx.execute(select(literal(1)))
 
     def submit(self, new: NewWorkflow) -> tuple[WorkflowRecord, bool]:
         """Store a workflow under a new id, or return the one already stored under its owner's key, with False."""

@@ -59,7 +59,7 @@ class Ignored:
 
 
 @dataclass(frozen=True, slots=True)
-class PodReading:
+class PlannablePod:
     """The planning view of a pod spec; with faults, the shape is meaningless."""
 
     shape: Shape
@@ -78,12 +78,12 @@ def shape_of(pod_spec: Mapping[str, Any], path: Path = ()) -> tuple[Shape, list[
     return found.shape, list(found.faults), ignored_notice(found.ignored)
 
 
-def read_pod(pod_spec: Mapping[str, Any], path: Path = ()) -> PodReading:
+def read_pod(pod_spec: Mapping[str, Any], path: Path = ()) -> PlannablePod:
     """Return the planning view of a pod spec; see `shape_of`."""
     try:
         model = PodSpecModel.model_validate(pod_spec)
     except ValidationError as error:
-        return PodReading(Shape(), tuple(_misshapen(error, pod_spec, path)))
+        return PlannablePod(Shape(), tuple(_misshapen(error, pod_spec, path)))
     faults = list(_unplannable(model, path))
     requests = _requests(model, path, faults)
     shape = Shape(
@@ -93,7 +93,7 @@ def read_pod(pod_spec: Mapping[str, Any], path: Path = ()) -> PodReading:
         affinity=_node_affinity(model, path, faults),
     )
     beside = neighbours(model, path, faults)
-    return PodReading(shape, tuple(faults), tuple(_soft(model, path)), beside, device_claims(model, path))
+    return PlannablePod(shape, tuple(faults), tuple(_soft(model, path)), beside, device_claims(model, path))
 
 
 def _misshapen(error: ValidationError, pod_spec: Mapping[str, Any], path: Path) -> Iterator[Fault]:

@@ -94,7 +94,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class SharedClaim:
     """A device claim that pods share; `cliques` and `groups` are None without a filter."""
 
     path: Path = field(compare=False)
@@ -129,7 +129,7 @@ class Clique:
     constraint: TopologyConstraint | None = None
     starts_after: tuple[str, ...] = ()
     scale: Scale | None = None
-    sharing: tuple[Sharing, ...] = ()
+    sharing: tuple[SharedClaim, ...] = ()
     min_written: bool = True
 
     @property
@@ -160,7 +160,7 @@ class ScalingGroup:
     annotations: Mapping[str, str] = field(default_factory=dict)
     constraint: TopologyConstraint | None = None
     scale: Scale | None = None
-    sharing: tuple[Sharing, ...] = ()
+    sharing: tuple[SharedClaim, ...] = ()
     min_written: bool = True
 
 
@@ -182,7 +182,7 @@ class PodCliqueSet:
     publish_not_ready: bool = True
     priority_class: str = ""
     claim_templates: tuple[ClaimTemplate, ...] = ()
-    sharing: tuple[Sharing, ...] = ()
+    sharing: tuple[SharedClaim, ...] = ()
     resource: Resource | None = field(default=None, repr=False, compare=False)
 
     @cached_property

@@ -33,7 +33,7 @@ from coterie.frontends.grove.podcliqueset.model import (
 )
 from coterie.frontends.grove.podcliqueset.rules.admission import located
 from coterie.frontends.kubernetes.pod_affinity import DeviceClaim, PodConstraints, unsupported
-from coterie.frontends.kubernetes.pod_spec import Ignored, PodReading, ignored_notice, read_pod
+from coterie.frontends.kubernetes.pod_spec import Ignored, PlannablePod, ignored_notice, read_pod
 from coterie.gang.tree import Shape
 from coterie.topology.channels import CHANNEL
 from coterie.topology.devices import NO_TEMPLATES, ClaimTemplates, Device
@@ -75,7 +75,7 @@ def placeable(pcs: PodCliqueSet, templates: ClaimTemplates = NO_TEMPLATES) -> Pl
     )
 
 
-def _shape(reading: PodReading, *, channel: bool) -> Shape:
+def _shape(reading: PlannablePod, *, channel: bool) -> Shape:
     """Return the shape of a pod, with its node's channel if it has a claim to one."""
     requests = {**dict(reading.shape.requests), **({CHANNEL: 1} if channel else {})}
     return replace(reading.shape, requests=tuple(sorted(requests.items())))

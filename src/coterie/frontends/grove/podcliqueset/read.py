@@ -15,7 +15,7 @@ from coterie.frontends.grove.podcliqueset.model import (
     PodCliqueSet,
     Scale,
     ScalingGroup,
-    Sharing,
+    SharedClaim,
     Startup,
     TopologyConstraint,
     UpdateStrategy,
@@ -116,12 +116,12 @@ def _scale(model: manifest.ScaleModel | None, path: Path, replicas: int) -> Scal
     return None if model is None else Scale(path, _or(model.min_replicas, replicas), int(model.max_replicas))
 
 
-def _sharing(models: Sequence[manifest.SharingModel] | None, owner: Path) -> tuple[Sharing, ...]:
+def _sharing(models: Sequence[manifest.SharingModel] | None, owner: Path) -> tuple[SharedClaim, ...]:
     found = []
     for index, model in enumerate(models or ()):
         chosen = getattr(model, "filter", None)
         found.append(
-            Sharing(
+            SharedClaim(
                 path=(*owner, "resourceSharing", index),
                 name=model.name,
                 namespace=model.namespace or "",

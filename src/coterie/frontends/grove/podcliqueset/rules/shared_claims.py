@@ -8,7 +8,7 @@ from typing import Any
 from coterie.document.located import Path
 from coterie.document.schema import said
 from coterie.errors import Fault, FieldError
-from coterie.frontends.grove.podcliqueset.model import PodCliqueSet, ScalingGroup, Sharing, SharingScope
+from coterie.frontends.grove.podcliqueset.model import PodCliqueSet, ScalingGroup, SharedClaim, SharingScope
 from coterie.frontends.grove.podcliqueset.rules.names import repeated
 from coterie.frontends.kubernetes.objects import field_fault
 
@@ -52,7 +52,7 @@ def group_faults(pcs: PodCliqueSet, group: ScalingGroup) -> Iterator[Fault]:
         yield from _unknown(each.cliques, set(group.clique_names), (*each.path, "filter", "childCliqueNames"))
 
 
-def sharing_faults(pcs: PodCliqueSet, shared: Sequence[Sharing]) -> Iterator[Fault]:
+def sharing_faults(pcs: PodCliqueSet, shared: Sequence[SharedClaim]) -> Iterator[Fault]:
     """Yield the faults of claims at any level."""
     own = {template.name for template in pcs.claim_templates}
     for each in shared:
@@ -77,7 +77,7 @@ def _unknown(names: Sequence[str] | None, known: Collection[str], path: Path) ->
             yield field_fault(FieldError.NOT_FOUND, (*path, index), f"there is no {said(name)} here", hint)
 
 
-def _empty_filter(each: Sharing, fields: str) -> Fault:
+def _empty_filter(each: SharedClaim, fields: str) -> Fault:
     path = (*each.path, "filter")
     return field_fault(FieldError.REQUIRED, path, "the filter names nobody", f"Give it {fields}, or remove it.")
 

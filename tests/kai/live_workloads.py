@@ -91,7 +91,7 @@ class Marker:
 
 
 @dataclass
-class StagedLab:
+class WorkloadLab:
     """A lab with the nodes of a cluster file, and one file of workloads that is brought onto it.
 
     `options` are those of `coterie plan` and `coterie render` alike.
@@ -113,7 +113,7 @@ class StagedLab:
                 self.lab.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
 
     @staticmethod
-    def of(lab: Lab, example: Example) -> StagedLab:
+    def of(lab: Lab, example: Example) -> WorkloadLab:
         """Set the stage for an example, by the options of the command in its head."""
         _, *words = example.arguments
         options: dict[str, list[str]] = {}
@@ -132,7 +132,7 @@ class StagedLab:
             (config,), (pool,) = options["--config"], options["--pool"]
             source = ClusterOptions(config=str(ROOT / config), pool=pool)
             cluster = backend_cluster(source, read_config((ROOT / config).read_bytes(), config), None)
-        return StagedLab(lab, example.file, ROOT / cluster, options)
+        return WorkloadLab(lab, example.file, ROOT / cluster, options)
 
     @property
     def _written(self) -> Snapshot:

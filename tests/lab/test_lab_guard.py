@@ -10,14 +10,14 @@ from pathlib import Path
 
 from lab.process import started_at
 
-from tests.lab.guarding import ROOT
+from tests.lab.lab_guard import ROOT
 
 _KILLED = """
 import os, signal, subprocess, sys
 from pathlib import Path
 from lab.process import started_at
 from lab.state import Process, new_record
-from tests.lab.guarding import guarded
+from tests.lab.lab_guard import guarded
 
 with guarded(Path(os.environ["XDG_STATE_HOME"])):
     program = subprocess.Popen(["sleep", "600"], start_new_session=True)
