@@ -1,4 +1,4 @@
-"""Writing of objects: server-side apply with one field manager, so that a repeated apply changes nothing.
+"""Server-side apply of objects with one field manager, so that a repeated apply changes nothing.
 
 Fields that another manager owns are left alone and reported. They are taken back only on an object that carries
 Coterie's label, and only when the caller requests it.

@@ -1,4 +1,4 @@
-"""Following a workflow in this process to its end, with Ctrl-C handling: ask or stop, then kill."""
+"""The follower of a workflow in this process until it ends; Ctrl-C asks or stops it, and then kills it."""
 
 from __future__ import annotations
 

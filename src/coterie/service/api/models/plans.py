@@ -40,7 +40,7 @@ class Holder(ResponseBody):
 
 
 class Tally(ResponseBody):
-    """The nodes of a domain, or all for none, counted for one task: `good` ones take `room` of those alike."""
+    """The nodes of a domain, or all where none is named, counted for one task: `good` ones have room for `room`."""
 
     task: str
     alike: int

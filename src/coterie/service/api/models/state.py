@@ -40,7 +40,7 @@ class Identity(ResponseBody):
 
 
 class Alive(ResponseBody):
-    """The process answers."""
+    """The answer of a process that is alive."""
 
     status: Literal["ok"]
     version: str
