@@ -8,15 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from coterie.cli.exit_codes import Exit, exit_code_help
-from coterie.cli.inputs.options import (
-    ClusterOptions,
-    ConfigOption,
-    DebugOption,
-    LevelsOption,
-    PoolOption,
-    TemplateOptions,
-    TopologyOption,
-)
+from coterie.cli.inputs.options import ClusterOptions, DebugOption, PoolOptions, TemplateOptions
 from coterie.cli.inputs.parameters import with_options
 from coterie.cli.output.formats import Output
 
@@ -38,10 +30,7 @@ class RenderOptions:
         Literal["kai", "grove"],
         typer.Option("--backend", "-b", help="Scheduler to write manifests for; grove does not take workflows."),
     ] = "kai"
-    config: ConfigOption = None
-    pool: PoolOption = None
-    levels: LevelsOption = None
-    topology: TopologyOption = None
+    pools: PoolOptions
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -73,7 +62,7 @@ class RenderOptions:
     @property
     def source(self) -> ClusterOptions:
         """The nodes that the call is about."""
-        return ClusterOptions(self.cluster, self.config, self.pool, self.levels, self.topology)
+        return self.pools.with_cluster(self.cluster)
 
 
 @with_options(RenderOptions)

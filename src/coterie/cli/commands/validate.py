@@ -9,15 +9,7 @@ from typing import Annotated
 import typer
 
 from coterie.cli.exit_codes import Exit, exit_code_help
-from coterie.cli.inputs.options import (
-    ClusterOptions,
-    ConfigOption,
-    DebugOption,
-    LevelsOption,
-    PoolOption,
-    TemplateOptions,
-    TopologyOption,
-)
+from coterie.cli.inputs.options import ClusterOptions, DebugOption, PoolOptions, TemplateOptions
 from coterie.cli.inputs.parameters import with_options
 from coterie.cli.output.formats import Output
 
@@ -65,10 +57,7 @@ class ValidateOptions:
             "May be repeated.",
         ),
     ] = ()
-    config: ConfigOption = None
-    pool: PoolOption = None
-    levels: LevelsOption = None
-    topology: TopologyOption = None
+    pools: PoolOptions
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -85,7 +74,7 @@ class ValidateOptions:
     @property
     def source(self) -> ClusterOptions:
         """The nodes that the call is about."""
-        return ClusterOptions(self.cluster, self.config, self.pool, self.levels, self.topology)
+        return self.pools.with_cluster(self.cluster)
 
 
 @with_options(ValidateOptions)

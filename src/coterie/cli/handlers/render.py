@@ -99,7 +99,7 @@ class _Call:
         beside = self.documents.topologies
         kai = kai_levels(self.snapshot) if self.config is None else {}
         levels = levels_for(written, self.levels, self.known, kai)
-        pool = pool_for(self.config, self.options.pool, written.pool, levels, self.snapshot, beside)
+        pool = pool_for(self.config, self.options.pools.pool, written.pool, levels, self.snapshot, beside)
         return replace(pool, scheduler=self.options.backend) if self.config is None else pool
 
     def topology_notices(self, pool: Pool) -> Iterator[Notice]:
@@ -277,7 +277,7 @@ def _for_grove(call: _Call) -> RenderedManifests:
 def _tolerates(call: _Call) -> bool:
     """Return whether pods tolerate the taints of resources they request; Grove needs no pool, so there may be many."""
     pools = call.config.pools if call.config else {}
-    own = pools.get(call.options.pool or "")
+    own = pools.get(call.options.pools.pool or "")
     return all(pool.resource_tolerations for pool in ([own] if own else pools.values()))
 
 

@@ -52,6 +52,20 @@ class ClusterOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolOptions:
+    """The options that select a pool, or levels in its place, of a command that may read a cluster, as written."""
+
+    config: ConfigOption = None
+    pool: PoolOption = None
+    levels: LevelsOption = None
+    topology: TopologyOption = None
+
+    def with_cluster(self, cluster: str | None) -> ClusterOptions:
+        """Return the selection of the nodes of a call, with the cluster that it names, if any."""
+        return ClusterOptions(cluster, self.config, self.pool, self.levels, self.topology)
+
+
+@dataclass(frozen=True, slots=True)
 class TemplateOptions:
     """The options with values for the template of a workflow."""
 

@@ -9,6 +9,7 @@ import typer
 
 from coterie.cli.exit_codes import Exit, exit_code_help
 from coterie.cli.inputs import completion
+from coterie.cli.inputs.options import DebugOption
 from coterie.cli.output.formats import Output
 
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How to print the answer.")]
@@ -59,6 +60,22 @@ class ServiceOptions:
         str | None,
         typer.Option("--token", metavar="TOKEN", envvar="COTERIE_TOKEN", help="Token to authenticate with."),
     ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryOptions:
+    """A call without other options than those of every client of a service, as it was written."""
+
+    service: ServiceOptions
+    output: OutputOption = Output.TABLE
+    debug: DebugOption = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolQueryOptions(QueryOptions):
+    """Such a call about one pool."""
+
+    name: PoolArgument
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,15 @@ from coterie.cli.client.call import service_client
 from coterie.cli.help import CommandList
 from coterie.cli.inputs.options import DebugOption
 from coterie.cli.inputs.parameters import with_options
-from coterie.cli.inputs.service_options import CLIENT_EXIT_CODES, OutputOption, PoolArgument, ServiceOptions, YesOption
+from coterie.cli.inputs.service_options import (
+    CLIENT_EXIT_CODES,
+    OutputOption,
+    PoolArgument,
+    PoolQueryOptions,
+    QueryOptions,
+    ServiceOptions,
+    YesOption,
+)
 from coterie.cli.output.drawing_formats import Drawing
 from coterie.cli.output.formats import Output
 
@@ -26,18 +34,9 @@ Examples:
 pool = typer.Typer(help=_HELP, cls=CommandList, epilog=CLIENT_EXIT_CODES, no_args_is_help=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolListOptions:
-    """A call of `coterie pool list` as it was written."""
-
-    service: ServiceOptions
-    output: OutputOption = Output.TABLE
-    debug: DebugOption = False
-
-
 @pool.command("list", epilog=CLIENT_EXIT_CODES)
-@with_options(PoolListOptions)
-def pool_list(options: PoolListOptions) -> None:
+@with_options(QueryOptions)
+def pool_list(options: QueryOptions) -> None:
     """List pools with their GPUs and levels.
 
     \b
@@ -51,19 +50,9 @@ def pool_list(options: PoolListOptions) -> None:
         list_pools(client, options.output)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolShowOptions:
-    """A call of `coterie pool show` as it was written."""
-
-    name: PoolArgument
-    service: ServiceOptions
-    output: OutputOption = Output.TABLE
-    debug: DebugOption = False
-
-
 @pool.command("show", epilog=CLIENT_EXIT_CODES)
-@with_options(PoolShowOptions)
-def pool_show(options: PoolShowOptions) -> None:
+@with_options(PoolQueryOptions)
+def pool_show(options: PoolQueryOptions) -> None:
     """Show a pool: its quota, its levels with their labels, and how many domains there are.
 
     \b
