@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,11 +73,16 @@ class ServiceFixture:
         return str(self.data("show", ident)["status"])
 
 
-@contextmanager
-def serving(folder: Path, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def serving(folder: Path, port: int = 0) -> AbstractContextManager[tuple[str, subprocess.Popen[str]]]:
     """Run a service on the files of a folder; yield its URL, and its process."""
+    return served(folder / "state", "--config", folder / "coterie.yaml", port=port)
+
+
+@contextmanager
+def served(state: Path, *options: str | Path, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run a service in a folder, by default on a free port; yield its URL, and its process."""
     with subprocess.Popen(
-        [*PROGRAM, "serve", "--port", str(port), "--state", folder / "state", "--config", folder / "coterie.yaml"],
+        [*PROGRAM, "serve", "--port", str(port), "--state", state, *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=environment(),

@@ -7,38 +7,19 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from typer.testing import CliRunner
 
 from coterie.backends.shared.constraint_annotation import ANNOTATION, read
-from coterie.cli.app import app
+from tests.backends.kai.golden_file import GoldenFile, printed
 from tests.examples.console import ROOT
 from tests.examples.test_examples import EXAMPLES
 
 GOLDEN = Path(__file__).parent / "golden"
 # The example of 64 tasks shows nothing that four do not.
 _SMALLER = {"06-training-4x4x4": ("--set", "tensor=1", "--set", "pipeline=2", "--set", "data=2")}
-
-
-@dataclass(frozen=True)
-class Golden:
-    """A call of `coterie render`, and the file with what it prints."""
-
-    name: str
-    arguments: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def file(self) -> Path:
-        """The file with the manifests."""
-        return GOLDEN / f"{self.name}.golden.yaml"
 
 
 def _name(file: Path) -> str:
@@ -50,27 +31,20 @@ def is_workflow(file: Path) -> bool:
     return bool(re.search(r"^workflow:", file.read_text(encoding="utf-8"), re.MULTILINE))
 
 
-def _goldens() -> dict[str, Golden]:
-    found: dict[str, Golden] = {}
+def _goldens() -> dict[str, GoldenFile]:
+    found: dict[str, GoldenFile] = {}
     for example in EXAMPLES:
         # Sets and graph deployments have golden files of their own.
         if example.verdict is not None and is_workflow(example.file):
             folder = _name(example.file)
             command = ("render", *example.arguments[1:], *_SMALLER.get(folder, ()))
-            found.setdefault(folder, Golden(folder, command))
+            found.setdefault(folder, GoldenFile(GOLDEN, folder, command))
     everything = ("render", str(GOLDEN / "everything.yaml"), "--config", str(GOLDEN / "coterie.yaml"))
-    found["everything"] = Golden("everything", everything)
+    found["everything"] = GoldenFile(GOLDEN, "everything", everything)
     return found
 
 
 GOLDENS = _goldens()
-
-
-def printed(*arguments: str) -> str:
-    """Run `coterie`, which must succeed, and return its standard output."""
-    done = CliRunner().invoke(app, arguments, env={"COTERIE_CONFIG": ""})
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 @pytest.fixture(autouse=True)
@@ -79,13 +53,8 @@ def _at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("golden", GOLDENS.values(), ids=str)
-def test_an_example_renders_to_its_manifests(golden: Golden, *, rewrite: bool) -> None:
-    text = printed(*golden.arguments)
-
-    if rewrite:
-        golden.file.write_text(text, encoding="utf-8")
-    else:
-        assert text == golden.file.read_text(encoding="utf-8")
+def test_an_example_renders_to_its_manifests(golden: GoldenFile, *, rewrite: bool) -> None:
+    golden.compare(printed(*golden.arguments), rewrite=rewrite)
 
 
 def test_every_golden_file_belongs_to_an_example() -> None:
@@ -93,8 +62,8 @@ def test_every_golden_file_belongs_to_an_example() -> None:
 
 
 @pytest.mark.parametrize("golden", GOLDENS.values(), ids=str)
-def test_json_and_names_tell_the_same_as_yaml(golden: Golden) -> None:
-    manifests = list(yaml.safe_load_all(golden.file.read_text(encoding="utf-8")))
+def test_json_and_names_tell_the_same_as_yaml(golden: GoldenFile) -> None:
+    manifests = golden.manifests
     names = printed(*golden.arguments, "-o", "name").splitlines()
 
     assert json.loads(printed(*golden.arguments, "-o", "json")) == {
@@ -106,8 +75,8 @@ def test_json_and_names_tell_the_same_as_yaml(golden: Golden) -> None:
 
 
 @pytest.mark.parametrize("golden", GOLDENS.values(), ids=str)
-def test_manifests_of_an_example_are_sound(golden: Golden) -> None:
-    manifests = list(yaml.safe_load_all(golden.file.read_text(encoding="utf-8")))
+def test_manifests_of_an_example_are_sound(golden: GoldenFile) -> None:
+    manifests = golden.manifests
 
     check(manifests)
     assert not re.search(r"(^|[\s\[,])[&*][A-Za-z]", golden.file.read_text(encoding="utf-8").replace("'", ""))

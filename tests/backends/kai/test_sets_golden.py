@@ -6,36 +6,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from typer.testing import CliRunner
 
 from coterie.backends.shared.constraint_annotation import ANNOTATION, read
-from coterie.cli.app import app
+from tests.backends.kai.golden_file import GoldenFile, printed
 from tests.backends.kai.set_builders import nodes
 from tests.examples.console import ROOT
 
 GOLDEN = Path(__file__).parent / "golden" / "sets"
 
 
-@dataclass(frozen=True)
-class Golden:
-    """A call of `coterie render`, and the file with what it prints."""
-
-    name: str
-    arguments: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def file(self) -> Path:
-        """The file with the manifests."""
-        return GOLDEN / f"{self.name}.golden.yaml"
+def _golden(name: str, arguments: tuple[str, ...]) -> GoldenFile:
+    return GoldenFile(GOLDEN, name, arguments)
 
 
 def _example(folder: str, file: str, *more: str) -> tuple[str, ...]:
@@ -48,40 +33,20 @@ _OWN = ("render", str((GOLDEN / "everything.yaml").relative_to(ROOT)))
 GOLDENS = {
     golden.name: golden
     for golden in (
-        Golden("07-aggregated-serving", _example("07-aggregated-serving", "deployment.yaml")),
-        Golden("08-disaggregated-serving", _example("08-disaggregated-serving", "deployment.yaml")),
-        Golden("09-scaling-groups", _example("09-scaling-groups", "podcliqueset.yaml")),
-        Golden("10-two-generations", _example("10-two-generations", "workloads.yaml")),
-        Golden(
+        _golden("07-aggregated-serving", _example("07-aggregated-serving", "deployment.yaml")),
+        _golden("08-disaggregated-serving", _example("08-disaggregated-serving", "deployment.yaml")),
+        _golden("09-scaling-groups", _example("09-scaling-groups", "podcliqueset.yaml")),
+        _golden("10-two-generations", _example("10-two-generations", "workloads.yaml")),
+        _golden(
             "11-multinode-worker", _example("11-multinode-worker", "deployment.yaml", "--group", "wide-ep-0-worker-0")
         ),
-        Golden("everything", _OWN),
-        Golden("everything-grove", (*_OWN, "--backend", "grove")),
-        Golden("08-grove", _example("08-disaggregated-serving", "deployment.yaml", "--backend", "grove")),
+        _golden("everything", _OWN),
+        _golden("everything-grove", (*_OWN, "--backend", "grove")),
+        _golden("08-grove", _example("08-disaggregated-serving", "deployment.yaml", "--backend", "grove")),
     )
 }
-FOLLOWERS = Golden("everything-followers", _OWN)
+FOLLOWERS = _golden("everything-followers", _OWN)
 FOR_KAI = [golden for golden in (*GOLDENS.values(), FOLLOWERS) if "grove" not in golden.name]
-
-
-def call(*arguments: str) -> str:
-    """Run `coterie`, which must succeed, and return its standard output."""
-    done = CliRunner().invoke(app, arguments, env={"COTERIE_CONFIG": ""})
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def compare(golden: Golden, text: str, *, rewrite: bool) -> None:
-    """Compare what was printed with the golden file, or write it there."""
-    if rewrite:
-        golden.file.write_text(text, encoding="utf-8")
-    else:
-        assert text == golden.file.read_text(encoding="utf-8")
-
-
-def manifests(golden: Golden) -> list[Any]:
-    """Return the manifests of a golden file."""
-    return list(yaml.safe_load_all(golden.file.read_text(encoding="utf-8")))
 
 
 @pytest.fixture(autouse=True)
@@ -90,8 +55,8 @@ def _at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("golden", GOLDENS.values(), ids=str)
-def test_an_example_renders_to_its_manifests(golden: Golden, *, rewrite: bool) -> None:
-    compare(golden, call(*golden.arguments), rewrite=rewrite)
+def test_an_example_renders_to_its_manifests(golden: GoldenFile, *, rewrite: bool) -> None:
+    golden.compare(printed(*golden.arguments), rewrite=rewrite)
 
 
 def test_followers_are_bound_to_the_block_in_which_their_leader_was_placed(tmp_path: Path, *, rewrite: bool) -> None:
@@ -105,16 +70,16 @@ def test_followers_are_bound_to_the_block_in_which_their_leader_was_placed(tmp_p
         for node in nodes()
     ]
     snapshot.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}), encoding="utf-8")
-    plan = json.loads(call("plan", *GOLDENS["everything"].arguments[1:], "--cluster", str(snapshot), "-o", "json"))
+    plan = json.loads(printed("plan", *GOLDENS["everything"].arguments[1:], "--cluster", str(snapshot), "-o", "json"))
     chosen = {one["task"]: one["node"] for group in plan["groups"] for one in group["assignments"]}
-    for pod in manifests(GOLDENS["everything"]):
+    for pod in GOLDENS["everything"].manifests:
         if pod["kind"] == "Pod":
             node = chosen[pod["metadata"]["labels"]["coterie.dev/task"]]
             items.append({**pod, "spec": {**pod["spec"], "nodeName": node}, "status": {"phase": "Running"}})
     snapshot.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}), encoding="utf-8")
 
-    text = call(*FOLLOWERS.arguments, "--cluster", str(snapshot), "--group", "everything-0-shard-0")
-    compare(FOLLOWERS, text, rewrite=rewrite)
+    text = printed(*FOLLOWERS.arguments, "--cluster", str(snapshot), "--group", "everything-0-shard-0")
+    FOLLOWERS.compare(text, rewrite=rewrite)
 
 
 def test_every_golden_file_belongs_to_a_call() -> None:
@@ -124,18 +89,18 @@ def test_every_golden_file_belongs_to_a_call() -> None:
 
 
 @pytest.mark.parametrize("golden", GOLDENS.values(), ids=str)
-def test_json_and_names_tell_the_same_as_yaml(golden: Golden) -> None:
-    found = manifests(golden)
-    named = call(*golden.arguments, "-o", "name").splitlines()
+def test_json_and_names_tell_the_same_as_yaml(golden: GoldenFile) -> None:
+    found = golden.manifests
+    named = printed(*golden.arguments, "-o", "name").splitlines()
 
-    assert json.loads(call(*golden.arguments, "-o", "json"))["items"] == found
+    assert json.loads(printed(*golden.arguments, "-o", "json"))["items"] == found
     assert [name.rpartition("/")[2] for name in named] == [each["metadata"]["name"] for each in found]
 
 
 @pytest.mark.parametrize("golden", FOR_KAI, ids=str)
-def test_manifests_name_only_what_is_there_and_pods_and_subgroups_agree(golden: Golden) -> None:
+def test_manifests_name_only_what_is_there_and_pods_and_subgroups_agree(golden: GoldenFile) -> None:
     kinds: dict[str, dict[str, Any]] = {}
-    for found in manifests(golden):
+    for found in golden.manifests:
         same = kinds.setdefault(found["kind"], {})
         assert found["metadata"]["name"] not in same
         same[found["metadata"]["name"]] = found

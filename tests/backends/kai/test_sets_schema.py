@@ -19,7 +19,7 @@ import yaml
 
 from tests.backends.grove.test_schema import closed
 from tests.backends.kai.test_golden import GOLDENS as WORKFLOWS
-from tests.backends.kai.test_sets_golden import FOR_KAI, manifests
+from tests.backends.kai.test_sets_golden import FOR_KAI
 
 MODULES = Path(__file__).parents[3] / "lab" / "modules"
 KAI = ("kai", "github.com/kai-scheduler/KAI-scheduler", "deployments/kai-scheduler/crds")
@@ -69,14 +69,14 @@ def problems(manifest: Any) -> list[str]:
 
 @pytest.mark.parametrize("golden", [*FOR_KAI, *WORKFLOWS.values()], ids=str)
 def test_rendered_objects_keep_the_schemas_of_those_who_read_them(golden: Any) -> None:
-    judged = [manifest for manifest in manifests(golden) if manifest["kind"] in CRDS]
+    judged = [manifest for manifest in golden.manifests if manifest["kind"] in CRDS]
 
     assert judged
     assert [problem for manifest in judged for problem in problems(manifest)] == []
 
 
 def test_the_schemas_notice_unknown_fields_and_wrong_values() -> None:
-    group = next(each for each in manifests(FOR_KAI[0]) if each["kind"] == "PodGroup")
+    group = next(each for each in FOR_KAI[0].manifests if each["kind"] == "PodGroup")
     group["spec"]["minMembr"] = 1
     group["spec"]["minMember"] = "1"
     assert len(problems(group)) == 2

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import PROGRAM, TIMEOUT_S, at_terminal, call, environment, escapes, loaded, read_until, spawn
-from tests.cli.service_fixtures import ServiceFixture, flow
+from tests.cli.service_fixtures import ServiceFixture, flow, served
 
 pytestmark = pytest.mark.slow("starts a service and calls every command of its clients, many at a terminal")
 
@@ -480,21 +480,11 @@ def test_tokens_are_made_shown_once_and_deleted(tmp_path: Path) -> None:
 
 def test_a_service_with_tokens_asks_for_one(tmp_path: Path) -> None:
     token = call("token", "create", "ana", "--role", "viewer", "--state", tmp_path).out.strip()
-    with subprocess.Popen(
-        [*PROGRAM, "serve", "--port", "0", "--state", tmp_path],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment(),
-        text=True,
-    ) as process:
-        assert process.stdout
-        url = process.stdout.readline().strip()
+    with served(tmp_path) as (url, _):
         without = call("list", "--server", url)
         looking = call("list", "--server", url, "--token", token)
         (tmp_path / "wf.yaml").write_text(flow(gpus=0).replace("topology: [{key: rack}]", "cpu: 0"), encoding="utf-8")
         changing = call("submit", tmp_path / "wf.yaml", "--server", url, "--token", token)
-        process.terminate()
-        process.wait(TIMEOUT_S)
 
     assert without.code == 1
     assert "--token" in without.err

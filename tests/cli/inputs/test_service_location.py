@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -17,26 +15,10 @@ from coterie.cli.exit_codes import Exit
 from coterie.cli.inputs import service_location
 from coterie.errors import Unavailable
 from coterie.service.driver.replica import new_holder
-from tests.cli.command import PROGRAM, TIMEOUT_S, call, environment
+from tests.cli.command import TIMEOUT_S, call
+from tests.cli.service_fixtures import served
 
 pytestmark = pytest.mark.slow("starts and kills several services of one folder")
-
-
-@contextmanager
-def _serving(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    with subprocess.Popen(
-        [*PROGRAM, "serve", "--port", "0", "--state", folder],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment(),
-        text=True,
-    ) as process:
-        assert process.stdout
-        try:
-            yield process.stdout.readline().strip(), process
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(TIMEOUT_S)
 
 
 @pytest.fixture
@@ -65,8 +47,8 @@ def others(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str | None]]:
 def test_a_second_service_of_a_folder_that_stops_leaves_the_first_one_found(
     tmp_path: Path, others: list[str | None]
 ) -> None:
-    with _serving(tmp_path) as (first, _):
-        with _serving(tmp_path) as (second, _):
+    with served(tmp_path) as (first, _):
+        with served(tmp_path) as (second, _):
             both = call("list", COTERIE_STATE=str(tmp_path))
         after = service_location.service_records(tmp_path)
         found = call("list", COTERIE_STATE=str(tmp_path))
@@ -80,8 +62,8 @@ def test_a_second_service_of_a_folder_that_stops_leaves_the_first_one_found(
 
 def test_the_second_service_of_a_folder_is_found_once_the_first_has_been_killed(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        _, first = stack.enter_context(_serving(tmp_path))
-        second, _ = stack.enter_context(_serving(tmp_path))
+        _, first = stack.enter_context(served(tmp_path))
+        second, _ = stack.enter_context(served(tmp_path))
         first.kill()
         first.wait(TIMEOUT_S)
         found = call("list", COTERIE_STATE=str(tmp_path))
@@ -121,7 +103,7 @@ def test_the_usual_address_is_asked_only_by_those_who_have_no_folder_at_all(
 
 
 def test_a_service_that_is_named_is_asked_whatever_the_folder_says(tmp_path: Path) -> None:
-    with _serving(tmp_path / "a") as (url, _):
+    with served(tmp_path / "a") as (url, _):
         by_option = call("list", "--server", url, COTERIE_STATE=str(tmp_path / "b"))
         by_variable = call("list", COTERIE_SERVER=url, COTERIE_STATE=str(tmp_path / "b"))
 
