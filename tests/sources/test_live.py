@@ -122,7 +122,8 @@ def test_five_thousand_pods_are_read_with_one_request_for_each_page() -> None:
 
     def counted(request: httpx2.Request) -> httpx2.Response:
         requested[str(request.url)] += 1
-        return server(request)
+        found: httpx2.Response = server(request)
+        return found
 
     found = snapshot_of(api(counted))
 

@@ -22,7 +22,7 @@ def test_a_server_that_is_gone_for_a_while_is_said_and_nothing_is_lost(postgres:
         try:
             postgres.stop()
             calls: list[Callable[[], object]] = [
-                store.ping,
+                store.last_event,
                 lambda: store.submit(new()),
                 lambda: store.save([change(one)], lease.fence),
                 store.events,
