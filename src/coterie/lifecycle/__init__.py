@@ -41,6 +41,7 @@ from coterie.lifecycle.state import (
 )
 from coterie.lifecycle.status import LossCause, Presence, Status
 from coterie.lifecycle.step import advance, step
+from coterie.lifecycle.termination import terminated
 from coterie.lifecycle.users import retry_fault
 
 __all__ = [
@@ -94,5 +95,6 @@ __all__ = [
     "requests",
     "retry_fault",
     "step",
+    "terminated",
     "to_json",
 ]

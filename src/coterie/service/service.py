@@ -13,7 +13,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from coterie.errors import CoterieError, Unavailable, UsageError
+from coterie.errors import Conflict, CoterieError, Unavailable, UsageError
 from coterie.inspection.map import default_depth, map_json, scene_of
 from coterie.lifecycle import TaskState
 from coterie.rendering.scene import MapScene
@@ -30,7 +30,7 @@ from coterie.service.settings import Settings, Submission
 from coterie.service.submission.admission import checked, new_workflow, refuse_never, with_changes
 from coterie.service.submission.compilation import fingerprint
 from coterie.service.submission.preview import hold_to, plan_of
-from coterie.service.submission.requests import cancels, check_retry, check_statuses
+from coterie.service.submission.requests import cancels, check_statuses, deletes, retries
 from coterie.service.views import workflows as views
 from coterie.service.views.logs import Logs
 from coterie.service.views.why import placement_of, why_of
@@ -195,18 +195,29 @@ class Service:
 
     def retry(self, ident: str, task: str | None = None, *, by: str = "") -> Json:
         """Request the retry of an ended workflow."""
-        stored = self.store.workflow(ident)
-        check_retry(stored, task)
-        pool_rules.still_runs(self._catalog(), ident, stored.pool)
-        self.store.wish(ident, {"kind": "retry", "task": task, "by": by}, self.settings.now())
+        pool_rules.still_runs(self._catalog(), ident, self.store.summary(ident).pool)
+        wish = {"kind": "retry", "task": task, "by": by}
+        self.store.wish_if(ident, wish, self.settings.now(), partial(retries, task=task))
         self._driver.poke()
         return self.workflow(ident)
 
-    def delete(self, ident: str, *, by: str = "") -> None:
-        """Delete an ended workflow, with its logs."""
-        self.store.delete(ident, self.settings.now(), by)
+    def delete(self, ident: str, *, force: bool = False, by: str = "") -> bool:
+        """Delete an ended workflow, with its logs; return whether it is gone.
+
+        With `force`, one in any other state is canceled without a grace period, and deleted once nothing of it is left.
+        """
+        now = self.settings.now()
+        gone = True
+        try:
+            self.store.delete(ident, now, by)
+        except Conflict:
+            if not force:
+                raise
+            gone = False
+            self.store.wish_if(ident, {"kind": "delete", "by": by}, now, deletes)
         self._driver.poke()
         self._ring()
+        return gone
 
     # Events
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
+from coterie.errors import Conflict, Hint, Mention
 from coterie.store import workflows
 from coterie.store.databases.columns import LARGEST
 from coterie.store.records import Json, RequestRecord
@@ -34,6 +35,15 @@ def of(tx: Connection, workflow: str) -> tuple[RequestRecord, ...]:
     """Return the requests concerning a workflow, oldest first."""
     wanted = select(*_COLUMNS).where(wishes.c.workflow == workflow).order_by(wishes.c.seq)
     return tuple(RequestRecord(*row) for row in tx.execute(wanted.limit(MOST)))
+
+
+def refuse_retried(tx: Connection, workflow: str) -> None:
+    """Raise `Conflict` for a workflow whose retry is pending."""
+    if any(each.observation.get("kind") == "retry" for each in of(tx, workflow)):
+        raise Conflict(
+            f'workflow "{workflow}" is about to run again, as a user asked for a retry, and cannot be deleted',
+            Hint(f"Cancel it first: coterie cancel {workflow}", Mention("coterie cancel", workflow)),
+        )
 
 
 def drop(tx: Connection, seqs: Sequence[int]) -> None:

@@ -126,9 +126,14 @@ class Store:
         with self._database.reading() as tx:
             return workflows.tally(tx)
 
-    def delete(self, ident: str, at: float, by: str = "") -> None:
-        """Delete an ended workflow with all its rows, and record one event of it."""
+    def delete(self, ident: str, at: float, by: str = "", *, force: bool = False) -> None:
+        """Delete an ended workflow with all its rows, and record one event of it.
+
+        Raises `Conflict` for one that is about to run again, unless with `force`.
+        """
         with self._database.writing() as tx:
+            if not force:
+                requests.refuse_retried(tx, ident)
             workflows.delete(tx, ident, at, by)
 
     def save(self, changes: Sequence[WorkflowChange], fence: int) -> int:

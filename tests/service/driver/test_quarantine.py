@@ -96,27 +96,6 @@ def test_a_workflow_that_makes_trouble_is_set_aside_and_taken_up_again(
         eventually(lambda: not problems(service))
 
 
-def test_a_wish_for_one_that_is_set_aside_waits_with_it(place: ServiceFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(board, "_AGAIN_S", 0.2)
-    well = threading.Event()
-    step = LiveWorkflow.next
-
-    def troubled(life: LiveWorkflow, now: float) -> object:
-        if life.id == "bad-1" and not well.is_set():
-            raise KeyError("x")
-        return step(life, now)
-
-    monkeypatch.setattr(LiveWorkflow, "next", troubled)
-    with Service(place.settings()) as service:
-        service.submit(single("bad", "sleep 600"))
-        eventually(lambda: "workflow bad-1" in problems(service))
-        service.cancel("bad-1")
-        assert ended(service, single("good", "true")) == "COMPLETED"
-        well.set()
-
-        assert service.wait("bad-1", timeout_s=PATIENCE_S)["status"] == "FAILED_CANCELED"
-
-
 def test_a_workflow_whose_state_cannot_be_read_keeps_its_tasks_and_its_nodes(place: ServiceFolder) -> None:
     with Service(place.settings()) as service:
         gang = [task(f"t{n}", "sleep 600", "" if n else "lead: true") for n in range(8)]

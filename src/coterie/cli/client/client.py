@@ -132,9 +132,9 @@ class Client:
         """Request the retry of a failed workflow."""
         return self._json("POST", _path("workflows", ident, "retry"), body={"task": task})
 
-    def delete(self, ident: str) -> None:
-        """Delete an ended workflow."""
-        self._json("DELETE", _path("workflows", ident))
+    def delete(self, ident: str, *, force: bool = False) -> bool:
+        """Delete a workflow; return whether it is gone, and not only canceled yet."""
+        return not self._json("DELETE", _path("workflows", ident), params={"force": force or None})
 
     def log_start(self, ident: str, task: str, attempt: int | None, tail: int | None, since: float | None) -> int:
         """Return the offset of the last lines of a log, and of those that were written since a time."""

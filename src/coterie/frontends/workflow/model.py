@@ -59,7 +59,9 @@ class TaskOutput(DocumentModel):
 class TaskFile(DocumentModel):
     """A file put into a task's container before it starts."""
 
-    path: str = Field(description="Where the file is in the container: an absolute path outside /osmo.")
+    path: str = Field(
+        description="Where the file is in the container: an absolute path outside /osmo, at most 32 folders deep."
+    )
     contents: Text | None = Field(None, description="The text of the file.")
     localpath: str | None = Field(None, description="A file beside the workflow file whose contents are taken.")
     base64: bool = Field(default=False, description="Whether contents are Base64 and decoded before use.")

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 MOST_LABELS = 16
 RESERVED = "osmo-ctrl"
+# A path becomes folders on a disk, below others whose names are long too; Linux has 4,096 bytes for all of them.
+LONGEST_PATH = 1024
+DEEPEST_PATH = 32
 
 _NAME = re.compile(r"[a-zA-Z]([a-zA-Z0-9_-]*[a-zA-Z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_.-][A-Za-z0-9_.-]*")
@@ -89,6 +92,8 @@ def mount(value: str) -> Iterator[Wrong]:
         yield Wrong(
             f"{{field}} must be absolute paths, not {said(value)}", "Write /PATH or /NODE-PATH:/CONTAINER-PATH."
         )
+    for part in value.split(":"):
+        yield from _bounded("{field}", part, ())
 
 
 def mounts(found: Sequence[str]) -> Iterator[Wrong]:
@@ -103,6 +108,7 @@ def file(found: TaskFile) -> Iterator[Wrong]:
         yield Wrong(f"path {said(found.path)} is not an absolute path of a file", "Example: /tmp/run.sh", ("path",))
     elif f"{path}/".startswith("/osmo/"):
         yield Wrong(f"path {said(found.path)} lies in /osmo, which is reserved", "Choose another folder.", ("path",))
+    yield from _bounded("path", found.path, ("path",))
     if found.contents is not None and found.localpath is not None:
         yield Wrong(f"file {said(found.path)} has both contents and localpath", "Keep one of the two.", ("localpath",))
     if found.contents is None and found.localpath is None:
@@ -122,12 +128,24 @@ def files(found: Sequence[TaskFile]) -> Iterator[Wrong]:
     return _repeated([_container_path(each.path) for each in found], "is written twice", "path")
 
 
+def _bounded(field: str, path: str, where: tuple[str, ...]) -> Iterator[Wrong]:
+    """Check the length and the depth of a path."""
+    size, depth = len(path.encode("utf-8", "replace")), path.strip("/").count("/")
+    if size > LONGEST_PATH:
+        hint = f"At most {LONGEST_PATH:,} are allowed. Choose shorter names."
+        yield Wrong(f"{field} {said(path)} has {size:,} bytes", hint, where)
+    elif depth > DEEPEST_PATH:
+        hint = f"At most {DEEPEST_PATH} folders are allowed. Put it into fewer."
+        yield Wrong(f"{field} {said(path)} lies {depth:,} folders deep", hint, where)
+
+
 def _container_path(path: str) -> str:
     # POSIX leaves open what two leading slashes mean; in a container they mean one.
     return f"/{posixpath.normpath(path).lstrip('/')}"
 
 
 def _local(path: str) -> Iterator[Wrong]:
+    yield from _bounded("localpath", path, ("localpath",))
     bare = posixpath.normpath(path)
     if bare.startswith("/") or bare.split("/")[0] == "..":
         yield Wrong(

@@ -207,8 +207,15 @@ def retry(workflow: str, service: Behind, caller: Who, wish: Retrying) -> Respon
     return answer(service.retry(workflow, wish.task, by=caller.known_as), 202)
 
 
-@router.delete("/{workflow}", status_code=204)
-def delete(workflow: str, service: Behind, caller: Who) -> None:
-    """Delete an ended workflow, with its logs."""
+@router.delete("/{workflow}", status_code=204, responses={202: {"model": models.Deletion}})
+def delete(
+    workflow: str,
+    service: Behind,
+    caller: Who,
+    force: Annotated[bool, Query(description="Cancel one that has not ended, and delete it then (202).")] = False,  # noqa: FBT002 - a parameter of the query
+) -> Response:
+    """Delete an ended workflow, with its logs; one that has not ended is refused (409) unless with force."""
     caller.need_own(service.owner_of(workflow))
-    service.delete(workflow, by=caller.known_as)
+    if service.delete(workflow, force=force, by=caller.known_as):
+        return Response(status_code=204)
+    return answer({"id": workflow, "deleted": False}, 202)

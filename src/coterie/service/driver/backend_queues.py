@@ -156,6 +156,13 @@ class BackendQueues:
                 if entry.key[0] == workflow:
                     site.queue.drop(entry.key)
 
+    def free(self, workflow: str) -> None:
+        """Return all capacity of a workflow."""
+        for site in self._backends.values():
+            for key, _, held in list(site.world.placements()):
+                if key[0] == workflow:
+                    site.world.release(key, [one.task for one in held])
+
     def _held_again(self, key: Key, pool: str, held: TaskHolding) -> bool:
         """Hold capacity on its node; return whether a backend has it. Its pool may have other nodes now, or none."""
         own = self._site(pool)

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from coterie.errors import Conflict, NotFound, Unavailable
 from coterie.lifecycle import (
     Action,
-    CancelAsked,
     LossCause,
     Lost,
     Observation,
@@ -30,12 +29,13 @@ from coterie.service.driver.backend_queues import BackendQueues, FailedTask
 from coterie.service.driver.driven_workflow import CachedTexts, Fresh, LiveWorkflow, home_of
 from coterie.service.driver.drivers import Connection, Drivers
 from coterie.service.driver.executor import ActionExecutor, note
+from coterie.service.driver.forced_end import DELETION, end_of, forced_end
 from coterie.service.driver.pool_changes import levels_lost, violated
 from coterie.service.driver.problems import ServiceProblems
 from coterie.service.driver.quarantine import Quarantine
 from coterie.service.pools.catalog import LiveCatalog
 from coterie.service.settings import Settings
-from coterie.store import Lease, NewEvent, RequestRecord, Store
+from coterie.store import Lease, NewEvent, RequestRecord, Store, WorkflowRecord
 
 # How often all outstanding actions are repeated, and stray tasks are looked for.
 _AGAIN_S = 60.0
@@ -62,6 +62,8 @@ class Board:
         self._lives: dict[str, LiveWorkflow] = {}
         self._quarantine = Quarantine(problems)
         self._deleted: set[str] = set()
+        self._answered: set[int] = set()  # requests to end a workflow that its life cycle was given
+        self._forced: list[RequestRecord] = []  # requests to end a workflow that its life cycle cannot end
         self._clock: list[tuple[float, str]] = []
         self._due: dict[str, float] = {}
         self._events: list[NewEvent] = []
@@ -107,6 +109,7 @@ class Board:
         """
         self._refresh(now)
         self._listen(now)
+        self._end_by_force(now, lease.fence)
         self._look()
         self._ticks(now)
         self._place(now)
@@ -216,10 +219,13 @@ class Board:
         stale = []
         for wish in self._store.wishes():
             if wish.workflow in self._quarantine:
+                self._end_quarantined(wish)
                 continue
             life = self._lives.get(wish.workflow) or self._load(wish.workflow)
             if life is None:
                 stale.append(wish.seq)
+            elif wish.observation.get("kind") == DELETION:
+                self._end_and_delete(life, wish, now)
             elif wish.seq not in life.wishes:
                 life.wishes.append(wish.seq)
                 life.pending += _wished(wish)
@@ -244,6 +250,79 @@ class Board:
             self._executor.again([life])
         self._quarantine.welcome(workflow)
         return self._lives.get(workflow)
+
+    def _end_and_delete(self, life: LiveWorkflow, wish: RequestRecord, now: float) -> None:
+        """Cancel a workflow that is to be deleted, and delete it once nothing of it is left."""
+        if life.state.finished and not life.dirty:
+            self._drop(life)
+            self._store.delete(life.id, now, str(wish.observation.get("by", "")), force=True)
+        elif not self._drivers.has(life):
+            self._forced.append(wish)
+        elif wish.seq not in self._answered and (asked := end_of(wish)) is not None:
+            self._answered.add(wish.seq)
+            life.pending.append(asked)
+
+    def _end_quarantined(self, wish: RequestRecord) -> None:
+        """End a workflow in quarantine: by its life cycle if that works for an end, and else by force."""
+        asked = end_of(wish)
+        if asked is None:
+            return
+        if wish.seq in self._answered:
+            self._forced.append(wish)
+            return
+        try:
+            stored = self._store.workflow(wish.workflow)
+        except NotFound:
+            self._quarantine.leave(wish.workflow)
+            return
+        self._answered.add(wish.seq)
+        with self._apart(wish.workflow):
+            life = LiveWorkflow.of(stored)
+            self._quarantine.take(wish.workflow)
+            self._adopt(life)
+            life.pending.append(asked)
+            if wish.observation.get("kind") != DELETION:
+                life.wishes.append(wish.seq)
+        self._quarantine.welcome(wish.workflow)
+
+    def _end_by_force(self, now: float, fence: int) -> None:
+        """Stop the tasks of workflows that their life cycle cannot end, return what they hold, and save their end."""
+        forced, self._forced = self._forced, []
+        for wish in forced:
+            if (asked := end_of(wish)) is None:
+                continue
+            try:
+                stored = self._store.workflow(wish.workflow)
+            except NotFound:
+                continue
+            held = self._store.held().get(stored.id, ())
+            self._release(stored.id)
+            self._quarantine.leave(stored.id)
+            left = self._stop_strays(stored)
+            if not stored.finished:
+                self._store.save([forced_end(stored, held, wish, asked, now, left)], fence)
+            self._backends.free(stored.id)
+            self._executor.moved = True
+            if wish.observation.get("kind") == DELETION:
+                self._store.delete(stored.id, now, asked.by, force=True)
+            elif stored.finished:
+                self._store.drop_wishes([wish.seq])
+
+    def _stop_strays(self, stored: WorkflowRecord) -> str:
+        """Kill the tasks of a workflow that no state knows any more; return what may still run."""
+        home, left = home_of(stored.digest), ""
+        if home not in {connection.home for connection in self._drivers}:
+            left = f'its tasks on backend "{home}" were not stopped, since that backend is not known here'
+        for connection in self._drivers:
+            try:
+                connection.driver.end_strays(self._own(connection), list(self._quarantine))
+            except Unavailable as error:
+                left = f"its tasks may still run: {error}" if connection.home == home else left
+        return left
+
+    def _own(self, connection: Connection) -> dict[str, LiveWorkflow]:
+        """Return the workflows of a backend."""
+        return {name: life for name, life in self._lives.items() if home_of(life.digest) == connection.home}
 
     def _adopt(self, life: LiveWorkflow) -> None:
         self._lives[life.id] = life
@@ -335,13 +414,17 @@ class Board:
         except Unavailable:
             raise
         except Exception as error:  # noqa: BLE001 - nobody knows what it is, so nothing more is done with this one
-            self._lives.pop(workflow, None)
-            self._due.pop(workflow, None)
-            self._executor.drop(workflow)
-            self._texts.forget(workflow)
-            self._backends.withdraw(workflow)
-            self._drivers.let_go(workflow)
+            self._release(workflow)
             self._quarantine.put(workflow, error)
+
+    def _release(self, workflow: str) -> None:
+        """Drive a workflow no more; what it holds, and its tasks, stay."""
+        self._lives.pop(workflow, None)
+        self._due.pop(workflow, None)
+        self._executor.drop(workflow)
+        self._texts.forget(workflow)
+        self._backends.withdraw(workflow)
+        self._drivers.let_go(workflow)
 
     # Cleanup
 
@@ -353,8 +436,7 @@ class Board:
         for connection in self._drivers:
             with self._spoken(connection.problem):
                 driver = connection.driver
-                own = {name: life for name, life in self._lives.items() if home_of(life.digest) == connection.home}
-                driver.end_strays(own, list(self._quarantine))
+                driver.end_strays(self._own(connection), list(self._quarantine))
                 left = driver.left() - {*self._lives, *self._quarantine}
                 self._deleted |= self._store.missing({*left, *(driver.kept() if first else ())})
                 for workflow in left - self._deleted:
@@ -380,7 +462,7 @@ def _wished(wish: RequestRecord) -> list[Observation]:
     said = wish.observation
     match said.get("kind"):
         case "cancel":
-            return [CancelAsked(str(said.get("message", "")), bool(said.get("force", False)), str(said.get("by", "")))]
+            return [asked] if (asked := end_of(wish)) else []
         case "retry":
             return [RetryAsked(said.get("task"), str(said.get("by", "")))]
     return []

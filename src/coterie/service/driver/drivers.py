@@ -60,6 +60,10 @@ class Drivers:
             raise Unavailable(f'workflow "{life.id}" runs on backend "{home}", which is not known here', hint)
         return self._open[home]
 
+    def has(self, life: LiveWorkflow) -> bool:
+        """Return whether the backend of a workflow is known here."""
+        return home_of(life.digest) in self._open
+
     def problem(self, life: LiveWorkflow) -> str:
         """Return the name of the problems with the backend of a workflow."""
         return _problem(home_of(life.digest))

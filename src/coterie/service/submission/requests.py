@@ -24,7 +24,11 @@ def cancels(stored: WorkflowRecord, waiting: Sequence[RequestRecord], *, force: 
     An ended workflow may be about to be retried, as long as a user request is pending. The life cycle applies requests
     in order, and ignores a cancellation that finds nothing to end.
     """
-    state = from_json(State, stored.state)
+    try:
+        state = from_json(State, stored.state)
+    except UsageError:
+        # The leader ends it without its state.
+        return not stored.finished
     if not state.status.final or waiting or (force and state.cleaning):
         return True
     if state.status is Status.FAILED_CANCELED:
@@ -33,6 +37,19 @@ def cancels(stored: WorkflowRecord, waiting: Sequence[RequestRecord], *, force: 
         f'workflow "{stored.id}" has ended already, as {state.status}',
         "Its tasks are being stopped; --force kills them at once." if state.cleaning else "There is nothing to do.",
     )
+
+
+def retries(stored: WorkflowRecord, waiting: Sequence[RequestRecord], *, task: str | None) -> bool:
+    """Return true for a retry that is possible; raise for one that is not, or that comes after a deletion."""
+    check_retry(stored, task)
+    if any(each.observation.get("kind") == "delete" for each in waiting):
+        raise Conflict(f'workflow "{stored.id}" is about to be deleted, and cannot be retried', "Submit it again.")
+    return True
+
+
+def deletes(_stored: WorkflowRecord, waiting: Sequence[RequestRecord]) -> bool:
+    """Return whether a deletion is new; a repeated one is no fault."""
+    return not any(each.observation.get("kind") == "delete" for each in waiting)
 
 
 def check_retry(stored: WorkflowRecord, task: str | None) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from coterie.backends.base.driver import TaskAttempt
-from coterie.errors import Notice
+from coterie.errors import Notice, UsageError
 from coterie.gang.tree import Gang, Group
 from coterie.inspection.audit import AuditOutcome, ConstraintFinding, judged, observed_domain
 from coterie.inspection.audit_report import finding_json
@@ -56,9 +56,17 @@ def whole(
     placements: Iterable[PlacementRecord],
     folder: Callable[[TaskAttempt], str | None] = lambda _: None,
 ) -> Json:
-    """Return a workflow with its groups and tasks; `folder` returns the folder of an attempt's files for others."""
-    spec, state = from_json(Spec, stored.spec), from_json(State, stored.state)
+    """Return a workflow with its groups and tasks; `folder` returns the folder of an attempt's files for others.
+
+    One whose state cannot be read has no groups, and a message that says so: it can still be canceled and deleted.
+    """
     seats = {(each.group, each.task, each.attempt): each for each in placements}
+    try:
+        spec, state = from_json(Spec, stored.spec), from_json(State, stored.state)
+    except UsageError as error:
+        return _unreadable(stored, seats.values(), str(error))
+    if [rules.name for rules in spec.groups] != [group.name for group in state.groups]:
+        return _unreadable(stored, seats.values(), "a stored workflow state has other groups than its spec")
     groups = [
         {
             "name": group.name,
@@ -91,6 +99,20 @@ def whole(
         "canceled": _canceled(state),
         "changes": list(stored.digest.get("changes", ())),
         "groups": groups,
+        "warnings": list(stored.notices),
+    }
+
+
+def _unreadable(stored: WorkflowRecord, seats: Iterable[PlacementRecord], why: str) -> Json:
+    listed = row(stored)
+    return {
+        **listed,
+        "message": listed["message"] or why,
+        "nodes": sorted({seat.node for seat in seats if seat.held}),
+        "created_from": stored.digest.get("file", ""),
+        "canceled": None,
+        "changes": list(stored.digest.get("changes", ())),
+        "groups": [],
         "warnings": list(stored.notices),
     }
 

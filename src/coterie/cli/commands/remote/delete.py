@@ -23,6 +23,9 @@ class DeleteOptions:
         tuple[str, ...],
         typer.Argument(metavar="ID...", help="Workflows, such as train-7.", autocompletion=completion.ended_workflows),
     ]
+    force: Annotated[
+        bool, typer.Option("--force", help="Cancel workflows that have not ended, and delete them then.")
+    ] = False
     yes: YesOption = False
     service: ServiceOptions
     output: OutputOption = Output.TABLE
@@ -33,6 +36,8 @@ class DeleteOptions:
 def delete(options: DeleteOptions) -> None:
     """Delete workflows that have ended, with their logs and outputs.
 
+    With --force in any state, also if the service could not drive them: what runs is killed, what is held is freed.
+
     \b
     Examples:
       coterie delete train-7
@@ -41,4 +46,4 @@ def delete(options: DeleteOptions) -> None:
     with service_client(options.service, options.output, debug=options.debug) as client:
         from coterie.cli.handlers.remote.changes import delete_all
 
-        delete_all(client, options.workflows, options.output, yes=options.yes)
+        delete_all(client, options)

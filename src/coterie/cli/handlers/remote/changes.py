@@ -9,6 +9,7 @@ import typer
 
 from coterie.cli.client.client import Client
 from coterie.cli.commands.remote.cancel import CancelOptions
+from coterie.cli.commands.remote.delete import DeleteOptions
 from coterie.cli.exit_codes import Exit
 from coterie.cli.inputs.prompt import confirm
 from coterie.cli.output.errors import code_of, error_data, fail
@@ -28,7 +29,11 @@ def cancel_all(client: Client, options: CancelOptions) -> None:
     idents = options.workflows
     if len(idents) > 1 and not options.yes:
         confirm(f"Cancel {_listed(idents)}")
-    _each(idents, lambda ident: client.cancel(ident, options.message, force=options.force), "stops", options.output)
+    _each(idents, lambda ident: client.cancel(ident, options.message, force=options.force), _stops, options.output)
+
+
+def _stops(_answer: Json) -> str:
+    return "stops"
 
 
 def retry_one(client: Client, target: str, output: Output) -> None:
@@ -43,16 +48,20 @@ def retry_one(client: Client, target: str, output: Output) -> None:
     )
 
 
-def delete_all(client: Client, idents: Sequence[str], output: Output, *, yes: bool) -> None:
-    """Delete ended workflows."""
-    if not yes:
-        confirm(f"Delete {_listed(idents)}, with logs and outputs")
+def delete_all(client: Client, options: DeleteOptions) -> None:
+    """Delete workflows; those that have not ended are refused, or canceled and deleted then."""
+    if not options.yes:
+        stopped = ", which are stopped first if they run" if options.force else ""
+        confirm(f"Delete {_listed(options.workflows)}, with logs and outputs{stopped}")
 
     def forget(ident: str) -> Json:
-        client.delete(ident)
-        return {"id": ident, "deleted": True}
+        return {"id": ident, "deleted": client.delete(ident, force=options.force)}
 
-    _each(idents, forget, "deleted", output)
+    _each(options.workflows, forget, _deletion, options.output)
+
+
+def _deletion(answer: Json) -> str:
+    return "deleted" if answer["deleted"] else "stops, and is deleted then"
 
 
 def _listed(idents: Sequence[str]) -> str:
@@ -60,14 +69,14 @@ def _listed(idents: Sequence[str]) -> str:
     return f"{shown} and {count(len(idents) - _NAMED, 'more workflow')}" if len(idents) > _NAMED else shown
 
 
-def _each(idents: Sequence[str], act: Callable[[str], Json], word: str, output: Output) -> None:
+def _each(idents: Sequence[str], act: Callable[[str], Json], words: Callable[[Json], str], output: Output) -> None:
     codes, answers = [Exit.DONE], []
     as_data = output in {Output.JSON, Output.YAML}
     for ident in idents:
         try:
             answers.append(act(ident))
             if not as_data:
-                show([safe(ident if output is Output.NAME else f"{ident} {word}")])
+                show([safe(ident if output is Output.NAME else f"{ident} {words(answers[-1])}")])
         except (Conflict, NotFound, Forbidden) as error:
             codes.append(code_of(error))
             if as_data:

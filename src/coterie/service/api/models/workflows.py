@@ -273,3 +273,10 @@ class Source(ResponseBody):
     sets: list[str]
     set_strings: list[str]
     files: dict[str, int] = Field(description="The sizes of its local files, by path.")
+
+
+class Deletion(ResponseBody):
+    """A workflow that is deleted once nothing of it runs any more."""
+
+    id: str
+    deleted: bool = Field(description="Whether it is gone already.")
