@@ -141,7 +141,7 @@ def test_groups_are_rendered_one_after_the_other_with_all_that_is_theirs() -> No
 
     assert kinds == [
         "Queue", "Queue", "Topology",
-        "ComputeDomain", "PodGroup", "Service", "ConfigMap", "Pod",
+        "ComputeDomain", "ConfigMap", "Service", "PodGroup", "Pod",
         "ComputeDomain", "PodGroup", "Pod",
     ]  # fmt: skip
 

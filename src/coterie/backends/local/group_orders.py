@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from coterie.backends.base.driver import TaskPlacement
 from coterie.backends.base.settings import DEFAULT_GRACE_S, DEFAULT_LOG
 from coterie.backends.local.work_order import AttemptKey, WorkOrder, order_faults
+from coterie.backends.shared.task_environment import identity, reserved_notices
 from coterie.backends.shared.task_files import contents_of
 from coterie.backends.shared.tokens import INPUT, TokenReplacement, TokenValues, uuid_of
 from coterie.errors import Fault, NotFound, Notice, SpecErrors, field_path
@@ -112,7 +113,8 @@ def _order(
         command=tuple(command),
         environment={
             **environment,
-            **identity(run.workflow_id, team, rank, seat, hosts),
+            **identity(run.workflow_id, team, rank, hosts),
+            **_seat(seat),
             "COTERIE_ATTEMPT": str(attempt),
         },
         files=tuple(files),
@@ -147,21 +149,11 @@ def _unread(filling: TokenReplacement) -> Iterator[Fault]:
         )
 
 
-def identity(workflow_id: str, team: WorkflowGroup, rank: int, seat: TaskPlacement, hosts: str) -> dict[str, str]:
-    """Return the environment variables that identify a task and its node.
-
-    RANK, WORLD_SIZE and MASTER_ADDR are not among them: launchers count processes, of which a task with several GPUs
-    has several, and would mistake the numbers of tasks for theirs.
-    """
+def _seat(seat: TaskPlacement) -> dict[str, str]:
+    """Return the environment variables that identify the node of a task."""
     devices = ",".join(map(str, seat.gpus))
     return {
-        "COTERIE_WORKFLOW": workflow_id,
-        "COTERIE_GROUP": team.name,
-        "COTERIE_TASK": team.members[rank].name,
         "COTERIE_NODE": seat.node,
-        "COTERIE_RANK": str(rank),
-        "COTERIE_WORLD_SIZE": str(len(team.members)),
-        "COTERIE_HOSTS": hosts,
         **{f"COTERIE_DOMAIN_{_OTHER.sub('_', level.upper())}": name for level, name in seat.domains.items()},
         "COTERIE_GPUS": devices,
         DEVICES: devices,
@@ -186,12 +178,7 @@ def _notices(workflow: Workflow, members: Sequence[WorkflowTask]) -> Iterator[No
                 path = (*member.path, "inputs", number, "regex")
                 message = "regex is ignored: the task sees all that the other has written"
                 yield Notice("FieldIgnored", message, workflow.place(path, key=True), path)
-    for member in members:
-        for name in member.spec.environment:
-            if name == DEVICES or name.startswith("COTERIE_"):
-                path = (*member.path, "environment", name)
-                message = f"{name} is ignored: the task is given the one that belongs to its place"
-                yield Notice("FieldIgnored", message, workflow.place(path, key=True), path)
+    yield from reserved_notices(workflow, DEVICES)
 
 
 def _written(where: tuple[str | int, ...], member: WorkflowTask) -> tuple[str | int, ...]:

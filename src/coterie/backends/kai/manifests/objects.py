@@ -13,6 +13,8 @@ from coterie.frontends.grove.kai_topology import CLUSTER_TOPOLOGY, KAI_VERSION
 from coterie.gang.tree import Gang
 
 CLAIM = "compute-domain"
+# KAI treats 100 and more as work that must not be preempted, and so keeps it within its guarantee.
+_PRIORITIES = {"HIGH": 75, "NORMAL": 50, "LOW": 25}
 _UNLIMITED = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
 
 
@@ -25,8 +27,8 @@ def shared(scene: ManifestContext) -> Iterator[Manifest]:
 
 def queues(scene: ManifestContext) -> Iterator[Manifest]:
     """Yield the parent queue of the pool's, then the pool's."""
-    yield _queue(scene.parent_queue, {}, _UNLIMITED)
-    yield _queue(scene.queue, {"parentQueue": scene.parent_queue}, _gpus(scene.pool.gpus))
+    yield _queue(scene.parent_queue, scene.store_labels(), {}, _UNLIMITED)
+    yield _queue(scene.queue, scene.pool_labels(), {"parentQueue": scene.parent_queue}, _gpus(scene.pool.gpus))
 
 
 def topologies(scene: ManifestContext, owner: str = "") -> Iterator[Manifest]:
@@ -42,7 +44,7 @@ def topologies(scene: ManifestContext, owner: str = "") -> Iterator[Manifest]:
         "kind": "Topology",
         "metadata": {
             "name": scene.topology,
-            "labels": dict(MANAGED),
+            "labels": scene.pool_labels(),
             **({"annotations": {CLUSTER_TOPOLOGY: owner}} if owner else {}),
             **({"ownerReferences": [reference]} if owner and (reference := _owner(scene)) else {}),
         },
@@ -76,22 +78,39 @@ def pod_group(scene: ManifestContext, gang: Gang, root: PodGroupPart) -> Manifes
         for part, parent in root.walk()
         if part is not root
     ]
+    metadata = scene.metadata(scene.gang(gang.name), gang.name)
     return {
         "apiVersion": "scheduling.run.ai/v2alpha2",
         "kind": "PodGroup",
         "metadata": {
-            "name": scene.gang(gang.name),
-            "namespace": scene.namespace,
-            "labels": {**scene.labels(gang.name), **scene.queue_labels()},
+            **metadata,
+            "labels": {**metadata["labels"], **scene.queue_labels()},
             "annotations": {ANNOTATION: write(gang, scene.pool.topology)},
         },
         "spec": {
             "queue": scene.queue,
+            **({"priorityClassName": priority_class(scene.priority)} if scene.priority else {}),
             "minMember": needed(root),
             **_constraint(scene, root.constraint),
             **({"subGroups": subgroups} if subgroups else {}),
         },
     }
+
+
+def priority_classes() -> Iterator[Manifest]:
+    """Yield the PriorityClasses of PodGroups; all of them are low enough that KAI lets queues borrow and reclaim."""
+    for priority, value in _PRIORITIES.items():
+        yield {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": priority_class(priority), "labels": dict(MANAGED)},
+            "value": value,
+        }
+
+
+def priority_class(priority: str) -> str:
+    """Return the name of the PriorityClass of a workflow's priority."""
+    return f"coterie-{priority.lower()}"
 
 
 def compute_domain(scene: ManifestContext, group: str) -> Manifest:
@@ -118,7 +137,7 @@ def service(scene: ManifestContext, group: str) -> Manifest:
     """Return the headless Service through which tasks find the hosts of a group, even before they are ready."""
     own = scene.labels(group)
     selector = {key: own[key] for key in own if key.startswith("coterie.dev/")}
-    return headless(scene.metadata(scene.gang(group), group), selector)
+    return headless(scene.metadata(scene.host_domain(group), group), selector)
 
 
 def headless(metadata: Manifest, selector: Mapping[str, str], *, publish: bool = True) -> Manifest:
@@ -131,11 +150,11 @@ def headless(metadata: Manifest, selector: Mapping[str, str], *, publish: bool =
     }
 
 
-def _queue(name: str, parent: Manifest, gpu: Manifest) -> Manifest:
+def _queue(name: str, labels: Mapping[str, str], parent: Manifest, gpu: Manifest) -> Manifest:
     return {
         "apiVersion": "scheduling.run.ai/v2",
         "kind": "Queue",
-        "metadata": {"name": name, "labels": dict(MANAGED)},
+        "metadata": {"name": name, "labels": dict(labels)},
         "spec": {
             **parent,
             "resources": {"cpu": dict(_UNLIMITED), "gpu": dict(gpu), "memory": dict(_UNLIMITED)},

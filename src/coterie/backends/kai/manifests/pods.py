@@ -16,6 +16,8 @@ from coterie.gang.tree import Shape, Task, Toleration
 from coterie.sources.task_labels import ATTEMPT, TASK
 from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE
 
+# The container of the task, beside which a pool may add others.
+CONTAINER = "task"
 # Kubernetes expands $(NAME) and halves $$; a command must run as it was written.
 _REFERENCE = re.compile(r"\$(?=[$(])")
 
@@ -30,6 +32,8 @@ class Work:
     environment: Sequence[tuple[str, str]]
     volumes: Sequence[Manifest]
     mounts: Sequence[Manifest]
+    # Environment variables whose values are fields of the pod, known only once it has a node.
+    fields: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ def pod(scene: ManifestContext, task: Task, seat: PodPosition, work: Work) -> Ma
 def _spec(scene: ManifestContext, task: Task, seat: PodPosition, work: Work) -> Manifest:
     shape = task.shape
     claims = seat.claims and shape.amount(GPU) > 0
-    named = {"hostname": hostname(task.name), "subdomain": scene.gang(seat.group)} if seat.found_by_name else {}
+    named = {"hostname": hostname(task.name), "subdomain": scene.host_domain(seat.group)} if seat.found_by_name else {}
     optional = {
         "activeDeadlineSeconds": seat.exec_timeout,
         "nodeSelector": dict(shape.selector),
@@ -94,6 +98,7 @@ def _spec(scene: ManifestContext, task: Task, seat: PodPosition, work: Work) -> 
     return {
         "schedulerName": "kai-scheduler",
         "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
         **named,
         **{name: value for name, value in optional.items() if value},
         "containers": [_container(shape, work, claims=claims)],
@@ -110,14 +115,19 @@ def _container(shape: Shape, work: Work, *, claims: bool) -> Manifest:
     }
     optional = {
         "args": [_literal(word) for word in work.args],
-        "env": [{"name": name, "value": _literal(value)} for name, value in work.environment],
+        "env": [
+            *({"name": name, "value": _literal(value)} for name, value in work.environment),
+            *({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in work.fields),
+        ],
         "resources": {name: value for name, value in resources.items() if value},
         "volumeMounts": list(work.mounts),
     }
     return {
-        "name": "task",
+        "name": CONTAINER,
         "image": work.image,
         "command": [_literal(word) for word in work.command],
+        # The last lines of a task that fails are then part of its pod's status.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         **{name: value for name, value in optional.items() if value},
     }
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from coterie.backends.kai.manifests import objects, pods
 from coterie.backends.kai.manifests.metadata import ManifestContext
@@ -15,8 +15,9 @@ from coterie.backends.kai.pod_group import PodGroupPart, fold
 from coterie.backends.kai.traps import cluster_notices, gang_notices, merge_faults
 from coterie.backends.shared import compute_domains
 from coterie.backends.shared.manifest_text import Manifest
+from coterie.backends.shared.task_environment import RESERVED, identity
 from coterie.backends.shared.task_files import contents_of
-from coterie.backends.shared.tokens import TokenReplacement, TokenValues, uuid_of
+from coterie.backends.shared.tokens import OUTPUT, TokenReplacement, TokenValues, uuid_of
 from coterie.config.configuration import Pool
 from coterie.errors import Fault, NotFound, Notice, SpecErrors
 from coterie.frontends.grove.topology import ClusterTopology
@@ -27,13 +28,31 @@ from coterie.frontends.workflow.values import suggestion
 from coterie.gang.tree import Gang
 from coterie.topology.cluster import Cluster
 
+# Coterie ends tasks at their time limit; the cluster does so a little later, in case there is no service.
+_BACKSTOP_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRun:
+    """The run of a workflow by a service: its id, the store it is in, its priority, and the placement of the group.
+
+    `claims` is whether the group has a ComputeDomain already, None where that is still to be decided.
+    """
+
+    workflow: str
+    store: str
+    priority: str
+    base: int = 1
+    claims: bool | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class RenderRequest:
     """The inputs of rendering besides the workflow and its pool.
 
     `local` has the bytes of every `localpath`; `groups` are those to render, all if it is empty. A cluster gives the
-    sizes of the nodes. `topologies` are the known ClusterTopologies, by name.
+    sizes of the nodes. `topologies` are the known ClusterTopologies, by name. `run` is that of a service, if one
+    applies the manifests.
     """
 
     namespace: str
@@ -42,6 +61,7 @@ class RenderRequest:
     groups: Sequence[str] = ()
     attempt: int = 1
     topologies: Mapping[str, ClusterTopology] = field(default_factory=dict)
+    run: ServiceRun | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,42 +74,39 @@ class RenderedManifests:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """The tasks of a group, ready for their pods, and the objects that hold their files."""
+    """The tasks of a group, ready for their pods, and the objects that hold their files.
+
+    `called` are the tasks whose hosts they name, `folders` the paths where a task first names each of its folders.
+    """
 
     works: Mapping[str, pods.Work]
     shelf: FileObjects
+    faults: Sequence[Fault]
+    called: Collection[str]
+    folders: Sequence[tuple[WorkflowTask, str]]
 
 
 def render(workflow: Workflow, lowered: LoweredWorkflow, pool: Pool, ask: RenderRequest) -> RenderedManifests:
     """Return the manifests of a workflow for a pool; raise `SpecErrors` with every fault."""
     declared = ask.topologies.get(pool.topology_name or "")
-    scene = ManifestContext(ask.namespace, workflow.name, pool, workflow.spec.labels, declared)
+    scene = _scene(workflow, pool, ask, declared)
     chosen = _chosen(workflow, ask.groups)
     faults = compute_domains.label_faults(workflow, nvlink=pool.nvlink, pool=pool.name)
-    prepared: dict[str, _Prepared] = {}
-    called: set[str] = set()
-    values = TokenValues(scene.workflow_id, uuid_of(ask.namespace, workflow.name), _hosts(workflow, scene))
-    for team in workflow.teams:
-        shelf = FileObjects(scene, team.name)
-        works = {}
-        for member in team.members:
-            filling = TokenReplacement(values, member)
-            works[member.name] = _work(filling, shelf, ask.local)
-            faults.extend(filling.faults)
-            called |= filling.hosts
-        prepared[team.name] = _Prepared(works, shelf)
+    prepared = {team.name: _prepare(workflow, team, scene, ask) for team in workflow.teams}
+    faults.extend(fault for each in prepared.values() for fault in each.faults)
+    called = {host for each in prepared.values() for host in each.called}
     notices = [*lowered.notices, *_general(workflow, lowered, pool, ask)]
     manifests = list(objects.shared(scene))
     for team, gang in zip(workflow.teams, lowered.gangs, strict=True):
         if team.name in chosen:
             wish = workflow.spec.labels.get(compute_domains.LABEL)
-            linked = (
-                compute_domains.decide(gang, wish, ask.cluster)
-                if pool.nvlink
-                else compute_domains.ComputeDomainDecision(wanted=False)
-            )
-            named = any(member.name in called for member in team.members)
-            seat = pods.PodPosition(gang.name, "", linked.wanted, named, ask.attempt, lowered.exec_timeout)
+            linked = compute_domains.ComputeDomainDecision(wanted=bool(ask.run and ask.run.claims))
+            if pool.nvlink and (ask.run is None or ask.run.claims is None):
+                linked = compute_domains.decide(gang, wish, ask.cluster)
+            named = ask.run is not None or any(member.name in called for member in team.members)
+            limit = lowered.exec_timeout
+            limit = limit + _BACKSTOP_S if limit is not None and ask.run else limit
+            seat = pods.PodPosition(gang.name, "", linked.wanted, named, ask.attempt, limit)
             mixed = mix(gang, pool.topology, ask.cluster)
             root = fold(mixed.gang, pool.topology)
             manifests += _gang(scene, mixed.gang, root, seat, prepared[team.name])
@@ -105,20 +122,77 @@ def render(workflow: Workflow, lowered: LoweredWorkflow, pool: Pool, ask: Render
     return RenderedManifests(tuple(manifests), (*notices, *limit_notices(manifests)))
 
 
+def start_faults(workflow: Workflow, local: Mapping[str, bytes]) -> Iterator[Fault]:
+    """Yield the faults of tasks that would appear only when a service creates their pods."""
+    scene = ManifestContext("default", workflow.name, Pool("", "", ""))
+    for team in workflow.teams:
+        missing = {
+            file.localpath for member in team.members for file in member.spec.files if file.localpath is not None
+        }
+        given = {**dict.fromkeys(missing, b""), **local}
+        found = _prepare(workflow, team, scene, RenderRequest("default", local=given))
+        yield from located([*found.faults, *_homeless(found.folders)], workflow.document)
+
+
+def _homeless(folders: Sequence[tuple[WorkflowTask, str]]) -> Iterator[Fault]:
+    """Yield the folders of tasks that would be lost with their pods, or arrive empty."""
+    for member, folder in folders:
+        token = "{{output}}" if folder == OUTPUT else f"{{{{input:{folder.rpartition('/')[2]}}}}}"
+        yield Fault(
+            f'task "{member.name}" uses {token}, but pods of this pool share no folder with other tasks',
+            path=(*member.path, "name"),
+            hint="Write to a volume that all nodes have (volumeMounts: [/data:/data]), or choose a local pool.",
+        )
+
+
+def _prepare(workflow: Workflow, team: WorkflowGroup, scene: ManifestContext, ask: RenderRequest) -> _Prepared:
+    hosts = _hosts(workflow, scene)
+    values = TokenValues(scene.workflow_id, uuid_of(ask.namespace, scene.workflow), hosts)
+    shelf, works = FileObjects(scene, team.name), dict[str, pods.Work]()
+    faults: list[Fault] = []
+    called: set[str] = set()
+    folders: list[tuple[WorkflowTask, str]] = []
+    for rank, member in enumerate(team.members):
+        filling = TokenReplacement(values, member)
+        work = _work(filling, shelf, ask.local)
+        works[member.name] = _identified(work, scene.workflow, team, rank, hosts, ask.attempt) if ask.run else work
+        faults.extend(filling.faults)
+        called |= filling.hosts
+        folders += [(member, folder) for folder in sorted(filling.folders)]
+    return _Prepared(works, shelf, faults, called, folders)
+
+
 def _gang(
     scene: ManifestContext, gang: Gang, root: PodGroupPart, seat: pods.PodPosition, prepared: _Prepared
 ) -> Iterator[Manifest]:
     if seat.claims:
         yield objects.compute_domain(scene, gang.name)
-    yield objects.pod_group(scene, gang, root)
+    yield from prepared.shelf.manifests.values()
     if seat.found_by_name:
         yield objects.service(scene, gang.name)
-    yield from prepared.shelf.manifests.values()
+    yield objects.pod_group(scene, gang, root)
     homes = {task.name: part.name for part, _ in root.walk() for task in part.tasks}
     order = priorities(gang.all_tasks())
     for task in gang.all_tasks():
         own = seat.within(homes[task.name], order.get(task.name))
         yield pods.pod(scene, task, own, prepared.works[task.name])
+
+
+def _scene(workflow: Workflow, pool: Pool, ask: RenderRequest, declared: ClusterTopology | None) -> ManifestContext:
+    scene = ManifestContext(ask.namespace, workflow.name, pool, workflow.spec.labels, declared)
+    if (run := ask.run) is None:
+        return scene
+    return replace(scene, workflow=run.workflow, store=run.store, base=run.base, priority=run.priority)
+
+
+def _identified(
+    work: pods.Work, workflow: str, team: WorkflowGroup, rank: int, hosts: Mapping[str, str], attempt: int
+) -> pods.Work:
+    """Return the work of a task with the variables that identify it; the user's own cannot replace them."""
+    listed = ",".join(hosts[member.name] for member in team.members)
+    own = {**identity(workflow, team, rank, listed), "COTERIE_ATTEMPT": str(attempt)}
+    given = [(name, value) for name, value in work.environment if not name.startswith(RESERVED)]
+    return replace(work, environment=[*given, *own.items()], fields=[("COTERIE_NODE", "spec.nodeName")])
 
 
 def _chosen(workflow: Workflow, groups: Sequence[str]) -> set[str]:
@@ -131,7 +205,7 @@ def _chosen(workflow: Workflow, groups: Sequence[str]) -> set[str]:
 
 def _hosts(workflow: Workflow, scene: ManifestContext) -> dict[str, str]:
     return {
-        member.name: f"{pods.hostname(member.name)}.{scene.gang(team.name)}"
+        member.name: f"{pods.hostname(member.name)}.{scene.host_domain(team.name)}"
         for team in workflow.teams
         for member in team.members
     }

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.shared.manifest_text import Manifest
-from coterie.backends.shared.names import name_of
 from coterie.backends.shared.tokens import TokenReplacement
 from coterie.errors import Fault
 
@@ -70,13 +69,11 @@ class FileObjects:
             for key, content in contents.items()
         }
         held = [text for item in data.items() for text in item]
-        scene = self.scene
-        words = [scene.workflow, self.group, "files"]
-        name = name_of(words, kind, scene.namespace, scene.workflow, self.group, *held)
+        name = self.scene.files(self.group, kind, held)
         self.manifests[name] = {
             "apiVersion": "v1",
             "kind": kind,
-            "metadata": scene.metadata(name, self.group),
+            "metadata": self.scene.metadata(name, self.group),
             "data": data,
         }
         return name

@@ -46,7 +46,15 @@ class SetContext(ManifestContext):
         """Return the scene of a set in a namespace; `declared` is the ClusterTopology that it names, if known."""
         pcs = subject.pcs
         labels = mirrored(pcs.labels)
-        return SetContext(namespace, subject.name, subject.pool, labels, declared, resolve_queue(pcs), subject.topology)
+        return SetContext(
+            namespace,
+            subject.name,
+            subject.pool,
+            labels,
+            declared,
+            named_queue=resolve_queue(pcs),
+            named_topology=subject.topology,
+        )
 
     @property
     def queue(self) -> str:
