@@ -36,6 +36,12 @@ class Backend:
         """The traits of its scheduler."""
         return registry.traits(self.scheduler)
 
+    @property
+    def driven(self) -> bool:
+        """Whether a service can run workflows on it; it cannot on a Kubernetes cluster that only a file describes."""
+        only_described = self.traits.kubernetes and self.cluster is not None and self.context is None
+        return self.traits.driven and not only_described
+
 
 @dataclass(frozen=True, slots=True)
 class Platform:

@@ -26,7 +26,7 @@ from coterie.lifecycle.observations import (
     Tick,
     Up,
 )
-from coterie.lifecycle.outstanding import outstanding, requests
+from coterie.lifecycle.outstanding import outstanding, requests, unscheduled
 from coterie.lifecycle.spec import ExitAction, GroupRules, Priority, Spec, TaskRules
 from coterie.lifecycle.state import (
     Cancel,
@@ -97,4 +97,5 @@ __all__ = [
     "step",
     "terminated",
     "to_json",
+    "unscheduled",
 ]

@@ -47,6 +47,15 @@ def requests(group: GroupState) -> Iterator[Enqueue]:
     return _requests(group, _by_presence(group).get(Presence.QUEUED, {}))
 
 
+def unscheduled(group: GroupState) -> Iterator[Enqueue]:
+    """Yield the requests whose tasks wait for a scheduler with its own queue to choose their nodes."""
+    waiting: dict[int, list[TaskState]] = {}
+    for task in group.tasks:
+        if task.present and task.status is Status.SCHEDULING and not task.node:
+            waiting.setdefault(task.attempt, []).append(task)
+    return _requests(group, waiting)
+
+
 def _requests(group: GroupState, queued: Mapping[int, Sequence[TaskState]]) -> Iterator[Enqueue]:
     for attempt, tasks in queued.items():
         names = tuple(task.name for task in tasks)

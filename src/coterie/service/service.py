@@ -48,10 +48,11 @@ class Service:
         self.settings = settings
         self._catalogue = LiveCatalog(settings)
         self._catalogue.current()
-        self._logs = Logs(settings, lambda: self._catalogue.current().backends)
         self.store = Store.open(settings.store)
         try:
-            claim(settings.tasks, self.store.identity(), self.store.name)
+            identity = self.store.identity()
+            self._logs = Logs(settings, identity, lambda: self._catalogue.current().backends)
+            claim(settings.tasks, identity, self.store.name)
         except CoterieError:
             self.store.close()
             raise
@@ -78,6 +79,7 @@ class Service:
         self._driver.stop()
         if self._thread is not None:
             self._thread.join()
+        self._catalogue.live.close()
         self.store.close()
 
     def __enter__(self) -> Self:

@@ -63,9 +63,9 @@ class Settings:
         """The folder in which tasks run."""
         return self.state / TASKS
 
-    def for_driver(self, context: str | None = None, namespace: str | None = None) -> DriverSettings:
-        """Return the settings of a driver, for a backend with this context and namespace."""
-        return DriverSettings(self.tasks, self.processes, self.log_bytes, context, namespace)
+    def for_driver(self, store: str, context: str | None = None, namespace: str | None = None) -> DriverSettings:
+        """Return the settings of a driver of a store's workflows, for a backend with this context and namespace."""
+        return DriverSettings(self.tasks, self.processes, self.log_bytes, context, namespace, store)
 
 
 @dataclass(frozen=True, slots=True)

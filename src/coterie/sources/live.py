@@ -32,11 +32,13 @@ from coterie.sources.kubernetes_objects import (
 
 PREFIX = "context:"
 # Finished pods hold no capacity, so the server filters them out.
-_UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 _LEVELS = (CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_BINDING, TOPOLOGY)
 # Short, because a user waits at a terminal.
 _PATIENCE = RetryLimits(attempts=3, total_s=12.0)
 
+# Objects that declare levels, and notices of those that could not be read.
+LiveObjects = tuple[tuple[dict[str, Any], ...], list[Notice]]
 S = TypeVar("S", BareNode, BarePod)
 T = TypeVar("T")
 
@@ -49,18 +51,12 @@ def read_live(source: str, *, gangs: bool = False) -> Snapshot:
 
 def snapshot_of(api: Api, *, gangs: bool = False) -> Snapshot:
     """Return the nodes and pods of a cluster, decoded page by page; with its gangs, raise MissingKind without KAI."""
-    where = Place(f"{PREFIX}{api.context}")
-    faults: list[Fault] = []
     # Nodes come first, as in kubectl's output.
-    nodes = _made(list_all(api, ObjectQuery(NODE), BareNode).items, node_of, faults, where)
+    nodes = list_all(api, ObjectQuery(NODE), BareNode).items
     # Pods are listed after their gangs, so that the pods of every listed gang are included.
     groups = list_all(api, ObjectQuery(POD_GROUP), BarePodGroup).items if gangs else []
-    listed = list_all(api, ObjectQuery(POD, fields="" if gangs else _UNFINISHED), BarePod).items
-    pods = _made(listed, pod_of, faults, where)
-    refuse(faults)
-    assembly = assemble(nodes, [pod for pod in pods if pod is not None], where)
-    objects, unread = _level_objects(api, where)
-    snapshot = Snapshot(assembly.cluster, None, (*assembly.notices, *unread), objects)
+    listed = list_all(api, ObjectQuery(POD, fields="" if gangs else UNFINISHED), BarePod).items
+    snapshot = snapshot_from(api, nodes, listed, level_objects(api))
     if not gangs:
         return snapshot
     return replace(
@@ -70,8 +66,21 @@ def snapshot_of(api: Api, *, gangs: bool = False) -> Snapshot:
     )
 
 
-def _level_objects(api: Api, where: Place) -> tuple[tuple[dict[str, Any], ...], list[Notice]]:
+def snapshot_from(api: Api, nodes: Iterable[BareNode], pods: Iterable[BarePod], levels: LiveObjects) -> Snapshot:
+    """Return the snapshot of nodes and pods that were read before."""
+    where = Place(f"{PREFIX}{api.context}")
+    faults: list[Fault] = []
+    made = _made(nodes, node_of, faults, where)
+    running = _made(pods, pod_of, faults, where)
+    refuse(faults)
+    assembly = assemble(made, [pod for pod in running if pod is not None], where)
+    objects, unread = levels
+    return Snapshot(assembly.cluster, None, (*assembly.notices, *unread), objects)
+
+
+def level_objects(api: Api) -> LiveObjects:
     """Return the objects that declare levels, as far as the cluster has such kinds and the user may read them."""
+    where = Place(f"{PREFIX}{api.context}")
     objects: list[dict[str, Any]] = []
     unread: list[Notice] = []
     for kind in _LEVELS:

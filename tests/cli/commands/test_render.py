@@ -55,7 +55,7 @@ def test_manifests_are_on_standard_output_and_nothing_else_is() -> None:
     found = list(yaml.safe_load_all(done.stdout))
 
     assert done.exit_code == 0
-    assert [one["kind"] for one in found] == ["Queue", "Queue", "Topology", "PodGroup", "ConfigMap", "Pod", "Pod"]
+    assert [one["kind"] for one in found] == ["Queue", "Queue", "Topology", "ConfigMap", "PodGroup", "Pod", "Pod"]
     assert {one["metadata"].get("namespace") for one in found} == {None, "team"}
     assert found[4]["data"] == {"0-x": "hello\n"}
     assert not done.stderr
@@ -97,8 +97,8 @@ def test_names_are_what_kubectl_prints() -> None:
         "queue.scheduling.run.ai",
         "queue.scheduling.run.ai",
         "topology.kai.scheduler",
-        "podgroup.scheduling.run.ai",
         "configmap",
+        "podgroup.scheduling.run.ai",
         "pod",
         "pod",
     ]

@@ -118,7 +118,7 @@ def test_hints_of_the_api_are_in_its_words(client: TestClient) -> None:
     assert unset["hint"] == unset["errors"][0]["hint"]
 
 
-OTHER = CONFIG.replace("pools:\n", "  far: {scheduler: kai}\npools:\n  away: {backend: far}\n")
+OTHER = CONFIG.replace("pools:\n", "  far: {scheduler: default}\npools:\n  away: {backend: far}\n")
 
 
 @pytest.mark.parametrize("service", [OTHER], indirect=True)

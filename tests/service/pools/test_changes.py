@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from coterie.errors import Conflict, CoterieError, SpecErrors
+from coterie.errors import Conflict, CoterieError, SpecErrors, Unavailable
 from coterie.service.service import Service
 from tests.eventually import eventually
 from tests.service.running_service import CONFIG, ServiceFolder, single, task, workflow
@@ -109,13 +109,15 @@ def test_pools_of_the_file_are_changed_in_the_file_alone(service: Service, place
 def test_a_file_that_became_wrong_is_said_and_changes_nothing(service: Service, place: ServiceFolder) -> None:
     file = place.folder / "coterie.yaml"
     file.write_text("backends: {lab: {scheduler: nonsense}}\n")
-    eventually(lambda: bool(service.health()["problems"]))
-    (problem,) = service.health()["problems"]
-    assert problem["what"] == "configuration"
+    eventually(lambda: _wrong(service))
     service.submit(single("still", "true"))
     assert service.wait("still-1", timeout_s=PATIENCE_S)["status"] == "COMPLETED"
     file.write_text(place.config)
-    eventually(lambda: not service.health()["problems"])
+    eventually(lambda: not _wrong(service))
+
+
+def _wrong(service: Service) -> bool:
+    return "configuration" in {problem["what"] for problem in service.health()["problems"]}
 
 
 def test_a_pool_in_use_is_not_deleted(service: Service) -> None:
@@ -187,10 +189,24 @@ def test_pools_that_share_nodes_share_their_room(service: Service) -> None:
 
 
 def test_a_pool_of_a_scheduler_that_is_not_driven_here_takes_no_workflows(service: Service) -> None:
-    service.apply_pool("far", {"backend": "kai", "topology_keys": KEYS})
+    service.apply_pool("far", {"backend": "cloud"})
     with pytest.raises(CoterieError, match="does not drive"):
         service.submit(workflow("x", {"g": [task("t", "true")]}, rest="  pool: far\n"))
     assert service.pool("far")["nodes"] == 0
+
+
+def test_a_pool_whose_cluster_cannot_be_reached_says_why(service: Service) -> None:
+    service.apply_pool("far", {"backend": "kai", "topology_keys": KEYS})
+
+    def refused() -> str:
+        with pytest.raises(Unavailable) as caught:
+            service.submit(workflow("x", {"g": [task("t", "true")]}, rest="  pool: far\n"))
+        return str(caught.value)
+
+    eventually(lambda: "context" in refused(), refused)
+    eventually(lambda: any(each["what"] == "backend kai" for each in service.health()["problems"]))
+    service.submit(single("near", "true", rest="  pool: main\n"))
+    assert service.wait("near-1", timeout_s=PATIENCE_S)["status"] == "COMPLETED"
 
 
 def test_levels_of_a_pool_whose_nodes_are_not_known_are_shown_as_configured(service: Service) -> None:

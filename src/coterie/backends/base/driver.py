@@ -35,6 +35,10 @@ class DrivenWorkflow(Protocol):
         """The unique id of the workflow."""
 
     @property
+    def pool(self) -> str:
+        """The name of its pool."""
+
+    @property
     def spec(self) -> Spec:
         """The spec of its life cycle."""
 

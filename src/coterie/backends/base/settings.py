@@ -15,7 +15,8 @@ DEFAULT_PROCESSES = 256
 class DriverSettings:
     """Settings of one driver.
 
-    `folder` is the one in which tasks run on this machine; `context` and `namespace` are those of the backend.
+    `folder` is the one in which tasks run on this machine; `context` and `namespace` are those of the backend. `store`
+    identifies the service's store, whose objects in a cluster carry it.
     """
 
     folder: Path
@@ -23,3 +24,4 @@ class DriverSettings:
     log_bytes: int = DEFAULT_LOG
     context: str | None = None
     namespace: str | None = None
+    store: str = ""

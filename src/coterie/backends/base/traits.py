@@ -43,6 +43,8 @@ class Traits:
     pod_scheduler: str = ""
     # Its only cluster is the machine that Coterie runs on, so it has neither a context nor a namespace.
     embedded: bool = False
+    # Its clusters are Kubernetes', whose API tells which nodes and pods there are.
+    kubernetes: bool = False
     # It chooses the nodes itself; otherwise Coterie's engine does.
     chooses_nodes: bool = False
     # It has its own queue, so that gangs do not wait in Coterie's.

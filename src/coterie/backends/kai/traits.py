@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from coterie.backends.base.driver import Driver, OutputReader, WorkflowTexts
+from coterie.backends.base.settings import DriverSettings
+from coterie.backends.base.submission import SubmissionCheck
 from coterie.backends.base.traits import Forecast, Traits
 
 
@@ -11,14 +16,36 @@ def _forecast() -> Forecast:
     return KaiForecast()
 
 
+def _submission() -> SubmissionCheck[Any]:
+    from coterie.backends.kai.submission import KaiCheck
+
+    return KaiCheck()
+
+
+def _driver(settings: DriverSettings, texts: WorkflowTexts) -> Driver:
+    from coterie.backends.kai.driver.driver import KaiDriver
+
+    return KaiDriver(settings, texts)
+
+
+def _output(settings: DriverSettings) -> OutputReader:
+    from coterie.backends.kai.driver.logs import KaiOutput
+
+    return KaiOutput(settings)
+
+
 TRAITS = Traits(
     "kai",
     title="KAI",
     pod_scheduler="kai-scheduler",
+    kubernetes=True,
     chooses_nodes=True,
     own_queue=True,
     topology=True,
     hides_unlabelled=True,
     compute_domains=True,
     forecast=_forecast,
+    submission=_submission,
+    driver=_driver,
+    output=_output,
 )

@@ -171,7 +171,7 @@ def only_one(argument: str | None, source: ClusterOptions) -> ClusterOptions:
 
 def say_service(source: ClusterOptions, pool: Pool, command: str) -> None:
     """Print which command shows the usage of a service, where a call only saw the file of the service's cluster."""
-    if source.cluster is None and source.config and pool.traits.driven and (url := service_of(source.config)):
+    if source.cluster is None and source.config and pool.traits.embedded and (url := service_of(source.config)):
         said = f"this is the cluster file alone; for what the service at {url} runs: {command}"
         typer.echo(safe(f"note: {said}"), err=True)
 

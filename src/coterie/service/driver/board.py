@@ -77,7 +77,7 @@ class Board:
             settings.now(),
             settings.processes,
         )
-        self._drivers = Drivers(settings, self._texts, poke)
+        self._drivers = Drivers(settings, store.identity(), self._texts, poke)
         self._executor = ActionExecutor(self._backends, self._drivers, settings.now, problems, poke, self._apart)
         self._closed = threading.Event()
         self._watchers: list[threading.Thread] = []
@@ -182,6 +182,8 @@ class Board:
         before, catalog = self._backends.catalog, self._catalogue.refresh(self._store.pools())
         if catalog.number != before.number:
             self._lose(self._backends.apply(catalog, now))
+            if catalog.clusters.keys() - before.clusters.keys():
+                self._lose(self._held_again())
             self._executor.moved = True
             self._connect()
             self._welcome_back()
@@ -192,6 +194,13 @@ class Board:
                 self._executor.enqueue(life)
         if (at := self._backends.failing_at) is not None and at <= now:
             self._lose(self._backends.failed(self._lives, now))
+
+    def _held_again(self) -> list[FailedTask]:
+        """Restore the holdings of tasks on clusters that have just become known."""
+        held = self._store.held()
+        return [
+            failure for life in self._lives.values() for failure in self._backends.restore(life, held.get(life.id, ()))
+        ]
 
     def _lose(self, failures: Iterable[FailedTask]) -> None:
         for each in failures:

@@ -34,6 +34,7 @@ class _WorkflowSnapshot:
     """A workflow at the time of a request."""
 
     id: str
+    pool: str
     spec: Spec
     state: State
 
@@ -257,7 +258,7 @@ class DriverThread:
 
 
 def _copy(workflow: DrivenWorkflow) -> _WorkflowSnapshot:
-    return _WorkflowSnapshot(workflow.id, workflow.spec, workflow.state)
+    return _WorkflowSnapshot(workflow.id, workflow.pool, workflow.spec, workflow.state)
 
 
 def _by(workflow: _WorkflowSnapshot, told: Iterable[Observation]) -> Iterator[tuple[str, Observation]]:

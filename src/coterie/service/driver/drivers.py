@@ -30,8 +30,8 @@ class Connection:
 class Drivers:
     """One driver for each backend, opened when the backend first appears in the catalog, and closed with this."""
 
-    def __init__(self, settings: Settings, texts: CachedTexts, poke: Callable[[], None]) -> None:
-        self._settings, self._texts, self._poke = settings, texts, poke
+    def __init__(self, settings: Settings, store: str, texts: CachedTexts, poke: Callable[[], None]) -> None:
+        self._settings, self._store, self._texts, self._poke = settings, store, texts, poke
         self._open: dict[str, Connection] = {}
         self._add(Backend(registry.EMBEDDED, registry.EMBEDDED))
 
@@ -45,7 +45,7 @@ class Drivers:
 
     def apply(self, catalog: PoolCatalog) -> list[Connection]:
         """Open the drivers of new backends, and reconcile all with their pools; return the new ones."""
-        backends = [backend for backend in catalog.backends.values() if backend.traits.driven]
+        backends = [backend for backend in catalog.backends.values() if backend.driven]
         new = [self._add(backend) for backend in backends if _home(backend) not in self._open]
         for each in self:
             own = {backend.name for backend in backends if _home(backend) == each.home}
@@ -72,7 +72,7 @@ class Drivers:
         """Return the backend of a workflow's pool, if its tasks are elsewhere; otherwise an empty string."""
         known = catalog.pools.get(life.pool)
         backend = catalog.backends.get(known.pool.backend) if known else None
-        if backend is None or not backend.traits.driven:
+        if backend is None or not backend.driven:
             return ""
         return "" if _home(backend) == home_of(life.digest) else backend.name
 
@@ -93,7 +93,7 @@ class Drivers:
                 f'backend "{backend.name}" is of a scheduler that nothing can drive',
                 "Choose a pool of another backend.",
             )
-        settings, texts = self._settings.for_driver(backend.context, backend.namespace), self._texts
+        settings, texts = self._settings.for_driver(self._store, backend.context, backend.namespace), self._texts
         if home == _MACHINE:
             found = Connection(home, _problem(home), open_driver(settings, texts))
         else:

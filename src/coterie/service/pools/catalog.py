@@ -19,9 +19,10 @@ from typing import Any
 from coterie.backends.base import registry
 from coterie.config.configuration import Backend, Config, Pool, choose_pool, read_config
 from coterie.document.located import decode, load
-from coterie.errors import CoterieError, Hint, NotFound, Notice, SpecErrors, UsageError
+from coterie.errors import CoterieError, Hint, NotFound, Notice, SpecErrors, Unavailable, UsageError
 from coterie.planning.inputs import NO_TOPOLOGIES, find_topology, read_snapshot
 from coterie.service.driver.node_health import unchanged
+from coterie.service.pools.live_clusters import LiveClusters
 from coterie.service.settings import Settings
 from coterie.sources import Snapshot
 from coterie.sources.limits import read_bytes
@@ -51,6 +52,7 @@ class PoolCatalog:
     """All backends and pools at one moment; `number` grows with each change.
 
     `clusters` has the nodes of the backends that run workflows here, `elsewhere` those that files declare for others.
+    `unreached` are the backends whose clusters are not known yet, each with the reason.
     """
 
     backends: Mapping[str, Backend]
@@ -59,6 +61,7 @@ class PoolCatalog:
     file: str = ""
     number: int = 0
     elsewhere: Mapping[str, Snapshot] = field(default_factory=dict)
+    unreached: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, name: str | None, wished: str | None = None) -> CatalogPool:
         """Return the pool that the call names, else the one that the workflow names, else the only one."""
@@ -71,10 +74,19 @@ class PoolCatalog:
     def cluster(self, pool: Pool) -> Cluster:
         """Return the nodes of a pool's backend."""
         found = self.clusters.get(pool.backend)
+        backend = self.backends.get(pool.backend)
+        if found is None and backend is not None and backend.driven:
+            why = self.unreached.get(pool.backend, "it is not connected yet")
+            raise Unavailable(f'the cluster of backend "{pool.backend}" is not known: {why}', "It is retried.")
+        if found is None and backend is not None and backend.traits.driven:
+            raise UsageError(
+                f'backend "{pool.backend}" has a cluster file and no context, so this service does not drive it',
+                "An admin can give the backend the context of its cluster.",
+            )
         if found is None:
             raise UsageError(
                 f'the nodes of backend "{pool.backend}" are not known here',
-                "This service knows the nodes of local backends, from their cluster files.",
+                "This service knows the nodes of backends that it drives.",
             )
         return found.cluster
 
@@ -84,6 +96,7 @@ class LiveCatalog:
     """The maintainer of the current catalog; its methods may be called from any thread."""
 
     settings: Settings
+    live: LiveClusters = field(default_factory=LiveClusters)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _catalog: PoolCatalog | None = None
     _marks: dict[str, tuple[int, int, int]] = field(default_factory=dict)
@@ -99,7 +112,7 @@ class LiveCatalog:
         """Read the files again, and apply the stored pools; return the current catalog."""
         with self._lock:
             kept = self._catalog or self._read()
-            changed = any(_mark(path) != mark for path, mark in self._marks.items())
+            changed = any(_mark(path) != mark for path, mark in self._marks.items()) or self.live.changed()
             if not changed and tuple(records) == self._records:
                 return kept
             self._records = tuple(records)
@@ -127,7 +140,9 @@ class LiveCatalog:
                 pools[record.name] = _stored(record, backends, snapshots)
         self._marks, self.problem = marks, ""
         kept = self._catalog
-        found = PoolCatalog(backends, clusters, pools, base.file, kept.number if kept else 1, elsewhere)
+        found = PoolCatalog(
+            backends, clusters, pools, base.file, kept.number if kept else 1, elsewhere, self.live.problems()
+        )
         if kept is None:
             self._catalog = kept = found
         elif kept != found:
@@ -151,21 +166,27 @@ class LiveCatalog:
         given = dict(self.settings.given.clusters) if self.settings.given else {}
         known = self._catalog.clusters if self._catalog else {}
         found: dict[str, Snapshot] = {}
+        self.live.follow(each for name, each in base.backends.items() if name not in given and _is_live(each))
+        live = self.live.snapshots()
         for name, backend in base.backends.items():
             if name in given:
                 found[name] = given[name]
-            elif backend.traits.driven and backend.cluster is not None:
+            elif name in live:
+                found[name] = live[name]
+            elif _is_live(backend):
+                continue
+            elif backend.driven and backend.cluster is not None:
                 found[name] = self._snapshot(backend.cluster, marks)
             elif backend.traits.embedded:
                 found[name] = Snapshot(this_machine())
         return _kept(known, found)
 
     def _elsewhere(self, base: Config, marks: dict[str, tuple[int, int, int]]) -> dict[str, Snapshot]:
-        """Read the cluster files of backends that are not driven here; an unreadable one is ignored."""
+        """Read the cluster files of backends on other machines; an unreadable one is ignored."""
         known = self._catalog.elsewhere if self._catalog else {}
         found: dict[str, Snapshot] = {}
         for name, backend in base.backends.items():
-            if not backend.traits.driven and backend.cluster is not None:
+            if backend.cluster is not None and (not backend.driven or _is_live(backend)):
                 with suppress(CoterieError, OSError):
                     found[name] = self._snapshot(backend.cluster, marks)
         return _kept(known, found)
@@ -175,6 +196,11 @@ class LiveCatalog:
         file = str(folder / cluster)
         marks[file] = _mark(file)
         return read_snapshot(read_bytes(file, sys.stdin.buffer), file)
+
+
+def _is_live(backend: Backend) -> bool:
+    """Return whether the nodes of a backend are read from its cluster."""
+    return backend.driven and backend.traits.kubernetes
 
 
 def _kept(known: Mapping[str, Snapshot], found: Mapping[str, Snapshot]) -> dict[str, Snapshot]:

@@ -20,8 +20,8 @@ _MACHINE = Backend(registry.EMBEDDED, registry.EMBEDDED)
 class Logs:
     """The logs of tasks, wherever they run; raises `UsageError` where no task can run on this machine."""
 
-    def __init__(self, settings: Settings, backends: Callable[[], Mapping[str, Backend]]) -> None:
-        self._settings, self._backends = settings, backends
+    def __init__(self, settings: Settings, store: str, backends: Callable[[], Mapping[str, Backend]]) -> None:
+        self._settings, self._store, self._backends = settings, store, backends
         self._outputs: dict[Backend, OutputReader] = {}
         self._output(_MACHINE)
 
@@ -38,7 +38,8 @@ class Logs:
         if backend not in self._outputs:
             if (open_output := backend.traits.output) is None:
                 raise Unavailable(f'backend "{backend.name}" keeps no logs', "Read them where its tasks run.")
-            self._outputs[backend] = open_output(self._settings.for_driver(backend.context, backend.namespace))
+            settings = self._settings.for_driver(self._store, backend.context, backend.namespace)
+            self._outputs[backend] = open_output(settings)
         return self._outputs[backend]
 
     def read(self, stored: WorkflowRecord, task: str, attempt: int | None, offset: int, limit: int) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 from coterie.config.configuration import Pool
 from coterie.errors import NotFound, Reason, did_you_mean
 from coterie.gang.tree import Gang
-from coterie.lifecycle import GroupState, State, from_json, requests
+from coterie.lifecycle import GroupState, State, from_json, requests, unscheduled
 from coterie.placement.whatif import options
 from coterie.planning.changes import AS_IT_IS, parse_changes
 from coterie.planning.fit import choices_json
@@ -46,7 +46,7 @@ def why_of(
     if group is not None and group not in names:
         hint = f"Groups are: {', '.join(names)}. {did_you_mean(group, names)}".strip()
         raise NotFound(f'workflow "{ident}" has no group "{group[:80]}"', hint)
-    asked = [each for each in state.groups if (each.name == group if group else workflows.waits(each))]
+    asked = [each for each in state.groups if (each.name == group if group else _waits(each))]
     texts = CachedTexts(store)
     return {
         "id": ident,
@@ -55,7 +55,7 @@ def why_of(
         "waiting": positions.waiting.get(stored.pool, 0),
         "groups": [
             {
-                **(_why(each, stored, live, texts, question) if workflows.waits(each) else _not_waiting(each)),
+                **(_why(each, stored, live, texts, question) if _waits(each) else _not_waiting(each)),
                 "position": positions.positions.get((ident, each.name)),
             }
             for each in asked
@@ -74,13 +74,18 @@ def placement_of(store: Store, live: PoolUsage, ident: str) -> Json:
     return {"id": ident, "pool": stored.pool, **found}
 
 
+def _waits(group: GroupState) -> bool:
+    """Return whether a group waits for nodes, in Coterie's queue or in that of its scheduler."""
+    return workflows.waits(group) or (not group.status.final and any(unscheduled(group)))
+
+
 def _why(group: GroupState, stored: WorkflowRecord, live: PoolUsage, texts: CachedTexts, question: WhyQuery) -> Json:
     told = workflows.waiting_of(group)
     shown = {"name": group.name, "verdict": "waiting", "waiting": told, "refusal": None}
     pool = known_pool(live.catalog, stored.pool)
     if isinstance(pool, Blocked):
         return {**shown, "refusal": _blocked(pool)}
-    gang = waiting_gang(stored, list(requests(group)), pool, texts)
+    gang = waiting_gang(stored, [*requests(group), *unscheduled(group)], pool, texts)
     if isinstance(gang, Blocked):
         return {**shown, "refusal": _blocked(gang)}
     plan = _plan(stored, pool, gang, live, question)

@@ -1,0 +1,125 @@
+"""The creation of a group's objects: those that others depend on first, each only where it is missing.
+
+The ComputeDomain owns the PodGroup, and that owns the pods, so that a person who deletes one of them ends the gang in
+the right order: the garbage collector removes owners in the foreground after what they own. Files and the Service have
+no owner, since they must outlast the pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from coterie.backends.base.driver import DrivenWorkflow
+from coterie.backends.kai.driver.objects import AnyObject
+from coterie.backends.kai.manifests.metadata import STORE
+from coterie.backends.kai.manifests.render import RenderRequest, ServiceRun, render
+from coterie.backends.shared.manifest_text import Manifest
+from coterie.backends.shared.names import label_value
+from coterie.config.configuration import Pool
+from coterie.errors import SpecErrors, UsageError
+from coterie.frontends.workflow.lower import lower
+from coterie.frontends.workflow.read import Workflow
+from coterie.gang.edits import without_nodes
+from coterie.kube.api import Api
+from coterie.kube.apply import apply
+from coterie.kube.kinds import kind_of
+from coterie.kube.reads import find
+from coterie.lifecycle import Create
+from coterie.placement.whatif import changed_gang
+from coterie.sources.task_labels import TASK
+from coterie.topology.cluster import Cluster
+
+_SHARED = frozenset({"Queue", "Topology"})
+_OWNERS = {"PodGroup": "ComputeDomain", "Pod": "PodGroup"}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRequest:
+    """The inputs of a group's objects besides its workflow: its pool, the nodes, and the files of the workflow."""
+
+    pool: Pool
+    namespace: str
+    store: str
+    cluster: Cluster | None
+    files: Mapping[str, bytes]
+
+
+def manifests_of(
+    workflow: DrivenWorkflow, text: Workflow, asked: Create, request: GroupRequest, *, claims: bool | None
+) -> list[Manifest]:
+    """Return the objects of the tasks to be created and of their group; raise `SpecErrors` with every fault.
+
+    `claims` is whether the group has a ComputeDomain already, None for a group without objects.
+    """
+    lowered = lower(text, request.pool)
+    excluded = workflow.state.groups[workflow.spec.order[asked.group]].excluded
+    gangs = lowered.gangs
+    for change in text.changes:
+        gangs = tuple(changed_gang(change, gang, request.pool.topology) or gang for gang in gangs)
+    gangs = tuple(without_nodes(gang, set(excluded)) if gang.name == asked.group else gang for gang in gangs)
+    run = ServiceRun(workflow.id, request.store, workflow.spec.priority.value, asked.base, claims)
+    found = render(
+        text,
+        replace(lowered, gangs=gangs),
+        request.pool,
+        RenderRequest(
+            request.namespace,
+            request.cluster,
+            request.files,
+            (asked.group,),
+            asked.attempt,
+            run=run,
+        ),
+    )
+    wanted = {label_value(task) for task, _ in asked.tasks}
+    return [
+        each
+        for each in found.manifests
+        if each["kind"] not in _SHARED and (each["kind"] != "Pod" or each["metadata"]["labels"][TASK] in wanted)
+    ]
+
+
+def create(api: Api, manifests: Sequence[Manifest], known: Callable[[Manifest], str]) -> Iterator[Manifest]:
+    """Apply manifests in order, and yield each that was applied; `known` gives the uid of an existing object, or "".
+
+    An existing object of the group is left as it is: it may have been created before a pool changed. One of the same
+    name that is not the store's is a conflict.
+    """
+    owners: dict[str, Manifest] = {}
+    for manifest in manifests:
+        kind = manifest["kind"]
+        owned = manifest
+        if (owner := owners.get(_OWNERS.get(kind, ""))) is not None:
+            metadata = {**manifest["metadata"], "ownerReferences": [owner]}
+            owned = {**manifest, "metadata": metadata}
+        uid = known(manifest)
+        if not uid:
+            uid = _applied(api, owned)
+            yield manifest
+        owners[kind] = _reference(manifest, uid)
+
+
+def _applied(api: Api, manifest: Manifest) -> str:
+    try:
+        return apply(api, manifest, reclaim=True).meta.uid
+    except SpecErrors:
+        # Fields of an object that exists can be immutable; then it is the one that was created before.
+        meta = manifest["metadata"]
+        found = find(api, kind_of(manifest), meta["name"], AnyObject, meta["namespace"])
+        if found is None:
+            raise
+        if found.metadata.label(STORE) != meta["labels"][STORE]:
+            message = f'there is a {manifest["kind"]} "{meta["name"]}" of somebody else'
+            raise UsageError(message, "Remove it, or use another namespace.") from None
+        return found.metadata.uid
+
+
+def _reference(manifest: Manifest, uid: str) -> Manifest:
+    return {
+        "apiVersion": manifest["apiVersion"],
+        "kind": manifest["kind"],
+        "name": manifest["metadata"]["name"],
+        "uid": uid,
+        "blockOwnerDeletion": True,
+    }

@@ -1,0 +1,318 @@
+"""The driver of a backend with KAI: gangs become objects of its cluster, and what happens to them observations."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from coterie.backends.base.driver import DrivenWorkflow, TaskAttempt, TaskPlacement, WorkflowTexts, attempts_of
+from coterie.backends.base.settings import DriverSettings
+from coterie.backends.kai.driver.creation import GroupRequest, create, manifests_of
+from coterie.backends.kai.driver.external_topologies import with_external_topologies
+from coterie.backends.kai.driver.following import FollowedPods
+from coterie.backends.kai.driver.logs import ClusterLogs, KeptLogs, keep_all, namespace_of, pod_name
+from coterie.backends.kai.driver.objects import AnyObject
+from coterie.backends.kai.driver.orphans import sweep
+from coterie.backends.kai.driver.pools import PoolObjects
+from coterie.backends.kai.driver.refusal import refusal_of
+from coterie.backends.kai.driver.removal import STAGES, Removal, RemovalScope, Remover
+from coterie.backends.kai.driver.watches import BackendWatches
+from coterie.backends.kai.manifests.metadata import STORE
+from coterie.backends.shared.manifest_text import Manifest
+from coterie.backends.shared.names import label_value
+from coterie.config.configuration import Pool
+from coterie.errors import NotFound, SpecErrors, Unavailable, UsageError
+from coterie.kube.api import connect
+from coterie.kube.errors import ApiForbidden, ObjectConflict
+from coterie.kube.kinds import COMPUTE_DOMAIN, POD
+from coterie.kube.reads import find
+from coterie.kube.retry import RetryLimits
+from coterie.lifecycle import (
+    Create,
+    Created,
+    Delete,
+    Go,
+    Gone,
+    LossCause,
+    Lost,
+    Observation,
+    Presence,
+    Stop,
+    Stopped,
+)
+
+# Short, since whatever fails is repeated by the caller.
+_PATIENCE = RetryLimits(attempts=3, total_s=5.0)
+# How often created pods that no watch has shown are looked up, and troubles of watches are noticed.
+_CHECK_S = 5.0
+_FOLLOWED = (Presence.CREATED,)
+# Failures that a repetition does not cure: the cluster refuses the objects as they are.
+_REFUSALS = (SpecErrors, UsageError, NotFound, ApiForbidden, ObjectConflict)
+
+
+class KaiDriver:
+    """The driver of workflows on one cluster, in one namespace, for one store."""
+
+    def __init__(self, settings: DriverSettings, texts: WorkflowTexts) -> None:
+        self._settings, self._texts = settings, texts
+        self._namespace, self._store = namespace_of(settings), settings.store
+        self._wake = threading.Event()
+        self._api = connect(settings.context or "", patience=_PATIENCE)
+        try:
+            self._watches = BackendWatches(self._api, self._namespace, self._store, self._wake)
+        except BaseException:
+            self._api.close()
+            raise
+        self._remover = Remover(self._api, self._namespace, self._store, self._watches.abandoned)
+        self._objects = PoolObjects(self._api, self._namespace, self._store)
+        self._logs, self._kept = ClusterLogs(self._api, self._namespace, settings), KeptLogs(settings)
+        self._pools: dict[str, Pool] = {}
+        self._followed = FollowedPods()
+        self._removals: dict[tuple[str, str], Removal] = {}
+        self._created: dict[RemovalScope, None] = {}
+        self._refused: dict[str, str] = {}
+        self._archived: set[str] = set()
+        self._foreign: tuple[str, ...] = ()
+        self._check_at = 0.0
+
+    @property
+    def running(self) -> int:
+        """The number of tasks that run or are about to."""
+        return len(self._followed)
+
+    def sync(self, pools: Collection[Any]) -> None:
+        """Write the queues and topologies of the pools."""
+        found = with_external_topologies(self._api, pools)
+        self._objects.sync(found)
+        self._pools = {pool.name: pool for pool in found}
+
+    def create(
+        self,
+        workflow: DrivenWorkflow,
+        asked: Create,
+        seats: Mapping[str, TaskPlacement],  # noqa: ARG002 - KAI chooses the nodes
+    ) -> Iterator[Observation]:
+        """Create the objects of tasks, and those of their group that are missing.
+
+        Where the cluster refuses one, all tasks are lost, so that nothing half-created stays.
+        """
+        scope = RemovalScope(label_value(workflow.id), label_value(asked.group), "", asked.base, asked.attempt)
+        self._created[scope] = None
+        try:
+            text, files = self._texts.get(workflow.id)
+            pool = self._pools.get(workflow.pool)
+            if pool is None:
+                raise Unavailable(f'pool "{workflow.pool}" is not known here', "It is retried.")
+            request = GroupRequest(pool, self._namespace, self._store, self._watches.cluster(), files)
+            whole = asked.attempt == asked.base
+            # Tasks that join others, or are created again after a crash, do as the first ones did.
+            claims = (pool.nvlink or not whole) and self._has_domain(scope)
+            manifests = manifests_of(workflow, text, asked, request, claims=claims or (None if whole else False))
+            for _ in create(self._api, manifests, self._known):
+                pass
+        except _REFUSALS as error:
+            said = f"{error} {getattr(error, 'hint', '')}".strip()
+            for task, _ in asked.tasks:
+                yield Lost(task, asked.attempt, LossCause.BACKEND_ERROR, said)
+            return
+        for task, _ in asked.tasks:
+            self._follow(TaskAttempt(workflow.id, asked.group, task, asked.attempt))
+        self._wake.set()
+        yield Created(asked.group, asked.attempt)
+
+    def go(self, workflow: DrivenWorkflow, asked: Go) -> Iterator[Observation]:  # noqa: ARG002 - the same for all
+        """Yield nothing: a gang's pods are bound together, and their commands start at once."""
+        return iter(())
+
+    def stop(self, workflow: DrivenWorkflow, asked: Stop) -> None:
+        """Delete the pod of one task."""
+        group = workflow.spec.groups[workflow.spec.places[asked.task][0]].name
+        key = TaskAttempt(workflow.id, group, asked.task, asked.attempt)
+        self._followed.drop(lambda each: each == key)
+        scope = RemovalScope(
+            label_value(workflow.id), label_value(group), label_value(asked.task), asked.attempt, asked.attempt
+        )
+        removal = Removal(scope, asked.grace_s, Stopped(asked.task, asked.attempt), self._logs_of([key]))
+        self._remove(workflow.id, asked.id, removal)
+
+    def delete(self, workflow: DrivenWorkflow, asked: Delete) -> None:
+        """Delete the objects of a group, in order."""
+        self._followed.drop(
+            lambda each: (
+                each.workflow == workflow.id
+                and each.group == asked.group
+                and asked.attempt <= each.attempt <= asked.last
+            )
+        )
+        scope = RemovalScope(label_value(workflow.id), label_value(asked.group), "", asked.attempt, asked.last)
+        found = attempts_of(workflow.state, asked.group, asked.attempt, asked.last)
+        logs = self._logs_of([TaskAttempt(workflow.id, asked.group, *each) for each in found])
+        self._remove(workflow.id, asked.id, Removal(scope, asked.grace_s, Gone(asked.group, asked.attempt), logs))
+
+    def adopt(self, workflow: DrivenWorkflow) -> None:
+        """Follow the pods of a workflow; one that is gone is reported as lost."""
+        for group in workflow.state.groups:
+            for task in group.tasks:
+                if task.presence in _FOLLOWED:
+                    self._follow(TaskAttempt(workflow.id, group.name, task.name, task.attempt), adopted=True)
+        self._wake.set()
+
+    def let_go(self, workflow: str) -> None:
+        """Stop following the tasks of a workflow; they keep running."""
+        self._followed.drop(lambda each: each.workflow == workflow)
+        self._removals = {name: one for name, one in self._removals.items() if name[0] != workflow}
+
+    def news(self) -> Iterator[tuple[str, Observation]]:
+        """Yield observations of pods, reasons of KAI, and confirmed removals; then raise what keeps it from working."""
+        yield from self._pod_news()
+        yield from self._refusals()
+        yield from self._removal_news()
+        if trouble := self._watches.trouble:
+            raise trouble if isinstance(trouble, Unavailable) else Unavailable(str(trouble), trouble.hint)
+        if said := self._troubles():
+            raise Unavailable("; ".join(said), "It is retried.")
+
+    def wait(self, timeout_s: float) -> bool:
+        """Block until an object changes or a removal is due, or for the timeout."""
+        due = min((each.due for each in list(self._removals.values())), default=self._check_at)
+        left = min(due, self._check_at) - time.monotonic()
+        changed = self._wake.wait(max(0.0, min(timeout_s, left)))
+        self._wake.clear()
+        return changed or left <= timeout_s
+
+    def end_strays(self, workflows: Mapping[str, DrivenWorkflow], spared: Collection[str]) -> None:
+        """Remove objects of this store that no workflow has any more."""
+        kinds = [kind for kinds in STAGES for kind in kinds]
+        found = [(kind, meta) for kind in kinds for meta in self._remover.objects(kind, f"{STORE}={self._store}")]
+        busy = [*self._created, *(each.scope for each in self._removals.values())]
+        result = sweep(found, workflows, spared, busy)
+        self._foreign = result.foreign
+        for scope in result.scopes:
+            self._remove("", f"sweep/{scope}", Removal(scope, 0.0))
+        self._objects.sweep(self._watches.groups())
+
+    def put_away(self, workflow: str) -> None:
+        """Note that a workflow has ended: only its logs are kept."""
+        self._archived.add(workflow)
+        self._created = {scope: None for scope in self._created if scope.workflow != label_value(workflow)}
+
+    def left(self) -> set[str]:
+        """Return the workflows with logs that were not put away by this process."""
+        return self._kept.workflows() - self._archived
+
+    def kept(self) -> set[str]:
+        """Return the workflows whose logs are kept."""
+        return self._kept.workflows() & self._archived
+
+    def forget(self, workflow: str) -> None:
+        """Remove all objects and logs of a workflow."""
+        self._kept.forget(workflow)
+        self._archived.discard(workflow)
+        # Only the sweep has no limit of placements: a deleted workflow has no later ones.
+        self._remove("", f"forget/{workflow}", Removal(RemovalScope(label_value(workflow)), 0.0))
+
+    def close(self) -> None:
+        """Stop all watches; tasks keep running."""
+        self._watches.close()
+        self._api.close()
+
+    def _pod_news(self) -> Iterator[tuple[str, Observation]]:
+        changed = self._watches.take_changed_pods()
+        for name in self._followed.take_fresh():
+            changed.setdefault(name, None)
+        for name, last in changed.items():
+            pod = self._watches.pod(name)
+            if pod is None and last is None and not self._followed.adopted(name):
+                continue  # created, and not seen yet
+            if pod is None:
+                self._hurry()
+            yield from self._followed.news(name, pod, last)
+        if time.monotonic() >= self._check_at:
+            self._check_at = time.monotonic() + _CHECK_S
+            for name in self._followed.unseen():
+                pod = self._watches.pod(name)
+                if pod is not None or find(self._api, POD, name, AnyObject, self._namespace) is None:
+                    yield from self._followed.news(name, pod)
+
+    def _hurry(self) -> None:
+        """Let removals look at once whether the pod that has gone was their last one."""
+        for each in self._removals.values():
+            each.due = 0.0
+
+    def _refusals(self) -> Iterator[tuple[str, Observation]]:
+        """Yield KAI's reasons for PodGroups that wait."""
+        for name in self._watches.take_changed_groups():
+            group = self._watches.group(name)
+            if group is None:
+                self._refused.pop(name, None)
+                continue
+            found = refusal_of(group, self._unbound())
+            if found is not None and self._refused.get(name) != found[1].message:
+                self._refused[name] = found[1].message
+                yield found
+
+    def _unbound(self) -> list[TaskAttempt]:
+        pods = ((key, self._watches.pod(name)) for name, key in self._followed.attempts().items())
+        return [key for key, pod in pods if pod is None or not pod.spec.node_name]
+
+    def _removal_news(self) -> Iterator[tuple[str, Observation]]:
+        for name, removal in list(self._removals.items()):
+            if removal.due > time.monotonic():
+                continue
+            self._keep_logs(removal)
+            if not self._remover.step(removal, time.time(), time.monotonic()):
+                continue
+            if not removal.stuck:
+                del self._removals[name]
+            if not removal.scope.task:
+                self._created = {each: None for each in self._created if not _within(each, removal.scope)}
+            if removal.confirms is not None:
+                confirms, removal.confirms = removal.confirms, None
+                yield name[0], confirms
+
+    def _keep_logs(self, removal: Removal) -> None:
+        """Keep the logs of pods that have run, before they go."""
+        if removal.rounds:
+            return
+        known = {name: self._watches.pod(name) for name in removal.logs}
+        begun = [name for name, pod in known.items() if pod is not None and pod.status.container_statuses]
+        keep_all(self._logs, self._kept, [(name, removal.logs[name]) for name in begun])
+
+    def _logs_of(self, attempts: Iterable[TaskAttempt]) -> dict[str, TaskAttempt]:
+        return {pod_name(self._settings, each): each for each in attempts}
+
+    def _remove(self, workflow: str, name: str, removal: Removal) -> None:
+        """Begin a removal; one that is under way goes on."""
+        self._removals.setdefault((workflow, name), removal)
+        self._wake.set()
+
+    def _follow(self, key: TaskAttempt, *, adopted: bool = False) -> None:
+        self._followed.follow(pod_name(self._settings, key), key, adopted=adopted)
+        scope = RemovalScope(label_value(key.workflow), label_value(key.group), "", key.attempt, key.attempt)
+        self._created[scope] = None
+
+    def _known(self, manifest: Manifest) -> str:
+        """Return the uid of an object that exists already, as far as watches show it."""
+        name = manifest["metadata"]["name"]
+        found = {"Pod": self._watches.pod, "PodGroup": self._watches.group}.get(manifest["kind"], lambda _: None)(name)
+        return found.metadata.uid if found is not None and found.metadata.deletion_timestamp is None else ""
+
+    def _has_domain(self, scope: RemovalScope) -> bool:
+        return any(scope.covers(each) for each in self._remover.objects(COMPUTE_DOMAIN, scope.selector(self._store)))
+
+    def _troubles(self) -> list[str]:
+        said = [str(each.failure) for each in self._removals.values() if each.failure is not None]
+        said += [one for each in self._removals.values() for one in each.stuck]
+        if self._foreign:
+            listed = ", ".join(self._foreign[:3]) + (" and others" if len(self._foreign) > 3 else "")
+            said.append(f"{listed}: labelled as objects of this service, but not its own; they are left alone")
+        return list(dict.fromkeys(said))
+
+
+def _within(scope: RemovalScope, removed: RemovalScope) -> bool:
+    """Return whether a removal covers all of a scope."""
+    if scope.workflow != removed.workflow or (removed.group and scope.group != removed.group):
+        return False
+    return scope.first >= removed.first and (removed.last is None or (scope.last or 0) <= removed.last)

@@ -1,0 +1,89 @@
+"""The pods of driven tasks, and what was already reported about them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from coterie.backends.base.driver import TaskAttempt
+from coterie.backends.kai.driver.objects import TaskPod
+from coterie.backends.kai.driver.pod_report import missing, report
+from coterie.lifecycle import Ended, Lost, Observation
+
+# After this time, a created pod that no watch has shown is looked up.
+_UNSEEN_S = 10.0
+
+
+@dataclass(slots=True)
+class FollowedPod:
+    """A pod, the attempt it is, and the observations that were reported of it."""
+
+    key: TaskAttempt
+    since: float
+    adopted: bool = False
+    seen: bool = False
+    told: list[Observation] = field(default_factory=list)
+
+
+class FollowedPods:
+    """The pods of driven tasks by name; every observation of one is reported once."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._pods: dict[str, FollowedPod] = {}
+        self._fresh: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def follow(self, name: str, key: TaskAttempt, *, adopted: bool = False) -> None:
+        """Follow a pod from now on; one that is followed already stays as it is.
+
+        An `adopted` one was created before the watches began, so that one which they do not show is gone.
+        """
+        if name not in self._pods:
+            self._pods[name] = FollowedPod(key, self._clock(), adopted)
+            self._fresh.add(name)
+
+    def drop(self, wanted: Callable[[TaskAttempt], bool]) -> None:
+        """Follow some pods no longer."""
+        self._pods = {name: pod for name, pod in self._pods.items() if not wanted(pod.key)}
+
+    def take_fresh(self) -> set[str]:
+        """Return the names of pods that are followed since the last call."""
+        found, self._fresh = self._fresh, set()
+        return found
+
+    def attempts(self) -> dict[str, TaskAttempt]:
+        """Return the followed attempts, by the names of their pods."""
+        return {name: pod.key for name, pod in self._pods.items()}
+
+    def adopted(self, name: str) -> bool:
+        """Return whether a pod existed before it was followed."""
+        return name in self._pods and self._pods[name].adopted
+
+    def unseen(self) -> list[str]:
+        """Return pods that should have been seen by now."""
+        due = self._clock() - _UNSEEN_S
+        return [name for name, pod in self._pods.items() if not pod.seen and pod.since <= due]
+
+    def news(self, name: str, pod: TaskPod | None, last: TaskPod | None = None) -> Iterator[tuple[str, Observation]]:
+        """Yield what is new about a pod; `pod` is None for one that is gone, `last` its last known state."""
+        followed = self._pods.get(name)
+        if followed is None:
+            return
+        task, attempt = followed.key.task, followed.key.attempt
+        if pod is None:
+            if not any(isinstance(each, Ended | Lost) for each in followed.told):
+                # It may have ended between two looks at it.
+                told = list(report(last, task, attempt)) if last is not None else []
+                ended = [each for each in told if isinstance(each, Ended)]
+                yield followed.key.workflow, ended[0] if ended else missing(task, attempt, last)
+            del self._pods[name]
+            return
+        followed.seen = True
+        for each in report(pod, task, attempt):
+            if each not in followed.told and not any(isinstance(old, Ended | Lost) for old in followed.told):
+                followed.told.append(each)
+                yield followed.key.workflow, each

@@ -1,0 +1,143 @@
+"""The end of objects on a real cluster: orphans, stuck ComputeDomains, foreign objects, and two services."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coterie.kube.api import connect
+from coterie.kube.apply import apply
+from lab import Lab
+from tests.kai.service_on_kai import OWN, add_nodes, serving, settings
+from tests.service.running_service import task, workflow
+
+PAIR = {"g": [task("a", "run", "lead: true"), task("b", "run")]}
+HOLD = "example.com/hold"
+
+
+@pytest.fixture
+def nvl(lab: Lab) -> Lab:
+    """Give the shared lab with two racks of two nodes."""
+    add_nodes(lab)
+    return lab
+
+
+def test_a_held_compute_domain_is_reported_as_stuck_and_the_workflow_finishes(nvl: Lab, tmp_path: Path) -> None:
+    with serving(nvl, settings(tmp_path, nvlink=True)) as here:
+        ident = here.submit(workflow("train", PAIR, gpu=8))
+        here.running(ident, 2)
+        (domain,) = nvl.objects("computedomains", selector=OWN)
+        name = domain["metadata"]["name"]
+        held = [*domain["metadata"].get("finalizers", ()), HOLD]
+        nvl.api.patch("computedomains", name, {"metadata": {"finalizers": held}}, "default")
+        here.service.cancel(ident)
+        nvl.wait(lambda: f"ComputeDomain {name} of workflow {ident} is stuck" in here.problems(), 90, "it is stuck")
+        assert HOLD in here.problems()
+        assert here.finished(ident) == "FAILED_CANCELED"
+        # All else is gone; a retry does not meet the old one.
+        assert set(here.left()) == {"computedomains"}
+        here.service.retry(ident)
+        here.running(ident, 2)
+        nvl.api.patch("computedomains", name, {"metadata": {"finalizers": None}}, "default")
+        nvl.wait(lambda: "stuck" not in here.problems(), 60, "nothing is stuck")
+        here.end(ident, "a")
+        assert here.finished(ident) == "COMPLETED"
+        assert here.left() == {}
+
+
+def test_orphans_are_swept_at_the_start_and_foreign_objects_are_left_alone(nvl: Lab, tmp_path: Path) -> None:
+    found = settings(tmp_path)
+    with serving(nvl, found) as here:
+        ident = here.submit(workflow("train", PAIR, gpu=1))
+        here.running(ident, 2)
+        store = here.pods(ident)[0]["metadata"]["labels"]["coterie.dev/store"]
+        (group,) = nvl.objects("podgroups.scheduling.run.ai", selector=OWN)
+    _own(nvl, _renamed(group, "orphan", **{"coterie.dev/workflow": "forgotten-1"}))
+    foreign = _config_map("somebodys", store, "forgotten-1")
+    nvl.apply(foreign)
+    other = _config_map("of-another-store", "0000000000000000", "train-1")
+    _own(nvl, other)
+    with serving(nvl, found) as here:
+        gone = "podgroups.scheduling.run.ai"
+        nvl.wait(lambda: nvl.get(gone, "orphan") is None, 60, "the orphan is gone")
+        nvl.wait(lambda: "ConfigMap somebodys" in here.problems(), 60, "the foreign object is reported")
+        here.end(ident, "a")
+        assert here.finished(ident) == "COMPLETED"
+        assert here.left() == {"configmaps": ["of-another-store", "somebodys"]}
+
+
+def test_two_services_in_one_namespace_never_touch_each_other(nvl: Lab, tmp_path: Path) -> None:
+    with serving(nvl, settings(tmp_path / "one")) as one, serving(nvl, settings(tmp_path / "two")) as two:
+        first = one.submit(workflow("train", PAIR, gpu=1))
+        second = two.submit(workflow("train", PAIR, gpu=1))
+        assert first == second
+        one.running(first, 2)
+        two.running(second, 2)
+        assert len(one.pods(first)) == 4
+        assert len({each["metadata"]["name"] for each in nvl.objects("queues", selector=OWN)}) == 4
+        one.service.cancel(first)
+        assert one.finished(first) == "FAILED_CANCELED"
+        assert len(two.pods(second)) == 2
+        assert two.status(second) == "RUNNING"
+        two.service.cancel(second)
+        two.finished(second)
+        assert two.left() == {}
+
+
+def test_a_gang_of_which_the_cluster_refuses_a_pod_fails_and_leaves_nothing(nvl: Lab, tmp_path: Path) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "few", "namespace": "default"},
+        "spec": {"hard": {"pods": "1"}},
+    }
+    with serving(nvl, settings(tmp_path)) as here:
+        nvl.apply(quota)
+        # No controller of quotas runs in the lab, so the test says what is in use.
+        used = json.dumps({"status": {"hard": {"pods": "1"}, "used": {"pods": "0"}}})
+        nvl.kubectl("patch", "resourcequota", "few", "--subresource=status", "--type=merge", "-p", used)
+        try:
+            ident = here.submit(workflow("train", PAIR, gpu=1))
+            assert here.finished(ident) == "FAILED_BACKEND_ERROR"
+            assert "exceeded quota" in here.tasks(ident)["a"]["message"]
+            assert here.left() == {}
+        finally:
+            nvl.api.delete("resourcequotas", "few", "default")
+
+
+def _own(lab: Lab, manifest: dict[str, Any]) -> None:
+    """Write an object as a service does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(lab.kubeconfig))
+        with connect() as api:
+            apply(api, manifest)
+
+
+def _renamed(item: dict[str, Any], name: str, **labels: str) -> dict[str, Any]:
+    found = copy.deepcopy(item)
+    own = {**found["metadata"]["labels"], **labels}
+    return {
+        "apiVersion": found["apiVersion"],
+        "kind": found["kind"],
+        "metadata": {"name": name, "namespace": "default", "labels": own},
+        "spec": found["spec"],
+    }
+
+
+def _config_map(name: str, store: str, ident: str) -> dict[str, Any]:
+    labels = {
+        "app.kubernetes.io/managed-by": "coterie",
+        "coterie.dev/store": store,
+        "coterie.dev/workflow": ident,
+        "coterie.dev/group": "g",
+        "coterie.dev/attempt": "1",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+    }
