@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from coterie.errors import Conflict, CoterieError, Unavailable, UsageError
 from coterie.inspection.map import default_depth, map_json, scene_of
+from coterie.inspection.node_map import NodeMap, node_map
 from coterie.lifecycle import TaskState
 from coterie.rendering.scene import MapScene
 from coterie.service.driver.driven_workflow import nothing_fresh
@@ -63,6 +64,7 @@ class Service:
         self._driver = Leader(self.store, settings, self._catalogue, self._problems, self._ring, self._fresh)
         self._thread: threading.Thread | None = None
         self._live: tuple[tuple[int, int, int], PoolUsage] | None = None
+        self._node_maps: dict[str, tuple[PoolUsage, NodeMap]] = {}
         self._position_cache = PositionCache(self.store)
         self._stopped = False
 
@@ -344,6 +346,15 @@ class Service:
         """Return the map of a pool as data."""
         known = pool_rules.find(self._catalog(), pool).pool
         return map_json(self.scene(pool), known.topology, guessed=False)
+
+    def node_map(self, pool: str) -> NodeMap:
+        """Return the nodes of a pool with the tasks on them; the same object as long as nothing can have changed."""
+        live = self._now()
+        known = self._node_maps.get(pool)
+        if known is None or known[0] is not live:
+            domains = pool_rules.domains_of(pool_rules.find(live.catalog, pool).pool, live)
+            known = self._node_maps[pool] = (live, node_map(domains, default_depth(domains), pool=pool))
+        return known[1]
 
     # The service itself
 

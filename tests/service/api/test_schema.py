@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 from starlette.testclient import TestClient
 
 from coterie.service.api.app import create_app
-from coterie.service.api.models import plans, pools, state, workflows
+from coterie.service.api.models import nodes, plans, pools, state, workflows
 from coterie.service.api.models.base import ResponseBody
 from coterie.service.service import Service
 from tests.service.api.requests import body, ended, post, team, waiting
@@ -81,6 +81,7 @@ def test_models_name_exactly_what_the_service_answers(client: TestClient, servic
         (pools.Pools, client.get("/api/v1/pools").json()),
         (pools.Topologies, client.get("/api/v1/topologies").json()),
         (pools.Map, client.get("/api/v1/pools/main/map").json()),
+        (nodes.NodeMap, client.get("/api/v1/pools/main/nodes").json()),
         (state.Events, client.get("/api/v1/events").json()),
         (state.Health, client.get("/api/v1/health").json()),
     ]
@@ -136,7 +137,7 @@ def test_no_input_makes_the_service_fail(fuzzed: Any, path: str, method: str, mo
         for key, value in (case.path_parameters or {}).items():
             if key in KNOWN and len(str(value)) % 2:
                 case.path_parameters[key] = KNOWN[key]
-        if path.endswith(("/events", "/logs")):
+        if path.endswith(("/events", "/logs", "/nodes")):
             case.query = {**(case.query or {}), "follow": "false"}
         case.call_and_validate(checks=CHECKS)
 

@@ -12,6 +12,7 @@ from coterie.cli.commands.serve import ServeOptions
 from coterie.cli.inputs.service_location import announce, announced, state_folder
 from coterie.cli.output.formats import safe
 from coterie.cli.output.screen import show
+from coterie.inspection.page_files import MISSING, built
 from coterie.service.server import serve
 from coterie.service.settings import Settings
 
@@ -30,6 +31,8 @@ def run(options: ServeOptions) -> None:
             announce(file, url, settings.holder, options.config)
             show([url])
             typer.echo(safe(f"state in {folder}; Ctrl-C stops the service, and its tasks go on running"), err=True)
+            if not built():
+                typer.echo(MISSING, err=True)
 
         serve(settings, options.host, options.port, names=options.names, announce=said)
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 
-from coterie.errors import UsageError
+from coterie.errors import Forbidden, UsageError
 from coterie.service.api.change_feed import Followers
 from coterie.service.api.models.base import Short
 from coterie.service.api.models.requests import Cancel, Priority, Retry, Submit
@@ -24,6 +24,8 @@ from coterie.service.security import Caller, caller_of
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 
+# Methods that change nothing.
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 JSON = "application/json"
 YAML = ("application/yaml", "application/x-yaml", "text/yaml")
 
@@ -66,7 +68,7 @@ Together = Annotated[SharedWork, Depends(shared_of)]
 
 async def who(request: Request, service: Behind, shared: Together) -> Caller:
     """Return the caller; raise `Unauthorized` for an unknown one."""
-    header, open_to_all = request.headers.get("authorization"), bool(request.app.state.open_to_all)
+    header, open_to_all = credentials(request), bool(request.app.state.open_to_all)
     caller = await shared.of(
         ("who", header),
         lambda: caller_of(service.store, header, open_to_all=open_to_all, now=service.settings.now()),
@@ -76,6 +78,26 @@ async def who(request: Request, service: Behind, shared: Together) -> Caller:
 
 
 Who = Annotated[Caller, Depends(who)]
+
+
+def session_cookie(request: Request) -> str:
+    """Return the name of the cookie with a browser's token; browsers send the cookies of a host to all its ports."""
+    return f"coterie_session_{request.url.port or request.url.scheme}"
+
+
+def credentials(request: Request) -> str | None:
+    """Return the Authorization header of a request, or the one that the session of a browser stands for.
+
+    Only requests of the service's own page may change something in a session: browsers name the origin of a request
+    that changes something, and the guard has compared it.
+    """
+    header = request.headers.get("authorization")
+    token = request.cookies.get(session_cookie(request))
+    if header is not None or token is None:
+        return header
+    if request.method not in SAFE and "origin" not in request.headers:
+        raise Forbidden("a request in a session must name its origin", "Send the token in the Authorization header.")
+    return f"Bearer {token}"
 
 
 class Admission:

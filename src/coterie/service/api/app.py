@@ -11,6 +11,7 @@ import anyio.to_thread
 from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 
+from coterie.inspection.page_files import PageFiles
 from coterie.service.api import errors, events, logs, pools, state, workflows
 from coterie.service.api.change_feed import Followers
 from coterie.service.api.guard import Guard
@@ -19,6 +20,8 @@ from coterie.service.api.models.base import Error
 from coterie.service.api.osmo import pools as osmo_pools
 from coterie.service.api.osmo import tasks as osmo_tasks
 from coterie.service.api.osmo import workflows as osmo
+from coterie.service.api.page import files as page_files
+from coterie.service.api.page import live_map
 from coterie.service.api.queries import known_query
 from coterie.service.api.shared_work import SharedWork
 from coterie.service.service import Service
@@ -82,11 +85,20 @@ def create_app(
     app.state.followers = followers
     app.state.metrics = metrics
     app.state.shared = SharedWork()
+    app.state.maps = live_map.LiveMaps(service)
+    app.state.page = PageFiles.read()
     errors.install(app)
-    for part in (workflows, logs, events, pools, state):
+    for part in (workflows, logs, events, pools, live_map, state):
         app.include_router(part.router, dependencies=[Depends(known_query)])
     # Other clients and probes may send more parameters than are used here.
-    for lenient in (state.probes, osmo_pools.probes, osmo.router, osmo_tasks.router, osmo_pools.router):
+    for lenient in (
+        page_files.router,
+        state.probes,
+        osmo_pools.probes,
+        osmo.router,
+        osmo_tasks.router,
+        osmo_pools.router,
+    ):
         app.include_router(lenient)
     app.add_middleware(Guard, hosts=hosts, most_bytes=most_bytes)
     app.add_middleware(Meter, metrics=metrics)

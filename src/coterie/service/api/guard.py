@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from coterie.service.api.access import SAFE
 from coterie.service.api.errors import body_of
 
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Answers are data: browsers must not guess another type, cache them, or embed them in a page.
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -64,7 +64,7 @@ class Guard:
             )
             return 421, "WrongHost", f'this service is not called "{host_name(host)[:80]}"', hint
         origins = headers.get("origin", [])
-        if scope["method"] not in _SAFE and any(_authority(origin) != host.lower() for origin in origins):
+        if scope["method"] not in SAFE and any(_authority(origin) != host.lower() for origin in origins):
             hint = "Pages of other sites may not change anything here."
             return 403, "WrongOrigin", f'a page of "{origins[0][:80]}" may not ask for this', hint
         lengths = headers.get("content-length", ["0"])

@@ -1,0 +1,1 @@
+"""The web page: its files, the session of its user, and the map that it follows."""

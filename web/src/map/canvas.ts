@@ -1,0 +1,231 @@
+// The map on a canvas, for large pools: what is too small to see is not drawn, racks stand for their nodes and nodes
+// for their GPUs.
+import type { Focus } from './focus'
+import { CELL, CELL_TOP, GAP, type Layout, type NodeBox, type Rect, runs } from './layout'
+import type { MapNode } from './model'
+import { type Palette, type Paint } from './palette'
+import type { View } from './view.svelte'
+import { headline } from './words'
+
+export type Detail = 'gpus' | 'nodes' | 'domains'
+
+export function detailAt(scale: number): Detail {
+  if (CELL * scale >= 6) return 'gpus'
+  return 30 * scale >= 3 ? 'nodes' : 'domains'
+}
+
+export interface Colours {
+  panel: string
+  inset: string
+  line: string
+  text: string
+  faint: string
+  free: string
+  out: string
+  warn: string
+  bad: string
+  good: string
+  accent: string
+  outline: string
+}
+
+export function coloursOf(element: Element): Colours {
+  const style = getComputedStyle(element)
+  const read = (name: string) => style.getPropertyValue(`--${name}`).trim()
+  const names = ['panel', 'inset', 'line', 'text', 'faint', 'free', 'out', 'warn', 'bad', 'good', 'accent', 'outline']
+  return Object.fromEntries(names.map((name) => [name, read(name)])) as unknown as Colours
+}
+
+const patterns = new Map<string, CanvasPattern | string>()
+
+function filled(context: CanvasRenderingContext2D, paint: Paint): CanvasPattern | string {
+  if (!paint.hatch) return paint.colour
+  const key = `${paint.colour} ${paint.hatch}`
+  const known = patterns.get(key)
+  if (known) return known
+  const tile = document.createElement('canvas')
+  tile.width = tile.height = 8
+  const brush = tile.getContext('2d')!
+  brush.fillStyle = paint.colour
+  brush.fillRect(0, 0, 8, 8)
+  brush.globalAlpha = 0.55
+  brush.strokeStyle = paint.ink
+  brush.lineWidth = 1.2
+  brush.stroke(new Path2D(paint.hatch))
+  const made = context.createPattern(tile, 'repeat') ?? paint.colour
+  patterns.set(key, made)
+  return made
+}
+
+export interface Drawing {
+  layout: Layout
+  palette: Palette
+  view: View
+  focus: Focus
+  colours: Colours
+  size: number
+  cursor: number
+  width: number
+  height: number
+}
+
+export function draw(context: CanvasRenderingContext2D, ratio: number, drawing: Drawing): void {
+  const { layout, view, width, height } = drawing
+  const detail = detailAt(view.scale)
+  context.setTransform(ratio, 0, 0, ratio, 0, 0)
+  context.clearRect(0, 0, width, height)
+  context.translate(view.x, view.y)
+  context.scale(view.scale, view.scale)
+  const frame: Rect = {
+    x: -view.x / view.scale,
+    y: -view.y / view.scale,
+    width: width / view.scale,
+    height: height / view.scale,
+  }
+  drawDomains(context, drawing, frame, detail)
+  if (detail === 'domains') return
+  for (const box of layout.nodes) {
+    if (!meets(box, frame)) continue
+    if (detail === 'gpus') drawGpus(context, drawing, box)
+    else drawNode(context, drawing, box)
+  }
+  context.globalAlpha = 1
+}
+
+function drawDomains(context: CanvasRenderingContext2D, drawing: Drawing, frame: Rect, detail: Detail): void {
+  const { layout, view, focus, colours } = drawing
+  for (const box of layout.domains) {
+    if (!meets(box, frame)) continue
+    const { domain } = box
+    const leaf = !domain.domains.length || Boolean(box.lacks)
+    const mark = box.lacks ? undefined : focus.outlines.get(domain.index)
+    context.globalAlpha = focus.active && !focus.domains.has(domain.index) ? 0.35 : 1
+    context.fillStyle = domain.level % 2 ? colours.inset : colours.panel
+    context.strokeStyle = mark ? (mark.outcome === 'held' ? colours.good : colours.bad) : colours.line
+    context.lineWidth = (mark ? 3 : 1) / view.scale
+    context.setLineDash(box.lacks ? [5 / view.scale, 4 / view.scale] : [])
+    context.fillRect(box.x, box.y, box.width, box.height)
+    if (leaf && detail === 'domains' && domain.gpus) {
+      // A bar from below: what is used of the domain.
+      const part = domain.used / domain.gpus
+      context.fillStyle = colours.free
+      context.fillRect(box.x, box.y, box.width, box.height)
+      context.fillStyle = colours.accent
+      context.fillRect(box.x, box.y + box.height * (1 - part), box.width, box.height * part)
+    }
+    context.strokeRect(box.x, box.y, box.width, box.height)
+    drawTitle(context, drawing, box, leaf)
+  }
+  context.setLineDash([])
+  context.globalAlpha = 1
+}
+
+function drawTitle(
+  context: CanvasRenderingContext2D,
+  drawing: Drawing,
+  box: Layout['domains'][number],
+  leaf: boolean,
+): void {
+  const { view, colours, size } = drawing
+  // Titles of coarse domains stay readable when the map is small.
+  const grow = leaf ? 1 : Math.min(2.2, Math.max(1, 0.9 / view.scale))
+  if (12.5 * grow * view.scale < 7) return
+  const words = headline(box, size, 0)
+  context.textAlign = 'left'
+  context.fillStyle = colours.text
+  context.font = `650 ${12.5 * grow}px system-ui, sans-serif`
+  context.fillText(words.name, box.x + 8, box.y + 15, box.width - 16)
+  if (grow > 1.15) return
+  context.fillStyle = colours.faint
+  context.font = '11px system-ui, sans-serif'
+  context.fillText(words.numbers, box.x + 8, box.y + 29, box.width - 16)
+}
+
+function alphaOf(drawing: Drawing, node: MapNode): number {
+  return drawing.focus.active && !drawing.focus.node(node, 0) ? 0.2 : 1
+}
+
+/** A node as one square, filled by the share of each of its holders. */
+function drawNode(context: CanvasRenderingContext2D, drawing: Drawing, box: NodeBox): void {
+  const { palette, colours, cursor } = drawing
+  const { node } = box
+  context.globalAlpha = alphaOf(drawing, node)
+  context.fillStyle = node.status === 'ready' ? colours.free : node.status === 'cordoned' ? colours.warn : colours.bad
+  context.fillRect(box.x, box.y, box.width, box.height)
+  let left = box.x
+  for (const each of node.held) {
+    const width = (box.width * each.gpus) / Math.max(1, node.gpus)
+    context.fillStyle = filled(context, palette.of(each.owner))
+    context.fillRect(left, box.y, width, box.height)
+    left += width
+  }
+  if (cursor === node.index) frameOf(context, drawing, box)
+}
+
+function drawGpus(context: CanvasRenderingContext2D, drawing: Drawing, box: NodeBox): void {
+  const { palette, colours, view, focus, cursor } = drawing
+  const { node } = box
+  const alpha = alphaOf(drawing, node)
+  context.globalAlpha = alpha
+  context.fillStyle = colours.panel
+  context.strokeStyle = node.status === 'ready' ? colours.line : node.status === 'cordoned' ? colours.warn : colours.bad
+  context.lineWidth = 1
+  context.fillRect(box.x, box.y, box.width, box.height)
+  context.strokeRect(box.x, box.y, box.width, box.height)
+  if (view.scale > 0.6) {
+    context.font = '10px system-ui, sans-serif'
+    context.textAlign = 'left'
+    context.fillStyle = colours.faint
+    const sign = node.status === 'cordoned' ? ' !' : node.status === 'not_ready' ? ' *' : node.channel ? ' ◆' : ''
+    context.fillText(node.short + sign, box.x + 4, box.y + 11, box.width - 8)
+  }
+  let ghosts = focus.ghosts.get(node.name) ?? 0
+  for (const run of runs(box)) {
+    const holder = node.held[run.holder]
+    const lit = holder && focus.gang ? focus.task(holder) : true
+    context.globalAlpha = lit ? alpha : 0.2
+    context.fillStyle = holder
+      ? filled(context, palette.of(holder.owner))
+      : node.status === 'ready'
+        ? colours.free
+        : colours.out
+    for (let at = 0; at < run.count; at += 1) {
+      const x = box.x + run.x + at * (box.cell + GAP)
+      context.fillRect(x, box.y + CELL_TOP, box.cell, CELL)
+      if (!holder && ghosts > 0) {
+        ghosts -= 1
+        context.strokeStyle = colours.accent
+        context.lineWidth = 2
+        context.strokeRect(x + 1, box.y + CELL_TOP + 1, box.cell - 2, CELL - 2)
+      }
+    }
+  }
+  if (cursor === node.index || focus.chosen === node.name) frameOf(context, drawing, box)
+}
+
+function frameOf(context: CanvasRenderingContext2D, drawing: Drawing, box: Rect): void {
+  context.globalAlpha = 1
+  context.strokeStyle = drawing.colours.accent
+  context.lineWidth = Math.max(2.5, 2 / drawing.view.scale)
+  context.strokeRect(box.x, box.y, box.width, box.height)
+}
+
+function meets(box: Rect, frame: Rect): boolean {
+  return (
+    box.x < frame.x + frame.width &&
+    box.x + box.width > frame.x &&
+    box.y < frame.y + frame.height &&
+    box.y + box.height > frame.y
+  )
+}
+
+/** The node at a point of the frame, and its holder there, -1 for none. */
+export function hit(layout: Layout, view: View, x: number, y: number): { node: MapNode; holder: number } | null {
+  const at = { x: (x - view.x) / view.scale, y: (y - view.y) / view.scale, width: 0, height: 0 }
+  const box = layout.nodes.find((each) => meets(each, at))
+  if (!box) return null
+  const inner = at.x - box.x
+  const run = runs(box).find((each) => inner >= each.x && inner < each.x + each.count * (box.cell + GAP))
+  const low = at.y - box.y >= CELL_TOP || detailAt(view.scale) !== 'gpus'
+  return { node: box.node, holder: low && run ? run.holder : -1 }
+}

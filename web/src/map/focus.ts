@@ -1,0 +1,52 @@
+// The part of the map that is looked at: a gang, a search, the domains of constraints, and where a plan would place.
+import type { NodeHolder } from '../api/types'
+import { type Gang, holds, type MapModel, type MapNode } from './model'
+
+export interface Outline {
+  outcome: string
+  words: string
+}
+
+export class Focus {
+  readonly domains = new Set<number>()
+  readonly #needle: string
+
+  constructor(
+    readonly gang: Gang | null,
+    search: string,
+    /** The name of the chosen node. */
+    readonly chosen: string,
+    readonly outlines: ReadonlyMap<number, Outline>,
+    /** GPUs that a plan would take, by node. */
+    readonly ghosts: ReadonlyMap<string, number>,
+    model: MapModel,
+    tick: number,
+  ) {
+    this.#needle = search.trim().toLowerCase()
+    if (this.active) {
+      for (const node of model.nodes) {
+        if (!this.node(node, tick)) continue
+        for (let at: typeof node.home | null = node.home; at; at = at.parent) this.domains.add(at.index)
+      }
+    }
+  }
+
+  get active(): boolean {
+    return this.gang !== null || this.#needle !== '' || this.ghosts.size > 0
+  }
+
+  node(node: MapNode, _tick: number): boolean {
+    if (this.ghosts.size) return this.ghosts.has(node.name)
+    if (this.gang && !node.held.some((each) => this.task(each))) return false
+    return !this.#needle || texts(node).some((text) => text.toLowerCase().includes(this.#needle))
+  }
+
+  task(holder: NodeHolder): boolean {
+    return this.gang === null || holds(this.gang, holder)
+  }
+}
+
+function texts(node: MapNode): string[] {
+  const status = { ready: '', cordoned: 'cordoned', not_ready: 'not ready' }[node.status]
+  return [node.name, node.short, status, ...node.home.path, ...node.held.flatMap((each) => [each.owner, each.task])]
+}

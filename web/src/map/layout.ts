@@ -1,0 +1,184 @@
+// Positions of domains and nodes: nodes in grids inside the finest domains, and those in rows inside the coarser ones.
+import { type Domain, type MapModel, type MapNode } from './model'
+
+export const CELL = 14
+export const GAP = 2
+const PAD = 8
+const NODE_PAD = 3
+export const NODE_HEAD = 13
+export const DOMAIN_HEAD = 36
+const SPACE = 10
+const MOST_CELLS = 16
+
+export interface Rect {
+  x: number
+  y: number
+  width: number
+  height: number
+}
+
+export interface DomainBox extends Rect {
+  domain: Domain
+  /** The level that the nodes in this box have no label of; empty for a domain. */
+  lacks: string
+}
+
+export interface NodeBox extends Rect {
+  node: MapNode
+  /** The width of one GPU. */
+  cell: number
+}
+
+export interface Layout {
+  width: number
+  height: number
+  domains: DomainBox[]
+  nodes: NodeBox[]
+  cells: number
+}
+
+interface Block {
+  width: number
+  height: number
+  place: (x: number, y: number) => void
+}
+
+export function laidOut(model: MapModel, aspect: number): Layout {
+  const domains: DomainBox[] = []
+  const nodes: NodeBox[] = new Array(model.nodes.length)
+  const widest = Math.min(MOST_CELLS, Math.max(1, ...sizes(model)))
+  const label = Math.min(15, longest(model)) * 6.2
+  const nodeWidth = Math.max(widest * (CELL + GAP) - GAP, label) + 2 * NODE_PAD
+  const nodeHeight = NODE_HEAD + CELL + 2 * NODE_PAD
+
+  function grid(own: MapNode[], most: number): Block {
+    const columns = Math.max(1, Math.min(own.length, most))
+    const rows = Math.ceil(own.length / columns)
+    return {
+      width: columns * (nodeWidth + 4) - 4,
+      height: rows * (nodeHeight + 4) - 4,
+      place(x, y) {
+        own.forEach((node, at) => {
+          const shown = Math.max(1, Math.min(node.gpus, MOST_CELLS))
+          const cell = Math.min(CELL, (nodeWidth - 2 * NODE_PAD + GAP) / shown - GAP)
+          nodes[node.index] = {
+            node,
+            cell,
+            x: x + (at % columns) * (nodeWidth + 4),
+            y: y + Math.floor(at / columns) * (nodeHeight + 4),
+            width: nodeWidth,
+            height: nodeHeight,
+          }
+        })
+      },
+    }
+  }
+
+  function boxed(domain: Domain, lacks: string, inner: Block): Block {
+    const width = Math.max(inner.width, 168) + 2 * PAD
+    const height = inner.height + DOMAIN_HEAD + PAD
+    return {
+      width,
+      height,
+      place(x, y) {
+        domains.push({ domain, lacks, x, y, width, height })
+        inner.place(x + PAD, y + DOMAIN_HEAD)
+      },
+    }
+  }
+
+  const columnsOf = (count: number, shape: number) =>
+    Math.ceil(Math.sqrt((count * nodeHeight * shape) / nodeWidth))
+
+  function block(domain: Domain): Block {
+    if (!domain.domains.length) {
+      return boxed(domain, '', grid(domain.own, columnsOf(domain.own.length, 1.1)))
+    }
+    return boxed(domain, '', inside(domain, 1.5))
+  }
+
+  function inside(domain: Domain, shape: number): Block {
+    const parts = domain.domains.map(block)
+    if (domain.own.length) {
+      const lacks = model.levels[domain.level + 1] ?? ''
+      const inner = grid(domain.own, columnsOf(domain.own.length, 1.1))
+      parts.push(lacks ? boxed(domain, lacks, inner) : inner)
+    }
+    return flowed(parts, shape)
+  }
+
+  const body = inside(model.root, aspect)
+  body.place(0, 0)
+  const cells = model.nodes.reduce((sum, node) => sum + Math.max(1, Math.min(node.gpus, MOST_CELLS)), 0)
+  return { width: body.width, height: body.height, domains, nodes, cells }
+}
+
+/** Blocks in rows, about `shape` times as wide as high. */
+function flowed(parts: Block[], shape: number): Block {
+  const area = parts.reduce((sum, part) => sum + (part.width + SPACE) * (part.height + SPACE), 0)
+  const room = Math.max(Math.sqrt(area * shape), ...parts.map((part) => part.width))
+  const rows: Block[][] = []
+  let left = 0
+  for (const part of parts) {
+    if (!rows.length || left + part.width > room) {
+      rows.push([])
+      left = 0
+    }
+    rows[rows.length - 1]!.push(part)
+    left += part.width + SPACE
+  }
+  const heights = rows.map((row) => Math.max(0, ...row.map((part) => part.height)))
+  const widths = rows.map((row) => row.reduce((sum, part) => sum + part.width + SPACE, -SPACE))
+  return {
+    width: Math.max(0, ...widths),
+    height: heights.reduce((sum, height) => sum + height + SPACE, -SPACE),
+    place(x, y) {
+      let top = y
+      rows.forEach((row, at) => {
+        let start = x
+        for (const part of row) {
+          part.place(start, top)
+          start += part.width + SPACE
+        }
+        top += heights[at]! + SPACE
+      })
+    },
+  }
+}
+
+function sizes(model: MapModel): number[] {
+  return [...new Set(model.nodes.map((node) => node.gpus))]
+}
+
+function longest(model: MapModel): number {
+  let found = 0
+  for (const node of model.nodes) found = Math.max(found, node.short.length)
+  return found
+}
+
+/** The x of each GPU of a node, and the holder of each; free ones come last. */
+export interface Run {
+  holder: number
+  x: number
+  count: number
+}
+
+export function runs(box: NodeBox): Run[] {
+  const { node, cell } = box
+  const shown = Math.max(1, Math.min(node.gpus, MOST_CELLS))
+  const scale = node.gpus > MOST_CELLS ? shown / node.gpus : 1
+  const found: Run[] = []
+  let at = 0
+  let total = 0
+  node.held.forEach((each, holder) => {
+    total += each.gpus
+    const end = Math.max(at + (at < shown ? 1 : 0), Math.round(total * scale))
+    const count = Math.min(shown, end) - at
+    if (count > 0) found.push({ holder, x: NODE_PAD + at * (cell + GAP), count })
+    at += count
+  })
+  if (at < shown && node.gpus) found.push({ holder: -1, x: NODE_PAD + at * (cell + GAP), count: shown - at })
+  return found
+}
+
+export const CELL_TOP = NODE_HEAD + NODE_PAD

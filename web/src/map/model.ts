@@ -1,0 +1,160 @@
+// The nodes of a pool in memory: a tree of domains whose sums follow each change of a node.
+import type { ListedNode, NodeChange, NodeHolder, NodeMap } from '../api/types'
+
+export interface Sums {
+  nodes: number
+  gpus: number
+  used: number
+  free: number
+}
+
+export interface Domain extends Sums {
+  index: number
+  level: number
+  /** The name of its level; empty for the whole pool. */
+  kind: string
+  value: string
+  short: string
+  path: string[]
+  parent: Domain | null
+  domains: Domain[]
+  /** Nodes that are in this domain and in no finer one. */
+  own: MapNode[]
+}
+
+export interface MapNode extends ListedNode {
+  index: number
+  home: Domain
+  used: number
+  free: number
+}
+
+export interface Gang {
+  owner: string
+  group: string | null
+}
+
+const NOTHING: Sums = { nodes: 0, gpus: 0, used: 0, free: 0 }
+
+export class MapModel {
+  readonly root: Domain
+  readonly domains: Domain[]
+  readonly nodes: MapNode[]
+  readonly levels: string[]
+  readonly holders = new Map<string, number>()
+
+  constructor(readonly source: NodeMap) {
+    this.levels = source.levels.map((level) => level.name)
+    this.root = domain(-1, -1, '', source.pool, source.pool, null)
+    this.domains = []
+    source.domains.forEach((each, index) => {
+      const parent = each.parent < 0 ? this.root : this.domains[each.parent]!
+      const made = domain(index, each.level, this.levels[each.level]!, each.value, each.short, parent)
+      parent.domains.push(made)
+      this.domains.push(made)
+    })
+    this.nodes = source.nodes.map((each, index) => {
+      const home = each.domain < 0 ? this.root : this.domains[each.domain]!
+      const node: MapNode = { ...each, index, home, used: 0, free: 0 }
+      home.own.push(node)
+      this.#measure(node)
+      this.#add(node, 1)
+      return node
+    })
+  }
+
+  apply(changes: NodeChange[]): MapNode[] {
+    return changes.map(({ index, gpus, status, channel, held }) => {
+      const node = this.nodes[index]!
+      this.#add(node, -1)
+      Object.assign(node, { gpus, status, channel, held })
+      this.#measure(node)
+      this.#add(node, 1)
+      return node
+    })
+  }
+
+  /** The number of tasks with this many GPUs each that fit into a domain now, counted by GPUs alone. */
+  room(domain: Domain, size: number): number {
+    let found = 0
+    for (const node of within(domain)) found += Math.floor(node.free / size)
+    return found
+  }
+
+  /** The number of GPUs that most nodes have. */
+  usual(): number {
+    const counts = new Map<number, number>()
+    for (const node of this.nodes) if (node.gpus) counts.set(node.gpus, (counts.get(node.gpus) ?? 0) + 1)
+    return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? 1
+  }
+
+  find(name: string): MapNode | undefined {
+    return this.nodes.find((node) => node.name === name)
+  }
+
+  at(path: readonly (string | null)[]): Domain | undefined {
+    let found: Domain | undefined = this.root
+    for (const value of path) found = found?.domains.find((each) => each.value === value)
+    return found
+  }
+
+  #measure(node: MapNode): void {
+    node.used = node.held.reduce((sum, each) => sum + each.gpus, 0)
+    node.free = node.status === 'ready' ? node.gpus - node.used : 0
+  }
+
+  #add(node: MapNode, sign: 1 | -1): void {
+    for (let at: Domain | null = node.home; at; at = at.parent) {
+      at.nodes += sign
+      at.gpus += sign * node.gpus
+      at.used += sign * node.used
+      at.free += sign * node.free
+    }
+    for (const each of node.held) {
+      const gpus = (this.holders.get(each.owner) ?? 0) + sign * each.gpus
+      if (gpus) this.holders.set(each.owner, gpus)
+      else this.holders.delete(each.owner)
+    }
+  }
+}
+
+function domain(
+  index: number,
+  level: number,
+  kind: string,
+  value: string,
+  short: string,
+  parent: Domain | null,
+): Domain {
+  const path = parent ? [...parent.path, value] : []
+  return { index, level, kind, value, short, path, parent, domains: [], own: [], ...NOTHING }
+}
+
+export function* within(domain: Domain): Generator<MapNode> {
+  yield* domain.own
+  for (const each of domain.domains) yield* within(each)
+}
+
+/** The name of a domain as people read it: `rack r1`, or the value alone where it says its level already. */
+export function named(domain: Domain): string {
+  if (domain.index < 0) return `pool ${domain.value}`
+  const { kind, short } = domain
+  return short.toLowerCase().startsWith(kind.toLowerCase()) ? short : `${kind} ${short}`
+}
+
+export function holds(gang: Gang, holder: NodeHolder): boolean {
+  return holder.owner === gang.owner && (gang.group === null || holder.group === gang.group)
+}
+
+/** What a screen reader says about a node. */
+export function described(node: MapNode): string {
+  const where = node.home.index < 0 ? 'in no domain' : node.home.path.join(' / ')
+  const status = { ready: '', cordoned: ', cordoned', not_ready: ', not ready' }[node.status]
+  const channel = node.channel ? ', NVLink channel taken' : ''
+  const tasks = node.held.map((each) => `${title(each)} ${each.gpus}`).join(', ')
+  return `node ${node.name}, ${where}${status}${channel}, ${node.used} of ${node.gpus} GPUs used${tasks ? `: ${tasks}` : ''}`
+}
+
+export function title(holder: NodeHolder): string {
+  return holder.group ? `${holder.owner} / ${holder.task}` : holder.owner || holder.task
+}

@@ -1,0 +1,75 @@
+// One pool on the map: its live nodes, the paints of its holders, and what is drawn over them.
+import { get, segment } from '../api/client'
+import type { Audited, NodeMap, Placement } from '../api/types'
+import type { Outline } from './focus'
+import { type Gang, MapModel } from './model'
+import { Palette } from './palette'
+import { MapStream } from './stream.svelte'
+
+const WORDS = { held: 'held', missed: 'missed', violated: 'violated', unobservable: 'not observable' }
+
+export class LivePool {
+  model = $state.raw<MapModel | null>(null)
+  /** Counts the changes, so that what depends on the nodes is drawn again. */
+  tick = $state(0)
+  error = $state('')
+  outlines = $state.raw<ReadonlyMap<number, Outline>>(new Map())
+  ghosts = $state.raw<ReadonlyMap<string, number>>(new Map())
+  readonly palette = new Palette()
+  #stream: MapStream | null = null
+
+  constructor(readonly pool: string) {
+    this.#stream = new MapStream(
+      pool,
+      (map) => this.show(map),
+      (nodes) => {
+        this.model?.apply(nodes)
+        this.#changed()
+      },
+    )
+  }
+
+  get state() {
+    return this.#stream?.state ?? 'connecting'
+  }
+
+  get reason() {
+    return this.#stream?.reason ?? ''
+  }
+
+  show(map: NodeMap): void {
+    this.model = new MapModel(map)
+    this.#changed()
+  }
+
+  close(): void {
+    this.#stream?.close()
+  }
+
+  /** Outline the domains of a gang's constraints, each with its outcome. */
+  async outline(gang: Gang | null, signal: AbortSignal): Promise<void> {
+    this.outlines = new Map()
+    if (!gang || gang.group === null) return
+    try {
+      const found = await get<Placement>(`workflows/${segment(gang.owner)}/placement`, {}, signal)
+      if (signal.aborted || found.pool !== this.pool) return
+      const group = found.groups.find((each) => each.name === gang.group)
+      this.outlines = new Map((group?.constraints ?? []).flatMap((each) => this.#outlined(each)))
+    } catch {
+      // The workflow is gone, or is not one of this service: there is nothing to outline.
+    }
+  }
+
+  #outlined(constraint: Audited): [number, Outline][] {
+    const words = `${constraint.type} ${constraint.level}: ${WORDS[constraint.outcome]}`
+    return constraint.domains.flatMap((path): [number, Outline][] => {
+      const domain = this.model?.at(path)
+      return domain && domain.index >= 0 ? [[domain.index, { outcome: constraint.outcome, words }]] : []
+    })
+  }
+
+  #changed(): void {
+    if (this.model) this.palette.update(this.model.holders)
+    this.tick += 1
+  }
+}

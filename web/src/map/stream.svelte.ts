@@ -1,0 +1,59 @@
+// The nodes of a pool as they change. The browser reconnects by itself after most breaks; after others we do, and in
+// either case go on from the last event that was seen.
+import { address, segment } from '../api/client'
+import type { NodeChange, NodeMap } from '../api/types'
+import { session } from '../session.svelte'
+
+export type StreamState = 'connecting' | 'live' | 'broken' | 'ended'
+
+const RETRY_MS = 2000
+
+export class MapStream {
+  state = $state<StreamState>('connecting')
+  /** Why there will be no more changes. */
+  reason = $state('')
+  #source: EventSource | null = null
+  #last = ''
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(
+    readonly pool: string,
+    readonly whole: (map: NodeMap) => void,
+    readonly change: (nodes: NodeChange[]) => void,
+  ) {
+    this.#open()
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#source?.close()
+    this.#source = null
+  }
+
+  #open(): void {
+    const source = new EventSource(address(`pools/${segment(this.pool)}/nodes`, { follow: true, after: this.#last }))
+    this.#source = source
+    source.onopen = () => (this.state = 'live')
+    source.addEventListener('map', (event) => {
+      this.#last = event.lastEventId
+      this.whole(JSON.parse(event.data as string) as NodeMap)
+    })
+    source.addEventListener('change', (event) => {
+      this.#last = event.lastEventId
+      this.change((JSON.parse(event.data as string) as { nodes: NodeChange[] }).nodes)
+    })
+    source.addEventListener('end', (event) => {
+      this.close()
+      this.reason = (JSON.parse(event.data as string) as { reason: string }).reason
+      this.state = 'ended'
+      if (this.reason === 'unauthorized') session.ended()
+    })
+    source.onerror = () => {
+      this.state = 'broken'
+      if (source.readyState !== EventSource.CLOSED || this.#source !== source) return
+      this.close()
+      void session.check()
+      this.#timer = setTimeout(() => this.#open(), RETRY_MS)
+    }
+  }
+}

@@ -1,0 +1,24 @@
+// The words on the map.
+import type { DomainBox } from './layout'
+import { named, within } from './model'
+
+export function headline(box: DomainBox, size: number, _tick: number): { name: string; full: string; numbers: string } {
+  const { domain } = box
+  if (box.lacks) {
+    const gpus = domain.own.reduce((sum, node) => sum + node.gpus, 0)
+    const used = domain.own.reduce((sum, node) => sum + node.used, 0)
+    const name = `no ${box.lacks}`
+    return { name, full: `nodes without a label of level ${box.lacks}`, numbers: `${used}/${gpus} used` }
+  }
+  let room = 0
+  for (const node of within(domain)) room += Math.floor(node.free / size)
+  return {
+    name: named(domain),
+    full: domain.path.join(' / '),
+    numbers: `${domain.used}/${domain.gpus} used · ${domain.free} free · fits ${room}×${size}`,
+  }
+}
+
+export function counted(number: number, word: string): string {
+  return `${number.toLocaleString('en')} ${word}${number === 1 ? '' : 's'}`
+}
