@@ -93,6 +93,7 @@ def create_app(
     # Other clients and probes may send more parameters than are used here.
     for lenient in (
         page_files.router,
+        session.router,
         state.probes,
         osmo_pools.probes,
         osmo.router,
