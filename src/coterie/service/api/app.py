@@ -21,7 +21,7 @@ from coterie.service.api.osmo import pools as osmo_pools
 from coterie.service.api.osmo import tasks as osmo_tasks
 from coterie.service.api.osmo import workflows as osmo
 from coterie.service.api.page import files as page_files
-from coterie.service.api.page import live_map
+from coterie.service.api.page import live_map, session
 from coterie.service.api.queries import known_query
 from coterie.service.api.shared_work import SharedWork
 from coterie.service.service import Service
