@@ -82,7 +82,8 @@ Who = Annotated[Caller, Depends(who)]
 
 def session_cookie(request: Request) -> str:
     """Return the name of the cookie with a browser's token; browsers send the cookies of a host to all its ports."""
-    return f"coterie_session_{request.url.port or request.url.scheme}"
+    _, port = request.scope.get("server") or ("", 0)
+    return f"coterie_session_{port}"
 
 
 def credentials(request: Request) -> str | None:
