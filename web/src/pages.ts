@@ -1,6 +1,10 @@
 // The pages by their addresses. The map comes first; `link` puts a page into the navigation.
 import type { Component } from 'svelte'
 import MapPage from './map/MapPage.svelte'
+import PlanPage from './plan/PlanPage.svelte'
+import PoolsPage from './pools/PoolsPage.svelte'
+import ListPage from './workflows/ListPage.svelte'
+import WorkflowPage from './workflows/WorkflowPage.svelte'
 
 export interface Page {
   title: string
@@ -11,11 +15,24 @@ export interface Page {
 }
 
 export const pages: Page[] = [
+  page('Map', '/map', MapPage, (path) => path === '/' || path === '/map'),
+  page('Workflows', '/workflows', ListPage),
+  page('Plan', '/plan', PlanPage),
+  page('Pools', '/pools', PoolsPage),
   {
-    title: 'Map',
-    link: '/map',
-    matches: (path) => path === '/' || path === '/map',
-    name: () => 'map',
-    component: MapPage,
+    title: 'Workflow',
+    link: '',
+    matches: (path) => /^\/workflows\/[^/]+$/.test(path),
+    name: (path) => decodeURIComponent(path.split('/')[2] ?? ''),
+    component: WorkflowPage,
   },
 ]
+
+function page(
+  title: string,
+  link: string,
+  component: Component,
+  matches = (path: string) => path === link,
+): Page {
+  return { title, link, matches, name: () => title.toLowerCase(), component }
+}

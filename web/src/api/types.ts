@@ -20,3 +20,20 @@ export type Audited = Schemas['Audited']
 export type ErrorBody = Schemas['ErrorBody']
 
 export type NodeChange = NodeNow & { index: number }
+
+export type Rows = Answer<'workflows'>
+export type Row = Rows['items'][number]
+export type Workflow = Answer<'workflows_workflow'>
+export type Group = Workflow['groups'][number]
+export type Task = Group['tasks'][number]
+export type Event = Schemas['Event']
+export type Events = Schemas['Events']
+export type Source = Schemas['Source']
+export type Why = Schemas['WhyInDetail']
+export type WhyGroup = Why['groups'][number]
+export type Refusal = Schemas['Refusal']
+export type WayOut = Schemas['WayOut']
+export type Plan = Schemas['Plan']
+export type Assignment = Schemas['Assignment']
+export type Topologies = Schemas['Topologies']
+export type Topology = Schemas['Topology']

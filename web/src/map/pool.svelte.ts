@@ -1,6 +1,6 @@
 // One pool on the map: its live nodes, the paints of its holders, and what is drawn over them.
 import { get, segment } from '../api/client'
-import type { Audited, NodeMap, Placement } from '../api/types'
+import type { Assignment, Audited, NodeMap, Placement } from '../api/types'
 import type { Outline } from './focus'
 import { type Gang, MapModel } from './model'
 import { Palette } from './palette'
@@ -58,6 +58,13 @@ export class LivePool {
     } catch {
       // The workflow is gone, or is not one of this service: there is nothing to outline.
     }
+  }
+
+  /** Mark the GPUs that the tasks of a plan would take, this many each. */
+  plan(assignments: readonly Assignment[], gpus: number): void {
+    const found = new Map<string, number>()
+    for (const { node, runs } of assignments) if (!runs) found.set(node, (found.get(node) ?? 0) + gpus)
+    this.ghosts = found
   }
 
   #outlined(constraint: Audited): [number, Outline][] {
