@@ -1,0 +1,105 @@
+"""The pages of workflows: groups, constraints, logs, events, changes with confirmation, and why one waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.service.running_service import task, workflow
+from tests.web.conftest import Visit
+from tests.web.page_service import FOREVER, PageService, gang
+
+Open = Callable[..., Visit]
+
+
+@pytest.fixture(scope="module")
+def train(served: PageService) -> str:
+    """Run a gang in one rack."""
+    return served.run(gang("train", 4))
+
+
+def test_the_list_is_filtered_by_its_address_and_stays_current(served: PageService, train: str, visit: Open) -> None:
+    page = visit(f"{served.url}/workflows?status=RUNNING&name=tr").page
+    expect(page.get_by_role("link", name=train)).to_be_visible()
+    ident = served.run(gang("trial", 1))
+    expect(page.get_by_role("link", name=ident)).to_be_visible()
+    served.cancel(ident)
+    expect(page.get_by_role("link", name=ident)).to_have_count(0)
+    assert "status=RUNNING" in page.url
+
+
+def test_a_workflow_shows_its_groups_and_the_outcome_of_its_constraints(
+    served: PageService, train: str, visit: Open
+) -> None:
+    seen = visit(f"{served.url}/workflows/{train}")
+    page = seen.page
+    expect(page.get_by_role("img", name="gang is running")).to_be_visible()
+    expect(page.get_by_text("✓ held")).to_be_visible()
+    page.get_by_role("link", name="tasks", exact=True).click()
+    expect(page.get_by_role("row")).to_have_count(5)
+    page.get_by_role("link", name="events", exact=True).click()
+    expect(page.get_by_role("cell", name="Submitted", exact=True)).to_be_visible()
+    page.get_by_role("link", name="spec", exact=True).click()
+    expect(page.get_by_text("name: train")).to_be_visible()
+    assert seen.errors == []
+
+
+def test_a_log_is_followed_and_searched_and_never_interpreted(served: PageService, visit: Open) -> None:
+    script = 'i=0; while [ $i -lt 30000 ]; do echo "line $i <b>bold</b>"; i=$((i+1)); done; sleep 600'
+    ident = served.run(gang("loud", 1, script=script))
+    page = visit(f"{served.url}/workflows/{ident}?tab=logs").page
+    log = page.get_by_role("log")
+    expect(log).to_contain_text("line 29999 <b>bold</b>")
+    assert log.locator("b").count() == 0
+    # Only what is in sight is on the page.
+    assert len(log.inner_text()) < 20_000
+    page.get_by_label("Find").fill("line 12345 ")
+    expect(page.get_by_role("status").filter(has_text="1 lines of 30,000")).to_be_visible()
+    expect(log).to_contain_text("line 12345 <b>")
+    served.cancel(ident)
+
+
+def test_cancel_and_delete_ask_first(served: PageService, visit: Open) -> None:
+    ident = served.run(gang("brief", 1))
+    page = visit(f"{served.url}/workflows/{ident}").page
+    page.get_by_role("button", name="Cancel …").click()
+    page.get_by_role("button", name="No, keep it").click()
+    assert served.ask("GET", f"workflows/{ident}")["status"] == "RUNNING"
+    page.get_by_role("button", name="Cancel …").click()
+    page.get_by_role("button", name="Cancel it").click()
+    page.get_by_role("button", name="Delete …").click()
+    page.get_by_role("button", name="Delete it").click()
+    page.wait_for_url("**/workflows")
+    page.goto(f"{served.url}/workflows/{ident}")
+    expect(page.get_by_role("alert")).to_contain_text(f"{ident} is not there")
+
+
+def test_a_waiting_gang_says_why_and_shows_a_way_out_on_the_map(served: PageService, train: str, visit: Open) -> None:
+    del train
+    taken = [served.run(gang("fill", 4, script=FOREVER)) for _ in range(3)]
+    half = served.run(gang("half", 3))
+    ident = served.submit(gang("late", 4))
+    served.until(ident, lambda found: bool(found["waiting"]))
+    page = visit(f"{served.url}/workflows/{ident}?tab=why").page
+    panel = page.get_by_label("Why gang waits")
+    expect(panel).to_contain_text("of 4")
+    expect(panel.get_by_role("progressbar").first).to_be_visible()
+    expect(page.locator(".domain rect.outlined").first).to_be_visible()
+    panel.locator(".way button").first.click()
+    expect(panel.get_by_role("status")).to_contain_text("Nothing has been changed")
+    assert page.locator("rect.ghost").count() >= 4
+    assert served.ask("GET", f"workflows/{ident}")["status"] == "PENDING"
+    for each in (ident, half, *taken):
+        served.cancel(each)
+
+
+def test_a_workflow_that_fails_can_be_run_again(served: PageService, visit: Open) -> None:
+    ident = served.submit(workflow("fails", {"g": [task("t", "exit 3")]}, gpu=1))
+    served.until(ident, lambda found: bool(found["finished"]))
+    page = visit(f"{served.url}/workflows/{ident}?tab=tasks").page
+    page.get_by_role("button", name="Retry …").click()
+    page.get_by_role("button", name="Retry it").click()
+    served.until(ident, lambda found: bool(found["finished"]) and found["groups"][0]["tasks"][0]["attempt"] == 2)
+    expect(page.get_by_role("cell", name="2", exact=True)).to_be_visible()
