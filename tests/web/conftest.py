@@ -85,4 +85,4 @@ def served(built_page: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture
 def screenshots() -> Path:
     """Return the folder of the pictures in the documentation."""
-    return ROOT / "docs" / "pictures"
+    return ROOT / "docs" / "images"
