@@ -36,9 +36,8 @@ def full(served: PageService) -> PageService:
     served.run(gang("eval", 2, gpu=2))
     served.run(gang("serve", 3, "[{key: clique}]"), pool="nvl72")
     for _ in range(2):
-        served.run(gang("tune", 2))
-    ident = served.submit(gang("late", 4))
-    served.until(ident, lambda found: bool(found["waiting"]) or found["status"] == "RUNNING")
+        served.run(gang("tune", 3))
+    served.until(served.submit(gang("late", 4)), lambda found: bool(found["waiting"]))
     return served
 
 

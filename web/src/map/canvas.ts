@@ -1,7 +1,7 @@
 // The map on a canvas, for large pools: what is too small to see is not drawn, racks stand for their nodes and nodes
 // for their GPUs.
 import type { Focus } from './focus'
-import { CELL, CELL_TOP, GAP, type Layout, type NodeBox, type Rect, runs } from './layout'
+import { CELL, CELL_TOP, GAP, ghostCells, type Layout, type NodeBox, type Rect, runs } from './layout'
 import type { MapNode } from './model'
 import { type Palette, type Paint } from './palette'
 import type { View } from './view.svelte'
@@ -179,7 +179,6 @@ function drawGpus(context: CanvasRenderingContext2D, drawing: Drawing, box: Node
     const sign = node.status === 'cordoned' ? ' !' : node.status === 'not_ready' ? ' *' : node.channel ? ' ◆' : ''
     context.fillText(node.short + sign, box.x + 4, box.y + 11, box.width - 8)
   }
-  let ghosts = focus.ghosts.get(node.name) ?? 0
   for (const run of runs(box)) {
     const holder = node.held[run.holder]
     const lit = holder && focus.gang ? focus.task(holder) : true
@@ -192,13 +191,13 @@ function drawGpus(context: CanvasRenderingContext2D, drawing: Drawing, box: Node
     for (let at = 0; at < run.count; at += 1) {
       const x = box.x + run.x + at * (box.cell + GAP)
       context.fillRect(x, box.y + CELL_TOP, box.cell, CELL)
-      if (!holder && ghosts > 0) {
-        ghosts -= 1
-        context.strokeStyle = colours.accent
-        context.lineWidth = 2
-        context.strokeRect(x + 1, box.y + CELL_TOP + 1, box.cell - 2, CELL - 2)
-      }
     }
+  }
+  context.globalAlpha = 1
+  context.strokeStyle = colours.accent
+  context.lineWidth = 2
+  for (const x of ghostCells(box, focus.ghosts.get(node.name) ?? 0)) {
+    context.strokeRect(box.x + x + 1, box.y + CELL_TOP + 1, box.cell - 2, CELL - 2)
   }
   if (cursor === node.index || focus.chosen === node.name) frameOf(context, drawing, box)
 }

@@ -181,4 +181,13 @@ export function runs(box: NodeBox): Run[] {
   return found
 }
 
+/** The x of each GPU that a plan would take on a node: free ones first, others where it assumes that they are given back. */
+export function ghostCells(box: NodeBox, gpus: number): number[] {
+  const { node, cell } = box
+  const shown = Math.max(1, Math.min(node.gpus, MOST_CELLS))
+  const count = Math.min(shown, gpus)
+  const start = Math.max(0, Math.min(Math.min(node.used, shown), shown - count))
+  return Array.from({ length: count }, (_, at) => NODE_PAD + (start + at) * (cell + GAP))
+}
+
 export const CELL_TOP = NODE_HEAD + NODE_PAD
