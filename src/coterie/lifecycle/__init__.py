@@ -6,7 +6,7 @@ actions. After a crash it performs the `outstanding` actions.
 
 from coterie.lifecycle.actions import Action, Create, Delete, Enqueue, Go, Record, ReleaseTasks, Stop
 from coterie.lifecycle.clock import deadline
-from coterie.lifecycle.codec import VERSION, from_json, to_json
+from coterie.lifecycle.codec import VERSION, StateEncoder, from_json, to_json
 from coterie.lifecycle.observations import (
     CancelAsked,
     Created,
@@ -77,6 +77,7 @@ __all__ = [
     "Scheduled",
     "Spec",
     "State",
+    "StateEncoder",
     "Status",
     "Stop",
     "Stopped",

@@ -23,7 +23,7 @@ def deadline(spec: Spec, state: State) -> float | None:
 
 def tick(transition: Transition) -> None:
     """End the groups with a passed time limit."""
-    for index, group in enumerate(transition.groups):
+    for index, group in enumerate(transition.whole_groups()):
         passed = [limit for limit in _limits(transition.rules(index), group) if limit[0] <= transition.now]
         if passed:
             _, status, message = min(passed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from coterie.errors import UsageError, field_path
 from coterie.lifecycle.spec import Spec
-from coterie.lifecycle.state import State
+from coterie.lifecycle.state import GroupState, State
 
 VERSION = 1
 
@@ -23,6 +23,36 @@ Path = tuple[str | int, ...]
 def to_json(value: State | Spec) -> dict[str, Json]:
     """Return a state or a spec as JSON data."""
     return {"version": VERSION, **_encoded(value)}
+
+
+class StateEncoder:
+    """`to_json` for the successive states of one workflow: a part that did not change is encoded once."""
+
+    def __init__(self) -> None:
+        self._groups: tuple[GroupState, ...] = ()
+        self._encoded: list[dict[str, Json]] = []
+
+    def to_json(self, state: State) -> dict[str, Json]:
+        """Return a state as JSON data, which the caller must not change."""
+        if len(self._groups) != len(state.groups):
+            self._encoded = [_encoded(group) for group in state.groups]
+        else:
+            for index, (old, new) in enumerate(zip(self._groups, state.groups, strict=True)):
+                if old is not new:
+                    self._encoded[index] = _group_again(old, new, self._encoded[index])
+        self._groups = state.groups
+        rest = _encoded(replace(state, groups=()))
+        return {"version": VERSION, **rest, "groups": list(self._encoded)}
+
+
+def _group_again(old: GroupState, new: GroupState, encoded: dict[str, Json]) -> dict[str, Json]:
+    known = encoded["tasks"]
+    if len(known) != len(new.tasks):
+        return cast("dict[str, Json]", _encoded(new))
+    tasks = [
+        entry if was is now else _encoded(now) for was, now, entry in zip(old.tasks, new.tasks, known, strict=True)
+    ]
+    return {**_encoded(replace(new, tasks=())), "tasks": tasks}
 
 
 def from_json(kind: type[Stored], data: object) -> Stored:

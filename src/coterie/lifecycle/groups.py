@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from heapq import heappop, heappush
 
 from coterie.lifecycle.state import TaskState
 from coterie.lifecycle.status import Presence, Status
@@ -25,7 +26,7 @@ def finish(transition: Transition, index: int, status: Status, message: str) -> 
     The group ended when the deciding observation happened; tasks stopped because of it ran until now.
     """
     group = transition.groups[index]
-    tasks = tuple(_ended_with(task, status, message, transition.now) for task in group.tasks)
+    tasks = tuple(_ended_with(task, status, message, transition.now) for task in transition.tasks(index))
     group = transition.group(index, status=status, message=message, tasks=tasks, waiting=None, ended=transition.at)
     if status is Status.COMPLETED:
         transition.record("GroupCompleted", f'group "{group.name}" completed', group)
@@ -43,17 +44,17 @@ def _ended_with(task: TaskState, status: Status, message: str, now: float) -> Ta
 
 def decide(transition: Transition, index: int, place: int) -> None:
     """End a group if the end of this task decides its result."""
-    rules, group = transition.rules(index), transition.groups[index]
-    task = group.tasks[place]
+    rules, tasks = transition.rules(index), transition.tasks(index)
+    task = tasks[place]
     if rules.ignore_nonlead_status and place != rules.lead:
         return
     if task.status.failed:
         finish(transition, index, task.status, f'task "{task.name}": {task.message}')
     elif rules.ignore_nonlead_status:
         finish(transition, index, Status.COMPLETED, "")
-    elif all(each.status is Status.COMPLETED for each in group.tasks):
+    elif transition.count(index, Status.COMPLETED) == len(tasks):
         # The task observed last is not necessarily the task that ended last.
-        transition.at = max(transition.at, *(each.ended or transition.at for each in group.tasks))
+        transition.at = max(transition.at, *(each.ended or transition.at for each in tasks))
         finish(transition, index, Status.COMPLETED, "")
 
 
@@ -63,15 +64,15 @@ def reschedule(transition: Transition, index: int, place: int, why: str) -> None
     Other queued tasks of the group are requested anew together with it, because two separate requests might be placed
     in different domains.
     """
-    group = transition.groups[index]
+    known = transition.tasks(index)
     if not transition.rules(index).ignore_nonlead_status or not any(
-        task.present and not task.status.failed for other, task in enumerate(group.tasks) if other != place
+        task.present and not task.status.failed for other, task in enumerate(known) if other != place
     ):
         restart(transition, index, why)
         return
-    task = archived(group.tasks[place], Status.RESCHEDULED, transition.now)
+    task = archived(known[place], Status.RESCHEDULED, transition.now)
     task = replace(task, status=Status.RESCHEDULED, message=why, presence=Presence.STOPPING, queued=transition.now)
-    tasks = tuple(task if other == place else _recalled(each) for other, each in enumerate(group.tasks))
+    tasks = tuple(task if other == place else _recalled(each) for other, each in enumerate(known))
     transition.record("TaskRescheduled", why, transition.group(index, tasks=tasks, waiting=None), task)
 
 
@@ -91,22 +92,29 @@ def restart(transition: Transition, index: int, why: str) -> None:
             presence=leaving(task.presence),
             queued=transition.now,
         )
-        for task in transition.groups[index].tasks
+        for task in transition.tasks(index)
     )
     group = transition.group(index, tasks=tasks, waiting=None, queued=transition.now, started=None)
     transition.record("GroupRescheduled", f'group "{group.name}" starts again: {why}', group)
 
 
 def settle(transition: Transition) -> None:
-    """Advance every group as far as possible now: fail it after an upstream failure, or queue it."""
-    for index, group in enumerate(transition.groups):
-        # An unchanged group was advanced before, unless it waits for other groups.
-        if group.status.final or (group.status is not Status.WAITING and group is transition.before.groups[index]):
+    """Advance every changed group as far as possible now, and those that wait for it: fail or queue them."""
+    front, last = transition.touched(), -1
+    while front:
+        index = heappop(front)
+        if index == last:
             continue
-        if group.status is Status.WAITING:
+        last = index
+        if transition.groups[index].status is Status.WAITING:
             _admit(transition, index)
-        _enqueue_pending(transition, index)
-        _derive_status(transition, index)
+        if not transition.groups[index].status.final:
+            _enqueue_pending(transition, index)
+            _derive_status(transition, index)
+        if transition.groups[index].status.final:
+            for dependent in transition.spec.dependents.get(index, ()):
+                heappush(front, dependent)
+    transition.touched()
 
 
 def _admit(transition: Transition, index: int) -> None:
@@ -117,20 +125,22 @@ def _admit(transition: Transition, index: int) -> None:
         )
     elif all(need.status is Status.COMPLETED for need in needs):
         tasks = tuple(
-            replace(task, status=Status.PROCESSING, queued=transition.now) for task in transition.groups[index].tasks
+            replace(task, status=Status.PROCESSING, queued=transition.now) for task in transition.tasks(index)
         )
         transition.group(index, tasks=tasks, queued=transition.now)
 
 
 def _enqueue_pending(transition: Transition, index: int) -> None:
     """Queue the pending tasks once no object or capacity of their earlier attempts is left."""
-    group = transition.groups[index]
-    pending = [task for task in group.tasks if task.status in _PENDING]
-    if group.status.final or not pending or any(task.presence is not Presence.ABSENT for task in pending):
+    group, known = transition.groups[index], transition.tasks(index)
+    if group.status.final or not transition.count(index, *_PENDING):
+        return
+    pending = [task for task in known if task.status in _PENDING]
+    if any(task.presence is not Presence.ABSENT for task in pending):
         return
     attempt = group.attempt + 1
-    whole = len(pending) == len(group.tasks)
-    tasks = tuple(_queued(task, attempt) if task.status in _PENDING else task for task in group.tasks)
+    whole = len(pending) == len(known)
+    tasks = tuple(_queued(task, attempt) if task.status in _PENDING else task for task in known)
     group = transition.group(index, tasks=tasks, attempt=attempt, base=attempt if whole else group.base)
     what = f'group "{group.name}"' if whole else ", ".join(f'task "{task.name}"' for task in pending)
     transition.record("Queued", f"{what} waits to be placed", group)
@@ -148,7 +158,6 @@ def _derive_status(transition: Transition, index: int) -> None:
     if group.started is not None:
         status = Status.RUNNING
     else:
-        found = {task.status for task in group.tasks}
-        status = next((status for status in _FURTHEST_FIRST if status in found), group.status)
+        status = next((status for status in _FURTHEST_FIRST if transition.count(index, status)), group.status)
     if status is not group.status:
         transition.group(index, status=status)

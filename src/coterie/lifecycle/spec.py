@@ -98,6 +98,15 @@ class Spec:
         return {group.name: index for index, group in enumerate(self.groups)}
 
     @cached_property
+    def dependents(self) -> Mapping[int, tuple[int, ...]]:
+        """The positions of the groups that wait for each group; they come after it."""
+        found: dict[int, list[int]] = {}
+        for index, group in enumerate(self.groups):
+            for name in group.needs:
+                found.setdefault(self.order[name], []).append(index)
+        return {index: tuple(after) for index, after in found.items()}
+
+    @cached_property
     def places(self) -> Mapping[str, tuple[int, int]]:
         """The group and the position in it of each task."""
         return {

@@ -52,14 +52,17 @@ def advance(
     The outcome is that of the single steps in sequence, except for actions that would have been requested and revoked
     in between, and except for the clock: observations with a time of their own are applied before a tick.
     """
-    current, records = state, list[Action]()
+    transition = Transition(spec, state, now)
     for observation in _in_time(observations):
-        transition = Transition(spec, current, now, _at(observation))
+        at = _at(observation)
+        transition.at = now if at is None else min(at, now)
+        if isinstance(observation, CancelAsked | RetryAsked):
+            transition.before = _state_after(transition)  # their effects depend on the status of the whole workflow
         _observe(transition, observation)
         settle(transition)
-        current = _state_after(transition)
-        records.extend(transition.records)
-    return current, (*records, *_new_actions(spec, state, current))
+    after = _state_after(transition)
+    current = state if after == state else after
+    return current, (*transition.records, *_new_actions(spec, state, current))
 
 
 def _in_time(observations: Sequence[Observation]) -> Sequence[Observation]:
@@ -91,7 +94,7 @@ def _observe(transition: Transition, observed: Observation) -> None:
                 _observe_group(transition, index, observed)
         case Scheduled() | Up() | Running() | Ended() | Lost() | Stopped():
             index, place = transition.spec.places.get(observed.task, (-1, -1))
-            if index >= 0 and transition.groups[index].tasks[place].attempt == observed.attempt:
+            if index >= 0 and transition.tasks(index)[place].attempt == observed.attempt:
                 _observe_task(transition, index, place, observed)
 
 
@@ -124,12 +127,12 @@ def _observe_task(
 
 
 def _state_after(transition: Transition) -> State:
-    before, groups = transition.before, tuple(transition.groups)
+    before, groups = transition.before, transition.whole_groups()
     # A retry counts its own time, but is not the first start.
     begun = transition.started is not None or any(_ran_before(group) for group in groups)
     status, message = _status(groups, begun=begun, cancelled=transition.cancel is not None)
     ended = (before.ended if before.status.final else _last_end(groups)) if status.final else None
-    after = State(
+    return State(
         groups=groups,
         status=status,
         message=message,
@@ -137,9 +140,8 @@ def _state_after(transition: Transition) -> State:
         submitted=transition.submitted,
         started=transition.started,
         ended=ended,
-        events=before.events + len(transition.records),
+        events=transition.events,
     )
-    return before if after == before else after
 
 
 def _ran_before(group: GroupState) -> bool:

@@ -29,13 +29,15 @@ def placed(transition: Transition, index: int, observed: Placed) -> None:
     places = list(_of(transition, index, observed.attempt, Presence.QUEUED))
     for place in places:
         transition.task(index, place, presence=Presence.PLACED)
-        _on_node(transition, index, place, nodes.get(transition.groups[index].tasks[place].name, ""))
+        _on_node(transition, index, place, nodes.get(transition.tasks(index)[place].name, ""))
     if places:
         group = transition.group(index, waiting=None)
         used = len(set(nodes.values()))
         where = f" on {used} {'node' if used == 1 else 'nodes'}" if used else ""
         transition.record(
-            "Placed", f'{len(places)} of {len(group.tasks)} tasks of group "{group.name}" placed{where}', group
+            "Placed",
+            f'{len(places)} of {len(transition.tasks(index))} tasks of group "{group.name}" placed{where}',
+            group,
         )
 
 
@@ -45,10 +47,10 @@ def refused(transition: Transition, index: int, observed: Refused) -> None:
     The group moves only where other nodes can help. For some reasons no other domain is better: then the other tasks
     keep running.
     """
-    group = transition.groups[index]
-    if not any(task.attempt == observed.attempt and task.status is Status.SCHEDULING for task in group.tasks):
+    group, known_tasks = transition.groups[index], transition.tasks(index)
+    if not any(task.attempt == observed.attempt and task.status is Status.SCHEDULING for task in known_tasks):
         return
-    beside = observed.attempt > group.base and any(task.present and _is_active(task) for task in group.tasks)
+    beside = observed.attempt > group.base and any(task.present and _is_active(task) for task in known_tasks)
     if beside and observed.reason not in _HELD_EVERYWHERE:
         restart(transition, index, f"no place beside the running tasks: {observed.message}")
         return
@@ -71,30 +73,33 @@ def gone(transition: Transition, index: int, attempt: int) -> None:
     group = transition.groups[index]
     if attempt != group.base:
         return
-    for place, task in enumerate(group.tasks):
+    for place, task in enumerate(transition.tasks(index)):
         if task.presence is Presence.DELETING:
             transition.task(index, place, presence=Presence.RETURNING)
 
 
 def stopped(transition: Transition, index: int, place: int) -> None:
     """Record that no object of a single task is left, so that its capacity can be returned."""
-    if transition.groups[index].tasks[place].presence is Presence.STOPPING:
+    if transition.tasks(index)[place].presence is Presence.STOPPING:
         transition.task(index, place, presence=Presence.RETURNING)
 
 
 def released(transition: Transition, index: int, attempt: int, names: tuple[str, ...]) -> None:
     """Record that the queue has removed tasks of a placement."""
     group = transition.groups[index]
-    for place in list(_of(transition, index, attempt, Presence.RETURNING)):
-        if group.tasks[place].name in names:
+    before = transition.cleaning(index)
+    for name in names:
+        of, place = transition.spec.places.get(name, (-1, -1))
+        task = transition.tasks(index)[place] if of == index else None
+        if task is not None and (task.attempt, task.presence) == (attempt, Presence.RETURNING):
             transition.task(index, place, presence=Presence.ABSENT)
-    if group.cleaning and not transition.groups[index].cleaning:
+    if before and not transition.cleaning(index):
         transition.record("Cleaned", f'cleaned up after group "{group.name}"', group)
 
 
 def progressed(transition: Transition, index: int, place: int, observed: Scheduled | Up | Running) -> None:
     """Record the progress of a task towards running; an observation older than the known progress only confirms it."""
-    task = transition.groups[index].tasks[place]
+    task = transition.tasks(index)[place]
     if not (task.present and _is_active(task)):
         return
     task = _confirmed(transition, index, place)
@@ -113,14 +118,14 @@ def progressed(transition: Transition, index: int, place: int, observed: Schedul
 
 def ended(transition: Transition, index: int, place: int, observed: Ended) -> None:
     """Apply the meaning of a task's exit code, unless the task ended after the time limit of its group."""
-    task = transition.groups[index].tasks[place]
+    task = transition.tasks(index)[place]
     if not (task.present and _is_active(task)):
         return
     _confirmed(transition, index, place)
     _started(
         transition, index, place, transition.now if observed.started is None else min(observed.started, transition.at)
     )
-    transition.at = max(transition.at, transition.groups[index].tasks[place].started or transition.at)
+    transition.at = max(transition.at, transition.tasks(index)[place].started or transition.at)
     task = transition.task(index, place, exit_code=observed.exit_code, ended=transition.at)
     if observed.at is not None and overdue(transition, index):
         return
@@ -148,7 +153,7 @@ def ended(transition: Transition, index: int, place: int, observed: Ended) -> No
 def lost(transition: Transition, index: int, place: int, observed: Lost) -> None:
     """Reschedule a lost task, away from a failed node, or fail it where another attempt does not help."""
     group = transition.groups[index]
-    task = group.tasks[place]
+    task = transition.tasks(index)[place]
     consequence = observed.cause.consequence
     if consequence.avoids_node and task.node and not group.status.final and task.node not in group.excluded:
         transition.group(index, excluded=(*group.excluded, task.node))
@@ -174,7 +179,7 @@ def recovered(transition: Transition, node: str) -> None:
 
 
 def _of(transition: Transition, index: int, attempt: int, presence: Presence) -> Iterator[int]:
-    for place, task in enumerate(transition.groups[index].tasks):
+    for place, task in enumerate(transition.tasks(index)):
         if task.attempt == attempt and task.presence is presence:
             yield place
 
@@ -188,12 +193,12 @@ def _first(known: float | None, now: float) -> float:
 
 
 def _confirmed(transition: Transition, index: int, place: int) -> TaskState:
-    task = transition.groups[index].tasks[place]
+    task = transition.tasks(index)[place]
     return transition.task(index, place, presence=Presence.CREATED) if task.presence is Presence.PLACED else task
 
 
 def _on_node(transition: Transition, index: int, place: int, node: str) -> TaskState:
-    task = transition.groups[index].tasks[place]
+    task = transition.tasks(index)[place]
     if not node:
         return task
     if task.status is Status.SCHEDULING:
@@ -205,7 +210,7 @@ def _on_node(transition: Transition, index: int, place: int, node: str) -> TaskS
 def _started(transition: Transition, index: int, place: int, at: float) -> None:
     """Record that a task has been running since a time, but not from before it was placed."""
     group = transition.groups[index]
-    task = group.tasks[place]
+    task = transition.tasks(index)[place]
     if task.status is Status.RUNNING:
         return
     at = max(at, _first(task.placed, at))

@@ -22,7 +22,7 @@ def submit(transition: Transition) -> None:
     transition.submitted = transition.now
     for index, group in enumerate(transition.groups):
         if group.status is Status.SUBMITTING:
-            tasks = tuple(replace(task, status=Status.WAITING) for task in group.tasks)
+            tasks = tuple(replace(task, status=Status.WAITING) for task in transition.tasks(index))
             transition.group(index, status=Status.WAITING, tasks=tasks)
 
 
@@ -70,7 +70,7 @@ def retry(transition: Transition, observed: RetryAsked) -> None:
             continue
         tasks = tuple(
             replace(archived(each, each.status, transition.now), status=Status.WAITING, reschedules=0, losses=0)
-            for each in group.tasks
+            for each in transition.tasks(index)
         )
         group = transition.group(
             index,
