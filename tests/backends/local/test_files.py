@@ -3,6 +3,7 @@
 # ruff: noqa: S108 - these are paths of containers, and nothing is made there
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 
 from coterie.backends.local.container_paths import translated, translation
 from coterie.backends.local.supervisor import Supervisor
-from coterie.backends.local.work_order import WorkOrder
+from coterie.backends.local.work_order import AttemptEnded, WorkOrder
 from coterie.errors import Unavailable, UsageError
-from tests.backends.local.builders import ended, key, log, order, piece, shell, supervising
+from tests.backends.local.builders import ended, key, log, order, piece, reached, shell, supervising
+from tests.eventually import eventually
 
 HOME = "/r/w-1/g/t/1"
 
@@ -109,6 +111,30 @@ def test_a_link_in_the_way_is_not_followed(supervisor: Supervisor, tmp_path: Pat
     assert found.exit_code == 0
     with pytest.raises(Exception, match="cannot be read"):
         piece(supervisor, key())
+
+
+@pytest.mark.parametrize("made", ["mkfifo {}", "ln -s /dev/zero {}"])
+@pytest.mark.parametrize("file", ["log", "log.times", "exit", "pid", "claim", "order.json", "stop", "lost"])
+def test_what_a_task_puts_in_place_of_a_file_never_blocks_a_reader(tmp_path: Path, file: str, made: str) -> None:
+    root = tmp_path / "root"
+    with supervising(root) as supervisor:
+        supervisor.start([shell(f"cd ..; rm -f {file}; {made.format(file)}; echo done")])
+        reached(supervisor, key(), AttemptEnded)
+        next_one = Supervisor(root)
+        try:
+            next_one.statuses()
+            with contextlib.suppress(Unavailable):
+                piece(next_one, key())
+        finally:
+            next_one.close()
+        supervisor.remove(key().workflow)
+        eventually(lambda: not list((root / ".trash").iterdir()))
+
+
+def test_an_output_of_very_deep_folders_is_removed(supervisor: Supervisor, tmp_path: Path) -> None:
+    ended(supervisor, shell("cd ../output; for i in $(seq 1500); do mkdir d && cd -P d; done"))
+    supervisor.remove(key().workflow)
+    eventually(lambda: not list((tmp_path / "root" / ".trash").iterdir()))
 
 
 def test_a_link_that_leads_out_of_the_root_is_not_taken(tmp_path: Path) -> None:

@@ -243,7 +243,7 @@ def test_a_folder_half_made_by_a_process_that_died_is_swept_away(tmp_path: Path)
     (root / ".new" / "999999999-1-0" / "files").mkdir(parents=True)
     with supervising(root) as supervisor:
         supervisor.remove(key().workflow)
-        assert list((root / ".new").iterdir()) == []
+        eventually(lambda: not list((root / ".new").iterdir()))
 
 
 def test_a_removal_ends_processes_whose_folder_is_gone(supervisor: Supervisor, tmp_path: Path) -> None:

@@ -229,7 +229,7 @@ def test_a_workflow_that_is_removed_leaves_no_folder(supervisor: Supervisor, tmp
     supervisor.remove(key().workflow)
     assert supervisor.status(key()) == AttemptAbsent()
     assert [path.name for path in (tmp_path / "root").iterdir() if not path.name.startswith(".")] == []
-    assert list((tmp_path / "root" / ".trash").iterdir()) == []
+    eventually(lambda: not list((tmp_path / "root" / ".trash").iterdir()))
     supervisor.remove(key().workflow)
 
 

@@ -16,6 +16,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
+from coterie.backends.local import regular_files
 from coterie.backends.local.container_paths import translated
 from coterie.backends.local.processes import ProcessIdentity
 from coterie.backends.local.shim import ownership
@@ -25,6 +26,8 @@ from coterie.errors import UsageError
 NEW, TRASH, ENDED = ".new", ".trash", ".ended"
 WITHDRAWN = ownership.WITHDRAWN
 
+# Errors of files that are links, folders, devices or FIFOs.
+_IRREGULAR = frozenset({errno.ELOOP, errno.EINVAL, errno.EISDIR, errno.ENXIO})
 _serial = count()
 
 
@@ -168,7 +171,7 @@ def known_mark(root: Path) -> str:
 def record_of(folder: Path) -> AttemptRecord | None:
     """Return the record of attempts that start together; None when the folder is damaged, as after a power failure."""
     try:
-        found = json.loads((folder / "order.json").read_bytes())
+        found = json.loads(regular_files.content(folder / "order.json"))
         return AttemptRecord(tuple(AttemptKey(*each) for each in found["together"]), int(found["turn"]))
     except (OSError, ValueError, KeyError, TypeError, UsageError):
         return None
@@ -194,7 +197,7 @@ def command_of(folder: Path) -> tuple[ProcessIdentity, float] | None:
 def end_of(folder: Path) -> AttemptEnded | AttemptLost | None:
     """Return how an attempt ended, if it has."""
     try:
-        first, _, note = (folder / "exit").read_text(encoding="utf-8", errors="replace").partition("\n")
+        first, _, note = regular_files.text(folder / "exit").partition("\n")
         code, at, why = first.split()
         return AttemptEnded(int(code), float(at), why, note.strip(), _since(folder))
     except FileNotFoundError:
@@ -202,7 +205,7 @@ def end_of(folder: Path) -> AttemptEnded | AttemptLost | None:
     except (OSError, ValueError):
         return AttemptLost("its end was written down, but cannot be read")
     try:
-        return AttemptLost((folder / "lost").read_text(encoding="utf-8", errors="replace").strip() or "unknown")
+        return AttemptLost(regular_files.text(folder / "lost").strip() or "unknown")
     except OSError:
         return None
 
@@ -305,8 +308,8 @@ def _at_depth(folder: Path, depth: int) -> Iterator[Path]:
             yield from _at_depth(inside, depth - 1)
 
 
-def remove(root: Path, found: Iterable[Path]) -> list[OSError]:
-    """Remove folders: renamed at once, then deleted piece by piece; return the error that kept a piece."""
+def remove(root: Path, found: Iterable[Path]) -> None:
+    """Move folders out of the way at once; a `TrashCollector` deletes them."""
     bin_ = root / TRASH
     bin_.mkdir(exist_ok=True)
     for folder in filter(_direct, found):
@@ -319,7 +322,12 @@ def remove(root: Path, found: Iterable[Path]) -> list[OSError]:
                 above.rmdir()
             except OSError:
                 break
-    return [error for each in [*bin_.iterdir(), *_abandoned(root / NEW)] if (error := _delete(each))]
+
+
+def trash(root: Path) -> list[Path]:
+    """Return what is to be deleted: removed folders, and those of a process that died while creating them."""
+    bin_ = root / TRASH
+    return [*(bin_.iterdir() if bin_.exists() else ()), *_abandoned(root / NEW)]
 
 
 def _abandoned(drafts: Path) -> Iterator[Path]:
@@ -330,30 +338,12 @@ def _abandoned(drafts: Path) -> Iterator[Path]:
             yield draft
 
 
-def _delete(folder: Path) -> OSError | None:
+def _words(path: Path) -> list[str] | None:
     try:
-        _unlock(folder)
-        shutil.rmtree(folder)
+        return regular_files.text(path).split()
     except FileNotFoundError:
         return None
     except OSError as error:
-        return error
-    return None
-
-
-def _unlock(folder: Path) -> None:
-    """Restore the permission to delete, which a task may have removed from its own folders."""
-    front = [str(folder)]
-    while front:
-        path = front.pop()
-        if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-            Path(path).chmod(stat.S_IRWXU)
-        with os.scandir(path) as entries:
-            front += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-
-
-def _words(path: Path) -> list[str] | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").split()
-    except FileNotFoundError:
-        return None
+        if error.errno in _IRREGULAR:
+            return []  # a task has put something else in its place
+        raise

@@ -25,7 +25,6 @@ from coterie.lifecycle import (
     Observation,
     Presence,
     Running,
-    State,
     Stop,
     Stopped,
 )
@@ -179,11 +178,11 @@ class LocalDriver:
         self._ending[workflow, name] = _PendingEnd(workflow, keys, confirms)
 
     def _run(self, workflow: DrivenWorkflow, asked: Create, files: Mapping[str, bytes]) -> WorkflowRun:
-        limit = next(group.exec_timeout_s for group in workflow.spec.groups if group.name == asked.group)
+        limit = workflow.spec.groups[workflow.spec.order[asked.group]].exec_timeout_s
         return WorkflowRun(
             workflow.id,
             local=files,
-            sources=dict(_sources(workflow.id, workflow.state)),
+            sources=_Sources(workflow),
             attempts={task: asked.attempt for task, _ in asked.tasks},
             exec_timeout_s=None if limit is None else limit + _BACKSTOP_S,
             grace_s=workflow.spec.grace_s,
@@ -191,11 +190,24 @@ class LocalDriver:
         )
 
 
-def _sources(workflow: str, state: State) -> Iterator[tuple[str, AttemptKey]]:
-    for group in state.groups:
-        for task in group.tasks:
-            if task.attempt:
-                yield task.name, AttemptKey(workflow, group.name, task.name, task.attempt)
+class _Sources(Mapping[str, AttemptKey]):
+    """The latest attempt of each task that has one, looked up when asked for: tasks are many, and few are read."""
+
+    def __init__(self, workflow: DrivenWorkflow) -> None:
+        self._workflow, self._state = workflow, workflow.state
+
+    def __getitem__(self, name: str) -> AttemptKey:
+        index, place = self._workflow.spec.places[name]
+        group = self._state.groups[index]
+        if not group.tasks[place].attempt:
+            raise KeyError(name)
+        return AttemptKey(self._workflow.id, group.name, name, group.tasks[place].attempt)
+
+    def __iter__(self) -> Iterator[str]:
+        return (task.name for group in self._state.groups for task in group.tasks if task.attempt)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _over(status: local.Status) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -21,6 +22,8 @@ from coterie.frontends.workflow.values import suggestion
 HOST = "127.0.0.1"
 DEVICES = "CUDA_VISIBLE_DEVICES"
 
+# How many workflows are indexed at a time.
+_INDEXES = 16
 _OTHER = re.compile(r"[^A-Z0-9]+")
 
 
@@ -47,14 +50,15 @@ def orders_for(
     workflow: Workflow, group: str, seats: Mapping[str, TaskPlacement], run: WorkflowRun
 ) -> tuple[WorkOrder, ...]:
     """Return the orders of a group's tasks that have a node; raise `SpecErrors` with every fault."""
-    team = next((team for team in workflow.teams if team.name == group), None)
+    index = _indexed(workflow)
+    team = index.teams.get(group)
     if team is None:
         raise NotFound(
             f'the workflow has no group "{group}"', suggestion(group, [each.name for each in workflow.teams])
         )
     orders: list[WorkOrder] = []
     faults: list[Fault] = []
-    for order, wrong in _drawn_up(team, seats, run, _values(workflow, run)):
+    for order, wrong in _drawn_up(team, seats, run, _values(index, run)):
         orders.append(order)
         faults += wrong
     if faults:
@@ -64,15 +68,42 @@ def orders_for(
 
 def start_faults(workflow: Workflow, run: WorkflowRun) -> Iterator[Fault]:
     """Yield the faults that would appear only when tasks are started, without keeping the orders of all of them."""
-    values = _values(workflow, run)
+    values = _values(_indexed(workflow), run)
     for team in workflow.teams:
         seats = {member.name: TaskPlacement("node") for member in team.members}
         for _, wrong in _drawn_up(team, seats, run, values):
             yield from located(wrong, workflow.document)
 
 
-def _values(workflow: Workflow, run: WorkflowRun) -> TokenValues:
-    hosts = {member.name: run.hosts.get(member.name, HOST) for each in workflow.teams for member in each.members}
+@dataclass(frozen=True, slots=True)
+class _WorkflowIndex:
+    """The groups of a workflow by name, and this machine as the host of every task."""
+
+    workflow: Workflow
+    teams: Mapping[str, WorkflowGroup]
+    hosts: Mapping[str, str]
+
+
+_indexes: OrderedDict[int, _WorkflowIndex] = OrderedDict()
+
+
+def _indexed(workflow: Workflow) -> _WorkflowIndex:
+    """Return the index of a workflow, cached for the latest ones: each of its groups asks for it."""
+    found = _indexes.get(id(workflow))
+    if found is None or found.workflow is not workflow:
+        found = _WorkflowIndex(
+            workflow,
+            {team.name: team for team in workflow.teams},
+            {member.name: HOST for team in workflow.teams for member in team.members},
+        )
+        _indexes[id(workflow)] = found
+        while len(_indexes) > _INDEXES:
+            _indexes.popitem(last=False)
+    return found
+
+
+def _values(index: _WorkflowIndex, run: WorkflowRun) -> TokenValues:
+    hosts = {**index.hosts, **run.hosts} if run.hosts else index.hosts
     return TokenValues(run.workflow_id, uuid_of("local", run.workflow_id), hosts)
 
 

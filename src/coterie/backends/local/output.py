@@ -8,6 +8,7 @@ from coterie.backends.base.driver import TaskAttempt
 from coterie.backends.base.settings import DriverSettings
 from coterie.backends.local.attempt_folder import folder_of
 from coterie.backends.local.container_paths import check_root
+from coterie.backends.local.regular_files import opened
 from coterie.backends.local.shim.log import MARK, PACE_S, TIMES
 from coterie.backends.local.work_order import AttemptKey
 from coterie.errors import Unavailable
@@ -41,15 +42,12 @@ class LocalOutput:
 
     def _piece(self, key: AttemptKey, file: str, start: int, size: int | None = None) -> bytes:
         try:
-            handle = os.open(folder_of(self._root, key) / file, os.O_RDONLY | os.O_NOFOLLOW)
+            with opened(folder_of(self._root, key) / file) as handle:
+                whole = os.fstat(handle).st_size
+                offset = max(0, whole + start) if start < 0 else start
+                return os.pread(handle, whole if size is None else size, offset)
         except FileNotFoundError:
             return b""
         except OSError as error:
             message = f'the log of task "{key.task}" cannot be read: {error.strerror}'
             raise Unavailable(message, "Check the state folder of the service and its disk.") from error
-        try:
-            whole = os.fstat(handle).st_size
-            offset = max(0, whole + start) if start < 0 else start
-            return os.pread(handle, whole if size is None else size, offset)
-        finally:
-            os.close(handle)

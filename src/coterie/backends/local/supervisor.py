@@ -26,6 +26,7 @@ from coterie.backends.local.attempts import Attempt, AttemptTable
 from coterie.backends.local.container_paths import check_root
 from coterie.backends.local.limits import too_many
 from coterie.backends.local.start_order import StartOrder, Together
+from coterie.backends.local.trash import TrashCollector
 from coterie.backends.local.work_order import AttemptAbsent, AttemptKey, AttemptLost, Status, WorkOrder, order_faults
 from coterie.errors import Unavailable, UsageError
 
@@ -58,6 +59,7 @@ class Supervisor:
         self._changed = False
         self._held_up = ""
         self._apart: dict[Together, float] = {}
+        self._trash = TrashCollector(self._root)
         with self._words("open the folder of tasks"):
             folders.make_root(self._root)
             folders.show_ended(self._root)
@@ -183,6 +185,7 @@ class Supervisor:
 
         No thread may be in another method, and none is called after this.
         """
+        self._trash.close()
         with self._lock:
             self._table.close()
             os.close(self._bell)
@@ -287,14 +290,15 @@ class Supervisor:
             self._start_order.drop(each.key, each.record.together)
             self._changed |= each.over
 
-    def _forget(self, keys: Sequence[AttemptKey]) -> list[OSError]:
+    def _forget(self, keys: Sequence[AttemptKey]) -> None:
         found = [self._table.attempts[key] for key in keys if key in self._table.attempts]
         for each in found:
             self._stop(each, 0.0)
         self._table.discard(found)
         marks = {self._table.mark(key) for key in keys}
         processes.end(marks.__contains__)
-        return folders.remove(self._root, [self._root / key.path for key in keys])
+        folders.remove(self._root, [self._root / key.path for key in keys])
+        self._trash.wake()
 
     @contextlib.contextmanager
     def _words(self, action: str) -> Iterator[None]:
