@@ -74,7 +74,8 @@ class Submission:
 
     `labels` are added to those of the file. `local_files` holds the bytes of every `localpath` that the file names.
     `client_key` is the user's own name for the request: the same key never makes a second workflow. `what_if` are the
-    changes by options, `amendment` is their stored form.
+    changes by options, `amendment` is their stored form. `rendered` is that of its rendered text, if it is
+    known already.
     """
 
     source: bytes
@@ -89,3 +90,4 @@ class Submission:
     owner: str = "local"
     what_if: WhatIf | None = None
     amendment: Mapping[str, Any] | None = None
+    rendered: Mapping[str, Any] | None = None

@@ -48,6 +48,15 @@ def after(tx: Connection, seq: int, workflow: str | None, limit: int) -> tuple[E
     return tuple(EventRecord(*row) for row in tx.execute(wanted.limit(max(1, min(limit, MOST)))))
 
 
+def of_kinds(tx: Connection, seq: int, kinds: Sequence[str], limit: int) -> tuple[tuple[tuple[str, str], ...], int]:
+    """Return the kind and the workflow of events of some kinds after a number, and the number to continue after."""
+    newest = last(tx)
+    wanted = select(events.c.seq, events.c.kind, events.c.workflow).where(events.c.seq > seq, events.c.kind.in_(kinds))
+    found = tx.execute(wanted.order_by(events.c.seq).limit(limit)).all()
+    seen = found[-1].seq if len(found) == limit else max(newest, seq)
+    return tuple((row.kind, row.workflow) for row in found), seen
+
+
 def last(tx: Connection) -> int:
     """Return the number of the newest event, 0 before the first."""
     return int(tx.execute(_LAST).scalar_one())

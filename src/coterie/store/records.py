@@ -51,7 +51,7 @@ class NewWorkflow:
     provided that the `fingerprint` of the request is the same. `spec` and `state` are the life cycle's, as JSON.
     `digest` is a small value for lists, so that they need not read states. `pool_version` is the version of a stored
     pool that it was checked against; a pool of the configuration has none. `amendment` is what the user changed about
-    the workflow with options.
+    the workflow with options, `rendered` its rendered text where it is a template.
     """
 
     name: str
@@ -75,6 +75,7 @@ class NewWorkflow:
     events: Sequence[NewEvent] = ()
     pool_version: int | None = None
     amendment: Mapping[str, Json] | None = None
+    rendered: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,7 @@ class Upload:
     set_strings: tuple[str, ...]
     files: Mapping[str, bytes]
     amendment: Mapping[str, Json] | None = None
+    rendered: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,6 +165,11 @@ class Store:
         with self._database.reading() as tx:
             return events.after(tx, after, workflow, limit)
 
+    def announcements(self, after: int, kinds: Sequence[str], limit: int) -> tuple[tuple[tuple[str, str], ...], int]:
+        """Return the kind and the workflow of events of some kinds, and the number to continue after."""
+        with self._database.reading() as tx:
+            return events.of_kinds(tx, after, kinds, limit)
+
     def last_event(self) -> int:
         """Return the number of the newest event, 0 before the first."""
         with self._database.reading() as tx:

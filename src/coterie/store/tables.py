@@ -89,6 +89,7 @@ submissions = Table(
     Column("set_strings", JSON, nullable=False),
     Column("spec", JSON, nullable=False),
     Column("amendment", JSON),
+    Column("rendered", JSON),
 )
 
 files = Table(

@@ -65,6 +65,7 @@ def submit(tx: Connection, new: NewWorkflow) -> tuple[WorkflowRecord, bool]:
             "set_strings": list(new.set_strings),
             "spec": dict(new.spec),
             "amendment": dict(new.amendment) if new.amendment else None,
+            "rendered": dict(new.rendered) if new.rendered else None,
         },
     )
     if new.labels:
@@ -115,6 +116,7 @@ def upload(tx: Connection, ident: str) -> Upload:
         tuple(sent.set_strings),
         {row.path: row.content for row in attached},
         sent.amendment,
+        sent.rendered,
     )
 
 

@@ -20,9 +20,10 @@ from coterie.backends.local.supervisor import Supervisor
 from coterie.backends.local.work_order import WorkOrder
 from coterie.errors import Unavailable
 from coterie.service.driver.board import Board
+from coterie.service.driver.held_lease import SLOW_S, HeldLease
 from coterie.service.driver.replica import is_gone, new_holder
 from coterie.service.service import Service
-from coterie.store import Lease, Store, WorkflowChange
+from coterie.store import Store, WorkflowChange
 from tests.eventually import eventually
 from tests.service.running_service import ServiceFolder, single, task, workflow
 from tests.store.postgres_server import Postgres
@@ -83,7 +84,7 @@ def test_a_fault_of_the_drivers_own_is_said_and_the_next_turn_begins_anew(
     broken = threading.Event()
     turn = Board.turn
 
-    def sometimes(board: Board, now: float, lease: Lease) -> tuple[bool, float]:
+    def sometimes(board: Board, now: float, lease: HeldLease) -> tuple[bool, float]:
         if broken.is_set():
             raise KeyError("x")
         return turn(board, now, lease)
@@ -96,6 +97,36 @@ def test_a_fault_of_the_drivers_own_is_said_and_the_next_turn_begins_anew(
         broken.clear()
         completed(service, "later-1")
         eventually(lambda: not service.health()["problems"])
+
+
+def test_a_turn_longer_than_the_lease_keeps_it_and_is_reported_as_slow(
+    place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn, slow, ended = Board.turn, threading.Event(), threading.Event()
+    boards: set[int] = set()
+
+    def sluggish(board: Board, now: float, lease: HeldLease) -> tuple[bool, float]:
+        boards.add(id(board))
+        if slow.is_set():
+            ended.wait(PATIENCE_S)
+        return turn(board, now, lease)
+
+    monkeypatch.setattr(Board, "turn", sluggish)
+    with Service(place.settings(lease_s=0.5)) as service:
+        eventually(lambda: bool(service.health()["leader"]))
+        slow.set()
+        service.submit(single("later", "true"))
+        eventually(lambda: "turn" in [each["what"] for each in service.health()["problems"]])
+        held = service.store.leader()
+        assert held is not None
+        assert SLOW_S > 0.5, "the turn has lasted longer than the lease"
+        assert service.health()["ready"]
+        assert service.store.acquire("other", service.settings.now(), 60.0) is None
+        slow.clear()
+        ended.set()
+        completed(service, "later-1")
+        eventually(lambda: not service.health()["problems"])
+        assert len(boards) == 1, "nothing was begun anew"
 
 
 def test_what_is_submitted_while_nobody_drives_runs_later(place: ServiceFolder) -> None:

@@ -34,7 +34,8 @@ _FLOAT = re.compile(r"[+-]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][+-]?[0-
 class RenderedText:
     """A workflow's rendered text: the text to parse, its name, and the user's text for messages.
 
-    `shown` is None where rendering moved lines, so that places can only refer to the rendered text.
+    `shown` is None where rendering moved lines, so that places can only refer to the rendered text. `templated` is set
+    where a template was rendered.
     """
 
     text: str
@@ -42,6 +43,19 @@ class RenderedText:
     shown: str | None
     notices: tuple[Notice, ...] = ()
     origins: tuple[int, ...] | None = None
+    templated: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the part that rendering has added to the user's text, so that it need not be rendered again."""
+        return {"text": self.text, "origins": None if self.origins is None else list(self.origins)}
+
+    @staticmethod
+    def of_json(stored: Mapping[str, Any], file: str, shown: str) -> RenderedText:
+        """Return a rendered text from its stored part and the user's text."""
+        origins = stored["origins"]
+        return RenderedText(
+            stored["text"], file, shown, (), None if origins is None else tuple(origins), templated=True
+        )
 
 
 def render(text: str, file: str, sets: Sequence[str] = (), set_strings: Sequence[str] = ()) -> RenderedText:
@@ -61,7 +75,8 @@ def render(text: str, file: str, sets: Sequence[str] = (), set_strings: Sequence
     notices = _unused(given, answer.names, variables, file)
     origins = _origins(answer.text, answer.traced, sign)
     stayed = all(origin in (0, number) for number, origin in enumerate(origins, start=1))
-    return RenderedText(result, file, text, notices, None if stayed and _same_lines(body, result) else origins)
+    moved = None if stayed and _same_lines(body, result) else origins
+    return RenderedText(result, file, text, notices, moved, templated=True)
 
 
 def _take_defaults(text: str, file: str) -> tuple[str, dict[str, Any]]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coterie.document.file_kind import FileKind, expect
 from coterie.document.located import Document, Path, decode, load
 from coterie.document.repair import read_repaired
 from coterie.document.schema import DocumentModel, in_order, named_fields, valid
 from coterie.errors import Fault, Notice, Place, SpecErrors
-from coterie.frontends.template.render import render
+from coterie.frontends.template.render import RenderedText, render
 from coterie.frontends.workflow.model import ResourceSpec, TaskSpec, WorkflowFile, WorkflowSpec
 from coterie.frontends.workflow.repair import follows_from
 from coterie.frontends.workflow.rules import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Workflow:
     """A workflow that obeys every rule that can be checked without a pool.
 
-    `changes` are those that its user makes to it with options.
+    `changes` are those that its user makes to it with options. `rendered` is its rendered text, where it is a template.
     """
 
     spec: WorkflowSpec
@@ -40,6 +40,7 @@ class Workflow:
     document: Document = field(repr=False)
     notices: tuple[Notice, ...] = ()
     changes: tuple[Change, ...] = ()
+    rendered: RenderedText | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
@@ -69,26 +70,44 @@ class Draft:
     gone: frozenset[Path] = frozenset()
 
 
-def read_workflow(data: bytes, file: str, *, sets: Sequence[str] = (), set_strings: Sequence[str] = ()) -> Workflow:
-    """Return the workflow in a file with its template variables; raise `SpecErrors` with every fault."""
-    draft = draft_workflow(data, file, sets=sets, set_strings=set_strings)
+def read_workflow(
+    data: bytes,
+    file: str,
+    *,
+    sets: Sequence[str] = (),
+    set_strings: Sequence[str] = (),
+    rendered: Mapping[str, Any] | None = None,
+) -> Workflow:
+    """Return the workflow in a file with its template variables; raise `SpecErrors` with every fault.
+
+    `rendered` is the stored result of an earlier rendering of the same text with the same variables.
+    """
+    draft = draft_workflow(data, file, sets=sets, set_strings=set_strings, rendered=rendered)
     if draft.faults or draft.workflow is None:
         raise SpecErrors(draft.faults)
     return draft.workflow
 
 
-def draft_workflow(data: bytes, file: str, *, sets: Sequence[str] = (), set_strings: Sequence[str] = ()) -> Draft:
+def draft_workflow(
+    data: bytes,
+    file: str,
+    *,
+    sets: Sequence[str] = (),
+    set_strings: Sequence[str] = (),
+    rendered: Mapping[str, Any] | None = None,
+) -> Draft:
     """Return a workflow file read as far as possible; raise `SpecErrors` where its template or its YAML is invalid."""
     expect(FileKind.WORKFLOW, data, file)
-    rendered = render(decode(data, file), file, sets, set_strings)
-    document = load(rendered.text, rendered.file, shown=rendered.shown, origins=rendered.origins)
+    said = decode(data, file)
+    page = render(said, file, sets, set_strings) if rendered is None else RenderedText.of_json(rendered, file, said)
+    document = load(page.text, page.file, shown=page.shown, origins=page.origins)
     own, repaired = read_repaired(document.data, lambda data: valid(WorkflowFile, data, document, _advice))
     if repaired is None:
         return Draft(own, None)
     model, gone = repaired.content, repaired.gone
     further = located((fault for fault in workflow_faults(model) if not follows_from(fault, gone)), document)
     teams, resources = groups_of(model), resources_of(model)
-    workflow = Workflow(model.workflow, teams, resources, document)
+    workflow = Workflow(model.workflow, teams, resources, document, rendered=page if page.templated else None)
     if own or further:
         # A loop repeats its mistakes, and each of them is one.
         once: dict[object, Fault] = {}
@@ -96,7 +115,7 @@ def draft_workflow(data: bytes, file: str, *, sets: Sequence[str] = (), set_stri
             once.setdefault((fault.message, fault.place), fault)
         return Draft(tuple(once.values()), workflow, gone)
     notices = (
-        *rendered.notices,
+        *page.notices,
         *_ignored(model.workflow, teams, document),
         *_bare_sizes(resources, document),
     )

@@ -27,8 +27,9 @@ from coterie.lifecycle import (
 )
 from coterie.placement.refusal import Verdict
 from coterie.rendering import refusals
-from coterie.service.driver.driven_workflow import CachedTexts, LiveWorkflow, levels_of, shape_in
+from coterie.service.driver.driven_workflow import LiveWorkflow, levels_of, shape_in
 from coterie.service.driver.node_health import HealthCondition, HealthConditions, next_end, outlasting, still, well
+from coterie.service.driver.texts import CachedTexts, PromptTexts
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.queue.holdings import BackendHoldings, Key, TaskHolding
 from coterie.service.queue.order import since_of
@@ -78,12 +79,20 @@ class BackendQueues:
     """All backends, under the current catalog."""
 
     def __init__(
-        self, catalog: PoolCatalog, texts: CachedTexts, patience: float, node_grace: float, now: float, processes: int
+        self,
+        catalog: PoolCatalog,
+        texts: CachedTexts,
+        prompt: PromptTexts,
+        patience: float,
+        node_grace: float,
+        now: float,
+        processes: int,
     ) -> None:
         self.catalog = catalog
         most_tasks = registry.traits(registry.EMBEDDED).most_tasks
         self._most = most_tasks(processes) if most_tasks else processes
-        self._texts = texts
+        self._texts, self._prompt = texts, prompt
+        self._asked: dict[Key, tuple[Enqueue, Pool]] = {}  # the requests of waiting gangs, and their pools
         self._patience, self._node_grace = patience, node_grace
         self._backends: dict[str, BackendQueue] = {}
         self.apply(catalog, now)
@@ -152,9 +161,9 @@ class BackendQueues:
     def withdraw(self, workflow: str) -> None:
         """Remove all waiting gangs of a workflow."""
         for site in self._backends.values():
-            for entry in site.queue.entries():
-                if entry.key[0] == workflow:
-                    site.queue.drop(entry.key)
+            for key in site.queue.keys_of(workflow):
+                site.queue.drop(key)
+                self._asked.pop(key, None)
 
     def free(self, workflow: str) -> None:
         """Return all capacity of a workflow."""
@@ -224,10 +233,13 @@ class BackendQueues:
         site = self._backends[pool.backend]
         if held := site.world.held(key):
             return self._placed(life.id, asked.group, asked.attempt, tuple(held.values()), life.pool)
-        gang = waiting_gang(life, [asked], pool, self._texts)
+        if key in site.queue and self._asked.get(key) == (asked, pool):
+            return None  # it waits unchanged, so its text is not needed
+        gang = waiting_gang(life, [asked], pool, self._prompt)
         if isinstance(gang, Blocked):
             site.queue.drop(key)
             return _blocked(life, asked, gang)
+        self._asked[key] = asked, pool
         group = life.state.groups[life.spec.order[asked.group]]
         since = since_of(group, life.submitted_at)
         site.queue.put(QueueEntry(key, pool, gang, life.priority, since, life.number, dict(asked.anchors)))
@@ -235,7 +247,7 @@ class BackendQueues:
 
     def _handed_over(self, life: LiveWorkflow, asked: Enqueue, pool: Pool) -> QueueAnswer:
         """Place a gang without nodes, since its scheduler has its own queue and chooses them later."""
-        gang = waiting_gang(life, [asked], pool, self._texts)
+        gang = waiting_gang(life, [asked], pool, self._prompt)
         if isinstance(gang, Blocked):
             return _blocked(life, asked, gang)
         return QueueAnswer(life.id, Placed(asked.group, asked.attempt))
@@ -264,6 +276,7 @@ class BackendQueues:
         for site in self._backends.values():
             site.queue.drop(key)
             site.world.release(key, asked.tasks)
+        self._asked.pop(key, None)
         return Released(asked.group, asked.attempt, asked.tasks)
 
     def cycle(self, now: float) -> Iterator[QueueAnswer]:
@@ -276,6 +289,7 @@ class BackendQueues:
                 workflow, group, attempt = told.entry.key
                 match told:
                     case PlacedGang(entry, held):
+                        self._asked.pop(entry.key, None)
                         yield self._placed(workflow, group, attempt, held, entry.pool.name)
                     case WaitReason():
                         never = told.decision.verdict is Verdict.IMPOSSIBLE

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import heapq
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from coterie.errors import Conflict, NotFound, Unavailable
+from coterie.errors import NotFound, Unavailable
 from coterie.lifecycle import (
     Action,
     LossCause,
@@ -26,21 +28,32 @@ from coterie.lifecycle import (
     deadline,
 )
 from coterie.service.driver.backend_queues import BackendQueues, FailedTask
-from coterie.service.driver.driven_workflow import CachedTexts, Fresh, LiveWorkflow, home_of
+from coterie.service.driver.driven_workflow import LiveWorkflow, home_of
 from coterie.service.driver.drivers import Connection, Drivers
 from coterie.service.driver.executor import ActionExecutor, note
 from coterie.service.driver.forced_end import DELETION, end_of, forced_end
+from coterie.service.driver.held_lease import HeldLease
 from coterie.service.driver.pool_changes import levels_lost, violated
 from coterie.service.driver.problems import ServiceProblems
 from coterie.service.driver.quarantine import Quarantine
+from coterie.service.driver.texts import CachedTexts, Fresh, PromptTexts
 from coterie.service.pools.catalog import LiveCatalog
+from coterie.service.queue.order import PRIORITIES
 from coterie.service.settings import Settings
-from coterie.store import Lease, NewEvent, RequestRecord, Store, WorkflowRecord
+from coterie.store import NewEvent, RequestRecord, Store, WorkflowRecord
 
 # How often all outstanding actions are repeated, and stray tasks are looked for.
 _AGAIN_S = 60.0
 # How long a thread that waits for tasks may delay the closing of the board.
 _WAKE_S = 0.2
+# How long a turn may take workflows up, before it does the rest of its work and the next turn continues.
+_TAKE_UP_S = 0.1
+# How long a turn may perform actions, at least and at most; what is left follows in the next turn.
+_PERFORM_S = (0.15, 0.5)
+# After a queue cycle, none begins for so many times as long as it took: with very many gangs, a cycle is expensive.
+_CYCLE_PAUSE = 2.0
+# How many announcements are read at a time.
+_PAGE = 50
 # How long to wait before tasks whose state could not be read are read again.
 _PAUSE_S = 1.0
 
@@ -69,15 +82,20 @@ class Board:
         self._events: list[NewEvent] = []
         self._seen = store.last_event()
         self._texts = CachedTexts(store, fresh)
+        self._prompt = PromptTexts(self._texts, poke)
+        self._backlog: deque[str] = deque()  # workflows that only wait, and are not taken up yet
+        self._cycle_from = 0.0  # when the next queue cycle may begin, by the monotonic clock
+        self._unheard = False  # whether there are more announcements than one turn takes up
         self._backends = BackendQueues(
             catalogue.refresh(store.pools()),
             self._texts,
+            self._prompt,
             settings.patience_s,
             settings.node_grace_s,
             settings.now(),
             settings.processes,
         )
-        self._drivers = Drivers(settings, store.identity(), self._texts, poke)
+        self._drivers = Drivers(settings, store.identity(), (self._texts, self._prompt), poke)
         self._executor = ActionExecutor(self._backends, self._drivers, settings.now, problems, poke, self._apart)
         self._closed = threading.Event()
         self._watchers: list[threading.Thread] = []
@@ -99,28 +117,34 @@ class Board:
     @property
     def waiting(self) -> int:
         """The number of waiting gangs."""
-        return self._backends.waiting
+        return self._backends.waiting + len(self._backlog)
 
-    def turn(self, now: float, lease: Lease) -> tuple[bool, float]:
+    def turn(self, now: float, lease: HeldLease) -> tuple[bool, float]:
         """Perform all due work; return whether anything was saved, and how long to wait for more.
 
         Raises `Conflict` where the lease has expired meanwhile, as after a long suspension: the actions of saved states
         are then performed by the next leader.
         """
+        began = time.monotonic()
         self._refresh(now)
         self._listen(now)
         self._end_by_force(now, lease.fence)
+        self._resume()
         self._look()
         self._ticks(now)
         self._place(now)
         news, todo = self._save(now, lease.fence)
-        if self._settings.now() >= lease.expires_at:
-            raise Conflict("the lease has run out", "Another replica may lead now.")
-        self._executor.do(todo)
+        lease.check()
+        self._executor.add(todo)
+        # At least as long as the rest of the turn took, so that a large workflow makes progress.
+        least, most = _PERFORM_S
+        self._executor.perform(min(most, max(least, time.monotonic() - began)))
         self._executor.catch_up(self._lives, now)
-        if self._executor.moved or any(life.dirty for life in self._lives.values()):
+        behind = self._unheard or self._backlog or self._executor.busy
+        if behind or any(life.dirty for life in self._lives.values()):
             return news, 0.0
         due = [now + self._settings.poll_s]
+        due += [now + self._cycle_from - time.monotonic()] if self._executor.moved else []
         due += [self._clock[0][0]] if self._clock else []
         due += [at] if (at := self._executor.late_at) is not None else []
         due += [at] if (at := self._backends.failing_at) is not None else []
@@ -129,6 +153,7 @@ class Board:
     def close(self) -> None:
         """Release all resources; tasks keep running."""
         self._closed.set()
+        self._prompt.close()
         for watcher in self._watchers:
             watcher.join()
         self._drivers.close()
@@ -139,17 +164,23 @@ class Board:
     def _take_up(self) -> None:
         held = self._store.held()
         failures: list[FailedTask] = []
+        resting: list[tuple[int, int, str]] = []
         for stored in self._store.unfinished():
             rows = held.get(stored.id, ())
+            if not rows and LiveWorkflow.rests(stored):
+                # What runs or is being ended comes first; these follow in the order of the queue, some in each turn.
+                resting.append((PRIORITIES.index(stored.priority), stored.number, stored.id))
+                continue
             with self._apart(stored.id):
                 life = LiveWorkflow.of(stored)
                 failures += self._backends.restore(life, rows)
                 self._adopt(life)
             if stored.id in self._quarantine:
                 self._backends.keep(stored, rows)
+        self._backlog.extend(workflow for _, _, workflow in sorted(resting))
         self._executor.again(list(self._lives.values()))
         self._lose(failures)
-        self._welcome_back()
+        self._welcome_back(self._lives.values())
         self._clean_up(first=True)
 
     def _connect(self) -> None:
@@ -186,7 +217,7 @@ class Board:
                 self._lose(self._held_again())
             self._executor.moved = True
             self._connect()
-            self._welcome_back()
+            self._welcome_back(self._lives.values())
             for life in list(self._lives.values()):
                 with self._apart(life.id):
                     self._events += levels_lost(life, before, catalog, now)
@@ -206,9 +237,9 @@ class Board:
         for each in failures:
             self._tell(each.workflow, Lost(each.task, each.attempt, LossCause.NODE_FAILED, each.why))
 
-    def _welcome_back(self) -> None:
+    def _welcome_back(self, lives: Iterable[LiveWorkflow]) -> None:
         """Let workflows use failed nodes again that are healthy now."""
-        for life in list(self._lives.values()):
+        for life in list(lives):
             with self._apart(life.id):
                 life.pending += [Recovered(node) for node in self._backends.recovered(life)]
 
@@ -217,13 +248,7 @@ class Board:
             self._store.record(said)
             self._events.clear()
             self._executor.events.clear()
-        while events := self._store.events(self._seen):
-            for event in events:
-                if event.kind == "Submitted" and event.workflow not in self._lives:
-                    self._load(event.workflow)
-                elif event.kind == "Deleted":
-                    self._deleted.add(event.workflow)
-                self._seen = event.seq
+        self._take_in()
         self._forget()
         stale = []
         for wish in self._store.wishes():
@@ -246,6 +271,29 @@ class Board:
                 self._load(workflow)
             self._executor.again(list(self._lives.values()))
             self._clean_up()
+
+    def _take_in(self) -> None:
+        """Take up new workflows, then waiting ones from before a restart, for a limited time."""
+        until = time.monotonic() + _TAKE_UP_S
+        self._unheard = True
+        while self._unheard and time.monotonic() < until:
+            said, self._seen = self._store.announcements(self._seen, ("Submitted", "Deleted"), _PAGE)
+            self._unheard = len(said) == _PAGE
+            for kind, workflow in said:
+                if kind == "Deleted":
+                    self._deleted.add(workflow)
+                elif workflow not in self._lives:
+                    self._load(workflow)
+        while self._backlog and time.monotonic() < until:
+            workflow = self._backlog.popleft()
+            if workflow not in self._lives and (life := self._load(workflow)) is not None:
+                self._welcome_back([life])
+
+    def _resume(self) -> None:
+        """Continue with workflows whose texts have been read."""
+        for workflow in self._prompt.ready():
+            if (life := self._lives.get(workflow)) is not None:
+                self._executor.resume(life)
 
     def _load(self, workflow: str) -> LiveWorkflow | None:
         with self._apart(workflow):
@@ -324,7 +372,7 @@ class Board:
             left = f'its tasks on backend "{home}" were not stopped, since that backend is not known here'
         for connection in self._drivers:
             try:
-                connection.driver.end_strays(self._own(connection), list(self._quarantine))
+                connection.driver.end_strays(self._own(connection), {*self._quarantine, *self._backlog})
             except Unavailable as error:
                 left = f"its tasks may still run: {error}" if connection.home == home else left
         return left
@@ -372,11 +420,14 @@ class Board:
             heapq.heappush(self._clock, (at, life.id))
 
     def _place(self, now: float) -> None:
-        if self._executor.moved or self._backends.waiting:
+        began = time.monotonic()
+        if began >= self._cycle_from and (self._executor.moved or self._backends.waiting):
             self._executor.moved = False
             for news in self._backends.cycle(now):
                 if (life := self._lives.get(news.workflow)) is not None:
                     note(life, news)
+            ended = time.monotonic()
+            self._cycle_from = ended + _CYCLE_PAUSE * (ended - began)
 
     def _tell(self, workflow: str, told: Observation) -> None:
         if (life := self._lives.get(workflow)) is None:
@@ -445,8 +496,9 @@ class Board:
         for connection in self._drivers:
             with self._spoken(connection.problem):
                 driver = connection.driver
-                driver.end_strays(self._own(connection), list(self._quarantine))
-                left = driver.left() - {*self._lives, *self._quarantine}
+                apart = {*self._quarantine, *self._backlog}
+                driver.end_strays(self._own(connection), apart)
+                left = driver.left() - {*self._lives, *apart}
                 self._deleted |= self._store.missing({*left, *(driver.kept() if first else ())})
                 for workflow in left - self._deleted:
                     driver.put_away(workflow)

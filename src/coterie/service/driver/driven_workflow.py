@@ -1,40 +1,34 @@
-"""One driven workflow: its spec and state, unsaved observations, and its text."""
+"""One driven workflow: its spec and state, unsaved observations, and its digest."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from coterie.config.configuration import Pool
-from coterie.errors import SpecErrors
-from coterie.frontends.workflow.read import Workflow
 from coterie.gang.tree import Shape
 from coterie.lifecycle import (
     Action,
     Observation,
+    Presence,
     Record,
     Released,
     Spec,
     State,
+    StateEncoder,
     Status,
     advance,
     from_json,
-    to_json,
 )
 from coterie.service.queue.order import queued_in
-from coterie.service.settings import Submission
-from coterie.service.submission.compilation import CompiledWorkflow, build, read
-from coterie.store import NewEvent, PlacementRecord, Slot, Store, WorkflowChange, WorkflowRecord
+from coterie.service.submission.compilation import CompiledWorkflow
+from coterie.store import NewEvent, PlacementRecord, Slot, WorkflowChange, WorkflowRecord
 from coterie.topology.levels import Topology
 
 Json = dict[str, Any]
 
-# How many texts are cached, and how many bytes of their files.
-_TEXTS = 256
-_BYTES = 64 << 20
+_ABSENT = Presence.ABSENT.value
+_RESTING = frozenset({_ABSENT, Presence.QUEUED.value})
 
 
 @dataclass(eq=False)
@@ -53,6 +47,7 @@ class LiveWorkflow:
     pending: list[Observation] = field(default_factory=list)
     placed: dict[Slot, PlacementRecord] = field(default_factory=dict)
     wishes: list[int] = field(default_factory=list)
+    _encoder: StateEncoder = field(default_factory=StateEncoder)
 
     @staticmethod
     def of(stored: WorkflowRecord) -> LiveWorkflow:
@@ -68,6 +63,20 @@ class LiveWorkflow:
             from_json(Spec, stored.spec),
             from_json(State, stored.state),
         )
+
+    @staticmethod
+    def rests(stored: WorkflowRecord) -> bool:
+        """Return whether a stored workflow only waits: it has no capacity, and nothing of it exists anywhere.
+
+        The answer needs no decoding, and is no for an unreadable one.
+        """
+        try:
+            tasks = (task for group in stored.state["groups"] for task in group["tasks"])
+            return stored.state.get("cancel") is None and all(
+                task.get("presence", _ABSENT) in _RESTING for task in tasks
+            )
+        except (AttributeError, KeyError, TypeError):
+            return False
 
     @property
     def dirty(self) -> bool:
@@ -101,7 +110,7 @@ class LiveWorkflow:
             id=self.id,
             version=self.version,
             status=state.status.value,
-            state=to_json(state),
+            state=self._encoder.to_json(state),
             started_at=state.started,
             ended_at=state.ended,
             finished=state.finished,
@@ -178,82 +187,6 @@ def shape_in(digest: Mapping[str, Any], task: str) -> Shape:
     """Return the capacity that a task requests, from a digest."""
     requests = digest["shapes"][digest["shape_of"].get(task, 0)]
     return Shape(requests=tuple((name, amount) for name, amount in requests))
-
-
-# Recently submitted workflows: id, parsed workflow, files. Any thread may add one.
-Fresh = deque[tuple[str, CompiledWorkflow, Mapping[str, bytes]]]
-
-
-def nothing_fresh() -> Fresh:
-    """Return the buffer of recent submissions; the oldest are dropped."""
-    return deque(maxlen=_TEXTS)
-
-
-class CachedTexts:
-    """The texts of driven workflows, read again when needed; the latest are cached.
-
-    Its methods may be called from any thread.
-    """
-
-    def __init__(self, store: Store, fresh: Fresh | None = None) -> None:
-        self._store = store
-        self._fresh = nothing_fresh() if fresh is None else fresh
-        self._known: OrderedDict[str, tuple[Workflow, Mapping[str, bytes]]] = OrderedDict()
-        self._built: dict[str, CompiledWorkflow] = {}
-        self._bytes = 0
-        self._lock = threading.RLock()
-
-    def get(self, workflow: str) -> tuple[Workflow, Mapping[str, bytes]]:
-        """Return a workflow, and the files that came with it."""
-        with self._lock:
-            if workflow not in self._known:
-                self._take_in()
-            if workflow not in self._known:
-                upload = self._store.upload(workflow)
-                text = Submission(
-                    upload.source,
-                    upload.file,
-                    sets=upload.sets,
-                    set_strings=upload.set_strings,
-                    amendment=upload.amendment,
-                )
-                self._remember(workflow, read(text), upload.files)
-            self._known.move_to_end(workflow)
-            return self._known[workflow]
-
-    def _take_in(self) -> None:
-        while self._fresh:
-            workflow, built, files = self._fresh.popleft()
-            self._remember(workflow, built.workflow, files)
-            self._built[workflow] = built
-
-    def _remember(self, workflow: str, text: Workflow, files: Mapping[str, bytes]) -> None:
-        self._known[workflow] = text, files
-        self._bytes += sum(map(len, files.values()))
-        while len(self._known) > _TEXTS or (self._bytes > _BYTES and len(self._known) > 1):
-            self.forget(next(iter(self._known)))
-
-    def built(self, workflow: str, pool: Pool, submitted: Topology) -> CompiledWorkflow:
-        """Return a workflow compiled for its pool now or, where that lacks levels, as it was submitted."""
-        with self._lock:
-            self._take_in()
-            known = self._built.get(workflow)
-            if known is not None and known.pool in (pool, replace(pool, topology=submitted)):
-                return known
-            text, _ = self.get(workflow)
-            try:
-                found = build(text, pool)
-            except SpecErrors:
-                found = build(text, replace(pool, topology=submitted))
-            self._built[workflow] = found
-            return found
-
-    def forget(self, workflow: str) -> None:
-        """Drop a workflow from the cache."""
-        with self._lock:
-            _, files = self._known.pop(workflow, (None, {}))
-            self._bytes -= sum(map(len, files.values()))
-            self._built.pop(workflow, None)
 
 
 def levels_of(digest: Mapping[str, Any]) -> Topology:

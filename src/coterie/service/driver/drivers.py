@@ -9,8 +9,9 @@ from coterie.backends.base import registry
 from coterie.backends.base.driver import Driver
 from coterie.config.configuration import Backend
 from coterie.errors import Unavailable
-from coterie.service.driver.driven_workflow import CachedTexts, LiveWorkflow, home_of
+from coterie.service.driver.driven_workflow import LiveWorkflow, home_of
 from coterie.service.driver.driver_thread import DriverThread
+from coterie.service.driver.texts import CachedTexts, PromptTexts
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.settings import Settings
 
@@ -30,8 +31,11 @@ class Connection:
 class Drivers:
     """One driver for each backend, opened when the backend first appears in the catalog, and closed with this."""
 
-    def __init__(self, settings: Settings, store: str, texts: CachedTexts, poke: Callable[[], None]) -> None:
-        self._settings, self._store, self._texts, self._poke = settings, store, texts, poke
+    def __init__(
+        self, settings: Settings, store: str, texts: tuple[CachedTexts, PromptTexts], poke: Callable[[], None]
+    ) -> None:
+        self._settings, self._store, self._poke = settings, store, poke
+        self._texts, self._prompt = texts
         self._open: dict[str, Connection] = {}
         self._add(Backend(registry.EMBEDDED, registry.EMBEDDED))
 
@@ -95,7 +99,7 @@ class Drivers:
             )
         settings, texts = self._settings.for_driver(self._store, backend.context, backend.namespace), self._texts
         if home == _MACHINE:
-            found = Connection(home, _problem(home), open_driver(settings, texts))
+            found = Connection(home, _problem(home), open_driver(settings, self._prompt))
         else:
             thread = DriverThread(lambda: open_driver(settings, texts), self._poke)
             found = Connection(home, _problem(home), thread)

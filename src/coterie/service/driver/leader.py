@@ -12,9 +12,10 @@ from collections.abc import Callable
 
 from coterie.errors import Conflict, CoterieError, Unavailable
 from coterie.service.driver.board import Board
-from coterie.service.driver.driven_workflow import Fresh
+from coterie.service.driver.held_lease import HeldLease
 from coterie.service.driver.problems import ServiceProblems
 from coterie.service.driver.replica import is_gone
+from coterie.service.driver.texts import Fresh
 from coterie.service.pools.catalog import LiveCatalog
 from coterie.service.settings import Settings
 from coterie.store import Lease, Store
@@ -42,8 +43,7 @@ class Leader:
         self._problems, self._saved, self._fresh = problems, saved, fresh
         self._poked = threading.Event()
         self._stopping = False
-        self._lease: Lease | None = None
-        self._renew_at = 0.0
+        self._lease: HeldLease | None = None
         self._board: Board | None = None
         self._failing = False
 
@@ -89,11 +89,8 @@ class Leader:
             if lease is None:
                 self._problems.solve("store")
                 return min(self._settings.poll_s, self._settings.lease_s / 4)
-            if self._board is None:
-                self._board = Board(
-                    self._store, self._settings, self._catalogue, self._problems, self.poke, self._fresh
-                )
-            news, wait = self._board.turn(now, lease)
+            with lease.turn():
+                news, wait = self._current_board().turn(now, lease)
         except Unavailable as error:
             self._problems.say("store", f"{error}. {error.hint}".strip())
             return _PAUSE_S
@@ -114,14 +111,18 @@ class Leader:
             self._saved()
         return wait
 
-    def _held_lease(self, now: float) -> Lease | None:
-        ttl = self._settings.lease_s
+    def _current_board(self) -> Board:
+        if self._board is None:
+            self._board = Board(self._store, self._settings, self._catalogue, self._problems, self.poke, self._fresh)
+        return self._board
+
+    def _held_lease(self, now: float) -> HeldLease | None:
         if self._lease is None:
-            self._lease = self._store.acquire(self._settings.holder, now, ttl) or self._inherited(now)
-            self._renew_at = now + ttl / 3
-        elif now >= self._renew_at:
-            self._lease = self._store.renew(self._lease, now, ttl)
-            self._renew_at = now + ttl / 3
+            found = self._store.acquire(self._settings.holder, now, self._settings.lease_s) or self._inherited(now)
+            if found is not None:
+                self._lease = HeldLease(self._store, self._settings, self._problems, found, self.poke)
+        elif self._board is None or self._lease.doubtful:
+            self._lease.renew()  # before anything is read or done: another leader may have saved and started something
         return self._lease
 
     def _inherited(self, now: float) -> Lease | None:
@@ -135,11 +136,18 @@ class Leader:
     def _doubt(self) -> None:
         """Restart from the stored state if the lease is still held; without it, there is nothing to do."""
         if self._board is None:
-            self._lease = None
+            self._give_up()
         else:
             self._board.close()
             self._board = None
-        self._renew_at = 0.0
+
+    def _give_up(self) -> None:
+        if self._lease is not None:
+            lease, self._lease = self._lease, None
+            try:
+                lease.release()
+            except CoterieError as error:
+                self._problems.say("store", str(error))
 
     def _note_configuration(self) -> None:
         if self._catalogue.problem:
@@ -151,9 +159,4 @@ class Leader:
         if self._board is not None:
             self._board.close()
             self._board = None
-        if self._lease is not None:
-            try:
-                self._store.release(self._lease)
-            except CoterieError as error:
-                self._problems.say("store", str(error))
-            self._lease = None
+        self._give_up()

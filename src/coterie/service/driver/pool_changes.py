@@ -11,7 +11,8 @@ from coterie.gang.tree import Path
 from coterie.inspection.audit import AuditOutcome
 from coterie.lifecycle import holdings
 from coterie.rendering.text import count
-from coterie.service.driver.driven_workflow import CachedTexts, LiveWorkflow, levels_of
+from coterie.service.driver.driven_workflow import LiveWorkflow, levels_of
+from coterie.service.driver.texts import CachedTexts
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.views import workflows
 from coterie.store import NewEvent

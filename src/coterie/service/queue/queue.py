@@ -140,6 +140,10 @@ class Queue:
         if self._reserved.pop(key, None):
             self._failed.clear()  # a gang refused for want of the reserved nodes may fit now
 
+    def keys_of(self, workflow: str) -> list[Key]:
+        """Return the keys of a workflow's waiting gangs."""
+        return [key for key in self._waiting if key[0] == workflow]
+
     def entries(self) -> list[QueueEntry]:
         """Return the waiting gangs in order, as long as none is placed."""
         return [self._waiting[key] for key in self._in_order()]

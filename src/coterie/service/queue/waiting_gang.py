@@ -10,7 +10,8 @@ from coterie.errors import NotFound, Reason, SpecErrors
 from coterie.gang.edits import only_tasks, without_nodes
 from coterie.gang.tree import Gang, Group, Task
 from coterie.lifecycle import Enqueue
-from coterie.service.driver.driven_workflow import CachedTexts, LiveWorkflow, levels_of
+from coterie.service.driver.driven_workflow import LiveWorkflow, levels_of
+from coterie.service.driver.texts import CachedTexts, PromptTexts
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.store import WorkflowRecord
 from coterie.topology.levels import Topology
@@ -34,7 +35,7 @@ def known_pool(catalog: PoolCatalog, name: str) -> Pool | Blocked:
 
 
 def waiting_gang(
-    workflow: LiveWorkflow | WorkflowRecord, requests: Sequence[Enqueue], pool: Pool, texts: CachedTexts
+    workflow: LiveWorkflow | WorkflowRecord, requests: Sequence[Enqueue], pool: Pool, texts: CachedTexts | PromptTexts
 ) -> Gang | Blocked:
     """Return the gang of one group's `requests`: their tasks beside running ones, without excluded nodes.
 

@@ -95,8 +95,11 @@ def with_changes(found: CheckedSubmission, live: PoolUsage, settings: Settings) 
         return found
     changes = parse_changes(submission.what_if, [workload], live.cluster(pool))
     amendment = amendment_of(changes, workload.gangs, pool.topology)
-    again = checked(replace(submission, amendment=amendment), live.catalog, settings)
-    return replace(again, changes=tuple(sentences(changes, workload.gangs, pool.topology)))
+    rendered = found.built.workflow.rendered
+    known = replace(submission, amendment=amendment, rendered=rendered.to_json() if rendered else None)
+    again = checked(known, live.catalog, settings)
+    notices = (*(rendered.notices if rendered else ()), *again.notices)
+    return replace(again, notices=notices, changes=tuple(sentences(changes, workload.gangs, pool.topology)))
 
 
 def refuse_never(found: CheckedSubmission) -> None:
@@ -169,4 +172,5 @@ def new_workflow(found: CheckedSubmission, settings: Settings) -> NewWorkflow:
         events=[said, *records],
         pool_version=found.pool_version,
         amendment=submission.amendment,
+        rendered=built.workflow.rendered.to_json() if built.workflow.rendered else None,
     )

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -36,7 +36,7 @@ _REMEMBERED = 4096
 _LABELS: TypeAdapter[dict[str, str]] = TypeAdapter(Labels)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompiledWorkflow:
     """A workflow compiled for a pool, with its gangs."""
 
@@ -46,7 +46,11 @@ class CompiledWorkflow:
 
     def gang(self, group: str) -> Gang:
         """Return the gang of a group."""
-        return next(gang for gang in self.lowered.gangs if gang.name == group)
+        return self._gangs[group]
+
+    @cached_property
+    def _gangs(self) -> Mapping[str, Gang]:
+        return {gang.name: gang for gang in self.lowered.gangs}
 
     @property
     def gpus(self) -> int:
@@ -65,7 +69,13 @@ def read(submission: Submission) -> Workflow:
     if is_kubernetes(submission.source):
         hint = "`coterie plan` and `coterie render` take objects of Kubernetes; a cluster runs them."
         raise SpecErrors([Fault("this service runs workflows only", hint=hint, place=Place(submission.file))])
-    found = read_workflow(submission.source, submission.file, sets=submission.sets, set_strings=submission.set_strings)
+    found = read_workflow(
+        submission.source,
+        submission.file,
+        sets=submission.sets,
+        set_strings=submission.set_strings,
+        rendered=submission.rendered,
+    )
     return amended(found, submission.amendment) if submission.amendment else found
 
 
