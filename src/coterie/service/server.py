@@ -22,6 +22,7 @@ from coterie.errors import Unavailable, UsageError
 from coterie.service.addresses import check_address, is_loopback
 from coterie.service.api.app import create_app
 from coterie.service.api.change_feed import Followers
+from coterie.service.http_protocol import TimedProtocol
 from coterie.service.service import Service
 from coterie.service.settings import Settings
 
@@ -58,7 +59,12 @@ def serve(
 
             app = create_app(service, open_to_all=is_loopback(host), hosts=served_names(host, names), started=started)
             config = uvicorn.Config(
-                app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_S
+                app,
+                http=TimedProtocol,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=GRACE_S,
             )
             server = _Server(config, app.state.followers)
             with server.kept_from_signals():

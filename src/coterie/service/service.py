@@ -18,28 +18,33 @@ from coterie.inspection.map import default_depth, map_json, scene_of
 from coterie.inspection.node_map import NodeMap, node_map
 from coterie.lifecycle import TaskState
 from coterie.rendering.scene import MapScene
-from coterie.service.driver.driven_workflow import nothing_fresh
 from coterie.service.driver.leader import Leader
 from coterie.service.driver.ownership import claim
 from coterie.service.driver.problems import ServiceProblems
+from coterie.service.driver.texts import nothing_fresh
 from coterie.service.pools import changes as pool_rules
 from coterie.service.pools.catalog import LiveCatalog, PoolCatalog
 from coterie.service.pools.resources import NodeUse, nodes_of
 from coterie.service.pools.usage import PLAINLY, PoolUsage, WhyQuery
 from coterie.service.queue.positions import PositionCache, QueuePositions
 from coterie.service.settings import Settings, Submission
-from coterie.service.submission.admission import checked, new_workflow, refuse_never, with_changes
+from coterie.service.submission.admission import CheckedSubmission, checked, new_workflow, refuse_never, with_changes
 from coterie.service.submission.compilation import fingerprint
 from coterie.service.submission.preview import hold_to, plan_of
 from coterie.service.submission.requests import cancels, check_statuses, deletes, retries
 from coterie.service.views import workflows as views
 from coterie.service.views.logs import Logs
 from coterie.service.views.why import placement_of, why_of
+from coterie.service.work_limit import WorkLimit
 from coterie.store import EVERYTHING, NewEvent, PlacementRecord, Store, Summary, WorkflowQuery, WorkflowRecord
 
 Json = dict[str, Any]
 
 _MOST = 1000
+# The size in bytes from which a submission takes long to read.
+_LARGE = 50_000
+# How many groups a plan of the service may have: the time of a plan grows with their number.
+_PLANNED = 500
 
 
 class Service:
@@ -67,6 +72,9 @@ class Service:
         self._node_maps: dict[str, tuple[PoolUsage, NodeMap]] = {}
         self._position_cache = PositionCache(self.store)
         self._stopped = False
+        self._submissions = WorkLimit("submissions", running=8, waiting=64, each=64)
+        self._large = WorkLimit("templates and large submissions", running=2, waiting=24, each=16)
+        self._plans = WorkLimit("plans", running=2, waiting=8, each=4)
 
     def start(self) -> None:
         """Start driving workflows, once this replica leads."""
@@ -104,14 +112,15 @@ class Service:
         known = self._repeated(submission)
         if known is not None:
             return {**self._whole(known), "created": False}
-        found = checked(submission, self._catalog(), self.settings)
-        if plan is not None:
-            hold_to(plan, plan_of(found, self._now()))
-        if submission.what_if is not None:
-            found = with_changes(found, self._now(), self.settings)
-        if not force:
-            refuse_never(found)
-        stored, created = self.store.submit(new_workflow(found, self.settings))
+        with self._limit(submission).place(submission.owner):
+            found = checked(submission, self._catalog(), self.settings)
+            if plan is not None:
+                hold_to(plan, plan_of(_plannable(found), self._now()))
+            if submission.what_if is not None:
+                found = with_changes(found, self._now(), self.settings)
+            if not force:
+                refuse_never(found)
+            stored, created = self.store.submit(new_workflow(found, self.settings))
         if created:
             self._fresh.append((stored.id, found.built, submission.local_files))
         self._driver.poke()
@@ -123,8 +132,9 @@ class Service:
 
         A `rehearsed` workflow is checked as if it were submitted: the files that it names have to exist, too.
         """
-        live = self._now()
-        return plan_of(checked(submission, live.catalog, self.settings, rehearsed=rehearsed), live)
+        with self._plans.place(submission.owner):
+            live = self._now()
+            return plan_of(_plannable(checked(submission, live.catalog, self.settings, rehearsed=rehearsed)), live)
 
     def workflows(self, query: WorkflowQuery = EVERYTHING, after: int | None = None, limit: int = 100) -> Json:
         """Return a page of workflows, newest first; `after` is the `next` of the page before."""
@@ -415,6 +425,11 @@ class Service:
         known = self.store.placements(stored.id) if seats is None else seats
         return {**views.whole(stored, known, self._logs.output(stored).folder), "position": self._position(stored)}
 
+    def _limit(self, submission: Submission) -> WorkLimit:
+        """Return the limit that a submission counts to: those that take long must not delay the others."""
+        takes_long = len(submission.source) > _LARGE or any(mark in submission.source for mark in (b"{{", b"{%", b"{#"))
+        return self._large if takes_long else self._submissions
+
     def _ring(self) -> None:
         with self._bell:
             self._rings += 1
@@ -431,3 +446,14 @@ class Service:
         if known is None or known[0] != mark:
             known = self._live = (mark, PoolUsage.read(self.store, catalog))
         return known[1]
+
+
+def _plannable(found: CheckedSubmission) -> CheckedSubmission:
+    """Return a submission that is small enough to be planned here; raise `UsageError` for any other."""
+    groups = len(found.built.lowered.gangs)
+    if groups > _PLANNED:
+        raise UsageError(
+            f"a service plans workflows of up to {_PLANNED} groups, and this one has {groups:,}",
+            "Submit it without a plan, or plan it on your own machine with coterie plan.",
+        )
+    return found

@@ -6,6 +6,7 @@ import asyncio
 import threading
 
 import pytest
+from starlette.responses import Response, StreamingResponse
 
 from coterie.errors import Unavailable
 from coterie.service.api.change_feed import Followers
@@ -95,10 +96,20 @@ def test_there_is_room_for_so_many_and_the_next_is_told_to_come_later(
     monkeypatch.setattr("coterie.service.api.change_feed.MOST", 1)
     followers = Followers(service)
 
+    def stream() -> Response:
+        return followers.streamed(StreamingResponse(iter([b"x"])))
+
     async def scene() -> None:
-        followers.need_room()
-        with followers.joined(), pytest.raises(Unavailable, match="1 streams are open already"):
-            followers.need_room()
-        followers.need_room()
+        first = stream()
+        with pytest.raises(Unavailable, match="1 streams are open already"):
+            stream()  # even though the first has not begun to send
+        await first({"type": "http", "asgi": {"spec_version": "2.4"}}, receive, send)
+        stream()
+
+    async def receive() -> dict[str, str]:
+        return {"type": "http.disconnect"}
+
+    async def send(_: object) -> None:
+        return
 
     asyncio.run(scene())

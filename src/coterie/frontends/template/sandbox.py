@@ -14,8 +14,8 @@ from typing import Any
 SECONDS = 2.0
 MEMORY = 200 << 20
 
-# The worker limits itself once it is up; this bounds the start on a very busy machine.
-_PATIENCE = 30.0
+# The worker limits its own processor time; this bounds one that gets no processor at all.
+_PATIENCE = 60.0
 _WORKER = Path(__file__).with_name("worker.py")
 
 
@@ -65,7 +65,7 @@ def run(template: str, variables: Mapping[str, Any], output: int, traced: str = 
         raise RenderError(RenderFault("time")) from None
     except OSError as error:
         raise RenderError(RenderFault("start", detail=error.strerror or str(error))) from None
-    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGALRM):
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGPROF):
         raise RenderError(RenderFault("time"))
     try:
         answer = json.loads(done.stdout)

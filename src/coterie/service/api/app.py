@@ -28,7 +28,7 @@ from coterie.service.service import Service
 
 MOST_BYTES = 10 << 20
 # The number of requests handled at a time; others wait.
-THREADS = 64
+THREADS = 96
 
 _REFUSALS = {
     400: "The request is not valid.",

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from coterie.errors import CoterieError, Unavailable
 from coterie.service.service import Service
@@ -40,6 +43,21 @@ class Listener:
             self._loop.call_soon_threadsafe(self._heard.set)
 
 
+class _CountedStream(Response):
+    """A stream, and what is to be done once it has ended in any way."""
+
+    def __init__(self, stream: StreamingResponse, ended: Callable[[], None]) -> None:
+        super().__init__(status_code=stream.status_code, media_type=stream.media_type)
+        self._stream, self._ended = stream, ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the stream."""
+        try:
+            await self._stream(scope, receive, send)
+        finally:
+            self._ended()
+
+
 class Followers:
     """The followers of events or logs of one service."""
 
@@ -48,6 +66,7 @@ class Followers:
         self._lock = threading.Lock()
         self._ears: set[Listener] = set()
         self._thread: threading.Thread | None = None
+        self._streams = 0
         self._closed = False
 
     @property
@@ -73,10 +92,17 @@ class Followers:
             with self._lock:
                 self._ears.discard(ear)
 
-    def need_room(self) -> None:
-        """Raise `Unavailable` at the limit of concurrent streams, since each keeps a connection."""
-        if len(self) >= MOST:
-            raise Unavailable(f"{MOST} streams are open already", "Try again later, or ask for a list.")
+    def streamed(self, response: StreamingResponse) -> Response:
+        """Return a response that counts as a stream until it ends; raise `Unavailable` at the limit of streams."""
+        with self._lock:
+            if self._streams >= MOST:
+                raise Unavailable(f"{MOST} streams are open already", "Try again later, or ask for a list.")
+            self._streams += 1
+        return _CountedStream(response, self._leave)
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._streams -= 1
 
     def close(self) -> None:
         """End all streams soon; safe in a signal handler, since it takes no lock."""

@@ -71,10 +71,10 @@ class EventStream:
         self.service = service
         self._followers, self._shared, self._admission = followers, shared, admission
 
-    def response(self, workflow: str | None, after: int) -> EventSourceResponse:
+    def response(self, workflow: str | None, after: int) -> Response:
         """Return the events after a number, and all that follow; raise `Unavailable` if there are too many streams."""
-        self._followers.need_room()
-        return EventSourceResponse(self.events(workflow, after), headers={"X-Accel-Buffering": "no"})
+        stream = EventSourceResponse(self.events(workflow, after), headers={"X-Accel-Buffering": "no"})
+        return self._followers.streamed(stream)
 
     async def events(self, workflow: str | None, after: int) -> AsyncIterator[bytes]:
         """Yield events until the workflow is done, the caller is no longer known, or the service ends."""

@@ -54,9 +54,8 @@ def logs(
         offset = max(offset, service.log_start(workflow, task, attempt, tail, since))
     first = service.log(workflow, task, attempt, offset, limit)
     if follow:
-        followers.need_room()
         followed = _followed(service, followers, admission, LogRequest(workflow, task, attempt, offset))
-        return StreamingResponse(followed, media_type=TEXT, headers={"X-Offset": str(offset)})
+        return followers.streamed(StreamingResponse(followed, media_type=TEXT, headers={"X-Offset": str(offset)}))
     headers = {"X-Offset": str(offset), "X-Next-Offset": str(offset + len(first))}
     return Response(first, media_type=TEXT, headers=headers)
 
