@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from bench import apply, deltas, kueue_side, memory, placing, plot, reading, service, startup
+from bench import apply, deltas, kueue_side, memory, placing, plot, reading, scaling, service, startup
 from bench.cases import SIZES, write_case
 from bench.report import Comparison, Results, compare, markdown
 from bench.timing import say
 
-_EPILOG = "`python -m bench service` measures the service instead; it has options of its own."
+_EPILOG = "`python -m bench service` and `python -m bench scaling` measure the service; they have options of their own."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given[:1] == ["service"]:
         return service.main(given[1:])
+    if given[:1] == ["scaling"]:
+        return scaling.main(given[1:])
     options = _options(given)
     results = measure(options)
     sys.stdout.write(markdown(results))

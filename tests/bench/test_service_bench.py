@@ -31,6 +31,16 @@ def test_one_command_measures_the_service_and_writes_it(tmp_path: Path, capsys: 
     assert [tasks for tasks, _ in found["growth"]["samples"]] == [0, 2, 10, 12]
 
 
+def test_one_command_measures_workflows_of_several_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = tmp_path / "numbers.json"
+    assert run.main(["scaling", "--sizes", "3", "--json", str(numbers)]) == 0
+    assert [(each["tasks"], each["shape"]) for each in json.loads(numbers.read_text())] == [
+        (3, "single tasks"),
+        (3, "one group"),
+    ]
+    assert "| 3 | one group |" in capsys.readouterr().out
+
+
 def test_what_is_submitted_to_the_pool_that_is_shut_is_stored_and_starts_nothing(tmp_path: Path) -> None:
     with served(tmp_path / "service", 32) as service, service.client() as client:
         ident = client.post("/workflows?force=true", json=submission(2, SHUT)).json()["id"]

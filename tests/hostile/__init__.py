@@ -1,0 +1,1 @@
+"""Attacks on a service, with the delay that another user notices."""

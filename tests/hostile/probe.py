@@ -1,0 +1,74 @@
+"""The delay that another user of a service notices: workflows of one task, and cancellations, beside an attack."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+
+from coterie.service.service import Service
+from tests.service.running_service import single
+
+# The whole form of every attack: COTERIE_HOSTILE=full pytest tests/hostile
+FULL = os.environ.get("COTERIE_HOSTILE") == "full"
+# The longest delay at the 99th percentile. The short form runs beside other tests on a busy machine.
+LIMIT_S = 2.0 if FULL else 30.0
+PATIENCE_S = 600.0 if FULL else 60.0
+ROUNDS = 40 if FULL else 4
+
+
+def sized(short: int, full: int) -> int:
+    """Return the size of an attack."""
+    return full if FULL else short
+
+
+@dataclass
+class Delays:
+    """The delays of probes and of cancellations in seconds, and how often the service was not ready."""
+
+    probes: list[float] = field(default_factory=list)
+    cancels: list[float] = field(default_factory=list)
+    unready: int = 0
+
+    def check(self, attack: str) -> None:
+        """Print the percentiles, and fail where the 99th is over the limit."""
+        words = ", ".join(
+            f"{name} {_at(found, 0.5):.2f} s and {_at(found, 0.99):.2f} s"
+            for name, found in (("probes", self.probes), ("cancellations", self.cancels))
+        )
+        sys.stdout.write(f"\n{attack}: 50 and 99 % of {words}; not ready {self.unready} times\n")
+        assert _at(self.probes, 0.99) < LIMIT_S
+        assert _at(self.cancels, 0.99) < LIMIT_S
+        assert not self.unready
+
+
+def probed(service: Service, rounds: int = ROUNDS) -> Delays:
+    """Run probes and cancellations one after another."""
+    found = Delays()
+    for number in range(rounds):
+        began = time.monotonic()
+        ident = service.submit(single("probe", "true", gpu=0))["id"]
+        view = service.wait(ident, timeout_s=PATIENCE_S)
+        assert view["status"] == "COMPLETED", view
+        found.probes.append(time.monotonic() - began)
+        if number % 4 == 0:
+            found.cancels.append(_cancelled(service))
+        found.unready += not service.health()["ready"]
+    return found
+
+
+def _cancelled(service: Service) -> float:
+    ident = service.submit(single("victim", "sleep 1000", gpu=0))["id"]
+    view = service.wait(ident, lambda one: bool(one["status"] == "RUNNING"), PATIENCE_S)
+    assert view["status"] == "RUNNING", view
+    began = time.monotonic()
+    service.cancel(ident, force=True)
+    view = service.wait(ident, timeout_s=PATIENCE_S)
+    assert view["finished"], view
+    return time.monotonic() - began
+
+
+def _at(found: list[float], part: float) -> float:
+    ordered = sorted(found)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * part))]

@@ -1,0 +1,160 @@
+"""No workflow, however large or however many, delays those of others for long, also after a restart in its middle."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coterie.errors import CoterieError, Unavailable
+from coterie.service.service import Service
+from coterie.service.settings import Submission
+from coterie.store import WorkflowQuery
+from tests.eventually import eventually
+from tests.hostile.probe import PATIENCE_S, probed, sized
+from tests.service.running_service import ServiceFolder, single, task, workflow
+
+pytestmark = pytest.mark.hostile
+
+TEMPLATE = b"""default-values:
+  count: 4
+version: 2
+workflow:
+  name: waiting
+  groups:
+  - name: g
+    tasks:
+{% for number in range(count) %}
+    - {name: "t{{ number }}", lead: {{ number == 0 }}, image: any, command: [sh, -c, "true"]}
+{% endfor %}
+  resources:
+    default: {gpu: 4, cpu: 1}
+"""
+BURNING = b"""version: 2
+workflow:
+  name: burning
+  groups: [{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}]
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> ServiceFolder:
+    return ServiceFolder(tmp_path / "place")
+
+
+def started(place: ServiceFolder) -> Service:
+    service = Service(place.settings(lease_s=10.0))
+    service.start()
+    eventually(lambda: bool(service.health()["ready"]))
+    return service
+
+
+def full(service: Service) -> None:
+    """Occupy every GPU, so that all workflows with GPUs wait."""
+    for _ in range(8):
+        service.submit(single("full", "sleep 1000"))
+    eventually(lambda: service.pool("main")["gpus"]["used"] == 32)
+
+
+def unfinished(service: Service) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = service.workflows(WorkflowQuery(finished=False), limit=1000)["items"]
+    return found
+
+
+def attacked(place: ServiceFolder, name: str, attack: Callable[[Service], object]) -> None:
+    """Probe a service during an attack, and again after a restart in its middle."""
+    first = started(place)
+    try:
+        attack(first)
+        during = probed(first)
+    finally:
+        first.stop()
+    second = started(place)
+    try:
+        after = probed(second)
+        for row in unfinished(second):
+            second.cancel(row["id"], force=True)
+        eventually(lambda: not unfinished(second), patience_s=PATIENCE_S)
+    finally:
+        second.stop()
+    during.check(name)
+    after.check(f"{name}, after a restart")
+
+
+def test_many_waiting_templates(place: ServiceFolder) -> None:
+    def attack(service: Service) -> None:
+        full(service)
+        for _ in range(sized(10, 400)):
+            service.submit(Submission(TEMPLATE))
+
+    attacked(place, "waiting templates", attack)
+
+
+def test_many_waiting_tasks(place: ServiceFolder) -> None:
+    def attack(service: Service) -> None:
+        full(service)
+        tasks = [task(f"t{number}", "true", "lead: true" if not number else "") for number in range(sized(16, 200))]
+        for _ in range(sized(8, 300)):
+            service.submit(workflow("large", {"g": tasks}), force=True)
+
+    attacked(place, "waiting tasks", attack)
+
+
+def test_one_workflow_of_many_single_tasks(place: ServiceFolder) -> None:
+    groups = {f"g{number}": [task(f"t{number}", "true")] for number in range(sized(150, 5000))}
+    attacked(place, "single tasks", lambda service: service.submit(workflow("many", groups, gpu=0)))
+
+
+def test_many_deletions(place: ServiceFolder) -> None:
+    files = sized(2000, 100_000)
+    script = f"cd $COTERIE_OUTPUT; for i in $(seq {files // 100}); do mkdir $i; (cd $i; touch $(seq 100)); done"
+
+    def attack(service: Service) -> None:
+        idents = [service.submit(single("gone", "true", gpu=0))["id"] for _ in range(sized(5, 200))]
+        idents.append(service.submit(single("files", script, gpu=0))["id"])
+        for ident in idents:
+            assert service.wait(ident, timeout_s=PATIENCE_S)["finished"]
+        for ident in reversed(idents):
+            service.delete(ident)
+
+    attacked(place, "deletions", attack)
+
+
+def test_hostile_requests(place: ServiceFolder) -> None:
+    """Plans of very many groups and templates that never end, by several callers at once."""
+    groups = {f"g{number}": [task(f"t{number}", "true")] for number in range(sized(600, 9000))}
+    plan, burning = workflow("plan", groups, gpu=0), Submission(BURNING)
+    service = started(place)
+    with repeated(8, lambda: service.plan(plan)), repeated(4, lambda: service.submit(burning)):
+        found = probed(service)
+    service.stop()
+    found.check("hostile requests")
+
+
+@contextmanager
+def repeated(threads: int, call: Callable[[], object]) -> Iterator[None]:
+    """Repeat calls that fail, in some threads."""
+    ended = threading.Event()
+
+    def run() -> None:
+        while not ended.is_set():
+            try:
+                call()
+            except Unavailable:
+                ended.wait(0.1)
+            except CoterieError:
+                continue
+
+    running = [threading.Thread(target=run, daemon=True) for _ in range(threads)]
+    for each in running:
+        each.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for each in running:
+            each.join(PATIENCE_S)
