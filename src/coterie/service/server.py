@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -29,6 +30,8 @@ from coterie.service.settings import Settings
 # How long requests in progress may continue after a signal to end.
 GRACE_S = 5
 EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
+# How many connections wait to be accepted; asyncio tries that often in a row, even when no handle is left.
+_BACKLOG = 256
 # How much of the log is buffered while the disk is full.
 _MOST_WAITING = 1 << 16
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -61,6 +64,7 @@ def serve(
             config = uvicorn.Config(
                 app,
                 http=TimedProtocol,
+                backlog=_BACKLOG,
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -132,7 +136,7 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((host, port))
-            bound.listen(256)
+            bound.listen(_BACKLOG)
         except (OSError, UnicodeError) as error:
             said = (error.strerror if isinstance(error, OSError) else None) or str(error)
             hint = "Choose another with --port, or 0 for a free one."
@@ -170,6 +174,28 @@ class _Heedless(io.TextIOBase):
         return len(text)
 
 
+class OncePerSecond(logging.Filter):
+    """A filter of repeated log records: where no handle is left for a connection, asyncio logs that in a tight loop."""
+
+    def __init__(self, start: str) -> None:
+        super().__init__()
+        self._start, self._last = start, float("-inf")
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let a record pass, unless it repeats one within the same second."""
+        if not record.getMessage().startswith(self._start):
+            return True
+        now = time.monotonic()
+        if now - self._last < 1.0:
+            return False
+        self._last = now
+        record.exc_info = record.exc_text = None
+        return True
+
+
+_crowded = OncePerSecond("socket.accept() out of system resource")
+
+
 def log_as_json() -> None:
     """Log to standard error, one JSON object per line, without headers or bodies of requests."""
     shared: list[structlog.typing.Processor] = [
@@ -197,4 +223,5 @@ def log_as_json() -> None:
     )
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("coterie").setLevel(logging.INFO)
+    logging.getLogger("asyncio").addFilter(_crowded)
     set_on_retry_hooks(())  # its own message about a retry would go to standard output
