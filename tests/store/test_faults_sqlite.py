@@ -174,6 +174,31 @@ def test_a_damaged_file_is_said(file: Path) -> None:
 
     with pytest.raises(Unavailable, match=r"store\.db: the database is damaged"):
         _read_all(file)
+    assert file.read_bytes() == content
+
+
+def test_a_damaged_file_is_not_written_to(file: Path) -> None:
+    with Store.open(str(file)) as store:
+        for _ in range(20):
+            submitted(store, source=b"x" * 9000)
+    whole = file.read_bytes()
+    spoiled = bytearray(whole)
+    spoiled[-8192:] = b"\xaa" * 8192
+    file.write_bytes(spoiled)
+
+    with pytest.raises(Unavailable, match="the database is damaged") as refused:
+        Store.open(str(file))
+    assert "Nothing is written to it" in refused.value.hint
+    assert file.read_bytes() == spoiled
+
+
+def test_a_file_that_is_damaged_while_it_is_open_is_written_to_no_more(file: Path) -> None:
+    with Store.open(str(file)) as store:
+        submitted(store)
+        store._database._damage = "found by a read"
+        with pytest.raises(Unavailable, match="the database is damaged"):
+            submitted(store)
+        assert [each.id for each in store.workflows().items] == ["train-1"]
 
 
 @pytest.mark.parametrize("content", [b"hello, this is no database, whatever its name says" * 40, b"\0" * 5000])

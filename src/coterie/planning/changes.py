@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from coterie.placement.whatif import AllowExcluded, Change, Coarsen, Keep, Prefe
 from coterie.planning.workload import Workload
 from coterie.topology.abbreviations import full_name
 from coterie.topology.cluster import Cluster
+
+_COUNT = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,10 @@ def _coarser(asked: Sequence[str], workloads: Sequence[Workload], levels: Sequen
 def _keep(text: str, workloads: Sequence[Workload]) -> Keep:
     where, _, number = text.rpartition("=")
     gang, *steps = where.split("/")
-    if not where or not number.isdigit() or int(number) < 1:
-        raise UsageError(f'--tasks: "{text}" is not GROUP=N with N at least 1', "Example: --tasks trainer=14")
+    if not where or not _COUNT.fullmatch(number):
+        raise UsageError(
+            f'--tasks: "{text}" is not GROUP=N with N from 1 to 999,999,999', "Example: --tasks trainer=14"
+        )
     gangs = {one.name: one for workload in workloads for one in workload.gangs}
     _known("group", gang, gangs)
     path: Path = tuple((level, name) for level, _, name in (step.partition(":") for step in steps))

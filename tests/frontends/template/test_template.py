@@ -67,6 +67,7 @@ def test_dotted_names_set_nested_values_and_leave_their_neighbours() -> None:
     [
         ("a", '"a" is not a name, "=" and a value'),
         ("=1", '"" is not a variable name'),
+        (".".join("a" * 2000) + "=1", "a name has 2,000 parts, and at most 32 are allowed"),
         ("1a=1", '"1a" is not a variable name'),
         ("a..b=1", '"a..b" is not a variable name'),
         ("n.x=1", '"n" is a single value'),

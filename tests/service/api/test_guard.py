@@ -13,6 +13,8 @@ from tests.service.api.requests import error_of
 
 AT = "/api/v1/workflows"
 
+DISGUISED = ["[::1]evil:1", "[::1].evil.example", "[::1", "localhost:evil", "localhost:80:80", "evil@localhost"]
+
 
 @pytest.fixture
 def small(service: Service) -> Iterator[TestClient]:
@@ -26,7 +28,9 @@ def test_a_name_that_is_served_passes(small: TestClient, host: str) -> None:
     assert small.get("/healthz", headers={"host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "127.0.0.1", "[::2]", "::1"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "", "127.0.0.1", "[::2]", "::1", *DISGUISED]
+)
 def test_a_name_that_is_not_served_is_turned_away(small: TestClient, host: str) -> None:
     answer = small.get("/healthz", headers={"host": host})
     assert answer.status_code == 421

@@ -84,6 +84,8 @@ def test_a_change_that_does_not_help_is_explained_and_ways_out_add_to_it(crowded
 @pytest.mark.parametrize(
     ("params", "status", "words"),
     [
+        ({"tasks": f"g={'9' * 4400}"}, 400, "is not GROUP=N"),
+        ({"tasks": "g=²"}, 400, "is not GROUP=N"),
         ({"prefer": "rak"}, 404, 'Did you mean "rack"?'),
         ({"without": "nobody"}, 404, "nobody"),
         ({"uncordon": "n99"}, 404, "n99"),

@@ -19,6 +19,9 @@ from coterie.frontends.template.sandbox import RenderError, RenderFault, run
 
 TOKENS = ("uuid", "workflow_id", "output", "input:N", "host:TASK")
 
+# The parts of a name that --set gives a value: each is a mapping in the one before.
+MOST_PARTS = 32
+
 _TOKEN = re.compile(r"\{\{(?:uuid|workflow_id|output|input:[^}]+|host:[^}]+)\}\}")
 _SPACED = re.compile(r"\{\{-?\s*(uuid|workflow_id|output|input:[^}\s]+|host:[^}\s]+)\s*-?\}\}")
 _SYNTAX = re.compile(r"\{\{|\{%|\{#")
@@ -136,6 +139,11 @@ def _assign(variables: dict[str, Any], sets: Sequence[str], set_strings: Sequenc
                 )
                 continue
             *parents, last = name.split(".")
+            if len(parents) >= MOST_PARTS:
+                message = f"{option}: a name has {len(parents) + 1:,} parts, and at most {MOST_PARTS} are allowed"
+                hint = Hint("Use fewer dots.", option)
+                faults.append(Fault(message, hint=hint, place=Place(f"{option} {pair}")))
+                continue
             target = variables
             for step in parents:
                 # Values from the file are shared with its anchors, so they are copied before a change.

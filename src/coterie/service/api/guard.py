@@ -7,6 +7,7 @@ that are made to point at this machine, and it cannot hide the Origin header, wh
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
@@ -22,6 +23,9 @@ _HEADERS = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
+
+# A name or an address, IPv6 in brackets, and a port; nothing may stand between them.
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]/@]+))(?::[0-9]{1,5})?", re.ASCII)
 
 Refused = tuple[int, str, str, str]
 
@@ -96,10 +100,9 @@ class Guard:
 
 
 def host_name(host: str) -> str:
-    """Return the name in a Host header, without its port."""
-    if host.startswith("["):
-        return host.partition("]")[0].removeprefix("[").lower()
-    return host.partition(":")[0].lower()
+    """Return the name in a Host header, without its port; empty for a header of another form."""
+    found = _HOST.fullmatch(host)
+    return (found[1] or found[2]).lower() if found else ""
 
 
 def _authority(origin: str) -> str | None:

@@ -31,6 +31,8 @@ class Database:
     translated: Callable[[Any, str], CoterieError]
     path: Path | None = None
     _inode: int = 0
+    # What was found to be damaged, if anything: a write could make it worse.
+    _damage: str = ""
     # Writing threads of one process queue for this lock: SQLite would have them poll the file.
     _write_lock: threading.Lock = field(default_factory=threading.Lock)
     # Reading threads queue too: SQLite releases the GIL at every row, and threads that compete for it take three times
@@ -51,6 +53,8 @@ class Database:
                 connection.execute(select(func.pg_advisory_xact_lock(postgres.WRITE_LOCK)))
                 yield connection
             return
+        if self._damage:
+            raise sqlite.damaged(self.name, self._damage)
         with self._locked(self._write_lock):
             self._check_file(self.path)
             with self._driver_errors_translated(), self.engine.connect() as connection:
@@ -71,6 +75,16 @@ class Database:
             yield
         finally:
             lock.release()
+
+    def check(self) -> None:
+        """Raise `Unavailable` for a damaged SQLite file, and never write to it again."""
+        if self.path is None:
+            return
+        with self.reading() as connection:
+            found = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
+        if found != "ok":
+            self._damage = " ".join(found.split())
+            raise sqlite.damaged(self.name, self._damage)
 
     def close(self) -> None:
         """Close all connections."""
@@ -96,6 +110,8 @@ class Database:
         except (DataError, IntegrityError):
             raise  # the database works; the same statement would fail again
         except DBAPIError as error:
+            if self.path is not None and sqlite.is_damage(error.orig):
+                self._damage = self._damage or str(error.orig)
             raise self.translated(error.orig, self.name) from error
         except NoConnection as error:
             raise Unavailable(

@@ -99,6 +99,17 @@ def _is_full(file: str) -> bool:
         return False
 
 
+def is_damage(error: object) -> bool:
+    """Return whether an error of the driver says that the file is damaged."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
+
+
+def damaged(name: str, found: object) -> Unavailable:
+    """Return the error for a damaged file."""
+    hint = "Nothing is written to it. Stop the service, keep a copy of the file, and restore a backup."
+    return Unavailable(f"{name}: the database is damaged ({found})", hint)
+
+
 def translated(error: Any, name: str) -> CoterieError:  # noqa: ANN401 - the driver's error, whatever it is
     """Return the error for a driver exception."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -127,5 +138,5 @@ def translated(error: Any, name: str) -> CoterieError:  # noqa: ANN401 - the dri
     if code == sqlite3.SQLITE_NOTADB:
         return UsageError(f"{name} is not a database of Coterie", "Name another file, or move this one away.")
     if code == sqlite3.SQLITE_CORRUPT:
-        return Unavailable(f"{name}: the database is damaged ({error})", "Stop the service and restore a backup.")
+        return damaged(name, error)
     return Unavailable(f"{name}: the database failed: {error}", "Try again.")
