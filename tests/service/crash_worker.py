@@ -1,6 +1,7 @@
-"""A service killed at random moments of a run: `python -m tests.service.crash_worker FOLDER KILLS SEED`.
+"""A service killed at random moments of a run: `python -m tests.service.crash_worker FOLDER KILLS SEED [disturbed]`.
 
 The service runs in forks of a process that has imported everything, so that most kills hit its work and not its start.
+With `disturbed`, users cancel, retry and delete workflows and change pools meanwhile, and watchers of tasks are killed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import sys
 import time
 from pathlib import Path
 
+from coterie.backends.local.processes import ProcessIdentity
+from coterie.errors import Conflict, NotFound, Unavailable
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 from tests.service.running_service import ServiceFolder, task, workflow
@@ -62,10 +65,13 @@ def main() -> None:
         service.submit(submission)
     service.stop()
     done = 0
+    deleted: set[str] = set()
     while done < kills:
         child = os.fork()
         if child == 0:
             _serve(place)
+        if "disturbed" in sys.argv:
+            _disturb(place, dice, deleted)
         time.sleep(dice.uniform(0.02, 0.7))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -73,13 +79,54 @@ def main() -> None:
     last = Service(place.settings(processes=6))
     before = sum(count for (_, status), count in last.store.tally().items() if status in {"COMPLETED", "FAILED"})
     with last:
-        ids = [item["id"] for item in last.workflows(limit=1000)["items"]]
         until = time.monotonic() + PATIENCE_S
+        while any(each.observation["kind"] == "delete" for each in last.store.wishes()) and time.monotonic() < until:
+            time.sleep(0.05)
+        ids = [item["id"] for item in last.workflows(limit=1000)["items"]]
         views = [last.wait(ident, timeout_s=until - time.monotonic()) for ident in ids]
         held = {key: len(rows) for key, rows in last.store.held().items()}
         health = last.health()
     ended = {view["name"]: [view["status"], view["finished"], view["message"]] for view in views}
-    print(json.dumps({"ended": ended, "held": held, "problems": health["problems"], "before": before}))  # noqa: T201 - the answer
+    told = {"ended": ended, "held": held, "problems": health["problems"], "before": before, "deleted": sorted(deleted)}
+    print(json.dumps(told))  # noqa: T201 - the answer
+
+
+def _disturb(place: ServiceFolder, dice: random.Random, deleted: set[str]) -> None:
+    """Do what users and the machine do at any moment; what is refused because of its moment is left."""
+    if dice.random() < 0.4:
+        _kill_a_watcher(place, dice)
+    beside = Service(place.settings(processes=6))
+    try:
+        idents = [item["id"] for item in beside.workflows(limit=1000)["items"]]
+        ident = dice.choice(idents)
+        match dice.choice(("cancel", "cancel by force", "retry", "delete", "pool")):
+            case "cancel":
+                beside.cancel(ident)
+            case "cancel by force":
+                beside.cancel(ident, force=True)
+            case "retry":
+                beside.retry(ident)
+            case "delete" if len(idents) > 10:
+                beside.delete(ident, force=True)
+                deleted.add(ident)
+            case "pool":
+                beside.apply_pool("other", {"backend": "lab", "gpus": {"limit": dice.randint(1, 30)}})
+    except (Conflict, NotFound, Unavailable):
+        pass
+    finally:
+        beside.stop()
+
+
+def _kill_a_watcher(place: ServiceFolder, dice: random.Random) -> None:
+    claims = sorted((place.folder / "state" / "tasks").glob("[!.]*/*/*/*/claim"))
+    for claim in dice.sample(claims, len(claims)):
+        try:
+            identity = ProcessIdentity.of(claim.read_text(encoding="utf-8").split()[1:])
+            if identity is not None and identity.alive():
+                os.kill(identity.pid, signal.SIGKILL)
+                return
+        except OSError:
+            continue
 
 
 def _serve(place: ServiceFolder) -> None:

@@ -477,3 +477,19 @@ def test_whoever_waits_has_a_position_and_every_replica_says_the_same(service: S
 def test_what_older_releases_stored_of_a_submission_still_tells_whether_it_is_the_same() -> None:
     sent = Submission(b"x", sets=("a=1",), labels={"k": "v"}, local_files={"f": b"y"})
     assert fingerprint(sent, "main") == "627e7e6024036d40d2d6c1c8380ef1303b9d4430245f5886c73a50145f934a52"
+
+
+def test_logs_share_a_budget_in_a_workflow_and_the_oldest_that_ended_give_way(place: ServiceFolder) -> None:
+    flood = "head -c 100000 /dev/zero | tr '\\0' x"
+    gang = {"g": [task(f"t{n}", flood, "" if n else "lead: true\nexitActions: {COMPLETE: 0-255}") for n in range(2)]}
+    with Service(place.settings(workflow_log_bytes=40_000, ended_log_bytes=45_000)) as service:
+        service.submit(workflow("old", gang, gpu=1))
+        ended(service, "old-1")
+        assert len(service.log("old-1", "t0", limit=1 << 20)) <= 20_000
+        assert b"the limit of 20,000 bytes is reached" in service.log("old-1", "t0", limit=1 << 20)
+
+        service.submit(workflow("new", gang, gpu=1))
+        ended(service, "new-1")
+        eventually(lambda: b"may take 45,000 bytes in all" in service.log("old-1", "t0"))
+        assert len(service.log("old-1", "t0")) < 200
+        assert b"xxx" in service.log("new-1", "t0")

@@ -65,6 +65,8 @@ def new_token(store: Store, name: str, role: str, *, now: float, owner: str = ""
     if role not in list(Role):
         hint = f"Roles are: {', '.join(Role)}. {did_you_mean(role, list(Role))}".strip()
         raise UsageError(f'there is no role "{role}"', hint)
+    if LOCAL.name in (name, owner):
+        raise UsageError(f'"{LOCAL.name}" is the name of callers without a token', "Choose another name.")
     for text in (name, owner or name):
         if not _NAME.fullmatch(text):
             hint = "Use 1 to 63 letters, digits and the characters . _ @ -"

@@ -24,6 +24,7 @@ from coterie.service.addresses import check_address, is_loopback
 from coterie.service.api.app import create_app
 from coterie.service.api.change_feed import Followers
 from coterie.service.http_protocol import TimedProtocol
+from coterie.service.isolation import OPEN_TO_ALL, check_isolation
 from coterie.service.service import Service
 from coterie.service.settings import Settings
 
@@ -38,17 +39,30 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def serve(
-    settings: Settings, host: str, port: int, *, names: Collection[str] = (), announce: Callable[[str], None]
+    settings: Settings,
+    host: str,
+    port: int,
+    *,
+    names: Collection[str] = (),
+    trust_tasks: bool = False,
+    announce: Callable[[str], None],
+    warn: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; `announce` gets the URL once it answers, and port 0 takes a free one.
 
-    `names` are further names under which the service is reached. Raises `UsageError` for an address that is not allowed
-    without tokens, `Unavailable` for one that is taken. Tasks keep running when it ends.
+    `warn` gets a sentence for the operator where there are no tokens. `names` are further names under which the service
+    is reached. Raises `UsageError` for an address that is not allowed without tokens, and for tasks of several people
+    that would run as the service without `trust_tasks`; `Unavailable` for an address that is taken. Tasks keep running
+    when it ends.
     """
     log_as_json()
     service = Service(settings)
     try:
-        check_address(host, tokens=bool(service.store.tokens()))
+        tokens = service.store.tokens()
+        check_address(host, tokens=bool(tokens))
+        if service.runs_tasks_here():
+            owners = {token.owner for token in tokens}
+            check_isolation(owners, settings.accounts, settings.state, trusted=trust_tasks)
         with _bound(host, port) as bound:
             url = f"http://{_shown(host)}:{bound.getsockname()[1]}"
             failed: list[OSError] = []
@@ -56,6 +70,8 @@ def serve(
             def started() -> None:
                 try:
                     announce(url)
+                    if not tokens:
+                        warn(OPEN_TO_ALL)
                 except OSError as error:
                     failed.append(error)
                     server.should_exit = True

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -18,8 +19,9 @@ from coterie.inspection.map import default_depth, map_json, scene_of
 from coterie.inspection.node_map import NodeMap, node_map
 from coterie.lifecycle import TaskState
 from coterie.rendering.scene import MapScene
+from coterie.service.clock import SteadyClock
 from coterie.service.driver.leader import Leader
-from coterie.service.driver.ownership import claim
+from coterie.service.driver.ownership import claim, register, unregister
 from coterie.service.driver.problems import ServiceProblems
 from coterie.service.driver.texts import nothing_fresh
 from coterie.service.pools import changes as pool_rules
@@ -59,9 +61,13 @@ class Service:
             identity = self.store.identity()
             self._logs = Logs(settings, identity, lambda: self._catalogue.current().backends)
             claim(settings.tasks, identity, self.store.name)
+            register(self.store, settings.tasks, settings.holder)
         except CoterieError:
             self.store.close()
             raise
+        clock = settings.now
+        if isinstance(clock, SteadyClock) and clock.ahead_s and not self._unfinished():
+            clock.adjust()
         self._problems = ServiceProblems(settings.now)
         self._fresh = nothing_fresh()
         self._bell = threading.Condition()
@@ -90,7 +96,12 @@ class Service:
         if self._thread is not None:
             self._thread.join()
         self._catalogue.live.close()
+        with suppress(CoterieError):
+            unregister(self.store, self.settings.holder)
         self.store.close()
+
+    def _unfinished(self) -> bool:
+        return bool(self.store.workflows(WorkflowQuery(finished=False), limit=1).items)
 
     def __enter__(self) -> Self:
         self.start()
@@ -273,6 +284,10 @@ class Service:
             self.changed(seen, min(left, 3600.0))
 
     # Pools
+
+    def runs_tasks_here(self) -> bool:
+        """Return whether a pool runs its tasks on this machine."""
+        return any(known.pool.traits.embedded for known in self._catalog().pools.values())
 
     def pools(self) -> list[Json]:
         """Return all pools."""

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coterie.backends.base.settings import DEFAULT_GRACE_S, DEFAULT_LOG, DEFAULT_PROCESSES, DriverSettings
+from coterie.backends.base.settings import (
+    DEFAULT_ENDED_LOGS,
+    DEFAULT_GRACE_S,
+    DEFAULT_LOG,
+    DEFAULT_PROCESSES,
+    DEFAULT_WORKFLOW_LOGS,
+    DriverSettings,
+    TaskAccounts,
+)
 from coterie.service.driver.replica import new_holder
 
 if TYPE_CHECKING:
@@ -38,7 +46,8 @@ class Settings:
     come from `config`, a file, or from `given`; with neither there is one pool, which is this machine. `lease_s` is the
     expiry of a dead leader's lease, `patience_s` how long a gang may be overtaken in the queue, `poll_s` the interval
     of polling for unannounced changes. `node_grace_s` is how long a node may be unhealthy before its tasks are lost.
-    `processes` limits how many tasks run at a time.
+    `processes` limits how many tasks run at a time, `accounts` are those that tasks on this machine run under. A
+    task has `log_bytes` of logs, all of a workflow have `workflow_log_bytes`, and ended workflows `ended_log_bytes`.
     """
 
     store: str
@@ -51,7 +60,10 @@ class Settings:
     grace_s: float = DEFAULT_GRACE_S
     node_grace_s: float = 60.0
     log_bytes: int = DEFAULT_LOG
+    workflow_log_bytes: int = DEFAULT_WORKFLOW_LOGS
+    ended_log_bytes: int = DEFAULT_ENDED_LOGS
     processes: int = DEFAULT_PROCESSES
+    accounts: TaskAccounts | None = None
     files_limit: int = DEFAULT_FILES
     poll_s: float = 0.5
     max_reschedules: int = 3
@@ -65,7 +77,17 @@ class Settings:
 
     def for_driver(self, store: str, context: str | None = None, namespace: str | None = None) -> DriverSettings:
         """Return the settings of a driver of a store's workflows, for a backend with this context and namespace."""
-        return DriverSettings(self.tasks, self.processes, self.log_bytes, context, namespace, store)
+        return DriverSettings(
+            self.tasks,
+            self.processes,
+            self.log_bytes,
+            context,
+            namespace,
+            store,
+            self.accounts,
+            self.workflow_log_bytes,
+            self.ended_log_bytes,
+        )
 
 
 @dataclass(frozen=True, slots=True)

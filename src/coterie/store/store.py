@@ -53,6 +53,7 @@ class Store:
         """Open a database by URL, or a SQLite file by path; missing files and tables are created."""
         made = database(url, patience_s)
         try:
+            made.check()
             migrate(made)
         except CoterieError:
             made.close()
@@ -273,6 +274,12 @@ class Store:
         """Release the lease, so that another holder need not wait for its expiry."""
         with self._database.writing() as tx:
             leases.release(tx, lease)
+
+    def annotate(self, name: str, change: Callable[[str], str]) -> None:
+        """Replace the text under a name by a changed one, with no other change in between."""
+        with self._database.writing() as tx:
+            known = leases.current(tx, name)
+            leases.acquire(tx, name, change(known.holder if known else ""), 0.0, 0.0)
 
     def leader(self, name: str = LEADER) -> Lease | None:
         """Return the current or last holder's lease."""

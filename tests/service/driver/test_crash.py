@@ -46,6 +46,33 @@ def test_after_kills_at_random_moments_every_workflow_ends_as_it_would_have(tmp_
     assert _left(folder) == []
 
 
+@pytest.mark.parametrize("seed", [5, 6])
+def test_cancels_retries_deletions_pools_and_killed_watchers_beside_the_kills_lose_and_repeat_nothing(
+    tmp_path: Path, seed: int
+) -> None:
+    folder = tmp_path / "place"
+    kills = KILLS // len(SEEDS)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.service.crash_worker", str(folder), str(kills), str(seed), "disturbed"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[3],
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    lines = (folder / "ledger").read_text(encoding="utf-8").splitlines()
+    assert max(Counter(lines).values()) == 1, "an attempt ran twice"
+    deleted = {ident.rpartition("-")[0] for ident in found["deleted"]}
+    assert found["ended"].keys() | deleted == {_name(each.source) for each, _, _ in submissions(folder / "ledger")}
+    assert found["ended"].keys().isdisjoint(deleted)
+    assert {ended[1] for ended in found["ended"].values()} <= {True}
+    assert not [ident for ident in found["deleted"] if (folder / "state" / "tasks" / ident).exists()]
+    assert found["held"] == {}
+    assert found["problems"] == []
+    assert _left(folder) == []
+
+
 def _name(source: bytes) -> str:
     return source.decode().split("name: ", 1)[1].split("\n", 1)[0]
 

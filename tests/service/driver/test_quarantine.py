@@ -7,6 +7,7 @@ import sqlite3
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from coterie.service.driver import board
 from coterie.service.driver.board import Board
 from coterie.service.driver.driven_workflow import LiveWorkflow
 from coterie.service.driver.executor import ActionExecutor
+from coterie.service.driver.replica import new_holder
 from coterie.service.queue.positions import PositionCache
 from coterie.service.service import Service
 from coterie.service.settings import Submission
@@ -100,6 +102,7 @@ def test_a_workflow_whose_state_cannot_be_read_keeps_its_tasks_and_its_nodes(pla
     with Service(place.settings()) as service:
         gang = [task(f"t{n}", "sleep 600", "" if n else "lead: true") for n in range(8)]
         ident = running(service, workflow("held", {"g": gang}))
+        eventually(lambda: {one["status"] for one in service.workflow(ident)["groups"][0]["tasks"]} == {"RUNNING"})
     with closing(sqlite3.connect(place.folder / "store.db")) as store, store:
         (text,) = store.execute("select state from workflows").fetchone()
         store.execute("update workflows set state=?", (json.dumps({**json.loads(text), "version": 99}),))
@@ -197,6 +200,23 @@ def test_another_store_does_not_get_the_folder(place: ServiceFolder) -> None:
         assert service.workflow(long)["status"] == "RUNNING"
         assert service.log(ident, "t") == b"precious\n"
         service.cancel(long, force=True)
+
+
+def test_a_second_folder_on_the_same_machine_is_refused_while_the_first_is_in_use(place: ServiceFolder) -> None:
+    settings = place.settings()
+    elsewhere = replace(settings, state=place.folder / "elsewhere", holder=new_holder())
+    with Service(settings) as service:
+        long = running(service, single("long", "sleep 600"))
+        with pytest.raises(UsageError, match="of this machine uses") as refused:
+            Service(elsewhere)
+        assert f"--state {settings.state}" in refused.value.hint
+        Service(replace(settings, holder=new_holder())).stop()
+        with pytest.raises(UsageError, match="of this machine uses"):
+            Service(elsewhere)
+        assert service.workflow(long)["status"] == "RUNNING"
+        service.cancel(long, force=True)
+        service.wait(long, timeout_s=PATIENCE_S)
+    Service(elsewhere).stop()
 
 
 def test_a_leader_whose_lease_ran_out_while_it_slept_does_nothing_more(

@@ -39,6 +39,10 @@ class DrivenWorkflow(Protocol):
         """The name of its pool."""
 
     @property
+    def owner(self) -> str:
+        """The user whom it belongs to."""
+
+    @property
     def spec(self) -> Spec:
         """The spec of its life cycle."""
 

@@ -28,6 +28,9 @@ WITHDRAWN = ownership.WITHDRAWN
 
 # Errors of files that are links, folders, devices or FIFOs.
 _IRREGULAR = frozenset({errno.ELOOP, errno.EINVAL, errno.EISDIR, errno.ENXIO})
+# Of folders through which others pass, and of those through which only one account does, by its group.
+_PASSAGE, _OWN_PASSAGE = 0o711, 0o710
+
 _serial = count()
 
 
@@ -47,12 +50,20 @@ class AttemptEnvironment:
     fixed: Mapping[str, str]
 
 
-def make_root(root: Path) -> None:
-    """Create the folder of all attempts, or use the existing one, accessible only by its owner: tasks have secrets."""
+def make_root(root: Path, *, entered: bool = False) -> None:
+    """Create the folder of all attempts, or use the existing one, accessible only by its owner: tasks have secrets.
+
+    With `entered`, accounts of tasks may pass through it to their own folders.
+    """
     root.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
     # Where it belongs to another user, that user controls its permissions.
     with contextlib.suppress(PermissionError):
-        root.chmod(stat.S_IRWXU)
+        if entered and stat.S_IMODE(root.stat().st_mode) != _PASSAGE:
+            # What was made before was protected by the root alone.
+            for folder in (*root.glob("*/"), *root.glob(f"{ENDED}/*/"), root / NEW, root / TRASH):
+                if folder.is_dir() and not folder.is_symlink():
+                    folder.chmod(stat.S_IRWXU)
+        root.chmod(_PASSAGE if entered else stat.S_IRWXU)
 
 
 def make(root: Path, order: WorkOrder, record: AttemptRecord, around: AttemptEnvironment) -> bool:
@@ -61,10 +72,13 @@ def make(root: Path, order: WorkOrder, record: AttemptRecord, around: AttemptEnv
     if target.exists():
         return False
     draft = root / NEW / _unique()
-    draft.mkdir(parents=True)
+    draft.parent.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
+    draft.mkdir()
     try:
         _fill(draft, translated(order, str(root)), record, around)
-        return _move(draft, target)
+        if order.account is not None:
+            _hand_over(draft, order.account)
+        return _move(draft, target, order.account)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -82,8 +96,8 @@ def _fill(draft: Path, order: WorkOrder, record: AttemptRecord, around: AttemptE
             handle.write(body if isinstance(body, bytes) else body.encode("utf-8", "replace"))
         file.chmod(0o755)
     timeout = "-" if order.timeout_s is None else f"{order.timeout_s:.3f}"
-    stamps, words = int(order.timestamps), len(order.command)
-    head = f"{order.log_bytes} {order.grace_s:.3f} {timeout} {stamps} {words}\n"
+    stamps, words, account = int(order.timestamps), len(order.command), "-" if order.account is None else order.account
+    head = f"{order.log_bytes} {order.grace_s:.3f} {timeout} {stamps} {words} {account}\n"
     environment = {**around.common, **order.environment, **around.fixed}
     texts = [*order.command, *(f"{name}={value}" for name, value in environment.items())]
     (draft / "launch").touch(0o600)  # environments hold secrets
@@ -95,6 +109,21 @@ def _fill(draft: Path, order: WorkOrder, record: AttemptRecord, around: AttemptE
     # The space for the shim's results is reserved too: an attempt that begins can also end, even on a full disk.
     for name in ownership.ROOMS:
         ownership.write(ownership.room(str(draft), name), b" " * ownership.ROOM_SIZE)
+
+
+def _hand_over(draft: Path, account: int) -> None:
+    """Give the folders of a task to its account, and to nobody else; all other files stay the service's."""
+    for name in ("work", "output", "tmp", "inputs", "files"):
+        for path in [draft / name, *(draft / name).rglob("*")] if (draft / name).exists() else ():
+            os.chown(path, account, account)
+        if name in ("work", "output", "tmp"):
+            (draft / name).chmod(stat.S_IRWXU)
+    _let_pass(draft, account)
+
+
+def _let_pass(folder: Path, account: int) -> None:
+    os.chown(folder, -1, account)
+    folder.chmod(_OWN_PASSAGE)
 
 
 def _word(text: str) -> bytes:
@@ -113,11 +142,16 @@ def _below(folder: Path, path: str) -> Path:
     return target
 
 
-def _move(draft: Path, target: Path) -> bool:
+def _move(draft: Path, target: Path, account: int | None) -> bool:
     while True:
         target.parent.mkdir(parents=True, exist_ok=True)
         if not _direct(target):
             raise OSError(errno.ELOOP, f"a link leads out of {target.parent}")
+        # The folder of the workflow: all its tasks have one account.
+        if account is not None:
+            _let_pass(target.parents[2], account)
+        else:
+            target.parents[2].chmod(stat.S_IRWXU)
         try:
             draft.rename(target)
         except FileNotFoundError:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from coterie.backends.local import attempt_folder as folders
 from coterie.backends.local import processes
-from coterie.backends.local.shim import ownership
+from coterie.backends.local.shim import cgroup, ownership
 from coterie.backends.local.shim_launcher import ForkServer, ShimProcess
 from coterie.backends.local.work_order import (
     AttemptEnded,
@@ -24,6 +24,7 @@ from coterie.backends.local.work_order import (
 )
 
 _TRIES = 3
+_HIDDEN = "; without a control group, processes that left its session and cleared their environment were not found"
 # Temporary errors: too many processes or handles, or too little memory at the moment.
 _PASSING = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 
@@ -219,8 +220,12 @@ class AttemptTable:
         marks = {self.mark(each.key) for each in lost}
         commands = [folders.command_of(each.folder) for each in lost]
         left = processes.end(marks.__contains__, [found[0] for found in commands if found])
+        groups = {each: cgroup.of(str(each.folder)) for each in lost}
+        left += sum(cgroup.end(path) for path in groups.values() if path)
         for each, why in lost.items():
             words = why + (f"; {left} processes could not be stopped" if left else "")
+            if not groups[each] and folders.command_of(each.folder) is not None:
+                words += _HIDDEN
             # On a full disk the next supervisor determines this again.
             with contextlib.suppress(OSError):
                 _put(each.folder / "lost", words)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from coterie.backends.base.driver import DrivenWorkflow, TaskPlacement, WorkflowTexts, attempts_of
 from coterie.backends.base.settings import DriverSettings
 from coterie.backends.local import work_order as local
+from coterie.backends.local.accounts import AccountTable
 from coterie.backends.local.group_orders import WorkflowRun, orders_for
+from coterie.backends.local.log_budget import LogBudget
 from coterie.backends.local.supervisor import ProcessLimits, Supervisor
 from coterie.backends.local.work_order import AttemptKey
 from coterie.errors import NotFound, SpecErrors, Unavailable, UsageError
@@ -49,7 +51,10 @@ class LocalDriver:
     """The driver of tasks as processes: their start, supervision and end."""
 
     def __init__(self, settings: DriverSettings, texts: WorkflowTexts) -> None:
-        self._supervisor = Supervisor(settings.folder, ProcessLimits(processes=settings.processes))
+        limits = ProcessLimits(processes=settings.processes)
+        self._supervisor = Supervisor(settings.folder, limits, accounts=settings.accounts is not None)
+        self._accounts = AccountTable(settings.folder, settings.accounts) if settings.accounts else None
+        self._logs = LogBudget(settings.folder.resolve(), settings.ended_log_bytes)
         self._settings = settings
         self._texts = texts
         self._watched: dict[AttemptKey, local.Status] = {}
@@ -69,7 +74,9 @@ class LocalDriver:
         """Start tasks; those of a group with a barrier start together or not at all."""
         try:
             text, files = self._texts.get(workflow.id)
-            orders = orders_for(text, asked.group, seats, self._run(workflow, asked, files))
+            account = self._accounts.of(workflow.owner) if self._accounts else None
+            found = orders_for(text, asked.group, seats, self._run(workflow, asked, files))
+            orders = [replace(order, account=account) for order in found]
             for batch in [orders] if asked.held else [(order,) for order in orders]:
                 self._supervisor.start(batch)
         except (SpecErrors, UsageError, NotFound) as error:
@@ -150,6 +157,7 @@ class LocalDriver:
     def put_away(self, workflow: str) -> None:
         """Archive an ended workflow: keep its data only on the disk."""
         self._supervisor.put_away(workflow)
+        self._logs.add(workflow)
 
     def kept(self) -> set[str]:
         """Return the ids of archived workflows."""
@@ -157,6 +165,7 @@ class LocalDriver:
 
     def forget(self, workflow: str) -> None:
         """End and remove all remains of a workflow."""
+        self._logs.drop(workflow)
         self._supervisor.remove(workflow)
 
     def close(self) -> None:
@@ -177,6 +186,11 @@ class LocalDriver:
             self._supervisor.stop(key, grace_s)
         self._ending[workflow, name] = _PendingEnd(workflow, keys, confirms)
 
+    def _log_bytes(self, workflow: DrivenWorkflow) -> int:
+        """Return the size of a task's log: all of a workflow share one budget."""
+        share = self._settings.workflow_log_bytes // max(1, sum(len(group.tasks) for group in workflow.spec.groups))
+        return max(local.LEAST_LOG, min(self._settings.log_bytes, share))
+
     def _run(self, workflow: DrivenWorkflow, asked: Create, files: Mapping[str, bytes]) -> WorkflowRun:
         limit = workflow.spec.groups[workflow.spec.order[asked.group]].exec_timeout_s
         return WorkflowRun(
@@ -186,7 +200,7 @@ class LocalDriver:
             attempts={task: asked.attempt for task, _ in asked.tasks},
             exec_timeout_s=None if limit is None else limit + _BACKSTOP_S,
             grace_s=workflow.spec.grace_s,
-            log_bytes=self._settings.log_bytes,
+            log_bytes=self._log_bytes(workflow),
         )
 
 

@@ -36,6 +36,8 @@ _LONGEST_S = 3600.0
 _PATIENCE_S = 10.0
 _INHERITED = ("PATH", "HOME", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL", "LD_LIBRARY_PATH")
 
+_PERSONAL = ("HOME", "USER", "LOGNAME", "SHELL")
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessLimits:
@@ -48,7 +50,7 @@ class ProcessLimits:
 class Supervisor:
     """The attempts below one root: their start, supervision and end. Its methods may be called from any thread."""
 
-    def __init__(self, root: Path, limits: ProcessLimits | None = None) -> None:
+    def __init__(self, root: Path, limits: ProcessLimits | None = None, *, accounts: bool = False) -> None:
         if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
             raise Unavailable("tasks can run as processes only on Linux", "Choose a pool with another backend.")
         self._root = root.resolve()
@@ -61,7 +63,7 @@ class Supervisor:
         self._apart: dict[Together, float] = {}
         self._trash = TrashCollector(self._root)
         with self._words("open the folder of tasks"):
-            folders.make_root(self._root)
+            folders.make_root(self._root, entered=accounts)
             folders.show_ended(self._root)
             self._table = AttemptTable(self._root, folders.mark_of(self._root))
             self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -210,18 +212,22 @@ class Supervisor:
         if key in self._table.attempts:
             return
         path = self._root / key.path
-        new = folders.make(self._root, order, record, self._surroundings(key, path))
+        new = folders.make(self._root, order, record, self._surroundings(order, path))
         attempt = Attempt(key, path, record if new else folders.record_of(path) or record)
         # Where the folder already existed, another supervisor of this root was first.
         self._table.add(attempt, new=new)
         if attempt.waiting:
             self._start_order.add(key, attempt.record.together)
 
-    def _surroundings(self, key: AttemptKey, path: Path) -> folders.AttemptEnvironment:
+    def _surroundings(self, order: WorkOrder, path: Path) -> folders.AttemptEnvironment:
         inherited = self._limits.inherited
         common = {name: value for name, value in os.environ.items() if name in inherited or name.startswith("LC_")}
+        if order.account is not None:
+            # The service's home is closed to it, and it has no name.
+            common = {name: value for name, value in common.items() if name not in _PERSONAL}
+            common["HOME"] = str(path / "work")
         fixed = {
-            processes.MARK: self._table.mark(key),
+            processes.MARK: self._table.mark(order.key),
             "COTERIE_OUTPUT": str(path / "output"),
             "COTERIE_FILES": str(path / "files"),
         }

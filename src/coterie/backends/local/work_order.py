@@ -47,7 +47,8 @@ class WorkOrder:
 
     Paths are those of a container. `files` are stored below the attempt's folder whatever their paths; `inputs` are the
     outputs of other attempts, or empty folders where there is none; `mounts` are paths of this machine under another
-    name. Such a path in the command, the environment or a text file is replaced by the real one.
+    name. Such a path in the command, the environment or a text file is replaced by the real one. `account` is the user
+    id that the command runs under; None for that of this process.
     """
 
     key: AttemptKey
@@ -60,6 +61,7 @@ class WorkOrder:
     grace_s: float = DEFAULT_GRACE_S
     log_bytes: int = DEFAULT_LOG
     timestamps: bool = False
+    account: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,18 @@ class ServeOptions:
         typer.Option("--host-name", metavar="NAME", help="Another host name of the service. May be repeated."),
     ] = ()
     processes: ProcessesOption = DEFAULT_PROCESSES
+    task_accounts: Annotated[
+        str | None,
+        typer.Option(
+            "--task-accounts",
+            metavar="FIRST-LAST|USER",
+            help="User ids that tasks run under, one for each person, or one user for all. Needs root.",
+        ),
+    ] = None
+    trust_tasks: Annotated[
+        bool,
+        typer.Option("--trust-tasks", help="Let tasks of several people run as the user of the service."),
+    ] = False
     debug: DebugOption = False
 
 
@@ -38,7 +50,10 @@ def serve(options: ServeOptions) -> None:
     """Start the service and print its URL.
 
     It has pools, a queue and an API, and runs tasks as processes of this machine. Without tokens it can be reached from
-    this machine only: see coterie token create.
+    this machine only, and every user of this machine may do everything: see coterie token create.
+
+    As root, tasks of callers with a token run under accounts of their own. As another user, it refuses to start once
+    several people have tokens, unless --trust-tasks says that their tasks may do whatever the service can.
 
     \b
     Examples:

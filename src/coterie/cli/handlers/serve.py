@@ -13,6 +13,8 @@ from coterie.cli.inputs.service_location import announce, announced, state_folde
 from coterie.cli.output.formats import safe
 from coterie.cli.output.screen import show
 from coterie.inspection.page_files import MISSING, built
+from coterie.service.clock import SteadyClock
+from coterie.service.isolation import task_accounts
 from coterie.service.server import serve
 from coterie.service.settings import Settings
 
@@ -23,8 +25,19 @@ def run(options: ServeOptions) -> None:
     folder = state_folder(options.storage.state)
     check_root(folder.resolve())
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    accounts = task_accounts(options.task_accounts, folder, trusted=options.trust_tasks)
+    if accounts is not None:
+        # Its tasks pass through it to their own folders; nobody else can list it, or read what is in it.
+        folder.chmod(0o711)
     store = store_of(options.storage.store, folder)
-    settings = Settings(store, folder, Path(options.config) if options.config else None, processes=options.processes)
+    settings = Settings(
+        store,
+        folder,
+        Path(options.config) if options.config else None,
+        processes=options.processes,
+        accounts=accounts,
+        now=SteadyClock(folder),
+    )
     with announced(folder, settings.holder) as file:
 
         def said(url: str) -> None:
@@ -34,7 +47,15 @@ def run(options: ServeOptions) -> None:
             if not built():
                 typer.echo(MISSING, err=True)
 
-        serve(settings, options.host, options.port, names=options.names, announce=said)
+        serve(
+            settings,
+            options.host,
+            options.port,
+            names=options.names,
+            trust_tasks=options.trust_tasks,
+            announce=said,
+            warn=lambda text: typer.echo(text, err=True),
+        )
 
 
 def store_of(given: str | None, folder: Path) -> str:

@@ -44,6 +44,7 @@ class LiveWorkflow:
     version: int
     spec: Spec
     state: State
+    owner: str = ""
     pending: list[Observation] = field(default_factory=list)
     placed: dict[Slot, PlacementRecord] = field(default_factory=dict)
     wishes: list[int] = field(default_factory=list)
@@ -62,6 +63,7 @@ class LiveWorkflow:
             stored.version,
             from_json(Spec, stored.spec),
             from_json(State, stored.state),
+            stored.owner,
         )
 
     @staticmethod

@@ -35,6 +35,7 @@ class _WorkflowSnapshot:
 
     id: str
     pool: str
+    owner: str
     spec: Spec
     state: State
 
@@ -258,7 +259,7 @@ class DriverThread:
 
 
 def _copy(workflow: DrivenWorkflow) -> _WorkflowSnapshot:
-    return _WorkflowSnapshot(workflow.id, workflow.pool, workflow.spec, workflow.state)
+    return _WorkflowSnapshot(workflow.id, workflow.pool, workflow.owner, workflow.spec, workflow.state)
 
 
 def _by(workflow: _WorkflowSnapshot, told: Iterable[Observation]) -> Iterator[tuple[str, Observation]]:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 
 from coterie.errors import Conflict, CoterieError, Unavailable
+from coterie.service.clock import SteadyClock
 from coterie.service.driver.board import Board
 from coterie.service.driver.held_lease import HeldLease
 from coterie.service.driver.problems import ServiceProblems
@@ -107,6 +108,7 @@ class Leader:
         for what in ("store", "driver"):
             self._problems.solve(what)
         self._note_configuration()
+        self._note_clock()
         if news:
             self._saved()
         return wait
@@ -154,6 +156,14 @@ class Leader:
             self._problems.say("configuration", self._catalogue.problem)
         else:
             self._problems.solve("configuration")
+
+    def _note_clock(self) -> None:
+        clock = self._settings.now
+        if isinstance(clock, SteadyClock) and (ahead := clock.ahead_s):
+            said = f"the clock of the machine was set {'forward' if ahead > 0 else 'back'} by {abs(ahead):,.0f} s"
+            self._problems.say("clock", f"{said}; times are counted as before until a restart without workflows")
+        else:
+            self._problems.solve("clock")
 
     def _resign(self) -> None:
         if self._board is not None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import suppress
 from pathlib import Path
 
 from coterie.errors import Unavailable, UsageError
+from coterie.service.driver.replica import is_gone, machine
+from coterie.store import Store
 
 _NAME = ".store"
 
@@ -29,6 +32,51 @@ def claim(folder: Path, store: str, name: str) -> None:
             f"Name their store with --store, or another folder with --state. If that store is lost for good, so are "
             f"they: end them, and remove {folder}.",
         )
+
+
+def register(store: Store, folder: Path, holder: str) -> None:
+    """Record that a process of this machine uses a folder with a store.
+
+    Raises `UsageError` while another process of this machine uses another folder with it: whichever leads would not
+    find the tasks of the other, and start them a second time.
+    """
+    path = str(folder.resolve())
+
+    def with_mine(text: str) -> str:
+        used, others = _users(text)
+        if others and used != path:
+            process = others[0].split("/")[1]
+            raise UsageError(
+                f"process {process} of this machine uses {store.name} with the folder {Path(used).parent}",
+                f"Start this one with --state {Path(used).parent} as well, name another store with --store, or stop "
+                "the other.",
+            )
+        return json.dumps([path, *others, holder])
+
+    store.annotate(_place(), with_mine)
+
+
+def unregister(store: Store, holder: str) -> None:
+    """Remove the record of a process."""
+
+    def without(text: str) -> str:
+        used, others = _users(text)
+        return json.dumps([used, *(each for each in others if each != holder)])
+
+    store.annotate(_place(), without)
+
+
+def _place() -> str:
+    return f"folder {machine()}"
+
+
+def _users(text: str) -> tuple[str, list[str]]:
+    """Return the recorded folder, and the processes that use it and still run."""
+    try:
+        used, *holders = map(str, json.loads(text))
+    except ValueError:
+        return "", []
+    return used, [each for each in holders if not is_gone(each)]
 
 
 def _owner(folder: Path, store: str) -> str:

@@ -19,6 +19,11 @@ def new_holder() -> str:
         return f"{host}/{pid}/{unique}"  # not Linux: the next leader waits for the lease to expire
 
 
+def machine() -> str:
+    """Return the name of this machine until its next boot, as its processes see it."""
+    return f"{socket.gethostname()}/{ownership.boot()}/{_numbering()}"
+
+
 def is_gone(holder: str) -> bool:
     """Return whether a replica certainly runs no more: it ran on this machine, and its process has ended.
 

@@ -8,13 +8,15 @@ import os
 import select
 import signal
 import time
+import warnings  # noqa: F401 - os.execvpe imports it, under an account that may not read Python's library
 from collections.abc import Callable
 
+from . import cgroup
 from .exit import end_all, exit_code, reap, send, unstartable
 from .log import Log
 from .ownership import CHUNK, EXIT_SIZE, claim, identity, keeper, read, room, write, write_exit
 
-_SUBREAPER, _DEATH_SIGNAL = 36, 1
+_SUBREAPER, _DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 36, 1, 38
 # Timeouts have an upper limit; once an hour is often enough to check the clock.
 _LONGEST_MS = 3_600_000
 
@@ -24,7 +26,8 @@ class Launch:
 
     def __init__(self, data: bytes) -> None:
         numbers, _, rest = data.partition(b"\n")
-        limit, grace, timeout, stamps, count = numbers.split()
+        limit, grace, timeout, stamps, count, account = numbers.split()
+        self.account = None if account == b"-" else int(account)
         words = [os.fsdecode(word) for word in rest.split(b"\0")[:-1]]
         self.log_bytes, self.stamps = int(limit), stamps == b"1"
         self.grace_s = float(grace)
@@ -42,6 +45,7 @@ class Watch:
         self._keeper = keeper(folder)
         self._signals: set[int] = set()
         self._why = "exited"
+        self._group: str | None = None
         self._kill_at: float | None = None
         # Signals also write to a pipe, so that one between two calls wakes the next.
         self._woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -55,9 +59,12 @@ class Watch:
         if os.path.exists(f"{self._folder}/stop"):
             write_exit(self._folder, 128 + signal.SIGTERM, "stopped")
             return
+        self._group = cgroup.make(self._folder)
         pid, output = self._start()
         status = self._follow(pid, output, log)
         left = end_all(pid)
+        if self._group:
+            left += cgroup.end(self._group)
         self._drain(output, log)
         if self._why == "timeout":
             log.say(f"stopped: it ran longer than {self._launch.timeout_s:g} s")
@@ -76,6 +83,11 @@ class Watch:
         if pid == 0:
             try:
                 _forget_signals(mask)
+                if self._group:
+                    cgroup.enter(self._group)
+                if self._launch.account is not None:
+                    self._leave_account(self._launch.account)
+                # After the change of the account, which would undo it.
                 self._prctl(_DEATH_SIGNAL, signal.SIGKILL)
                 os.setsid()
                 os.close(go)
@@ -91,6 +103,13 @@ class Watch:
         for handle in (ready, go, into):
             os.close(handle)
         return pid, output
+
+    def _leave_account(self, account: int) -> None:
+        """Continue under the account of the task, with no way back."""
+        os.setgroups([])
+        os.setresgid(account, account, account)
+        os.setresuid(account, account, account)
+        self._prctl(_NO_NEW_PRIVILEGES, 1)
 
     def _become(self, into: int) -> None:
         nothing = os.open(os.devnull, os.O_RDONLY)

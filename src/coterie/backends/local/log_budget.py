@@ -1,0 +1,55 @@
+"""The space that logs of ended workflows may take in all: the oldest give way first, and say so."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from coterie.backends.local.attempt_folder import ENDED
+from coterie.backends.local.shim import ownership
+from coterie.backends.local.shim.log import TIMES
+
+
+class LogBudget:
+    """The sizes of the logs of archived workflows, in the order in which they ended."""
+
+    def __init__(self, root: Path, most: int) -> None:
+        self._ended, self._most = root / ENDED, most
+        self._sizes: OrderedDict[str, int] | None = None
+
+    def add(self, workflow: str) -> None:
+        """Count an archived workflow, and remove the oldest logs while there are too many; errors leave them."""
+        with suppress(OSError):
+            sizes = self._known()
+            sizes.pop(workflow, None)
+            sizes[workflow] = self._size(workflow)
+            while sum(sizes.values()) > self._most and len(sizes) > 1:
+                oldest, _ = sizes.popitem(last=False)
+                self._cut(oldest)
+
+    def drop(self, workflow: str) -> None:
+        """Count a workflow no more, as it is removed or runs again."""
+        if self._sizes is not None:
+            self._sizes.pop(workflow, None)
+
+    def _known(self) -> OrderedDict[str, int]:
+        if self._sizes is None:
+            folders = self._ended.iterdir() if self._ended.exists() else ()
+            by_age = sorted(folders, key=lambda folder: folder.lstat().st_ctime)
+            self._sizes = OrderedDict((folder.name, self._size(folder.name)) for folder in by_age)
+        return self._sizes
+
+    def _logs(self, workflow: str) -> Iterator[Path]:
+        return (path for path in (self._ended / workflow).glob("*/*/*/log") if path.is_file() and not path.is_symlink())
+
+    def _size(self, workflow: str) -> int:
+        return sum(path.stat().st_size for path in self._logs(workflow))
+
+    def _cut(self, workflow: str) -> None:
+        note = f"[coterie: this log was removed: logs of ended workflows may take {self._most:,} bytes in all]\n"
+        for path in self._logs(workflow):
+            if path.stat().st_size > len(note):
+                ownership.write(str(path), note.encode())
+                path.with_name(path.name + TIMES).unlink(missing_ok=True)
