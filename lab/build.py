@@ -123,8 +123,10 @@ def _build(component: Component, target: Path, progress: Progress) -> None:
 def _forget(component: Component, kept: Path) -> None:
     """Remove versions of a component that nobody has used for long."""
     for folder in kept.parent.glob(f"{component.name}-*"):
-        if folder != kept and time.time() - folder.stat().st_mtime > _FORGOTTEN:
-            shutil.rmtree(folder, ignore_errors=True)
+        # Another process may remove it at the same time.
+        with suppress(FileNotFoundError):
+            if folder != kept and time.time() - folder.stat().st_mtime > _FORGOTTEN:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _compile(component: Component, package: str, output: Path, folder: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from lab import components, folders, kai, resetting, starting, watching
+from lab import baseline, components, folders, kai, readiness, waits
 from lab.api import Api, ApiError, Object
 from lab.build import build
 from lab.computedomain import compute_domain, prerequisites
@@ -221,7 +221,7 @@ class Lab:
         Raises `TimeoutExpiredError` with pod events and the scheduler's last words when the time is over, and
         `LabError` at once when a program of the lab has ended.
         """
-        return watching.wait(self, predicate, timeout, what)
+        return waits.wait(self, predicate, timeout, what)
 
     def reset(self, timeout: float = 30.0) -> None:
         """Bring the cluster back to how it was when it started: no node, no pod, nothing that a test made.
@@ -230,12 +230,12 @@ class Lab:
         """
         if self._real is not None:
             self._real.clear()
-        resetting.reset(self.api, self._baseline, timeout)
+        baseline.reset(self.api, self._baseline, timeout)
 
     def define_grove(self) -> None:
         """Install the definitions of Grove's kinds, which are large and stay; its operator is not part of the lab."""
         if not any(resource.group == "grove.io" for resource in self.api.resources()):
-            starting.define(self.api, build([components.GROVE]).values())
+            readiness.define(self.api, build([components.GROVE]).values())
 
     def kubeconfig_for(self, account: str, namespace: str = "default") -> Path:
         """Return a kubeconfig for a service account, which is made if need be: it may do what RBAC says it may."""
@@ -261,13 +261,13 @@ class Lab:
         self._url = plane.url
         self._run(plane.etcd)
         self._run(plane.api_server)
-        self._api = starting.answering(plane)
+        self._api = readiness.answering(plane)
         write_kubeconfig(plane.kubeconfig, plane.url, plane.token, plane.authority)
         self._run(plane.controller_manager)
         self._run(kwok(built["kwok"], self.folder, plane.kubeconfig, tied=self._tied))
         if self._most_real:
             self._real = RealNodes(self._surroundings(built), self._most_real, self._ports.take)
-        starting.define(self._api, built.values())
+        readiness.define(self._api, built.values())
         ports = []
         if "kai" in self._schedulers:
             made = kai.kai(
@@ -285,8 +285,8 @@ class Lab:
         if self._with_compute_domain:
             self._api.each(self._api.create, prerequisites())
             self._run(compute_domain(built["computedomain"], self.folder, plane.kubeconfig, tied=self._tied))
-        self.wait(lambda: all(map(watching.listens, ports)), 20, "the schedulers run")
-        self._baseline = resetting.baseline(self._api)
+        self.wait(lambda: all(map(waits.listens, ports)), 20, "the schedulers run")
+        self._baseline = baseline.current(self._api)
 
     def _surroundings(self, built: Mapping[str, Path]) -> Surroundings:
         return Surroundings(

@@ -1,4 +1,4 @@
-"""Steps of a start that wait for the API server: until it answers, and until it serves new kinds."""
+"""The readiness of the API server: until it answers, and until it serves new kinds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from lab.api import Api, ApiError
 from lab.control_plane import ControlPlane
 from lab.errors import LabError
-from lab.watching import check
+from lab.waits import check
 
 _PATIENCE = 60.0
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -1,4 +1,4 @@
-"""Emptying a lab between tests, which is much faster than starting a new one."""
+"""The baseline of a lab, to which it is reset between tests; that is much faster than starting a new one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BUILT_IN = {
 _PATIENCE = 3.0
 
 
-def baseline(api: Api) -> Baseline:
+def current(api: Api) -> Baseline:
     """Return the names of all that is there now, by kind: what a reset leaves alone."""
     resources = _resettable(api)
     found = api.each(partial(_items, api), resources)

@@ -1,11 +1,11 @@
-"""Waiting for something to happen in a lab, and saying what is known when it does not."""
+"""Waits for something to happen in a lab, with the evidence when it does not."""
 
 from __future__ import annotations
 
 import re
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from coterie.sources.assemble import shortened
@@ -25,15 +25,26 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 def wait(lab: Lab, predicate: Callable[[], T], timeout: float, what: str) -> T:
     """Return what `predicate` returns as soon as that is true; raise with the evidence when the time is over."""
+    awaited = what or getattr(predicate, "__name__", "it")
+    return wait_for(predicate, timeout, awaited, lab.programs.values(), lambda: f"\n{evidence(lab)}")
+
+
+def wait_for(
+    predicate: Callable[[], T],
+    timeout: float,
+    what: str,
+    programs: Collection[Program],
+    explain: Callable[[], str] = lambda: "",
+) -> T:
+    """Return what `predicate` returns as soon as that is true; raise when the time is over or a program has ended."""
     deadline = time.monotonic() + timeout
     pause = _SHORTEST
     while True:
         if found := predicate():
             return found
-        check(lab.programs.values())
+        check(programs)
         if time.monotonic() > deadline:
-            awaited = what or getattr(predicate, "__name__", "it")
-            raise TimeoutExpiredError(f"not within {timeout:g} s: {awaited}\n{evidence(lab)}")
+            raise TimeoutExpiredError(f"not within {timeout:g} s: {what}{explain()}")
         time.sleep(pause)
         pause = min(_LONGEST, pause * 1.5)
 
