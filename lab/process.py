@@ -19,12 +19,17 @@ from pathlib import Path
 
 from lab.errors import LabError
 
-# Asks for SIGKILL at the parent's death (PR_SET_PDEATHSIG is 1), and looks whether the parent died before that.
-_TIED = """
-import ctypes, os, sys
-ctypes.CDLL(None).prctl(1, 9)
-if os.getppid() != int(sys.argv[1]):
-    sys.exit(1)
+# A program reacts to signals as usual, whatever this process was told to ignore (by nohup) and Python ignores itself.
+# A tied one asks for SIGKILL at its parent's death (PR_SET_PDEATHSIG is 1), and looks whether it died before that.
+_START = """
+import ctypes, os, signal, sys
+for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+    signal.signal(number, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_SETMASK, ())
+if int(sys.argv[1]):
+    ctypes.CDLL(None).prctl(1, 9)
+    if os.getppid() != int(sys.argv[1]):
+        sys.exit(1)
 os.execv(sys.argv[2], sys.argv[2:])
 """
 _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lab-starter")
@@ -83,9 +88,8 @@ class Program:
             return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        command = list(self.command)
-        if self.tied:
-            command = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), *command]
+        parent = os.getpid() if self.tied else 0
+        command = [sys.executable, "-I", "-S", "-c", _START, str(parent), *self.command]
         with self.log.open("ab") as log:
             # S603: the commands are the lab's own.
             return subprocess.Popen(  # noqa: S603
