@@ -13,19 +13,18 @@ from coterie.cli.exit_codes import Exit
 from coterie.cli.inputs.source import read_input, shown, warn
 from coterie.cli.output.errors import reporting
 from coterie.cli.output.formats import Output
-from coterie.errors import NotFound, did_you_mean
 from coterie.planning.inputs import read_snapshot
-from lab import nodes
+from lab import node_commands, nodes
 from lab.api import Api, ApiError
 from lab.build import build as build_components
 from lab.build import built_folder
 from lab.cluster import Lab, scheduler_names
 from lab.components import ALL, USUAL, Component
 from lab.kubeconfig import read_kubeconfig
-from lab.process import Program, started_at
+from lab.node_commands import NameOption
 from lab.realnodes import requirements
 from lab.realnodes.network import MOST_NODES
-from lab.state import Process, Record, all_records, find_record, new_record
+from lab.state import Record, all_records, known_record, new_record
 
 app = typer.Typer(
     help="A real Kubernetes with KAI, KWOK and NVIDIA's ComputeDomain controller on this machine.",
@@ -35,7 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-NameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="Which lab, when there are several.")]
+app.add_typer(node_commands.app, name="node")
 
 
 def main() -> None:
@@ -111,18 +110,13 @@ def up(
             snapshot = snapshot or read_snapshot(_plain(real_nodes), "the nodes of the lab")
         build_components(ALL if real_nodes else USUAL)
         record = new_record(name)
-
-        def remember(program: Program) -> None:
-            record.processes.append(Process(program.name, program.pid, started_at(program.pid) or ""))
-            record.write()
-
         lab = Lab(
             schedulers=wanted,
             kai_actions=actions,
             real_nodes=real_nodes,
             folder=record.kubeconfig.parent,
             tied=False,
-            on_start=remember,
+            on_start=record.add,
         )
         try:
             lab.start()
@@ -144,7 +138,7 @@ def up(
 def status(name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Only this lab.")] = None) -> None:
     """Say which labs there are, what runs in them and what does not."""
     with reporting(Output.TABLE):
-        records = all_records() if name is None else [_found(name)]
+        records = all_records() if name is None else [known_record(name)]
         if not records:
             typer.echo("no lab is running; start one with: scripts/lab up --cluster FILE")
         for record in records:
@@ -157,22 +151,13 @@ def status(name: Annotated[str | None, typer.Option("--name", metavar="NAME", he
 def down(name: NameOption = "lab") -> None:
     """End a lab and remove all that it kept."""
     with reporting(Output.TABLE):
-        ended = _found(name).end()
+        ended = known_record(name).end()
         typer.echo(f'lab "{name}" is gone: {_counted(len(ended), "program")} ended')
 
 
 def _plain(count: int) -> bytes:
     """Return a cluster file of nodes without GPUs, for a lab that is given none."""
     return "\n".join(["nodes:", *(f"- {{name: node-{index + 1}}}" for index in range(count))]).encode()
-
-
-def _found(name: str) -> Record:
-    record = find_record(name)
-    if record is None:
-        known = [each.name for each in all_records()]
-        hint = did_you_mean(name, known) or (f"There is {', '.join(known)}." if known else "None was started.")
-        raise NotFound(f'there is no lab "{name}"', hint)
-    return record
 
 
 def _show(record: Record) -> None:

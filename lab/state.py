@@ -6,11 +6,14 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from coterie.errors import NotFound, did_you_mean
 from lab.errors import LabError
-from lab.process import end_group, started_at
+from lab.process import Program, end_group, started_at
 from lab.realnodes import leftovers
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
@@ -62,6 +65,11 @@ class Record:
             return "broken"
         return "running" if self.complete else "starting"
 
+    def add(self, program: Program) -> None:
+        """Remember a program that was just started."""
+        self.processes.append(Process(program.name, program.pid, started_at(program.pid) or ""))
+        self.write()
+
     def write(self) -> None:
         """Keep the record, whole or not at all."""
         target = Path(self.folder) / _FILE
@@ -69,12 +77,27 @@ class Record:
         scratch.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
         scratch.replace(target)
 
+    def end_programs(self, names: Collection[str]) -> bool:
+        """End some programs, and forget them; return whether any of them ran."""
+        chosen = [process for process in self.processes if process.name in names]
+        ended = [end_group(process.pid, process.mark) for process in reversed(chosen)]
+        self.processes = [process for process in self.processes if process.name not in names]
+        self.write()
+        return any(ended)
+
     def end(self) -> list[str]:
         """End exactly the programs that are remembered, forget the lab, and return the names of those that ran."""
         ended = [process.name for process in reversed(self.processes) if end_group(process.pid, process.mark)]
         leftovers.remove(self.kubeconfig.parent)
-        shutil.rmtree(self.folder)
+        _remove(Path(self.folder))
         return ended
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder that another command may be removing as well."""
+    while folder.exists():
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
 
 
 def state_folder() -> Path:
@@ -115,6 +138,16 @@ def find_record(name: str) -> Record | None:
         return Record(**data | {"folder": str(folder)}, processes=processes)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return Record(name, str(folder))
+
+
+def known_record(name: str) -> Record:
+    """Return the record of a lab; raise `NotFound` when there is none."""
+    record = find_record(name)
+    if record is None:
+        known = [each.name for each in all_records()]
+        hint = did_you_mean(name, known) or (f"There is {', '.join(known)}." if known else "None was started.")
+        raise NotFound(f'there is no lab "{name}"', hint)
+    return record
 
 
 def all_records() -> list[Record]:

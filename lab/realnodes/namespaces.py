@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,23 +55,42 @@ class Namespaces:
             if not self.holder.running or time.monotonic() > deadline:
                 raise LabError(f"{self.holder.name} has no namespaces: {self.holder.tail(3) or 'it said nothing'}")
             time.sleep(0.01)
-        children = Path(f"/proc/{self.holder.pid}/task/{self.holder.pid}/children").read_text("ascii")
-        self._first = int(children.split()[0])
+        self._first = _first_of(self.holder.pid)
 
     def close(self) -> None:
         """End every process inside, and return when they are gone."""
         first, self._first = self._first, 0
-        mark = started_at(first) if first else None
-        self.holder.stop()
-        deadline = time.monotonic() + _PATIENCE
-        while mark is not None and started_at(first) == mark:
-            if time.monotonic() > deadline:
-                raise LabError(f"process {first} of {self.holder.name} does not end", "Look at it with ps.")
-            time.sleep(0.01)
+        with _end_awaited(first, self.holder.name):
+            self.holder.stop()
 
     def inside(self, command: Sequence[str]) -> list[str]:
         """Return the command that runs another one inside."""
         return [str(program("nsenter")), f"--target={self._first}", "--mount", "--pid", "--", *command]
+
+
+def await_end(holder: int, name: str) -> AbstractContextManager[None]:
+    """Leave a block that ends the holder of namespaces once every process inside of them is gone."""
+    return _end_awaited(_first_of(holder), name)
+
+
+@contextmanager
+def _end_awaited(first: int, name: str) -> Iterator[None]:
+    mark = started_at(first) if first else None
+    yield
+    deadline = time.monotonic() + _PATIENCE
+    while mark is not None and started_at(first) == mark:
+        if time.monotonic() > deadline:
+            raise LabError(f"process {first} of {name} does not end", "Look at it with ps.")
+        time.sleep(0.01)
+
+
+def _first_of(holder: int) -> int:
+    """Return the first process inside the namespaces that a process holds; 0 when there is none."""
+    try:
+        children = Path(f"/proc/{holder}/task/{holder}/children").read_text("ascii").split()
+    except OSError:
+        return 0
+    return int(children[0]) if children else 0
 
 
 def namespaces(name: str, folder: Path, logs: Path, *, tied: bool) -> Namespaces:

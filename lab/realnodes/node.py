@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
@@ -17,6 +18,7 @@ from lab.realnodes.namespaces import namespaces
 from lab.realnodes.requirements import program
 
 _START_S = 60.0
+_FILE = "node.json"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
@@ -40,8 +42,9 @@ class RealNode:
     def __init__(self, lab: Surroundings, wanted: Object, index: int, port: int) -> None:
         self.name: str = wanted["metadata"]["name"]
         self._lab, self._wanted, self._index = lab, wanted, index
-        self._folder = lab.folder / "real-nodes" / str(index)
-        self._folder.mkdir(parents=True)
+        self._folder = _folders(lab.folder) / str(index)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / _FILE).write_text(json.dumps({"wanted": wanted, "index": index, "port": port}), "utf-8")
         self._cgroup = f"{cgroup_prefix(lab.folder)}{index}"
         self._containerd = containerd.write_configuration(self._folder, identity(lab.folder), index)
         self._kubelet = kubelet.write_configuration(self._folder, self._cgroup, port)
@@ -82,6 +85,10 @@ class RealNode:
         The API server is told what the node controller of a cluster would find out after a while.
         """
         self.end()
+        self.report_unreachable()
+
+    def report_unreachable(self) -> None:
+        """Tell the API server that the node is gone."""
         node = self._object()
         conditions = [each for each in node["status"]["conditions"] if each["type"] != "Ready"]
         ready = {
@@ -141,6 +148,25 @@ class RealNode:
 
     def _patch(self, body: Object, *, status: bool = False) -> None:
         self._lab.api.patch("node", self.name, body, status=status)
+
+
+def stored_nodes(lab: Surroundings) -> dict[str, RealNode]:
+    """Return the real nodes of a lab that another process has started, by name, as they were stored in its folder."""
+    found = {}
+    for file in sorted(_folders(lab.folder).glob(f"*/{_FILE}")):
+        stored = json.loads(file.read_text("utf-8"))
+        node = RealNode(lab, stored["wanted"], stored["index"], stored["port"])
+        found[node.name] = node
+    return found
+
+
+def program_names(node: str) -> list[str]:
+    """Return the names of the programs of a node, the one that holds its namespaces first."""
+    return [f"{kind}-{node}" for kind in ("node", "containerd", "kubelet")]
+
+
+def _folders(lab: Path) -> Path:
+    return lab / "real-nodes"
 
 
 def _without(node: Object, *keys: str) -> list[Object]:
