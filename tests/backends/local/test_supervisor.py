@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -271,3 +272,16 @@ def test_a_root_that_cannot_be_made_is_told_in_words(tmp_path: Path) -> None:
 def test_orders_of_one_call_need_not_be_of_one_group(supervisor: Supervisor) -> None:
     other = WorkOrder(AttemptKey("w-2", "h", "t", 1), ("true",))
     assert [each.exit_code for each in ended(supervisor, order("true"), other)] == [0, 0]
+
+
+def test_a_task_reacts_to_signals_as_usual_whatever_its_supervisor_ignores(tmp_path: Path) -> None:
+    earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    try:
+        with supervising(tmp_path / "root") as supervisor:
+            ended(supervisor, shell("grep -E 'Sig(Ign|Blk)' /proc/self/status"))
+            said = log(supervisor)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGHUP, earlier)
+    assert said.split() == ["SigBlk:", "0" * 16, "SigIgn:", "0" * 16]
