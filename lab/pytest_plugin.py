@@ -6,10 +6,8 @@ it. `make_lab` starts labs of a test's own.
 
 from __future__ import annotations
 
-import faulthandler
-import signal
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +15,22 @@ import pytest
 
 from lab.build import build
 from lab.cluster import Lab
-from lab.components import KUBELET, USUAL, Component
-from lab.errors import GoMissingError
+from lab.components import ALL, KUBELET, USUAL, Component
+from lab.errors import GoMissingError, LabError
 from lab.realnodes import requirements
 
 # A test may leave a thousand objects behind, on a machine that has much else to do.
 _RESET_S = 120.0
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    """Build the programs before a test needs them: a first build takes many minutes, which are not the test's."""
+    if item.get_closest_marker("lab"):
+        wanted = ALL if "real_nodes_possible" in getattr(item, "fixturenames", ()) and _has_real_nodes() else USUAL
+        # What fails here fails again in the fixture, where it is the test's.
+        with suppress(LabError), _uncaptured(item.config):
+            build(wanted)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -84,16 +92,19 @@ def real_nodes_possible(request: pytest.FixtureRequest) -> None:
 
 
 def _build(config: pytest.Config, wanted: Sequence[Component] = USUAL) -> Mapping[str, Path]:
-    # A first build takes many minutes, which are not the test's, and must be seen while it lasts.
-    seconds, _ = signal.setitimer(signal.ITIMER_REAL, 0)
-    faulthandler.cancel_dump_traceback_later()
     try:
         with _uncaptured(config):
             return build(wanted)
     except GoMissingError as error:
         pytest.skip(f"NO CLUSTER: {error}. {error.hint}")
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _has_real_nodes() -> bool:
+    try:
+        requirements.require()
+    except requirements.RealNodesError:
+        return False
+    return True
 
 
 def _require_real_nodes(config: pytest.Config) -> None:

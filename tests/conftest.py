@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-
 import pytest
 from hypothesis import settings
 
@@ -15,13 +13,8 @@ settings.register_profile("seeded", database=None)
 settings.load_profile("seeded")
 _REPEAT = f"seed of this run: {SEED} (repeat it with COTERIE_SEED={SEED})"
 
-# A shell that starts something in the background lets it ignore interrupts, and all that it starts in turn. Tests send
-# them to programs.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-# The fixtures of tests that need a real cluster, and the choice of slow tests.
-pytest_plugins = ["lab.pytest_plugin", "tests.slow"]
+# The fixtures of tests that need a real cluster, the choice of slow tests, and the limits of all.
+pytest_plugins = ["lab.pytest_plugin", "tests.slow", "tests.limits"]
 _CLUSTERS = frozenset({"make_lab", "shared_lab", "lab_programs", "real_nodes_possible", "plain"})
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lab.process import started_at
 
+from tests import process_tree
 from tests.lab.lab_guard import ROOT
 
 _KILLED = """
@@ -30,6 +31,7 @@ with guarded(Path(os.environ["XDG_STATE_HOME"])):
 
 
 def test_a_lab_does_not_outlive_tests_that_are_killed(tmp_path: Path) -> None:
+    others = process_tree.descendants()
     done = subprocess.run(
         [sys.executable, "-c", _KILLED],
         cwd=ROOT,
@@ -46,3 +48,5 @@ def test_a_lab_does_not_outlive_tests_that_are_killed(tmp_path: Path) -> None:
         time.sleep(0.05)
     assert not folder.exists()
     assert started_at(int(pid)) != mark
+    # The guard goes on for a while, lest a command that was killed no sooner starts another lab.
+    process_tree.kill(process_tree.descendants() - others)
