@@ -116,7 +116,7 @@ def test_sets_of_racks_are_tried_that_differ_by_more_than_an_exchange_of_equal_o
     search = Search(problem, capacity, {1: 3}, packer, budget)
     others = [rack for rack in range(4) if rack not in homes]
 
-    assert set(search._sets(1, others, size, {0: 0}, homes, set())) == sets
+    assert set(search._spreads.sets(1, others, size, {0: 0}, homes, set())) == sets
 
 
 class States:

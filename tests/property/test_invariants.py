@@ -11,6 +11,7 @@ from coterie.placement.budget import Budget
 from coterie.placement.capacity import Capacity
 from coterie.placement.packing.feasibility import Packer
 from coterie.placement.problem import compile_gang
+from coterie.placement.search.bounds import Bounds
 from coterie.placement.search.domains import Search
 from coterie.placement.search.symmetry import Symmetry
 from tests.placement import twin
@@ -39,7 +40,7 @@ def _without_memory(patch: pytest.MonkeyPatch) -> None:
 
 
 def _without_bounds(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Search, "_infeasible", lambda *_: False)
+    patch.setattr(Bounds, "infeasible", lambda *_: False)
 
 
 def _from_the_first_step_on(patch: pytest.MonkeyPatch) -> None:
