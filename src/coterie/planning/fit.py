@@ -21,7 +21,7 @@ from coterie.placement.whatif import changed_capacity
 from coterie.planning.assumed_tolerations import assumed_tolerations
 from coterie.planning.concurrency import ancestors
 from coterie.planning.plan import GangPlan, Plan, Planner
-from coterie.planning.pod_affinity import padded
+from coterie.planning.separation_rows import padded
 from coterie.planning.workload import Workload
 from coterie.rendering.causes import causes_json
 from coterie.rendering.refusals import count, obstacle
