@@ -67,7 +67,7 @@ def failing(made: httpx2.Response | Exception, kind: ObjectKind = NODE, name: st
         (httpx2.ConnectError("refused"), Unavailable, "cannot be reached: refused", "VPN"),
         (httpx2.ConnectTimeout("slow"), Unavailable, "cannot be reached", "VPN"),
         (httpx2.ReadTimeout("slow"), Unavailable, "did not answer in time (list nodes)", "--context lab"),
-        (httpx2.ReadError("reset"), Unavailable, "broke off the connection: reset", "VPN"),
+        (httpx2.ReadError("reset"), Unavailable, "closed the connection: reset", "VPN"),
         (httpx2.RemoteProtocolError("half a header"), Unavailable, "half a header", "VPN"),
         (httpx2.ProxyError("407"), Unavailable, "cannot be reached: 407", "VPN"),
         (httpx2.UnsupportedProtocol("no http"), UsageError, "is not a valid address", "https://HOST:6443"),

@@ -152,7 +152,7 @@ def test_in_a_pod_the_service_account_is_used(tmp_path: Path, monkeypatch: pytes
             "",
             document(a={"exec": {"apiVersion": f"{PLUGIN}/v2", "command": "login"}}),
             UsageError,
-            "the plugin login speaks",
+            "the plugin login uses",
             "",
         ),
     ],

@@ -132,7 +132,7 @@ class Api:
             for chunk in response.iter_bytes():
                 chunks.append(chunk)
                 if self._clock() > end:
-                    raise httpx2.ReadTimeout("the answer does not end", request=request)
+                    raise httpx2.ReadTimeout("the response does not end", request=request)
         return ApiResponse(response.status_code, b"".join(chunks))
 
     @contextmanager

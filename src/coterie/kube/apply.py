@@ -78,7 +78,7 @@ def _call(
         raise UsageError(f"a {kind.name} without metadata.name cannot be applied", "Add metadata.name.")
     inside = meta.get("namespace") if isinstance(meta, Mapping) else None
     if inside and namespace and inside != namespace:
-        message = f'{kind.name} "{name}" is of namespace "{inside}", not "{namespace}"'
+        message = f'{kind.name} "{name}" is in namespace "{inside}", not "{namespace}"'
         raise UsageError(message, "Remove one of the two.")
     return kind, api.call_of("patch", kind, name, inside or namespace, subresource)
 

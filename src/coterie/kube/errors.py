@@ -125,7 +125,7 @@ def error_of(call: RequestDescription, code: int, body: bytes) -> CoterieError:
     if code == 409:
         return _conflict(call, said)
     if code == 410:
-        return Expired(f"{call.title()}: the version asked for is gone", "Read the list again.")
+        return Expired(f"{call.title()}: the requested version is no longer available", "Read the list again.")
     if code in {400, 422} and call.verb in _WRITES:
         return SpecErrors(list(_faults(call, said)))
     if passing(code):
@@ -133,13 +133,13 @@ def error_of(call: RequestDescription, code: int, body: bytes) -> CoterieError:
     if status is None:
         return not_kubernetes(call, f"HTTP {code}")
     message = f"{call.server} refuses to {call.verb} {call.title()}: {_line(said.message)} ({code})"
-    return CoterieError(message, "Correct what the message names; the API server decided this.")
+    return CoterieError(message, "The API server refused this; correct what its message names.")
 
 
 def not_kubernetes(call: RequestDescription, found: str) -> CoterieError:
     """Return the error of an answer that did not come from a Kubernetes API."""
-    hint = "Check the server's address in the kubeconfig; a proxy or a login page may stand in between."
-    return UsageError(f"{call.server} does not answer as a Kubernetes API does: {found}", hint)
+    hint = "Check the server's address in the kubeconfig; a proxy or a login page may answer instead."
+    return UsageError(f"{call.server} does not answer like a Kubernetes API: {found}", hint)
 
 
 def _unauthorized(call: RequestDescription) -> CoterieError:
@@ -219,7 +219,7 @@ def _faults(call: RequestDescription, said: ApiStatus) -> Iterable[Fault]:
 
 
 def _unavailable(call: RequestDescription, code: int, said: ApiStatus) -> CoterieError:
-    words = _line(said.message) or "no reason is given"
+    words = _line(said.message) or "no reason given"
     if code == 429:
         return Unavailable(f"{call.server} is busy ({code}): {words}", "Try again in a moment.")
     return Unavailable(f"{call.server} could not {call.verb} {call.title()} ({code}): {words}", "Try again later.")

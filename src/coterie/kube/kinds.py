@@ -14,7 +14,7 @@ from lightkube.resources import core_v1, resource_v1, scheduling_v1
 from coterie.errors import UsageError, did_you_mean
 
 _KAI = "Install KAI Scheduler; its chart installs it."
-_NVIDIA = "Install NVIDIA's DRA driver for GPUs with ComputeDomains switched on; its chart installs it."
+_NVIDIA = "Install NVIDIA's DRA driver for GPUs with ComputeDomains enabled; its chart installs it."
 _GROVE = "Install Grove; its operator's chart installs it."
 _DYNAMO = "Install the Dynamo operator; its chart installs it."
 _DRA = "Dynamic resource allocation needs Kubernetes 1.34 or newer."

@@ -61,7 +61,7 @@ def choose(name: str = "", environment: Mapping[str, str] | None = None) -> Sing
             return inside
         where = ", ".join(map(str, paths))
         raise UsageError(
-            f"there is no kubeconfig, so no context either: {where} does not exist",
+            f"there is no kubeconfig, and so no context: {where} does not exist",
             f"Set KUBECONFIG to the right file, or {SNAPSHOT_HINT}",
         )
     wanted = name or merged.current
@@ -156,7 +156,7 @@ def _settle(path: Path, user: User) -> None:
         return
     group, _, version = plugin.apiVersion.partition("/")
     if group != _EXEC_GROUP or version not in _EXEC_VERSIONS:
-        raise _unreadable(path, f"the plugin {plugin.command} speaks {plugin.apiVersion}, which is not known")
+        raise _unreadable(path, f"the plugin {plugin.command} uses {plugin.apiVersion}, which is not supported")
     # All versions have the same answer format; this variable tells the plugin which version is requested.
     info = {"apiVersion": plugin.apiVersion, "kind": "ExecCredential", "spec": {"interactive": False}}
     known = NameValue("KUBERNETES_EXEC_INFO", msgspec.json.encode(info).decode())

@@ -33,14 +33,14 @@ def unanswered(call: RequestDescription, error: Exception) -> CoterieError:
         return Unavailable(f"{call.server} cannot be reached: {_reason(error)}", _look(call))
     if isinstance(error, httpx2.TimeoutException):
         return Unavailable(f"{call.server} did not answer in time ({call.verb} {call.title()})", _look(call))
-    return Unavailable(f"{call.server} broke off the connection: {_reason(error)}", _look(call))
+    return Unavailable(f"{call.server} closed the connection: {_reason(error)}", _look(call))
 
 
 def _untrusted(call: RequestDescription, cause: ssl.SSLCertVerificationError) -> CoterieError:
     problem = cause.verify_message or "certificate verify failed"
     problem = problem[:1].lower() + problem[1:].removesuffix(".")
     if "mismatch" in problem or "doesn't match" in problem or "not valid for" in problem:
-        hint = "Use a name the certificate has, or set tls-server-name in the kubeconfig."
+        hint = "Use a name that is in the certificate, or set tls-server-name in the kubeconfig."
     elif "expired" in problem:
         hint = "The server's certificate has to be renewed; check this machine's clock too."
     else:
@@ -49,7 +49,8 @@ def _untrusted(call: RequestDescription, cause: ssl.SSLCertVerificationError) ->
 
 
 def _look(call: RequestDescription) -> str:
-    return f"Is the cluster up, and the network or VPN? Compare: kubectl --context {call.context} get --raw /readyz"
+    check = f"kubectl --context {call.context} get --raw /readyz"
+    return f"Check that the cluster, the network and the VPN are up. Compare: {check}"
 
 
 def _reason(error: Exception) -> str:
@@ -59,7 +60,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, httpx2.TimeoutException):
         return "it did not answer in time"
     text = " ".join(str(error).split())
-    return text[:1].lower() + text[1:].removesuffix(".") if text else "no reason is given"
+    return text[:1].lower() + text[1:].removesuffix(".") if text else "no reason given"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

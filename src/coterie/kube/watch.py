@@ -157,7 +157,7 @@ class Follower(Generic[T]):
             self._well()
         elif not self._stop.is_set():
             message = f"{self._api.server} ends watches of {self._call.title()} at once"
-            raise Transient(Unavailable(message, "It will be retried; a proxy in between may not allow long answers."))
+            raise Transient(Unavailable(message, "It will be retried; a proxy may not allow long responses."))
 
     def _read(self, data: bytes) -> Batch[T]:
         try:

@@ -160,7 +160,7 @@ def test_an_unknown_group_is_not_found_and_those_there_are_named() -> None:
     with pytest.raises(NotFound, match='no group "other"') as caught:
         rendered(PAIR, groups=("other",))
 
-    assert caught.value.hint == "There are: g."
+    assert caught.value.hint == "Known: g."
 
 
 def test_another_attempt_has_other_pods_and_the_same_hosts() -> None:

@@ -64,7 +64,7 @@ def test_pool_and_platform_shape_every_task() -> None:
 def test_an_unknown_platform_is_refused_with_those_there_are() -> None:
     (fault,) = faults(plain(task("a"), extra=resource("platform: bigg")), PLATFORMED)
     assert fault.message == 'pool "p" has no platform "bigg"'
-    assert 'There are: big. Did you mean "big"?' in fault.hint
+    assert 'Known: big. Did you mean "big"?' in fault.hint
 
 
 def test_a_platform_in_a_pool_without_any_is_noticed() -> None:

@@ -20,7 +20,7 @@ def contents_of(
         place = ("files", number, "contents" if file.localpath is None else "localpath")
         content = _content(file, local)
         if content is None:
-            hint = "Remove base64: true if they are plain."
+            hint = "Remove base64: true if they are plain text."
             message = f"the contents of {file.localpath} are not Base64"
             filling.faults.append(Fault(message, path=(*filling.member.path, *place), hint=hint))
         else:

@@ -260,7 +260,7 @@ def _check_groups(call: _Call, parts: Sequence[_Part]) -> None:
     for name in call.options.groups:
         if name not in known:
             listed = ", ".join(known[:10]) + (" …" if len(known) > 10 else "")
-            hint = did_you_mean(name, known) or f"There are: {listed}"
+            hint = did_you_mean(name, known) or f"Known: {listed}"
             raise NotFound(f'there is no {kind} "{name}" in {where}', hint)
 
 

@@ -25,7 +25,7 @@ class TopologyRequirement(DocumentModel):
     requirement_type: Literal["required", "preferred"] = Field(
         "required",
         alias="requirementType",
-        description="Whether the tasks must share the domain (required) or should if possible (preferred).",
+        description="Whether the tasks must share the domain (required), or share it if possible (preferred).",
     )
 
 
@@ -36,8 +36,8 @@ class ResourceSpec(DocumentModel):
     gpu: Count = Field(0, description="GPUs that one task needs.")
     memory: Size = Field(0, description="Memory that one task needs.")
     storage: Size = Field(0, description="Local disk space that one task needs.")
-    platform: str | None = Field(None, description="The pool's platform whose nodes may take the task.")
-    nodes_excluded: Many[str] = Field((), alias="nodesExcluded", description="Nodes that must not take the task.")
+    platform: str | None = Field(None, description="The platform of the pool whose nodes the task may use.")
+    nodes_excluded: Many[str] = Field((), alias="nodesExcluded", description="Nodes that the task must not use.")
     topology: Many[TopologyRequirement] = Field((), description="Which domains the task shares with which other tasks.")
 
 
@@ -112,9 +112,11 @@ class TaskSpec(DocumentModel):
         (), alias="volumeMounts", description="Paths of the node mounted into the container."
     )
     credentials: dict[str, Any] = Field(
-        default_factory=dict, description="Secrets for the task; Coterie hands out none."
+        default_factory=dict, description="Secrets for the task; Coterie does not provide them."
     )
-    checkpoint: Many[Checkpoint] = Field((), description="Folders to save while the task runs; Coterie saves none.")
+    checkpoint: Many[Checkpoint] = Field(
+        (), description="Folders to save while the task runs; Coterie does not save them."
+    )
     privileged: bool = Field(default=False, description="Whether the container is privileged; Coterie never grants it.")
     host_network: bool = Field(
         default=False,
@@ -122,11 +124,11 @@ class TaskSpec(DocumentModel):
         description="Whether the task uses the node's network; Coterie never grants it.",
     )
     download_type: str | None = Field(
-        None, alias="downloadType", description="How inputs are fetched; Coterie fetches none."
+        None, alias="downloadType", description="How inputs are downloaded; Coterie does not download them."
     )
     cache_size: Text | None = Field(None, alias="cacheSize", description="Disk cache for inputs; Coterie keeps none.")
-    kpis: Any = Field(None, description="Measurements to collect; Coterie collects none.")
-    backend: str | None = Field(None, description="A backend for this task alone; Coterie takes the pool's.")
+    kpis: Any = Field(None, description="Metrics to collect; Coterie does not collect them.")
+    backend: str | None = Field(None, description="A backend for this task alone; Coterie uses the pool's.")
 
 
 class GroupSpec(DocumentModel):
@@ -158,10 +160,8 @@ class WorkflowSpec(DocumentModel):
     timeout: Timeout = Field(default_factory=Timeout, description="Time limits of every group.")
     resources: dict[str, ResourceSpec] = Field(default_factory=dict, description="Resource specs by name.")
     groups: Many[GroupSpec] | None = Field(None, description="Groups of tasks; either this or tasks.")
-    tasks: Many[TaskSpec] | None = Field(
-        None, description="Tasks that each are a group of their own; either this or groups."
-    )
-    backend: str | None = Field(None, description="A backend to run on; Coterie takes the pool's.")
+    tasks: Many[TaskSpec] | None = Field(None, description="Tasks, each a group of its own; either this or groups.")
+    backend: str | None = Field(None, description="A backend to run on; Coterie uses the pool's.")
 
 
 class WorkflowFile(DocumentModel):

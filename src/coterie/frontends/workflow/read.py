@@ -147,14 +147,14 @@ def _advice(model: type[DocumentModel] | None, word: str) -> str:
 # None of these fields affects placement, so a plan is correct without them; that is why this is a warning and not an
 # error. A backend that runs tasks sees the same fields in the specs and can be stricter.
 _NOT_DONE = {
-    "credentials": "Coterie hands out no secrets",
+    "credentials": "Coterie does not provide secrets",
     "outputs": "Coterie does not upload to object storage",
-    "checkpoint": "Coterie saves no checkpoints",
+    "checkpoint": "Coterie does not save checkpoints",
     "privileged": "Coterie never runs privileged containers",
     "hostNetwork": "Coterie never uses the node's network",
     "downloadType": "Coterie does not download inputs",
-    "cacheSize": "Coterie keeps no cache of inputs",
-    "kpis": "Coterie collects no measurements",
+    "cacheSize": "Coterie does not cache inputs",
+    "kpis": "Coterie does not collect metrics",
     "backend": "the pool decides which backend runs the workflow",
 }
 

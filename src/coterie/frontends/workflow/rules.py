@@ -200,13 +200,13 @@ def _input(task: str, source: str, order: Mapping[str, int], waits: Mapping[int,
         return f'the unknown task "{source}" as input', suggestion(source, [name for name in order if name != task])
     here, there = order[task], order[source]
     if there == here:
-        hint = "The tasks of one group run at the same time; put the earlier one into a group of its own."
+        hint = "The tasks of a group run at the same time; put the earlier one in a group of its own."
         return f'"{source}" as input, which starts together with it', hint
     if there > here and here in _reach(there, waits):
-        hint = "Inputs go round in a circle; remove one of them."
+        hint = "The inputs form a cycle; remove one of them."
         return f'"{source}" as input, which itself waits for this group', hint
     if there > here:
-        hint = "Groups are written in the order in which they run; move that one before."
+        hint = "Groups are listed in the order in which they run; move that one before this one."
         return f'"{source}" as input, which is defined later', hint
     return "", ""
 

@@ -48,7 +48,7 @@ def name(value: str) -> Iterator[Wrong]:
     if not _NAME.fullmatch(value):
         yield Wrong(
             f"{{field}} {said(value)} is not allowed",
-            'A name begins with a letter, ends with a letter or digit, and has only these, "-" and "_" between.',
+            'A name starts with a letter, ends with a letter or digit, and has only letters, digits, "-" and "_".',
         )
     elif len(value) > 63:
         yield Wrong(f"{{field}} {said(value)} has {len(value)} characters", "At most 63 are allowed.")
@@ -107,7 +107,7 @@ def file(found: TaskFile) -> Iterator[Wrong]:
     if not found.path.startswith("/") or found.path.endswith("/") or path == "/":
         yield Wrong(f"path {said(found.path)} is not an absolute path of a file", "Example: /tmp/run.sh", ("path",))
     elif f"{path}/".startswith("/osmo/"):
-        yield Wrong(f"path {said(found.path)} lies in /osmo, which is reserved", "Choose another folder.", ("path",))
+        yield Wrong(f"path {said(found.path)} is in /osmo, which is reserved", "Choose another folder.", ("path",))
     yield from _bounded("path", found.path, ("path",))
     if found.contents is not None and found.localpath is not None:
         yield Wrong(f"file {said(found.path)} has both contents and localpath", "Keep one of the two.", ("localpath",))
@@ -118,7 +118,7 @@ def file(found: TaskFile) -> Iterator[Wrong]:
     if found.base64 and found.contents is not None and not _is_base64(found.contents):
         yield Wrong(
             f"the contents of {said(found.path)} are not Base64",
-            "Remove base64: true if they are plain.",
+            "Remove base64: true if they are plain text.",
             ("contents",),
         )
 
@@ -150,7 +150,7 @@ def _local(path: str) -> Iterator[Wrong]:
     if bare.startswith("/") or bare.split("/")[0] == "..":
         yield Wrong(
             f"localpath {said(path)} leaves the folder of the workflow file",
-            "Name a file beside the workflow file or below, by a relative path.",
+            "Give a relative path to a file in the folder of the workflow file or below it.",
             ("localpath",),
         )
     elif path.endswith("/") or bare == ".":
@@ -220,4 +220,4 @@ def suggestion(word: str, known: Sequence[str]) -> str:
     # A comparison with very many names takes too long.
     guess = nearest(word, known) if len(known) <= 1000 else None
     listed = ", ".join(known[:12]) + (f" and {len(known) - 12} more" if len(known) > 12 else "")
-    return f"There are: {listed or 'none'}." + (f' Did you mean "{guess}"?' if guess else "")
+    return (f"Known: {listed}." if known else "None is defined.") + (f' Did you mean "{guess}"?' if guess else "")

@@ -215,7 +215,7 @@ def known_names(word: str, known: Mapping[str, object]) -> str:
     if len(known) <= 200 and (guess := nearest(word, known)):
         return f'Did you mean "{guess}"?'
     names = [name[:63] for name in known]
-    return f"There are: {', '.join(names[:10])}{' …' if len(names) > 10 else ''}." if names else "There are none."
+    return f"Known: {', '.join(names[:10])}{' …' if len(names) > 10 else ''}." if names else "None is defined."
 
 
 def _invalid(path: Path, message: str, hint: str) -> Fault:
