@@ -136,7 +136,7 @@ def _notices(
         yield Notice(
             "TaintNotTolerated",
             f"{count(len(nodes), 'node')} left out because of taints ({', '.join(sorted(keys))}): {fold(nodes)}. "
-            "Tolerations are a pool's: --config, --pool",
+            "Tolerations are set in a pool: --config, --pool",
         )
     out = (
         (~cluster.ready & meant & ~barred, "not ready"),

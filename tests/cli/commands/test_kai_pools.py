@@ -26,7 +26,7 @@ def test_levels_of_a_kai_pool_are_shown_and_counted_where_its_nodes_are_known(tm
     rows = [line.split() for line in listed.out.splitlines()]
     assert ["seen", "rack", "topology.kubernetes.io/rack", "3"] in rows
     assert ["unseen", "rack", "topology.kubernetes.io/rack", "-"] in rows
-    assert "- is not counted: the nodes of unseen are not known here." in listed.out
+    assert "-: not counted, because the nodes of unseen are not known here." in listed.out
     assert ["rack", "topology.kubernetes.io/rack", "3", "6", "0"] in [line.split() for line in seen.out.splitlines()]
     assert ["r2", "rack", "2", "0", "16", "0", "16"] in [line.split() for line in seen.out.splitlines()]
     for done in (unseen, configured):

@@ -46,7 +46,7 @@ def plan_lines(plans: Sequence[Json], short: Abbreviations, *, wide: bool) -> It
     yield legend((MARKS[verdict][0], verdict) for verdict in shown if counted[verdict])
     yield f"{groups}: " + ", ".join(f"{counted[verdict]} {verdict}" for verdict in shown) + "."
     if any(group["refusal"] and group["refusal"]["ways_out"] for plan in plans for group in plan["groups"]):
-        yield "Every way out was checked; repeat the command with its option to see the plan."
+        yield "Every way out was checked; to take one, repeat the command with its option."
 
 
 def option_of(way: Json) -> str:

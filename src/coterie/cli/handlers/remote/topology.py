@@ -29,7 +29,7 @@ def list_topologies(client: Client, output: Output) -> None:
     lines = list(table(rows)) if len(rows) > 1 else ["No pool has levels."]
     if uncounted := [one["pool"] for one in found if one["levels"] and not one["counted"]]:
         listed = ", ".join(map(visible, uncounted))
-        lines.append(f"- is not counted: the nodes of {listed} are not known here.")
+        lines.append(f"-: not counted, because the nodes of {listed} are not known here.")
     show_as(output, found, [one["pool"] for one in found], lambda: lines)
 
 
@@ -70,7 +70,7 @@ def level_lines(topology: Json) -> Iterator[str]:
     if topology["name"]:
         yield visible(f"They are those of the topology {topology['name']}.")
     if not topology["counted"]:
-        yield "They are as configured. Nothing is counted, because the pool's nodes are not known here."
+        yield "These levels are configured; domains are not counted, because the pool's nodes are not known here."
 
 
 def _counted(number: int | None) -> str:
