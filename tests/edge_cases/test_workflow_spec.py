@@ -126,7 +126,7 @@ CASES = [
         "T076-circle",
         plain(task("a", "inputs: [{task: c}]"), task("b", "inputs: [{task: a}]"), task("c", "inputs: [{task: b}]")),
         "which itself waits for this group",
-        hint="circle",
+        hint="cycle",
     ),
     Case("T076-elsewhere", plain(task("a", "inputs: [{task: 'wf-1:x'}]")), notice="FieldIgnored"),
     Case("T076-earlier", plain(task("a"), task("b", "inputs: [{task: a}]"))),
@@ -150,7 +150,7 @@ CASES = [
     Case("T078-endless", ONE + "  timeout: {exec_timeout: 999999999d}\n", "too long"),
     Case("T078-clamped", ONE + "  timeout: {exec_timeout: 2h}\n", notice="TimeoutClamped", pool=SHORT),
     Case("T079-twice", plain(task("a", "files: [{path: /x, contents: a}, {path: //x, contents: b}]")), "written twice"),
-    Case("T079-osmo", plain(task("a", "files: [{path: /osmo/x, contents: a}]")), "lies in /osmo"),
+    Case("T079-osmo", plain(task("a", "files: [{path: /osmo/x, contents: a}]")), "is in /osmo"),
     Case("T079-near-osmo", plain(task("a", "files: [{path: /osmosis/x, contents: a}]"))),
     Case(
         "T079-both", plain(task("a", "files: [{path: /x, contents: a, localpath: b}]")), "both contents and localpath"

@@ -33,6 +33,6 @@ def test_levels_of_a_kai_pool_are_shown_and_counted_where_its_nodes_are_known(tm
         assert done.code == 0, done.err
         rows = [line.split() for line in done.out.splitlines()]
         assert ["rack", "topology.kubernetes.io/rack", "-", "-", "-"] in rows
-        assert "Nothing is counted, because the pool's nodes are not known here." in done.out
+        assert "domains are not counted, because the pool's nodes are not known here." in done.out
     assert ["nodes", "6"] in [line.split() for line in counted.out.splitlines()]
     assert ["nodes", "not", "known", "here"] in [line.split() for line in configured.out.splitlines()]
