@@ -28,6 +28,8 @@ from tests.edge_cases.service_watch import (
     waiting,
 )
 
+pytestmark = pytest.mark.slow("changes the topology of a running service, and waits for its tasks")
+
 KEYS = [
     {"key": "zone", "label": "topology.kubernetes.io/zone"},
     {"key": "rack", "label": "topology.kubernetes.io/rack"},

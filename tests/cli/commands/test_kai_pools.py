@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command import CLUSTER, call
 from tests.cli.service_fixtures import CONFIG, serving
+
+pytestmark = pytest.mark.slow("starts a service and asks it in other processes")
 
 LEVELS = "[{key: zone, label: topology.kubernetes.io/zone}, {key: rack, label: topology.kubernetes.io/rack}]"
 FLEET = f"topology_keys: {LEVELS}\nfleet: [{{domains: {{zone: [z], rack: [r1, r2, r3]}}, nodes: 2, gpu: 8}}]\n"

@@ -143,6 +143,7 @@ def run(*arguments: str, stdout: int | None = None, **environment: str) -> subpr
     )
 
 
+@pytest.mark.slow("starts a process for each case")
 @pytest.mark.parametrize("output", ["table", "json", "svg"])
 def test_a_full_disk_is_one_line_and_exit_1(output: str) -> None:
     with Path("/dev/full").open("wb") as full:
@@ -153,6 +154,7 @@ def test_a_full_disk_is_one_line_and_exit_1(output: str) -> None:
     assert done.stderr == b"error: output: No space left on device\n" + hint
 
 
+@pytest.mark.slow("starts a process for each case")
 def test_a_reader_that_has_gone_is_no_news() -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -165,6 +167,7 @@ def test_a_reader_that_has_gone_is_no_news() -> None:
     assert done.stderr == b""
 
 
+@pytest.mark.slow("starts a process for each case")
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_an_output_without_block_characters_gets_others(tmp_path: Path, encoding: str) -> None:
     cluster = written(tmp_path, UGLY + '- {node: n2, gpu: 2, owner: "日本"}\n')

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command import CLUSTER, call
 from tests.cli.service_fixtures import CONFIG, serving
+
+pytestmark = pytest.mark.slow("starts a service and runs tasks on it")
 
 
 def test_idle_gpus_of_cordoned_nodes_are_out_of_service_and_not_held_by_others(tmp_path: Path) -> None:

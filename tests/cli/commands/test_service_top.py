@@ -13,6 +13,8 @@ import pytest
 from tests.cli.command import PROGRAM, TIMEOUT_S, at_terminal, environment, read_until, spawn
 from tests.cli.service_fixtures import CONFIG, ServiceFixture, furnished, serving
 
+pytestmark = pytest.mark.slow("starts a service and asks it in other processes, some of them at a terminal")
+
 LONG = "sleep 300"
 SECOND = """\
   spare:

@@ -175,6 +175,7 @@ def test_the_sandbox_lets_nothing_out(expression: str) -> None:
     assert fault.place.line == 3
 
 
+@pytest.mark.slow("lets templates run into their limits of time and memory")
 @pytest.mark.parametrize(
     ("body", "message"),
     [
