@@ -26,8 +26,8 @@ def _commands(command: object, name: str = "coterie") -> Iterator[tuple[str, Typ
 
 
 COMMANDS = dict(_commands(typer.main.get_command(app)))
-# It answers nothing: it is a process that runs until it is stopped.
-WITHOUT_FORMAT = {"coterie serve"}
+# The first answers nothing: it is a process that runs until it is stopped. The second writes YAML for kubectl.
+WITHOUT_FORMAT = {"coterie serve", "coterie operator crds"}
 
 
 def test_a_short_flag_means_the_same_in_every_command() -> None:

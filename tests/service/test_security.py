@@ -14,10 +14,11 @@ import structlog
 from starlette.testclient import TestClient
 
 from coterie.errors import Conflict, Forbidden, Unauthorized, UsageError
+from coterie.json_log import log_as_json
 from coterie.service.addresses import check_address, is_loopback
 from coterie.service.api.app import create_app
 from coterie.service.security import LOCAL, Caller, Role, caller_of, digest, new_token
-from coterie.service.server import log_as_json, served_names
+from coterie.service.server import served_names
 from coterie.service.service import Service
 from coterie.store import Store, Token
 from tests.service.running_service import ServiceFolder, single

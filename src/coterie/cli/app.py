@@ -6,7 +6,21 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.commands import audit, check, explain, fit, map, plan, render, run, serve, simulate, token, validate  # noqa: A004 - by the names of commands
+from coterie.cli.commands import (
+    audit,
+    check,
+    explain,
+    fit,
+    map,  # noqa: A004 - by the names of commands
+    operator,
+    plan,
+    render,
+    run,
+    serve,
+    simulate,
+    token,
+    validate,
+)
 from coterie.cli.commands.remote import (
     cancel,
     delete,
@@ -76,3 +90,4 @@ app.command("delete", epilog=CLIENT_EXIT_CODES)(delete.delete)
 app.add_typer(pool.pool, name="pool")
 app.add_typer(topology.topology, name="topology")
 app.add_typer(token.token, name="token")
+app.add_typer(operator.operator, name="operator")

@@ -26,6 +26,7 @@ PANELS: Mapping[str, Sequence[str]] = {
     ),
     "Run here": ("run",),
     "Run a service": ("serve", "token"),
+    "Run in a cluster": ("operator",),
     "Ask a service": (
         "submit",
         "list",

@@ -8,6 +8,7 @@
     retry        retries with jitter and backoff, within a time limit
     reads        get, and lists in pages
     apply        server-side apply, one field manager
+    write        creation, replacement and JSON patches under optimistic concurrency
     delete       deletion of exactly the intended object
     cache        the result of a list and the events after it (pure)
     watch        an endless list and watch: resumes, relists, misses nothing

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Any, Self
 
 import httpx2
@@ -31,6 +31,9 @@ MANAGER = "coterie"
 DISCOVER = "discover"
 _NAME_HINT = "Names are lower case letters, digits, - and ., and begin and end with a letter or digit."
 _WITHOUT_NAME = frozenset({"list", "watch", DISCOVER})
+_APPLY, _JSON_PATCH = "application/apply-patch+yaml", "application/json-patch+json"
+# lightkube reads the namespace of an object that it sends from here; Coterie passes it beside the object.
+_UNNAMED = SimpleNamespace(metadata=SimpleNamespace(namespace=None))
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]*[A-Za-z0-9])?")
 
 
@@ -66,6 +69,7 @@ class Api:
         timeouts: Timeouts | None = None,
         patience: RetryLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
+        on_answer: Callable[[RequestDescription, int], None] = lambda _call, _code: None,
     ) -> None:
         self.context = config.context_name
         self.server = config.cluster.server
@@ -73,6 +77,7 @@ class Api:
         self.timeouts = timeouts or Timeouts()
         self.patience = patience or RetryLimits()
         self._clock = clock
+        self._on_answer = on_answer
         self._plugin = config.user.exec if config.user else None
         self._extensions: dict[str, Any] = {}
         cluster = config.cluster
@@ -151,6 +156,7 @@ class Api:
         response: httpx2.Response | None = None
         try:
             response = self._start(call, request)
+            self._on_answer(call, response.status_code)
             if not response.is_success:
                 raise failure_of(call, response.status_code, response.headers, response.read())
             yield response
@@ -201,11 +207,11 @@ class Api:
         if call.subresource:
             resource = getattr(resource, call.subresource.capitalize())
         everywhere = call.kind.namespaced and not call.namespace
-        patch = {"Content-Type": "application/apply-patch+yaml"} if call.verb == "patch" else None
+        patch = {"Content-Type": _JSON_PATCH if isinstance(body, list) else _APPLY} if call.verb == "patch" else None
         basic = self._client.prepare_request(
             "list" if call.verb == "watch" else call.verb,
             res=resource,
-            obj=body if call.verb == "patch" else None,
+            obj=_UNNAMED if call.verb in {"patch", "post", "put"} else None,
             name=call.name or None,
             namespace=ALL_NS if everywhere else call.namespace or None,
             watch=call.verb == "watch",
@@ -224,9 +230,18 @@ class ApiResponse:
     body: bytes
 
 
-def connect(context: str = "", *, patience: RetryLimits | None = None, timeouts: Timeouts | None = None) -> Api:
-    """Return a connection to the cluster of a kubeconfig context, by default the current one."""
-    return Api(choose(context), patience=patience, timeouts=timeouts)
+def connect(
+    context: str = "",
+    *,
+    patience: RetryLimits | None = None,
+    timeouts: Timeouts | None = None,
+    on_answer: Callable[[RequestDescription, int], None] = lambda _call, _code: None,
+) -> Api:
+    """Return a connection to the cluster of a kubeconfig context, by default the current one.
+
+    `on_answer` gets each request with the status code of its answer.
+    """
+    return Api(choose(context), patience=patience, timeouts=timeouts, on_answer=on_answer)
 
 
 def failure_of(

@@ -25,7 +25,9 @@ from coterie.kube.wire import ApiStatus, read_status
 _USER = re.compile(r'User "([^"]*)"')
 _DENIED = re.compile(r"cannot (\w+) resource")
 _MANAGER = re.compile(r'conflict with "([^"]*)"')
-_WRITES = frozenset({"patch", "delete"})
+_WRITES = frozenset({"patch", "post", "put", "delete"})
+# The verbs of RBAC rules for methods of HTTP.
+_RBAC_VERBS = {"post": "create", "put": "update"}
 _BUSY = frozenset({408, 425, 429})
 _ADMISSION = "A quota, a policy or a webhook of the cluster decided this; ask its admin."
 _EXPLAIN = "See what the field allows: kubectl explain."
@@ -158,7 +160,7 @@ def _forbidden(call: RequestDescription, said: ApiStatus) -> CoterieError:
     role = "Role" if call.namespace else "ClusterRole"
     # A patch that would have to create the object is refused for the creation.
     denied = _DENIED.search(said.message)
-    verb = denied[1] if denied else call.verb
+    verb = denied[1] if denied else _RBAC_VERBS.get(call.verb, call.verb)
     rule = f'{{apiGroups: ["{call.kind.group}"], resources: ["{call.resource()}"], verbs: ["{verb}"]}}'
     return ApiForbidden(
         f"{who} may not {verb} {call.resource()}{call.scope()}",

@@ -9,7 +9,7 @@ from lightkube.core.exceptions import LoadResourceError
 from lightkube.core.resource import ApiInfo, NamespacedResource, Resource
 from lightkube.core.resource_registry import resource_registry
 from lightkube.generic_resource import create_global_resource, create_namespaced_resource
-from lightkube.resources import core_v1, resource_v1, scheduling_v1
+from lightkube.resources import admissionregistration_v1, coordination_v1, core_v1, resource_v1, scheduling_v1
 
 from coterie.errors import UsageError, did_you_mean
 
@@ -77,6 +77,9 @@ CONFIG_MAP = ObjectKind(core_v1.ConfigMap)
 SECRET = ObjectKind(core_v1.Secret)
 SERVICE = ObjectKind(core_v1.Service)
 PRIORITY_CLASS = ObjectKind(scheduling_v1.PriorityClass)
+EVENT = ObjectKind(core_v1.Event)
+LEASE = ObjectKind(coordination_v1.Lease)
+VALIDATING_WEBHOOKS = ObjectKind(admissionregistration_v1.ValidatingWebhookConfiguration)
 RESOURCE_CLAIM = ObjectKind(resource_v1.ResourceClaim, _DRA)
 RESOURCE_CLAIM_TEMPLATE = ObjectKind(resource_v1.ResourceClaimTemplate, _DRA)
 RESOURCE_SLICE = ObjectKind(resource_v1.ResourceSlice, _DRA)
@@ -93,7 +96,7 @@ POD_CLIQUE_SET = _namespaced("grove.io", "v1alpha1", "PodCliqueSet", "podcliques
 GRAPH_DEPLOYMENT = _namespaced("nvidia.com", "v1alpha1", "DynamoGraphDeployment", "dynamographdeployments", _DYNAMO)
 
 _ALL = (
-    *(NODE, POD, NAMESPACE, CONFIG_MAP, SECRET, SERVICE, PRIORITY_CLASS),
+    *(NODE, POD, NAMESPACE, CONFIG_MAP, SECRET, SERVICE, PRIORITY_CLASS, EVENT, LEASE, VALIDATING_WEBHOOKS),
     *(RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, RESOURCE_SLICE),
     *(TOPOLOGY, QUEUE, POD_GROUP, BIND_REQUEST, COMPUTE_DOMAIN),
     *(CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, GRAPH_DEPLOYMENT),

@@ -1,7 +1,7 @@
 """Retries with jitter and backoff, honouring the server's Retry-After, within a time limit.
 
-Every call of this package may be repeated: reads change nothing, apply is declarative, and a deletion names exactly one
-object.
+Every call of this package may be repeated: reads change nothing, apply is declarative, a deletion names exactly one
+object, and a repeated creation or replacement ends in a conflict.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from coterie.service.server import OncePerSecond
+from coterie.json_log import OncePerSecond
 
 
 def test_the_want_of_handles_is_logged_once_a_second_and_everything_else_always() -> None:

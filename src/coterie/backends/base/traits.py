@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from coterie.backends.base.driver import Driver, OutputReader, WorkflowTexts
 from coterie.backends.base.settings import DriverSettings
 from coterie.backends.base.submission import SubmissionCheck
+from coterie.backends.base.topology_resource import TopologyResource
 from coterie.errors import Notice
 from coterie.gang.tree import Gang
 from coterie.placement.capacity import Capacity
@@ -57,6 +58,8 @@ class Traits:
     compute_domains: bool = False
     # The most tasks that can run at a time, from the process limit of a service.
     most_tasks: Callable[[int], int] | None = None
+    # Its own resource with the levels of a topology, for levels that are declared in a cluster.
+    topology_resource: Callable[[], TopologyResource] | None = None
     forecast: Callable[[], Forecast] | None = None
     # Checks of a workflow before it is accepted, beyond those of its pool.
     submission: Callable[[], SubmissionCheck[Any]] | None = None

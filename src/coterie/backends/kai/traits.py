@@ -7,6 +7,7 @@ from typing import Any
 from coterie.backends.base.driver import Driver, OutputReader, WorkflowTexts
 from coterie.backends.base.settings import DriverSettings
 from coterie.backends.base.submission import SubmissionCheck
+from coterie.backends.base.topology_resource import TopologyResource
 from coterie.backends.base.traits import Forecast, Traits
 
 
@@ -34,6 +35,12 @@ def _output(settings: DriverSettings) -> OutputReader:
     return KaiOutput(settings)
 
 
+def _topology_resource() -> TopologyResource:
+    from coterie.backends.kai.topology_resource import KaiTopologyResource
+
+    return KaiTopologyResource()
+
+
 TRAITS = Traits(
     "kai",
     title="KAI",
@@ -44,6 +51,7 @@ TRAITS = Traits(
     topology=True,
     hides_unlabelled=True,
     compute_domains=True,
+    topology_resource=_topology_resource,
     forecast=_forecast,
     submission=_submission,
     driver=_driver,

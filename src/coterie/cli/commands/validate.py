@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from coterie.cli.exit_codes import Exit, exit_code_help
-from coterie.cli.inputs.options import ClusterOptions, DebugOption, PoolOptions, TemplateOptions
+from coterie.cli.inputs.options import ClusterOptions, DebugOption, OffOption, PoolOptions, TemplateOptions
 from coterie.cli.inputs.parameters import with_options
 from coterie.cli.output.formats import Output
 
 EXIT_CODES = exit_code_help(words={Exit.DONE: "valid, with or without warnings", Exit.INVALID: "refused"})
-
-
-class Feature(StrEnum):
-    """The features that a cluster may lack and that rules depend on."""
-
-    TOPOLOGY = "topology"
-    MNNVL = "mnnvl"
-    GROVE = "grove"
-    KAI = "kai"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +38,7 @@ class ValidateOptions:
         bool,
         typer.Option("--strict", help="Also refuse what current operators refuse on new objects, such as packDomain."),
     ] = False
-    off: Annotated[
-        tuple[Feature, ...],
-        typer.Option(
-            "--off",
-            metavar="topology|mnnvl|grove|kai",
-            help="A feature that the cluster lacks: topology-aware scheduling, multi-node NVLink, Grove, KAI. "
-            "May be repeated.",
-        ),
-    ] = ()
+    off: OffOption = ()
     pools: PoolOptions
     cluster: Annotated[
         str | None,

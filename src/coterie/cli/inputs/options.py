@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -35,6 +36,26 @@ TopologyOption = Annotated[
         "--topology",
         metavar="FILE[#NAME]",
         help="ClusterTopology to take levels from; #NAME picks one of several in FILE or, alone, in the cluster.",
+    ),
+]
+
+
+class Feature(StrEnum):
+    """The features that a cluster may lack and that rules depend on."""
+
+    TOPOLOGY = "topology"
+    MNNVL = "mnnvl"
+    GROVE = "grove"
+    KAI = "kai"
+
+
+OffOption = Annotated[
+    tuple[Feature, ...],
+    typer.Option(
+        "--off",
+        metavar="topology|mnnvl|grove|kai",
+        help="A feature that the cluster lacks: topology-aware scheduling, multi-node NVLink, Grove, KAI. "
+        "May be repeated.",
     ),
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")]

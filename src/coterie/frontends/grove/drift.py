@@ -8,7 +8,7 @@ made it, or `coterie render` wrote it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from coterie.frontends.grove.conditions import DRIFT, GroveCondition
@@ -41,10 +41,18 @@ class Drift:
 
 
 def drift_of(
-    found: ClusterTopology, kai: Mapping[str, KaiTopology] | None, enabled: frozenset[str] = SCHEDULERS
+    found: ClusterTopology,
+    kai: Mapping[str, KaiTopology] | None,
+    enabled: frozenset[str] = SCHEDULERS,
+    failure: str = "",
 ) -> Drift:
-    """Compare a ClusterTopology with the existing KAI Topologies; None means that KAI is not installed."""
+    """Compare a ClusterTopology with the existing KAI Topologies; None means that KAI is not installed.
+
+    `failure` is why KAI's resource could not be written; it takes precedence over the comparison.
+    """
     entries = [_kai_entry(found, kai)] if KAI in enabled & TOPOLOGY_AWARE else []
+    if failure:
+        entries = [replace(entry, in_sync=False, message=failure, failed=True) for entry in entries]
     lost = [_lost(each.scheduler, each.name, enabled) for each in found.references if _is_lost(each.scheduler, enabled)]
     entries += sorted(lost, key=lambda entry: entry.scheduler)
     return Drift(tuple(entries), _aggregate(entries, {entry.scheduler for entry in lost}))
@@ -114,7 +122,7 @@ def _kai_entry(found: ClusterTopology, kai: Mapping[str, KaiTopology] | None) ->
         if refused := kai_refuses(found.keys):
             message += f", and {refused}"
         return SchedulerStatus(KAI, name, in_sync=False, message=message, failed=not external and bool(refused))
-    if external is None and not _owns(found, there.owner):
+    if external is None and not owns(found, there.owner):
         holder = f'{there.owner.kind or "ClusterTopology"} "{there.owner.name}"' if there.owner else "nobody"
         message = (
             f'KAI Topology "{name}" exists and is controlled by {holder}, so it is not touched; '
@@ -127,7 +135,8 @@ def _kai_entry(found: ClusterTopology, kai: Mapping[str, KaiTopology] | None) ->
     )
 
 
-def _owns(found: ClusterTopology, owner: Owner | None) -> bool:
+def owns(found: ClusterTopology, owner: Owner | None) -> bool:
+    """Return whether a scheduler's resource with this owner belongs to a ClusterTopology."""
     if owner is None or owner.name != found.name or owner.kind not in {"", found.kind}:
         return False
     # An owner of the same name may have been deleted since.

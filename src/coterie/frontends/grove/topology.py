@@ -35,7 +35,14 @@ KAI = "kai-scheduler"
 SCHEDULERS = frozenset({"default-scheduler", KAI, "volcano", "lpx-scheduler"})
 TOPOLOGY_AWARE = frozenset({KAI})
 
-_DOMAIN = re.compile(r"[a-z][a-z0-9-]{0,62}")
+# The definitions of both kinds state the same limits; a key has at most so many characters, its prefix included.
+DOMAIN_PATTERN = "[a-z][a-z0-9-]*"
+KEY_PATTERN = (
+    r"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+)
+KEY_LIMITS = {KINDS[0]: 316, KINDS[1]: 63}
+
+_DOMAIN = re.compile(rf"(?=.{{1,63}}\Z){DOMAIN_PATTERN}")
 _ALIASES = ("schedulerReferences", "schedulerTopologyReferences", "schedulerTopologyBindings")
 
 
@@ -191,7 +198,7 @@ def _level_faults(levels: Sequence[TopologyLevelModel], kind: str) -> Iterator[F
 
 
 def _key_problem(key: str, kind: str) -> str:
-    limit = 316 if kind == KINDS[0] else 63
+    limit = KEY_LIMITS[kind]
     if len(key) > limit:
         return f"it has {len(key)} characters, and a {kind} takes at most {limit}, the prefix included"
     return label_fault(key)

@@ -1,0 +1,52 @@
+"""A cluster with the kinds of the operator, and operators in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coterie.operator.crds import definitions
+from coterie.operator.operator import Operator
+from coterie.operator.settings import OperatorSettings
+from lab import Lab
+
+Operate = Callable[..., Operator]
+
+
+def serves(lab: Lab, *plurals: str) -> bool:
+    """Return whether the API server of a lab knows some kinds."""
+    return set(plurals) <= {each.plural for each in lab.api.resources()}
+
+
+@pytest.fixture(scope="session")
+def topology_lab(lab_programs: Mapping[str, Path]) -> Iterator[Lab]:
+    """Give a cluster with KAI and the definitions of both kinds of topologies; others use Grove's in theirs."""
+    assert lab_programs
+    with Lab(compute_domain=False) as lab:
+        lab.apply(definitions())
+        lab.wait(lambda: serves(lab, "clustertopologies", "clustertopologybindings"), 60, "the kinds are served")
+        yield lab
+
+
+@pytest.fixture
+def cluster(topology_lab: Lab) -> Lab:
+    """Give the cluster, empty."""
+    topology_lab.reset(120.0)
+    return topology_lab
+
+
+@pytest.fixture
+def operate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Operate]:
+    """Give a function that starts an operator in this process for a lab; it ends with the test."""
+    with ExitStack() as stack:
+
+        def start(lab: Lab, **settings: Any) -> Operator:
+            monkeypatch.setenv("KUBECONFIG", str(lab.kubeconfig))
+            chosen = OperatorSettings(**{"settle_s": 0.3, "absent_s": 0.5, **settings})
+            return stack.enter_context(Operator(chosen))
+
+        yield start

@@ -1,0 +1,193 @@
+"""The webhook as a real API server calls it: over TLS, fail closed, and with the errors that users see."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx2
+import pytest
+from lab.api import ApiError
+
+from coterie.frontends.admission import KnownTopologies, TargetCluster
+from coterie.kube.kinds import CLUSTER_TOPOLOGY, POD_CLIQUE_SET
+from coterie.operator.metrics import OperatorMetrics
+from coterie.operator.operator import Operator
+from coterie.operator.webhook.registration import NAME, other_owner
+from coterie.operator.webhook.server import Webhook, webhook_app
+from lab import Lab
+from tests.cli.sample_files import packed as packed_anywhere
+from tests.cli.sample_files import topology
+from tests.eventually import eventually
+from tests.frontends.grove.objects import LEVELS
+from tests.operator.conftest import Operate, serves
+from tests.operator.test_topologies_on_lab import TOPOLOGY, condition, declared
+
+
+def packed(level: str = "rack") -> dict[str, Any]:
+    """Return a set in a namespace that exists."""
+    found = packed_anywhere(level)
+    found["metadata"]["namespace"] = "default"
+    return found
+
+
+HOOKS = "validatingwebhookconfigurations"
+
+
+@pytest.fixture(scope="module")
+def sets_lab(topology_lab: Lab) -> Lab:
+    """Give the cluster with a kind PodCliqueSet that admits any content, so that only the webhook refuses."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": "PodCliqueSet", "plural": "podcliquesets", "singular": "podcliqueset"}
+    spec = {"group": "grove.io", "scope": "Namespaced", "names": names, "versions": [version]}
+    metadata = {"name": "podcliquesets.grove.io"}
+    topology_lab.apply(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": metadata,
+            "spec": spec,
+        }
+    )
+    topology_lab.wait(lambda: serves(topology_lab, "podcliquesets"), 60, "the kind is served")
+    return topology_lab
+
+
+@pytest.fixture
+def admitting(sets_lab: Lab, operate: Operate) -> Iterator[tuple[Lab, Operator]]:
+    """Run an operator with its webhook registered."""
+    sets_lab.reset(120.0)
+    operator = operate(sets_lab, webhook="127.0.0.1:0", webhook_cleanup=True)
+    sets_lab.wait(lambda: operator.readiness() == "", 60, "the webhook is registered")
+    yield sets_lab, operator
+    # A reset of the lab could not delete anything past a webhook that is gone.
+    sets_lab.api.delete(HOOKS, NAME)
+
+
+def refused(lab: Lab, manifest: dict[str, Any]) -> str:
+    with pytest.raises(ApiError) as caught:
+        lab.api.create(manifest)
+    assert caught.value.status == 422
+    return str(caught.value)
+
+
+def test_users_get_the_field_errors_of_the_rules_from_the_api_server(admitting: tuple[Lab, Operator]) -> None:
+    lab, _ = admitting
+    lab.wait(lambda: _enforced(lab), 60, "the API server calls the webhook")
+    twice = topology("b", schedulerTopologyBindings=[{"schedulerName": "kai-scheduler", "topologyReference": "x"}] * 2)
+    assert "spec.schedulerTopologyReferences[1].schedulerName" in refused(lab, twice)
+    levels = [{"domain": "a", "key": "x"}, {"domain": "a", "key": "x"}]
+    said = refused(lab, {**topology("b"), "spec": {"levels": levels}})
+    assert "spec.levels[1].domain" in said
+    assert "spec.levels[1].key" in said
+    assert "spec.template.topologyConstraint.topologyName" in refused(lab, packed("rack"))
+
+    lab.api.create(topology("t"))
+    lab.wait(lambda: _admitted(lab, packed("rack")), 60, "the webhook knows the topology")
+    assert "spec.template.topologyConstraint.pack.required" in refused(
+        lab, {**packed("rak"), "metadata": {**packed()["metadata"], "name": "other"}}
+    )
+    made = packed("rack")["metadata"]
+    change = {"spec": {"template": {"topologyConstraint": {"pack": {"required": "zone"}}}}}
+    with pytest.raises(ApiError) as caught:
+        lab.api.patch("podcliquesets", made["name"], change, made["namespace"])
+    assert caught.value.status == 422
+
+
+def _enforced(lab: Lab) -> bool:
+    try:
+        lab.api.create(packed("rack"))
+    except ApiError as error:
+        return "topologyName" in str(error)
+    made = packed()["metadata"]
+    lab.api.delete("podcliquesets", made["name"], made["namespace"])
+    return False
+
+
+def _admitted(lab: Lab, manifest: dict[str, Any]) -> bool:
+    try:
+        lab.api.create(manifest)
+    except ApiError:
+        return False
+    return True
+
+
+def test_without_the_webhook_nothing_is_admitted_and_the_controllers_go_on(admitting: tuple[Lab, Operator]) -> None:
+    lab, operator = admitting
+    lab.wait(lambda: _enforced(lab), 60, "the API server calls the webhook")
+    lab.api.create(declared("zone"))
+    lab.wait(lambda: condition(lab) == ("False", "InSync", 1), 60, "it is followed")
+    assert operator._webhook is not None
+    operator._webhook.stop()
+
+    with pytest.raises(ApiError) as caught:
+        lab.api.create(declared("zone", name="other"))
+    assert "webhook" in str(caught.value)
+    lab.api.delete(TOPOLOGY, "racks")
+    lab.wait(lambda: lab.get(TOPOLOGY, "racks") is not None, 60, "the controller makes it again")
+
+
+def test_a_graceful_end_removes_the_registration_when_told(sets_lab: Lab, operate: Operate) -> None:
+    sets_lab.reset(120.0)
+    operator = operate(sets_lab, webhook="127.0.0.1:0", webhook_cleanup=True)
+    sets_lab.wait(lambda: sets_lab.get(HOOKS, NAME) is not None, 60, "it is registered")
+    operator.__exit__()
+
+    assert sets_lab.get(HOOKS, NAME) is None
+
+
+def test_kinds_that_another_operator_judges_are_left_to_it() -> None:
+    rule = {"apiGroups": ["grove.io"], "resources": ["podcliquesets"]}
+    theirs = {"metadata": {"name": "grove"}, "webhooks": [{"rules": [rule]}]}
+    policy = {"metadata": {"name": "policy"}, "webhooks": [{"rules": [{"apiGroups": ["*"], "resources": ["*"]}]}]}
+
+    assert other_owner(POD_CLIQUE_SET, [policy, theirs]) == "grove"
+    assert other_owner(CLUSTER_TOPOLOGY, [policy, theirs]) == ""
+    assert other_owner(POD_CLIQUE_SET, [{**theirs, "metadata": {"name": NAME}}]) == ""
+
+
+class Moment:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        # A client believes a certificate only by the real time, so the second one must not lie in the future.
+        self.now = datetime.now(UTC) - timedelta(hours=20)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def test_certificates_are_renewed_while_the_server_runs_and_a_new_authority_is_told_first() -> None:
+    clock = Moment()
+    told: list[bytes] = []
+    known = KnownTopologies({"t": LEVELS}, told=True)
+    app = webhook_app(lambda: known, TargetCluster(), OperatorMetrics())
+    webhook = Webhook(app, "127.0.0.1", 0, told.append, check_s=0.05, now=clock)
+    webhook.start()
+    try:
+        eventually(lambda: webhook.registered)
+        first = served(webhook, told[-1])
+        clock.now += timedelta(hours=17)
+        eventually(lambda: served(webhook, told[-1]) != first)
+        assert len(told) == 1
+        clock.now += timedelta(days=300)
+        eventually(lambda: len(told) == 2)
+        assert told[0] in told[1]
+        eventually(lambda: webhook._next is None)
+    finally:
+        webhook.stop()
+
+
+def served(webhook: Webhook, authority: bytes) -> bytes:
+    """Return the certificate that the server shows, after a request that is answered."""
+    context = ssl.create_default_context(cadata=authority.decode())
+    with httpx2.Client(verify=context, trust_env=False, timeout=10) as client:
+        assert client.post(webhook.url, content=b"{").status_code == 400
+        answer = client.post(webhook.url, content=json.dumps({"request": {"uid": "1", "operation": "DELETE"}}))
+    assert answer.json()["response"]["allowed"]
+    host, port = webhook.url.removeprefix("https://").partition("/")[0].split(":")
+    return ssl.get_server_certificate((host, int(port))).encode()
