@@ -66,7 +66,7 @@ def measure(sizes: Sequence[int]) -> Iterator[Scale]:
 
 def markdown(found: Sequence[Scale]) -> str:
     """Return the results as a table."""
-    rows = [
+    rows = (
         (
             f"{each.tasks:,}",
             each.shape,
@@ -76,7 +76,7 @@ def markdown(found: Sequence[Scale]) -> str:
             f"{each.own_cpu_s / each.tasks * 1000:.1f} ms",
         )
         for each in found
-    ]
+    )
     head = ("tasks", "shape", "submitted", "finished", "a task", "processor time of the service, a task")
     return table("Tasks of one workflow", head, rows)
 

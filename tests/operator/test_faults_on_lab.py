@@ -13,7 +13,7 @@ from pathlib import Path
 from lab.build import build
 
 from coterie.operator.crds import definitions
-from lab import Lab, components, starting
+from lab import Lab, components, readiness
 from tests.lab.gangs import CLIQUE, ZONE
 from tests.operator.conftest import Operate, serves
 from tests.operator.test_topologies_on_lab import TOPOLOGY, condition, declared, entry, labels, reasons
@@ -115,6 +115,6 @@ def test_missing_kinds_are_told_and_noticed_when_they_appear(make_lab: Callable[
     assert "is not installed" in entry(bare)["message"]
     assert condition(bare)[2] == 0
 
-    starting.define(bare.api, build([components.KAI]).values())
+    readiness.define(bare.api, build([components.KAI]).values())
     bare.wait(lambda: condition(bare) == ("False", "InSync", 1), 60, "it follows")
     assert [each["metadata"]["name"] for each in bare.objects(TOPOLOGY)] == ["racks"]

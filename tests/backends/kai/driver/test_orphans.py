@@ -19,6 +19,7 @@ class Workflow:
     id: str
     state: State
     pool: str = "p"
+    owner: str = "local"
     spec: Spec = SPEC
 
 

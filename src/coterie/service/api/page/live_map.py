@@ -156,9 +156,8 @@ async def pool_nodes(
     if not streams:
         return Response(await shared.of(("nodes", pool), partial(maps.whole, pool)), media_type=JSON)
     await shared.of(("pool", pool), partial(service.pool, pool))
-    followers.need_room()
     told = _followed(pool, maps, followers, shared, admission, _seen(maps, last or after))
-    return EventSourceResponse(told, headers={"X-Accel-Buffering": "no"})
+    return followers.streamed(EventSourceResponse(told, headers={"X-Accel-Buffering": "no"}))
 
 
 def _seen(maps: LiveMaps, event: str | None) -> int | None:
