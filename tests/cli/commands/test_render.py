@@ -57,7 +57,7 @@ def test_manifests_are_on_standard_output_and_nothing_else_is() -> None:
     assert done.exit_code == 0
     assert [one["kind"] for one in found] == ["Queue", "Queue", "Topology", "ConfigMap", "PodGroup", "Pod", "Pod"]
     assert {one["metadata"].get("namespace") for one in found} == {None, "team"}
-    assert found[4]["data"] == {"0-x": "hello\n"}
+    assert found[3]["data"] == {"0-x": "hello\n"}
     assert not done.stderr
 
 
