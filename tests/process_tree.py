@@ -18,8 +18,8 @@ _SUBREAPER = 36
 _NESTED = re.compile(r"^NSpid:\t\d+\t\d", re.MULTILINE)
 # A process that was killed may take a moment to go, and may have started another one before.
 _ROUNDS, _PAUSE_S = 50, 0.02
-# Python keeps one such process for all that share memory or semaphores.
-_KEPT_BY_PYTHON = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver")
+# Python keeps one such process for all that share memory or semaphores, and the documents one that runs their commands.
+_KEPT = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver", b"tests.examples.fork_server")
 
 
 class Process(NamedTuple):
@@ -48,7 +48,7 @@ def descendants(roots: Iterable[int] | None = None) -> set[Process]:
         below = [each for pid in new for each in children.pop(pid, ())]
         found.update(process for process, ended in below if not ended)
         new = [process.pid for process, _ in below]
-    return {each for each in found if not any(kept in _command(each.pid) for kept in _KEPT_BY_PYTHON)}
+    return {each for each in found if not any(kept in _command(each.pid) for kept in _KEPT)}
 
 
 def release_ended(since: set[Process]) -> None:

@@ -20,7 +20,7 @@ NAMES = {"grove", "kai", "local", "kai-scheduler"}
 OTHER_MEANING = {
     "cli/commands/render.py": "what manifests are written for: KAI, or Grove",
     "cli/handlers/render.py": "what manifests are written for: KAI, or Grove",
-    "cli/commands/validate.py": "a part of Grove's operator that can be switched off",
+    "cli/inputs/options.py": "a part of Grove's operator that can be switched off",
     "frontends/admission.py": "a part of Grove's operator that can be switched off",
     "frontends/dynamo/pods.py": "the schedulerName that Dynamo's operator writes",
     "frontends/grove/podcliqueset/rules/update.py": "a schedulerName before and after a change",

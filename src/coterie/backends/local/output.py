@@ -8,7 +8,7 @@ from coterie.backends.base.driver import TaskAttempt
 from coterie.backends.base.settings import DriverSettings
 from coterie.backends.local.attempt_folder import folder_of
 from coterie.backends.local.container_paths import check_root
-from coterie.backends.local.regular_files import opened
+from coterie.backends.local.files.regular_files import opened
 from coterie.backends.local.shim.log import MARK, PACE_S, TIMES
 from coterie.backends.local.work_order import AttemptKey
 from coterie.errors import Unavailable

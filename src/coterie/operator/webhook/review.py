@@ -96,7 +96,9 @@ def _judged(request: Object, update: bool, knowledge: KnownTopologies, site: Tar
         return judge_set(new, old, knowledge, site)
     if new.kind == "DynamoGraphDeployment":
         return judge_graph(new, old, knowledge, site)
-    return ObjectVerdict((Fault(f"kind {new.kind} is not judged here", type=FieldError.NOT_SUPPORTED, path=("kind",)),))
+    hint = f"The webhook judges {', '.join(KINDS)}, PodCliqueSet and DynamoGraphDeployment."
+    said = f"kind {new.kind} is not judged here"
+    return ObjectVerdict((Fault(said, hint=hint, type=FieldError.NOT_SUPPORTED, path=("kind",)),))
 
 
 def _resource(request: Object, field: str) -> Resource:

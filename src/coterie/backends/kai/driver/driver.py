@@ -17,7 +17,7 @@ from coterie.backends.kai.driver.objects import AnyObject
 from coterie.backends.kai.driver.orphans import sweep
 from coterie.backends.kai.driver.pools import PoolObjects
 from coterie.backends.kai.driver.refusal import refusal_of
-from coterie.backends.kai.driver.removal import STAGES, Removal, RemovalScope, Remover
+from coterie.backends.kai.driver.removal import STAGES, ObjectRemoval, RemovalScope, Remover
 from coterie.backends.kai.driver.watches import BackendWatches
 from coterie.backends.kai.manifests.metadata import STORE
 from coterie.backends.shared.manifest_text import Manifest
@@ -70,7 +70,7 @@ class KaiDriver:
         self._logs, self._kept = ClusterLogs(self._api, self._namespace, settings), KeptLogs(settings)
         self._pools: dict[str, Pool] = {}
         self._followed = FollowedPods()
-        self._removals: dict[tuple[str, str], Removal] = {}
+        self._removals: dict[tuple[str, str], ObjectRemoval] = {}
         self._created: dict[RemovalScope, None] = {}
         self._refused: dict[str, str] = {}
         self._archived: set[str] = set()
@@ -134,7 +134,7 @@ class KaiDriver:
         scope = RemovalScope(
             label_value(workflow.id), label_value(group), label_value(asked.task), asked.attempt, asked.attempt
         )
-        removal = Removal(scope, asked.grace_s, Stopped(asked.task, asked.attempt), self._logs_of([key]))
+        removal = ObjectRemoval(scope, asked.grace_s, Stopped(asked.task, asked.attempt), self._logs_of([key]))
         self._remove(workflow.id, asked.id, removal)
 
     def delete(self, workflow: DrivenWorkflow, asked: Delete) -> None:
@@ -149,7 +149,7 @@ class KaiDriver:
         scope = RemovalScope(label_value(workflow.id), label_value(asked.group), "", asked.attempt, asked.last)
         found = attempts_of(workflow.state, asked.group, asked.attempt, asked.last)
         logs = self._logs_of([TaskAttempt(workflow.id, asked.group, *each) for each in found])
-        self._remove(workflow.id, asked.id, Removal(scope, asked.grace_s, Gone(asked.group, asked.attempt), logs))
+        self._remove(workflow.id, asked.id, ObjectRemoval(scope, asked.grace_s, Gone(asked.group, asked.attempt), logs))
 
     def adopt(self, workflow: DrivenWorkflow) -> None:
         """Follow the pods of a workflow; one that is gone is reported as lost."""
@@ -190,7 +190,7 @@ class KaiDriver:
         result = sweep(found, workflows, spared, busy)
         self._foreign = result.foreign
         for scope in result.scopes:
-            self._remove("", f"sweep/{scope}", Removal(scope, 0.0))
+            self._remove("", f"sweep/{scope}", ObjectRemoval(scope, 0.0))
         self._objects.sweep(self._watches.groups())
 
     def put_away(self, workflow: str) -> None:
@@ -211,7 +211,7 @@ class KaiDriver:
         self._kept.forget(workflow)
         self._archived.discard(workflow)
         # Only the sweep has no limit of placements: a deleted workflow has no later ones.
-        self._remove("", f"forget/{workflow}", Removal(RemovalScope(label_value(workflow)), 0.0))
+        self._remove("", f"forget/{workflow}", ObjectRemoval(RemovalScope(label_value(workflow)), 0.0))
 
     def close(self) -> None:
         """Stop all watches; tasks keep running."""
@@ -272,7 +272,7 @@ class KaiDriver:
                 confirms, removal.confirms = removal.confirms, None
                 yield name[0], confirms
 
-    def _keep_logs(self, removal: Removal) -> None:
+    def _keep_logs(self, removal: ObjectRemoval) -> None:
         """Keep the logs of pods that have run, before they go."""
         if removal.rounds:
             return
@@ -283,7 +283,7 @@ class KaiDriver:
     def _logs_of(self, attempts: Iterable[TaskAttempt]) -> dict[str, TaskAttempt]:
         return {pod_name(self._settings, each): each for each in attempts}
 
-    def _remove(self, workflow: str, name: str, removal: Removal) -> None:
+    def _remove(self, workflow: str, name: str, removal: ObjectRemoval) -> None:
         """Begin a removal; one that is under way goes on."""
         self._removals.setdefault((workflow, name), removal)
         self._wake.set()

@@ -65,7 +65,7 @@ class Stage(StrEnum):
 
 
 @dataclass(slots=True)
-class Removal:
+class ObjectRemoval:
     """A removal under way, due at `due`; `confirms` is the observation at its end.
 
     `logs` are the pods whose logs are kept. `passed` counts the stages of which nothing is left. `failure` and `stuck`
@@ -91,7 +91,7 @@ class Remover:
         """Make one; `abandoned` tells whether a pod's node is gone or does not answer, so that nobody ends it there."""
         self._api, self._namespace, self._store, self._abandoned = api, namespace, store, abandoned
 
-    def step(self, removal: Removal, now: float, clock: float) -> bool:
+    def step(self, removal: ObjectRemoval, now: float, clock: float) -> bool:
         """Advance a removal; return whether nothing is left but stuck objects. `clock` is that of `due`."""
         removal.failure, stuck, waiting = None, list[str](), False
         removal.rounds += 1
@@ -113,11 +113,11 @@ class Remover:
         found = list_served(self._api, ObjectQuery(kind, self._namespace, selector), AnyObject)
         return [each.metadata for each in found.items] if found else []
 
-    def _found(self, removal: Removal, kind: ObjectKind) -> list[ObjectMeta]:
+    def _found(self, removal: ObjectRemoval, kind: ObjectKind) -> list[ObjectMeta]:
         listed = self.objects(kind, removal.scope.selector(self._store))
         return [each for each in listed if each.own and removal.scope.covers(each)]
 
-    def _kind(self, removal: Removal, kind: ObjectKind, now: float, stuck: list[str]) -> Stage:
+    def _kind(self, removal: ObjectRemoval, kind: ObjectKind, now: float, stuck: list[str]) -> Stage:
         try:
             found = self._found(removal, kind)
             new = [each for each in found if each.uid not in removal.asked]
