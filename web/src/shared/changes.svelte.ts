@@ -5,6 +5,9 @@ import { session } from '../session.svelte'
 
 const RETRY_MS = 2000
 const GATHER_MS = 250
+/** How often a stream that has ended is opened again while a restart is expected, and how many times. */
+const RESTART_MS = 500
+const RESTARTS = 60
 
 export class Changes {
   live = $state(false)
@@ -14,6 +17,7 @@ export class Changes {
   #timer: ReturnType<typeof setTimeout> | undefined
   #gathered: ReturnType<typeof setTimeout> | undefined
   #last = ''
+  #restarts = 0
 
   /** `told` gets each event; `changed` is called once for several in quick succession, and after each new connection. */
   constructor(
@@ -23,6 +27,13 @@ export class Changes {
     readonly told: (event: Event) => void = () => {},
   ) {
     this.#last = String(after)
+    this.#open()
+  }
+
+  /** Follow what has ended once more: it was told to run again, and will in a moment. */
+  restart(): void {
+    this.close()
+    this.#restarts = RESTARTS
     this.#open()
   }
 
@@ -41,12 +52,18 @@ export class Changes {
       this.live = true
     }
     source.onmessage = (event) => {
+      this.#restarts = 0
+      this.ended = ''
       this.#last = event.lastEventId
       this.told(JSON.parse(event.data as string) as Event)
       this.#tell()
     }
     source.addEventListener('end', (event) => {
       this.close()
+      if (this.#restarts-- > 0) {
+        this.#timer = setTimeout(() => this.#open(), RESTART_MS)
+        return
+      }
       this.ended = (JSON.parse(event.data as string) as { reason: string }).reason
       if (this.ended === 'unauthorized') session.ended()
       this.changed()
