@@ -70,7 +70,9 @@ class ServiceFixture:
     def finished(self, ident: str) -> str:
         """Wait until a workflow has finished, and return its status."""
         self.call("wait", ident, "--timeout", "30s")
-        return str(self.data("show", ident)["status"])
+        found = self.data("show", ident)
+        assert "status" in found, found
+        return str(found["status"])
 
 
 def serving(folder: Path, port: int = 0) -> AbstractContextManager[tuple[str, subprocess.Popen[str]]]:

@@ -68,7 +68,7 @@ FAULTS: Mapping[str, Fault] = {
         make=unreachable,
         source="context:coterie-lab",
         code=Exit.TRY_AGAIN,
-        words=("cannot be reached: connection refused", "hint: Check that the cluster", "kubectl --context coterie-lab"),
+        words=("cannot be reached: connection refused", "hint: Check that the", "kubectl --context coterie-lab"),
     ),
     "token no longer valid": Fault(
         make=no_longer_valid,

@@ -14,7 +14,7 @@ from coterie.cli.output.formats import Output, safe
 from coterie.cli.output.outcome import result_of
 from coterie.cli.output.screen import screen, show, show_data
 from coterie.cli.output.workflows import audit_lines, warnings, workflow_lines
-from coterie.errors import UsageError
+from coterie.errors import Unavailable, UsageError
 
 Json = dict[str, Any]
 
@@ -25,7 +25,7 @@ def run(client: Client, ident: str, output: Output, *, watch: bool) -> None:
     if watch:
         _stay(client, ident, output)
     if output in {Output.JSON, Output.YAML}:
-        show_data({**view, "placement": client.placement(ident)}, output)
+        show_data({**view, "placement": _placement(client, ident)}, output)
         return
     if output is Output.NAME:
         show([safe(view["id"])])
@@ -33,11 +33,20 @@ def run(client: Client, ident: str, output: Output, *, watch: bool) -> None:
     style = screen()
     wide = output is Output.WIDE
     show(workflow_lines(view, style, time.time(), wide=wide))
-    placement = client.placement(ident)
-    if any(group["tasks"] and group["constraints"] for group in placement["groups"]):
+    placement = _placement(client, ident)
+    if placement and any(group["tasks"] and group["constraints"] for group in placement["groups"]):
         show(["", *audit_lines(placement, style, wide=wide)])
     for line in warnings(view, wide=wide):
         typer.echo(safe(line), err=True)
+
+
+def _placement(client: Client, ident: str) -> Json | None:
+    """Return the outcomes of constraints; None, with a word on standard error, while the cluster is not known."""
+    try:
+        return client.placement(ident)
+    except Unavailable as error:
+        typer.echo(safe(f"the outcomes of constraints are not known now: {error}"), err=True)
+        return None
 
 
 def _stay(client: Client, ident: str, output: Output) -> None:
