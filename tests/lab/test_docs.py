@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def _check(shell: Callable[[str], str], number: int, *, rewrite: bool) -> None:
     if rewrite:
         DOCUMENT.write_text(text.replace(block, real), encoding="utf-8")
     else:
-        assert block == real
+        assert block == real, "\n".join(unified_diff(block.splitlines(), real.splitlines(), lineterm="", n=1))
 
 
 def test_the_commands_print_what_the_page_shows(shell: Callable[[str], str], *, rewrite: bool) -> None:
