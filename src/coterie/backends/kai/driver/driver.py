@@ -11,7 +11,7 @@ from coterie.backends.base.driver import DrivenWorkflow, TaskAttempt, TaskPlacem
 from coterie.backends.base.settings import DriverSettings
 from coterie.backends.kai.driver.creation import GroupRequest, create, manifests_of
 from coterie.backends.kai.driver.external_topologies import with_external_topologies
-from coterie.backends.kai.driver.following import FollowedPods
+from coterie.backends.kai.driver.followed_pods import FollowedPods
 from coterie.backends.kai.driver.logs import ClusterLogs, KeptLogs, keep_all, namespace_of, pod_name
 from coterie.backends.kai.driver.objects import AnyObject
 from coterie.backends.kai.driver.orphans import sweep
