@@ -40,7 +40,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Applying:
+class ApplyTimes:
     """Both ways, alternating on one cluster, and how long such a cluster took to start."""
 
     nodes: int
@@ -52,7 +52,7 @@ class Applying:
     starts_s: Sequence[float]
 
 
-def measure(runs: int, starts: int, count: int = NODES) -> Applying | None:
+def measure(runs: int, starts: int, count: int = NODES) -> ApplyTimes | None:
     """Start clusters, and apply a gang on the last one alternately; None, with a message, without a cluster."""
     times: list[float] = []
     try:
@@ -73,7 +73,7 @@ def measure(runs: int, starts: int, count: int = NODES) -> Applying | None:
         lab.stop()
 
 
-def compare(lab: Lab, runs: int, count: int, starts_s: Sequence[float]) -> Applying:
+def compare(lab: Lab, runs: int, count: int, starts_s: Sequence[float]) -> ApplyTimes:
     """Apply the gang to an empty cluster alternately, after one uncounted run of each way."""
     cluster = snapshot(count)
     nodes.add(lab, cluster)
@@ -95,7 +95,7 @@ def compare(lab: Lab, runs: int, count: int, starts_s: Sequence[float]) -> Apply
             _remove(lab, manifests)
     made = {name: Way(*(median(column) / 1e3 for column in zip(*rows, strict=True))) for name, rows in times.items()}
     pods = sum(manifest["kind"] == "Pod" for manifest in manifests)
-    return Applying(count, pods, len(manifests), runs, made["coterie"], made["kubectl"], starts_s)
+    return ApplyTimes(count, pods, len(manifests), runs, made["coterie"], made["kubectl"], starts_s)
 
 
 def snapshot(count: int) -> Snapshot:

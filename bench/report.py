@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from bench.apply import Applying
+from bench.apply import ApplyTimes
 from bench.deltas import Deltas
 from bench.kueue_side import KueueReport
 from bench.memory import Memory
-from bench.placing import Placing
+from bench.placement import PlacementTimes
 from bench.quality import Quality, judge, no_worse
-from bench.reading import Reading
+from bench.snapshot_read import SnapshotRead
 from bench.startup import Startup
 
 # The intended speed-up of a warm placement over Kueue, from this many nodes on.
@@ -60,12 +60,12 @@ class Results:
     comparisons: list[Comparison]
     deltas: Mapping[int, Deltas]
     memory: Memory
-    reading: Reading
+    reading: SnapshotRead
     startup: Startup
-    applying: Applying | None = None
+    applying: ApplyTimes | None = None
 
 
-def compare(nodes: int, ours: Placing, theirs: KueueReport | None) -> Comparison:
+def compare(nodes: int, ours: PlacementTimes, theirs: KueueReport | None) -> Comparison:
     """Compare both sides, and check both answers by the same rules."""
     lines = []
     for request in ours.requests:
@@ -218,7 +218,7 @@ def _others(results: Results) -> Iterator[Sequence[object]]:
         yield from applying_rows(results.applying)
 
 
-def applying_rows(found: Applying) -> Iterator[Sequence[object]]:
+def applying_rows(found: ApplyTimes) -> Iterator[Sequence[object]]:
     """Yield the measurements on a real cluster as rows of the last table."""
     ours, theirs = found.coterie, found.kubectl
     for what, own, other, goal_ in (

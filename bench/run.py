@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench import apply, deltas, kueue_side, memory, placing, plot, reading, scaling, service, startup
+from bench import apply, deltas, kueue_side, memory, placement, plot, scaling, service, snapshot_read, startup
 from bench.cases import SIZES, write_case
 from bench.report import Comparison, Results, compare, markdown
 from bench.timing import say
@@ -53,7 +53,7 @@ def measure(options: argparse.Namespace) -> Results:
     say(f"{largest:,} nodes: memory")
     held = memory.measure(largest)
     say(f"reading a snapshot of {options.snapshot_nodes:,} nodes")
-    read = reading.measure(options.snapshot_nodes, 2 * options.snapshot_nodes * 1000 // 1024, options.runs)
+    read = snapshot_read.measure(options.snapshot_nodes, 2 * options.snapshot_nodes * 1000 // 1024, options.runs)
     say("coterie --help")
     started = startup.measure(4 * options.runs)
     applied = apply.measure(options.runs, starts=min(3, options.runs)) if options.lab else None
@@ -74,7 +74,7 @@ def _one_size(nodes: int, program: Path | None, options: argparse.Namespace) -> 
         case = Path(folder) / "case.json"
         write_case(case, nodes, seconds=options.seconds, cold_runs=options.runs)
         say(f"{nodes:,} nodes: Coterie")
-        ours = placing.measure(case, seconds=options.seconds, cold_runs=options.runs)
+        ours = placement.measure(case, seconds=options.seconds, cold_runs=options.runs)
         theirs = None
         if program is not None:
             say(f"{nodes:,} nodes: Kueue")

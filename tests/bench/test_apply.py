@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bench.apply import Applying, Way, compare, gang, measure, snapshot
+from bench.apply import ApplyTimes, Way, compare, gang, measure, snapshot
 from bench.report import applying_rows
 
 from lab import GoMissingError, Lab
@@ -26,7 +26,7 @@ def test_both_ways_bind_all_pods_and_leave_nothing(lab: Lab) -> None:
 
 @pytest.mark.parametrize(("ours", "met"), [(110.0, "1.10 x, yes"), (111.0, "1.11 x, **no**")])
 def test_the_goal_is_a_ratio_of_the_times_until_all_pods_are_bound(ours: float, met: str) -> None:
-    found = Applying(512, 64, 68, 5, Way(50.0, ours), Way(40.0, 100.0), [4.0, 16.0, 5.0])
+    found = ApplyTimes(512, 64, 68, 5, Way(50.0, ours), Way(40.0, 100.0), [4.0, 16.0, 5.0])
     applied, bound, started = (tuple(row) for row in applying_rows(found))
     assert applied[4:] == ("", "1.25 x")
     assert bound[4:] == ("1.1 x", met)

@@ -12,7 +12,7 @@ from bench.quality import Quality, judge, no_worse
 from bench.report import compare, goal
 from bench.snapshot import kubectl_json
 
-from bench import deltas, kueue_side, placing, run
+from bench import deltas, kueue_side, placement, run
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import place
 from coterie.sources.kubectl import read_kubectl
@@ -47,7 +47,7 @@ def test_half_of_the_nodes_of_a_case_are_partly_used(case: Path) -> None:
 
 
 def test_coterie_answers_every_request_soundly(case: Path) -> None:
-    compared = compare(512, placing.measure(case, seconds=0, cold_runs=1), None)
+    compared = compare(512, placement.measure(case, seconds=0, cold_runs=1), None)
     assert [line.ours.placed for line in compared.lines] == [True, True, True, False]
     assert all(line.no_worse for line in compared.lines)
 
@@ -126,6 +126,6 @@ def test_one_command_measures_everything_and_writes_it(tmp_path: Path, capsys: p
 
 
 def test_a_gang_of_a_request_has_all_its_pods(capacity: Capacity) -> None:
-    assert placing.pods_per_node(place(gang_of(IMPOSSIBLE), capacity)) is None
+    assert placement.pods_per_node(place(gang_of(IMPOSSIBLE), capacity)) is None
     assert len(gang_of(PREFERRED).all_tasks()) == PREFERRED.pods
     assert len(gang_of(BLOCK).all_tasks()) == BLOCK.pods

@@ -21,7 +21,7 @@ from coterie.kube.errors import ApiForbidden
 from coterie.kube.kinds import ObjectKind, kind_of
 from coterie.kube.kubeconfig import choose
 from coterie.kube.reads import ObjectQuery, find, list_all
-from coterie.kube.watch_thread import Watching
+from coterie.kube.watch_thread import WatchThread
 from coterie.kube.wire import Identified
 from coterie.planning.inputs import read_snapshot
 from lab import Lab, nodes
@@ -322,7 +322,7 @@ def test_a_gang_lives_and_ends_by_the_hand_of_the_account(
             bound.add(change.entry.meta.name)
 
     labels = "coterie.dev/workflow=everything"
-    with Watching(api, ObjectQuery(kind(("v1", "Pod")), TASKS, labels), dict[str, Any], on_change=note) as watching:
+    with WatchThread(api, ObjectQuery(kind(("v1", "Pod")), TASKS, labels), dict[str, Any], on_change=note) as watching:
         watching.wait_known(PATIENCE_S)
         made = list(apply_all(api, manifests, reclaim=True))
         cluster.wait(lambda: len(bound) == 2, PATIENCE_S, "both pods are bound")

@@ -25,7 +25,7 @@ from coterie.kube.kubeconfig import choose
 from coterie.kube.reads import ObjectQuery, find, get, list_all, list_served, serves
 from coterie.kube.retry import RetryLimits
 from coterie.kube.watch import Follower, WatchTiming
-from coterie.kube.watch_thread import Watching
+from coterie.kube.watch_thread import WatchThread
 from coterie.kube.wire import Identified
 from coterie.planning.inputs import read_snapshot
 from lab import GoMissingError, Lab
@@ -273,7 +273,7 @@ def test_a_server_without_a_known_authority_is_not_trusted(plain: Lab, tmp_path:
 
 
 def test_a_watch_is_stopped_at_once_also_over_tls(api: Api) -> None:
-    watching = Watching(api, ObjectQuery(NODE), Identified, pace=HASTE)
+    watching = WatchThread(api, ObjectQuery(NODE), Identified, pace=HASTE)
     with watching:
         watching.wait_known(PATIENCE_S)
         count = len(watching.entries())
@@ -291,7 +291,7 @@ def restart(lab: Lab, down_s: float = 0.3) -> None:
     lab.programs["kube-apiserver"].start()
 
 
-def told(watching: Watching[Identified]) -> dict[str, str]:
+def told(watching: WatchThread[Identified]) -> dict[str, str]:
     return {name: entry.meta.resource_version for (_, name), entry in watching.entries().items()}
 
 
@@ -308,7 +308,7 @@ def test_a_watch_survives_restarts_of_the_server_and_loses_nothing(plain: Lab) -
     with connected(plain, patience=patience) as api:
         for number in range(10):
             apply(api, note(f"w{number}", labels))
-        with Watching(
+        with WatchThread(
             api,
             query,
             Identified,

@@ -21,7 +21,7 @@ from coterie.kube.errors import ApiForbidden
 from coterie.kube.kinds import POD
 from coterie.kube.reads import ObjectQuery
 from coterie.kube.watch import WatchTiming
-from coterie.kube.watch_thread import Watching
+from coterie.kube.watch_thread import WatchThread
 from coterie.kube.wire import Identified
 from tests.eventually import eventually
 from tests.kube.faulty_transport import Script, api, event, page, status, stream, thing
@@ -86,7 +86,7 @@ def silent_server() -> Iterator[tuple[Silent, Api]]:
 
 def test_a_watch_that_waits_for_a_silent_server_is_stopped_at_once() -> None:
     with silent_server() as (server, connection):
-        watching = Watching(connection, ObjectQuery(POD), Identified, pace=HASTE)
+        watching = WatchThread(connection, ObjectQuery(POD), Identified, pace=HASTE)
         with watching:
             watching.wait_known(PATIENCE_S)
             eventually(lambda: len(watching.entries()) == 2)
@@ -100,7 +100,7 @@ def test_a_watch_that_waits_for_a_silent_server_is_stopped_at_once() -> None:
 
 
 def test_a_watch_that_waits_before_trying_again_is_stopped_at_once() -> None:
-    watching = Watching(
+    watching = WatchThread(
         api(Script([status(500, message="down")])),
         ObjectQuery(POD),
         Identified,
@@ -126,7 +126,7 @@ def test_changes_are_told_in_order_when_they_can_be_seen() -> None:
             stream(event("ADDED", thing("b", 6)), event("MODIFIED", thing("a", 7)), event("DELETED", thing("b", 8))),
         ]
     )
-    watching = Watching(
+    watching = WatchThread(
         api(lambda _: next(answers, status(500))), ObjectQuery(POD), Identified, on_change=heard, pace=HASTE
     )
     with watching:
@@ -139,7 +139,7 @@ def test_whoever_asks_learns_what_ended_the_watch() -> None:
     def spoiled(_: CacheChange[Identified]) -> None:
         raise ZeroDivisionError
 
-    with Watching(api(Script([page([thing("a")])])), ObjectQuery(POD), Identified, on_change=spoiled) as watching:
+    with WatchThread(api(Script([page([thing("a")])])), ObjectQuery(POD), Identified, on_change=spoiled) as watching:
         with pytest.raises(ZeroDivisionError):
             watching.wait_known(PATIENCE_S)
         with pytest.raises(ZeroDivisionError):
@@ -149,7 +149,7 @@ def test_whoever_asks_learns_what_ended_the_watch() -> None:
 def test_waiting_ends_with_what_prevents_the_watch() -> None:
     forbidden = status(403, "Forbidden", 'User "u" cannot list')
     with (
-        Watching(api(Script([forbidden])), ObjectQuery(POD), Identified, pace=HASTE) as watching,
+        WatchThread(api(Script([forbidden])), ObjectQuery(POD), Identified, pace=HASTE) as watching,
         pytest.raises(ApiForbidden),
     ):
         watching.wait_known(PATIENCE_S)
@@ -157,7 +157,7 @@ def test_waiting_ends_with_what_prevents_the_watch() -> None:
 
 def test_waiting_ends_with_the_trouble_that_does_not_pass() -> None:
     down = httpx2.ConnectError("connection refused")
-    with Watching(api(Script([down])), ObjectQuery(POD), Identified, pace=HASTE) as watching:
+    with WatchThread(api(Script([down])), ObjectQuery(POD), Identified, pace=HASTE) as watching:
         eventually(lambda: watching.trouble is not None)
         with pytest.raises(Unavailable, match="cannot be reached"):
             watching.wait_known(0.01)
@@ -167,6 +167,6 @@ def test_a_watch_can_be_stopped_by_what_it_tells() -> None:
     def enough(_: CacheChange[Identified]) -> None:
         watching.stop()
 
-    watching = Watching(api(Script([page([thing("a")])])), ObjectQuery(POD), Identified, on_change=enough)
+    watching = WatchThread(api(Script([page([thing("a")])])), ObjectQuery(POD), Identified, on_change=enough)
     with watching:
         eventually(lambda: not watching.running)

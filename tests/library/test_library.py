@@ -88,12 +88,12 @@ def test_values_reach_the_template_with_their_type() -> None:
 def test_fit_counts_per_domain() -> None:
     cluster = coterie.read_cluster(EXAMPLES / "refusals" / "cluster.yaml")
     found = coterie.fit(cluster, level="rack", gpus=8, tasks=2)
-    assert [(room.domain, room.now) for room in found.fitting.rooms] == [
+    assert [(room.domain, room.now) for room in found.fit.rooms] == [
         (("a", "a1"), 3),
         (("a", "a2"), 2),
         (("b", "b1"), 2),
     ]
-    assert found.fitting.gangs(2) == (3, 6)
+    assert found.fit.gangs(2) == (3, 6)
 
 
 def test_levels_given_in_the_call_are_checked() -> None:

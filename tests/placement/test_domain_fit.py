@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from coterie.gang.tree import Gang, Group, Shape, Task
 from coterie.placement.capacity import Capacity
-from coterie.placement.domain_fit import fitting
+from coterie.placement.domain_fit import level_fit
 from coterie.placement.engine import Found, NoPlacement, place
 from coterie.topology.cluster import CPU, GPU, Cluster, Node, Pod
 from coterie.topology.domains import Domains
@@ -41,7 +41,7 @@ def test_domains_come_best_first_with_what_fits_now_and_when_empty() -> None:
         [Pod("p", "n1", {GPU: 4}), Pod("d", "n3", {GPU: 4}, daemon=True)],
     )
 
-    rooms = fitting(FOUR, seen, "rack").rooms
+    rooms = level_fit(FOUR, seen, "rack").rooms
 
     assert [(room.domain, room.now, room.empty, room.nodes, room.free_gpus) for room in rooms] == [
         (("a", "r1"), 3, 4, 2, 12),
@@ -51,7 +51,7 @@ def test_domains_come_best_first_with_what_fits_now_and_when_empty() -> None:
 
 
 def test_nodes_in_no_domain_are_counted_apart() -> None:
-    found = fitting(FOUR, domains([node("n1", "r1"), node("n2", None)]), "rack")
+    found = level_fit(FOUR, domains([node("n1", "r1"), node("n2", None)]), "rack")
 
     assert (found.total.now, found.outside.now, found.outside.nodes) == (2, 2, 1)
 
@@ -59,19 +59,19 @@ def test_nodes_in_no_domain_are_counted_apart() -> None:
 def test_nodes_that_lack_a_finer_label_do_not_count_for_a_scheduler_that_cannot_see_them() -> None:
     seen = domains([node("n1", "r1"), node("n2", None)])
 
-    assert fitting(FOUR, seen, "zone").total.now == 4
-    assert fitting(FOUR, seen, "zone", labelled_only=True).total.now == 2
+    assert level_fit(FOUR, seen, "zone").total.now == 4
+    assert level_fit(FOUR, seen, "zone", labelled_only=True).total.now == 2
 
 
 def test_a_resource_that_nobody_has_fits_nowhere() -> None:
-    found = fitting(Shape(requests=(("example.com/nic", 1),)), domains([node("n1", "r1")]), "rack")
+    found = level_fit(Shape(requests=(("example.com/nic", 1),)), domains([node("n1", "r1")]), "rack")
 
     assert (found.total.now, found.total.empty) == (0, 0)
 
 
 def test_a_level_without_domains_and_a_cluster_without_nodes_hold_nothing() -> None:
-    assert fitting(FOUR, domains([node("n1", None)]), "rack").rooms == ()
-    assert fitting(FOUR, domains([]), "rack").total.now == 0
+    assert level_fit(FOUR, domains([node("n1", None)]), "rack").rooms == ()
+    assert level_fit(FOUR, domains([]), "rack").total.now == 0
 
 
 @settings(max_examples=40, deadline=None)
@@ -85,7 +85,7 @@ def test_the_engine_places_exactly_what_counting_says(spread: list[tuple[int, in
     seen = domains(nodes, pods)
     shape = Shape(requests=((GPU, gpus),))
 
-    best = fitting(shape, seen, "rack").rooms[0].now
+    best = level_fit(shape, seen, "rack").rooms[0].now
 
     if best:
         assert isinstance(place(gang(shape, best), Capacity.now(seen)), Found)
@@ -96,7 +96,7 @@ def test_the_engine_places_exactly_what_counting_says(spread: list[tuple[int, in
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=8), st.integers(1, 3))
 def test_so_many_gangs_fit_at_once_and_no_more(racks: list[int], tasks: int) -> None:
     seen = domains([node(f"n{at}", f"r{rack}") for at, rack in enumerate(racks)])
-    expected, _ = fitting(EIGHT, seen, "rack").gangs(tasks)
+    expected, _ = level_fit(EIGHT, seen, "rack").gangs(tasks)
     capacity = Capacity.now(seen)
 
     placed = 0

@@ -16,7 +16,7 @@ from coterie.kube.watch import Batch, Follower, WatchTiming
 T = TypeVar("T")
 
 
-class Watching(Generic[T]):
+class WatchThread(Generic[T]):
     """The objects of a query, kept up to date; used as a context manager.
 
     `on_change` is called in the watch thread, one change at a time and in order, after `entries` includes the change.

@@ -32,7 +32,7 @@ class DomainRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitting:
+class LevelFit:
     """The room for one shape in every domain of a level, best first, and on nodes that are in none of them."""
 
     rooms: tuple[DomainRoom, ...]
@@ -54,7 +54,7 @@ class Fitting:
         return sum(room.gangs(tasks) for room in self.rooms), sum(room.empty_gangs(tasks) for room in self.rooms)
 
 
-def fitting(shape: Shape, domains: Domains, level: str, *, labelled_only: bool = False) -> Fitting:
+def level_fit(shape: Shape, domains: Domains, level: str, *, labelled_only: bool = False) -> LevelFit:
     """Count how many tasks of a shape each domain of a level holds, now and on the empty cluster.
 
     With `labelled_only`, nodes that lack the label of any level do not count, as for a scheduler that cannot see them.
@@ -77,4 +77,4 @@ def fitting(shape: Shape, domains: Domains, level: str, *, labelled_only: bool =
     outside = tier.of < 0
     fits, fits_empty = (int(values[outside].sum()) for values in per_node)
     rest = DomainRoom((), fits, fits_empty, int(outside.sum()), int(idle[outside].sum()))
-    return Fitting(tuple(sorted(rooms, key=lambda room: (-room.now, -room.empty))), rest)
+    return LevelFit(tuple(sorted(rooms, key=lambda room: (-room.now, -room.empty))), rest)

@@ -13,7 +13,7 @@ from coterie.errors import Notice, UsageError
 from coterie.gang.tree import Group, Path, Shape, Task
 from coterie.inspection.map import level_depth
 from coterie.placement.capacity import Capacity
-from coterie.placement.domain_fit import DomainRoom, Fitting, fitting
+from coterie.placement.domain_fit import DomainRoom, LevelFit, level_fit
 from coterie.placement.eligibility import eligible, untolerated
 from coterie.placement.explain.evidence import Candidate, Counts, Survey, survey, tally
 from coterie.placement.refusal import Tally
@@ -74,41 +74,41 @@ class FitQuery:
 class FitReport:
     """The largest gang that fits, per domain of a level."""
 
-    wish: FitQuery
+    query: FitQuery
     level: str
     pool: str
-    fitting: Fitting
+    fit: LevelFit
     notices: tuple[Notice, ...]
     tally: Tally | None = None  # where no such task fits: the obstacles on the nodes, now or else when they are empty
 
 
-def answer(wish: FitQuery, level: str, pool: Pool, domains: Domains) -> FitReport:
+def answer(query: FitQuery, level: str, pool: Pool, domains: Domains) -> FitReport:
     """Return what fits on a pool's nodes; raise for an invalid level or amount."""
-    requests = wish.requests()
+    requests = query.requests()
     level_depth(domains, level)
     shape = pool.admitted(Shape(requests))
-    found = fitting(shape, domains, level, labelled_only=pool.traits.hides_unlabelled)
-    notices = tuple(_notices(wish, level, pool, shape, domains, found))
+    found = level_fit(shape, domains, level, labelled_only=pool.traits.hides_unlabelled)
+    notices = tuple(_notices(query, level, pool, shape, domains, found))
     if found.total.now:
-        return FitReport(wish, level, pool.name, found, notices)
+        return FitReport(query, level, pool.name, found, notices)
     capacity = Capacity.now(domains) if found.total.empty else Capacity.empty(domains)
-    return FitReport(wish, level, pool.name, found, notices, tally([Task("", shape)], level, (), capacity))
+    return FitReport(query, level, pool.name, found, notices, tally([Task("", shape)], level, (), capacity))
 
 
 def fit_json(found: FitReport) -> Json:
     """Return an answer as data; the fields about gangs are present when their size was given."""
-    tasks = found.wish.tasks
-    total = found.fitting.total
+    tasks = found.query.tasks
+    total = found.fit.total
     return {
         "version": VERSION,
         "pool": found.pool,
-        "nodes": total.nodes + found.fitting.outside.nodes,
+        "nodes": total.nodes + found.fit.outside.nodes,
         "level": found.level,
-        "task": dict(found.wish.requests()),
+        "task": dict(found.query.requests()),
         "tasks": tasks,
-        "domains": [{"domain": list(room.domain), **_room(room, tasks)} for room in found.fitting.rooms],
-        "total": _room(total, None) | (dict(zip(_GANGS, found.fitting.gangs(tasks), strict=True)) if tasks else {}),
-        "outside": _room(found.fitting.outside, None),
+        "domains": [{"domain": list(room.domain), **_room(room, tasks)} for room in found.fit.rooms],
+        "total": _room(total, None) | (dict(zip(_GANGS, found.fit.gangs(tasks), strict=True)) if tasks else {}),
+        "outside": _room(found.fit.outside, None),
         "causes": causes_json(found.tally),
         "warnings": [{"code": notice.code, "message": notice.message} for notice in found.notices],
     }
@@ -123,11 +123,11 @@ def _room(room: DomainRoom, tasks: int | None) -> Json:
 
 
 def _notices(
-    wish: FitQuery, level: str, pool: Pool, shape: Shape, domains: Domains, found: Fitting
+    query: FitQuery, level: str, pool: Pool, shape: Shape, domains: Domains, found: LevelFit
 ) -> Iterator[Notice]:
     cluster = domains.cluster
     gpus = cluster.allocatable[cluster.resource(GPU)] > 0
-    meant = gpus if wish.gpus else np.ones_like(gpus)
+    meant = gpus if query.gpus else np.ones_like(gpus)
     barred = ~eligible(shape, cluster, lift_transient=True) & meant
     if barred.any():
         nodes = [cluster.names[node] for node in np.flatnonzero(barred)]
@@ -155,8 +155,8 @@ def _notices(
             "which cannot serve a gang that must share one",
         )
     limit = pool.gpus.limit
-    if wish.gpus and limit is not None and limit // wish.gpus < max((room.now for room in found.rooms), default=0):
-        most = count(limit // wish.gpus, "such task")
+    if query.gpus and limit is not None and limit // query.gpus < max((room.now for room in found.rooms), default=0):
+        most = count(limit // query.gpus, "such task")
         yield Notice("OverQuota", f'the limit of pool "{pool.name}", {limit} GPUs, allows {most} at once')
 
 

@@ -17,7 +17,7 @@ from coterie.kube.cache import CacheChange, ChangeType, Key
 from coterie.kube.kinds import NODE, POD
 from coterie.kube.reads import ObjectQuery
 from coterie.kube.retry import RetryLimits
-from coterie.kube.watch_thread import Watching
+from coterie.kube.watch_thread import WatchThread
 from coterie.sources import Snapshot
 from coterie.sources.kubernetes_objects import BareNode, BarePod
 from coterie.sources.live import PREFIX, UNFINISHED, LiveObjects, level_objects, snapshot_from
@@ -102,5 +102,5 @@ class WatchedCluster:
         return note
 
 
-def _watch(api: Api, query: ObjectQuery, shape: type[S], on_change: Callable[[CacheChange[S]], None]) -> Watching[S]:
-    return Watching(api, query, shape, on_change=on_change)
+def _watch(api: Api, query: ObjectQuery, shape: type[S], on_change: Callable[[CacheChange[S]], None]) -> WatchThread[S]:
+    return WatchThread(api, query, shape, on_change=on_change)

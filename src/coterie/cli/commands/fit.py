@@ -51,5 +51,5 @@ def fit(options: FitOptions) -> None:
         from coterie.cli.inputs.source import only_one
         from coterie.planning.fit import FitQuery
 
-        wish = FitQuery(options.gpus, options.cpu, options.memory, options.tasks)
-        run(only_one(options.argument, options.source), options.level, wish, options.output)
+        query = FitQuery(options.gpus, options.cpu, options.memory, options.tasks)
+        run(only_one(options.argument, options.source), options.level, query, options.output)

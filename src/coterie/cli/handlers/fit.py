@@ -19,27 +19,27 @@ from coterie.topology.domains import Domains
 _SHOWN = 40
 
 
-def run(source: ClusterOptions, level: str | None, wish: FitQuery, output: Output) -> None:
+def run(source: ClusterOptions, level: str | None, query: FitQuery, output: Output) -> None:
     """Print the largest gang that fits in each domain of a level."""
-    wish.requests()  # an invalid request is reported before any file is read
+    query.requests()  # an invalid request is reported before any file is read
     world = read_cluster_input(source)
     if level is None:
         known = ", ".join(world.topology.names)
         hint = f"Add --level with one of: {known}." if known else "There are none; give some with --levels NAME=LABEL."
         raise UsageError("name the level that a gang is to share", hint)
-    found = answer(wish, level, world.pool, Domains.of(world.cluster, world.topology))
+    found = answer(query, level, world.pool, Domains.of(world.cluster, world.topology))
     match output:
         case Output.JSON | Output.YAML:
             show_data(fit_json(found), output)
         case Output.NAME:
-            show("/".join(map(visible, room.domain)) for room in found.fitting.rooms if room.now)
+            show("/".join(map(visible, room.domain)) for room in found.fit.rooms if room.now)
         case _:
             show(_lines(found, len(world.whole), screen(), wide=output is Output.WIDE))
     warn((*notices_of(world), *found.notices))
 
 
 def _lines(found: FitReport, whole: int, style: Style, *, wide: bool) -> Iterator[str]:
-    rooms, total, tasks = found.fitting.rooms, found.fitting.total, found.wish.tasks
+    rooms, total, tasks = found.fit.rooms, found.fit.total, found.query.tasks
     short = Abbreviations() if wide else Abbreviations(*zip(*(room.domain for room in rooms), strict=True))
     shown = rooms if wide or len(rooms) <= _SHOWN else rooms[:_SHOWN]
     gangs = [f"GANGS OF {tasks}", "IF EMPTY"] if tasks else []
@@ -52,11 +52,11 @@ def _lines(found: FitReport, whole: int, style: Style, *, wide: bool) -> Iterato
     if len(shown) < len(rooms):
         rest = rooms[len(shown) :]
         rows.append([f"{count(len(rest), 'other')}", f"<= {rest[0].now}", "", *["" for _ in (*gangs, *more)]])
-    sums = [str(number) for number in found.fitting.gangs(tasks)] if tasks else []
+    sums = [str(number) for number in found.fit.gangs(tasks)] if tasks else []
     extra = [f"{total.nodes:,}", f"{total.free_gpus:,}"] if wide else []
     rows.append(["in all", f"{total.now:,}", f"{total.empty:,}", *sums, *extra])
-    nodes = share(total.nodes + found.fitting.outside.nodes, whole, "node")
-    yield f"tasks of {visible(found.wish.words())}   pool {visible(found.pool)}, {nodes}"
+    nodes = share(total.nodes + found.fit.outside.nodes, whole, "node")
+    yield f"tasks of {visible(found.query.words())}   pool {visible(found.pool)}, {nodes}"
     yield from (f"  {line}" for line in table(rows, numbers=frozenset(range(1, len(rows[0])))))
     yield ""
     yield from wrapped(_verdict(found, short), style.width)
@@ -76,12 +76,12 @@ def _cells(room: DomainRoom, tasks: int | None, *, wide: bool) -> Iterator[str]:
 
 def _verdict(found: FitReport, short: Abbreviations) -> str:
     """Return the answer as a sentence."""
-    level, best = found.level, found.fitting.rooms[0]
-    largest = max(room.empty for room in found.fitting.rooms)
-    tasks = found.wish.tasks
+    level, best = found.level, found.fit.rooms[0]
+    largest = max(room.empty for room in found.fit.rooms)
+    tasks = found.query.tasks
     why = visible(short.sentence(counted(found.tally))) if found.tally else ""
     if tasks:
-        now, empty = found.fitting.gangs(tasks)
+        now, empty = found.fit.gangs(tasks)
         gangs = f"{count(now, 'gang')} of {count(tasks, 'task')}, each in one {level}"
         return f"{gangs}, fit now; {empty:,} on the empty cluster." + (f" No task fits: {why}." if why else "")
     if not largest:

@@ -16,7 +16,7 @@ from coterie.kube.api import Api
 from coterie.kube.cache import CacheChange, ChangeType
 from coterie.kube.kinds import NODE, POD, POD_GROUP
 from coterie.kube.reads import ObjectQuery
-from coterie.kube.watch_thread import Watching
+from coterie.kube.watch_thread import WatchThread
 from coterie.sources.assemble import assemble
 from coterie.sources.kubernetes_objects import BareNode, node_of
 from coterie.topology.cluster import Cluster
@@ -40,9 +40,9 @@ class BackendWatches:
         self._nodes_changed = True
         own = f"{STORE}={store}"
         self._watched = (
-            Watching(api, ObjectQuery(POD_GROUP, namespace, own), GangPodGroup, on_change=self._group),
-            Watching(api, ObjectQuery(POD, namespace, own), TaskPod, on_change=self._pod),
-            Watching(api, ObjectQuery(NODE), BareNode, on_change=self._node),
+            WatchThread(api, ObjectQuery(POD_GROUP, namespace, own), GangPodGroup, on_change=self._group),
+            WatchThread(api, ObjectQuery(POD, namespace, own), TaskPod, on_change=self._pod),
+            WatchThread(api, ObjectQuery(NODE), BareNode, on_change=self._node),
         )
         with ExitStack() as stack:
             for each in self._watched:

@@ -12,7 +12,7 @@ from coterie.sources.kubectl import read_kubectl
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SnapshotRead:
     """The best of several times in milliseconds, and the size of the input."""
 
     nodes: int
@@ -22,7 +22,7 @@ class Reading:
     json_ms: float
 
 
-def measure(nodes: int, pods: int, runs: int) -> Reading:
+def measure(nodes: int, pods: int, runs: int) -> SnapshotRead:
     """Read the same snapshot both ways, alternately."""
     data = kubectl_json(nodes, pods)
     ours, plain = float("inf"), float("inf")
@@ -35,4 +35,4 @@ def measure(nodes: int, pods: int, runs: int) -> Reading:
         del snapshot
         gc.collect()
         plain = min(plain, once(lambda: json.loads(data))[0])
-    return Reading(nodes, pods, len(data) / 1e6, ours / 1e3, plain / 1e3)
+    return SnapshotRead(nodes, pods, len(data) / 1e6, ours / 1e3, plain / 1e3)

@@ -34,7 +34,7 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True)
-class Placing:
+class PlacementTimes:
     """All requests on one cluster; `rebuild_us` rebuilds a capacity, `numpy_us` is one pass over all nodes."""
 
     requests: list[Request]
@@ -44,12 +44,12 @@ class Placing:
     numpy_us: float
 
 
-def measure(case: Path, *, seconds: float, cold_runs: int) -> Placing:
+def measure(case: Path, *, seconds: float, cold_runs: int) -> PlacementTimes:
     """Measure every request of a case."""
     cluster, requests = read_case(case)
     domains = Domains.of(cluster, TOPOLOGY)
     capacity = Capacity.now(domains)
-    return Placing(
+    return PlacementTimes(
         requests=requests,
         capacity=capacity,
         timed={request.name: _one(request, capacity, seconds, cold_runs) for request in requests},
