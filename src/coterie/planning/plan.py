@@ -16,10 +16,10 @@ from coterie.placement.joint import DecidedFamily
 from coterie.placement.refusal import Decision, Verdict
 from coterie.placement.whatif import Change
 from coterie.planning.advice import notices_for, running_notices
-from coterie.planning.affinity_pods import PlacedTask
+from coterie.planning.affinity.pod_affinity import AntiAffinityGroup, Separated, with_pod_affinity
+from coterie.planning.affinity.pods import PlacedTask
+from coterie.planning.affinity.separation_rows import padded
 from coterie.planning.nvlink_channels import with_claims
-from coterie.planning.pod_affinity import AntiAffinityGroup, Separated, with_pod_affinity
-from coterie.planning.separation_rows import padded
 from coterie.planning.sequence import PlanSequence
 from coterie.planning.workload import Workload
 from coterie.topology.channels import with_channels

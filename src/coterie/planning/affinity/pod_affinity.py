@@ -27,8 +27,8 @@ import numpy as np
 from coterie.errors import Fault, Notice, SpecErrors
 from coterie.gang.binding import bound
 from coterie.gang.tree import Gang
-from coterie.planning.affinity_pods import AffinityPods, PlacedTask
-from coterie.planning.separation_rows import Neighbour, SeparationRow, offering, requesting
+from coterie.planning.affinity.pods import AffinityPods, PlacedTask
+from coterie.planning.affinity.separation_rows import Neighbour, SeparationRow, offering, requesting
 from coterie.planning.workload import Workload
 from coterie.topology.cluster import Bools, Cluster, Ints
 from coterie.topology.pod_affinity import APART, HOST_PORT, NEAR, AffinityTerm, HostPort

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from coterie.planning.separation_rows import Neighbour
+from coterie.planning.affinity.separation_rows import Neighbour
 from coterie.planning.workload import Workload
 from coterie.topology.cluster import Cluster, Ints
 from coterie.topology.pod_affinity import HOSTNAME, AffinityTerm, PodTraits

@@ -1,0 +1,1 @@
+"""Affinity between pods and host ports, as capacity that the engine counts."""
