@@ -11,6 +11,7 @@ import typer
 from coterie.cli.app import app
 from coterie.cli.exit_codes import Exit
 from coterie.config import model as config_model
+from coterie.config import pod_template
 from coterie.document.schema import DocumentModel, named_fields
 from coterie.errors import Reason
 from coterie.frontends.dynamo import manifest as graph_manifest
@@ -57,6 +58,14 @@ _CONFIG_SECTIONS: dict[str, type[DocumentModel]] = {
     "GPU quotas": config_model.GpuQuotaModel,
     "Tolerations": config_model.PoolTolerationModel,
     "Platforms": config_model.PlatformModel,
+    "Pod template": pod_template.PodTemplateModel,
+}
+_TEMPLATE_SECTIONS: dict[str, type[DocumentModel]] = {
+    "Metadata of the template": pod_template.TemplateMetadataModel,
+    "Spec of the template": pod_template.TemplateSpecModel,
+    "The task's container": pod_template.TaskContainerModel,
+    "Sidecars and init containers": pod_template.InitContainerModel,
+    "Tolerations of the template": pod_template.TemplateTolerationModel,
 }
 _TOPOLOGY_SECTIONS: dict[str, type[DocumentModel]] = {
     "ClusterTopology": topology_model.TopologySpec,
@@ -156,6 +165,7 @@ def test_the_index_of_reasons_links_every_page() -> None:
     [
         *(("workflow-spec.md", title, spec) for title, spec in _WORKFLOW_SECTIONS.items()),
         *(("pool-configuration.md", title, spec) for title, spec in _CONFIG_SECTIONS.items()),
+        *(("pod-template.md", title, spec) for title, spec in _TEMPLATE_SECTIONS.items()),
         *(("cluster-topology.md", title, spec) for title, spec in _TOPOLOGY_SECTIONS.items()),
         *(("podcliqueset.md", title, spec) for title, spec in _SET_SECTIONS.items()),
         ("graph-deployment.md", "Components", graph_manifest.ComponentModel),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 from coterie.backends.base import registry
 from coterie.backends.base.traits import Traits
+from coterie.config import pod_template
 from coterie.config.model import BackendModel, ConfigModel, GpuQuotaModel, PoolModel, PoolTolerationModel
 from coterie.document.file_kind import FileKind, expect
 from coterie.document.located import Document, Path, decode, load
@@ -68,6 +70,7 @@ class Pool:
     """A target of submissions; a pool that names a ClusterTopology has no levels until `with_topology` adds them.
 
     `kai_topology` is the KAI Topology of the cluster that the levels were read from, empty where there is none.
+    `pod_template` is merged into each pod; its sidecars take `sidecar_requests` beside what the task requests.
     """
 
     name: str
@@ -86,6 +89,8 @@ class Pool:
     max_exec_timeout: int | None = None
     max_queue_timeout: int | None = None
     namespace: str = ""  # that of its backend, empty where it names none
+    pod_template: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    sidecar_requests: tuple[tuple[str, int], ...] = ()
 
     @property
     def traits(self) -> Traits:
@@ -192,6 +197,8 @@ def choose_pool(config: Config, name: str | None = None, workflow_pool: str | No
 
 
 def _advice(model: type[DocumentModel] | None, word: str) -> str:
+    if found := pod_template.advice(model, word):
+        return found
     folded = word.replace("_", "").casefold()
     if folded in ("topologykeys", "topologykey"):
         if model is PoolModel:
@@ -258,6 +265,12 @@ def _unsupported(name: str, pool: PoolModel, scheduler: str) -> Iterator[Fault]:
                 path=("pools", name, key),
                 hint=f"Use a backend with one of these schedulers: {', '.join(able)}.",
             )
+    if pool.pod_template is not None and not traits.kubernetes:
+        yield Fault(
+            f'pool "{name}" has pod_template, but its tasks run as processes, not as pods',
+            path=("pools", name, "pod_template"),
+            hint="Remove it, or use a backend with the scheduler of a Kubernetes cluster.",
+        )
     if pool.nvlink and not traits.compute_domains:
         able = registry.schedulers(lambda one: one.compute_domains)
         yield Fault(
@@ -284,7 +297,7 @@ def _pool(name: str, model: PoolModel, backends: Mapping[str, Backend]) -> Pool:
         nvlink=model.nvlink,
         topology=Topology.of(*((level.key, level.label) for level in model.topology_keys or ())),
         topology_name=model.topology,
-        tolerations=_tolerations(model.tolerations),
+        tolerations=(*_tolerations(model.tolerations), *pod_template.template_tolerations(model.pod_template)),
         resource_tolerations=model.resource_tolerations,
         platforms=MappingProxyType(
             {
@@ -296,6 +309,8 @@ def _pool(name: str, model: PoolModel, backends: Mapping[str, Backend]) -> Pool:
         max_exec_timeout=model.max_exec_timeout,
         max_queue_timeout=model.max_queue_timeout,
         namespace=backend.namespace or "",
+        pod_template=MappingProxyType(pod_template.template_data(model.pod_template)),
+        sidecar_requests=pod_template.sidecar_requests(model.pod_template),
     )
 
 

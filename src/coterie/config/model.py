@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from coterie.backends.base.registry import MODULES
+from coterie.config.pod_template import PodTemplateModel
 from coterie.document.quantities import Count, Duration, count
 from coterie.document.schema import DocumentModel, Many, Text, TypeName, Wrong, rule, said, wrong
 from coterie.topology.levels import label_fault
@@ -124,6 +125,9 @@ class PoolModel(DocumentModel):
     )
     platforms: dict[str, PlatformModel] = Field(default_factory=dict, description="Kinds of nodes by name.")
     gpus: GpuQuotaModel | None = Field(None, description="How many GPUs the pool may use.")
+    pod_template: PodTemplateModel | None = Field(
+        None, description="A partial pod that is merged into the pod of each task."
+    )
     max_exec_timeout: Duration | None = Field(None, description="The longest time a group may run.")
     max_queue_timeout: Duration | None = Field(None, description="The longest time a group may wait to be placed.")
 

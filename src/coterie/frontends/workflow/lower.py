@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -133,10 +134,11 @@ def _platform(resource: WorkflowResource, pool: Pool, workflow: Workflow) -> tup
 
 
 def _shape(resource: WorkflowResource | None, pool: Pool, platform: Platform) -> Shape:
+    amounts = Counter(dict(pool.sidecar_requests))
     if resource is None:
-        return pool.admitted(Shape(), platform)
+        return pool.admitted(Shape(tuple(sorted(amounts.items()))), platform)
     spec = resource.spec
-    amounts = {CPU: spec.cpu * 1000, GPU: spec.gpu, MEMORY: spec.memory, STORAGE: spec.storage}
+    amounts.update({CPU: spec.cpu * 1000, GPU: spec.gpu, MEMORY: spec.memory, STORAGE: spec.storage})
     requests = tuple(sorted((name, amount) for name, amount in amounts.items() if amount > 0))
     return pool.admitted(Shape(requests, excluded=frozenset(spec.nodes_excluded)), platform)
 

@@ -18,8 +18,8 @@ from coterie.backends.base.driver import TaskAttempt
 from coterie.backends.base.settings import DriverSettings
 from coterie.backends.kai.driver.objects import seconds
 from coterie.backends.kai.manifests.metadata import ManifestContext
-from coterie.backends.kai.manifests.pods import CONTAINER
 from coterie.config.configuration import Pool
+from coterie.config.pod_template import TASK_CONTAINER
 from coterie.errors import CoterieError
 from coterie.kube.api import Api, Timeouts, connect
 from coterie.kube.kinds import POD
@@ -114,7 +114,7 @@ class ClusterLogs:
     def read(self, pod: str) -> TimedLog | None:
         """Return the log of a pod; None where it cannot be read, because nothing has started or its node is silent."""
         call = self._api.call_of("get", POD, pod, self._namespace, "log")
-        params = {"container": CONTAINER, "timestamps": "true", "limitBytes": str(2 * self._most)}
+        params = {"container": TASK_CONTAINER, "timestamps": "true", "limitBytes": str(2 * self._most)}
         try:
             found = parse(self._api.attempt(call, params).body)
         except (CoterieError, Transient):

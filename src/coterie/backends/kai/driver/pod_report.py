@@ -11,7 +11,7 @@ from coterie.backends.kai.driver.objects import (
     TerminatedState,
     seconds,
 )
-from coterie.backends.kai.manifests.pods import CONTAINER
+from coterie.config.pod_template import TASK_CONTAINER
 from coterie.lifecycle import Ended, LossCause, Lost, Observation, Running, Scheduled
 
 # Reasons of a waiting container that waiting longer does not help. `ErrImagePull` is followed by a second try.
@@ -115,7 +115,7 @@ def _state(pod: TaskPod) -> ContainerState:
         if status.state.waiting is not None and _never_starts(status.state.waiting.reason) is not None:
             return status.state
     found = pod.status.container_statuses or ()
-    named = next((each for each in found if each.name == CONTAINER), None)
+    named = next((each for each in found if each.name == TASK_CONTAINER), None)
     return named.state if named is not None else ContainerState()
 
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 
 from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.kai.manifests.objects import CLAIM, claim_template
+from coterie.backends.kai.manifests.pod_template import merged
 from coterie.backends.kai.mixed_sizes import PRIORITY
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import label_value
+from coterie.config.pod_template import TASK_CONTAINER
 from coterie.frontends.workflow.values import fold
 from coterie.gang.tree import Shape, Task, Toleration
 from coterie.sources.task_labels import ATTEMPT, TASK
 from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE
 
-# The container of the task, beside which a pool may add others.
-CONTAINER = "task"
 # Kubernetes expands $(NAME) and halves $$; a command must run as it was written.
 _REFERENCE = re.compile(r"\$(?=[$(])")
 
@@ -62,7 +62,7 @@ def hostname(task: str) -> str:
 
 
 def pod(scene: ManifestContext, task: Task, seat: PodPosition, work: Work) -> Manifest:
-    """Return the pod of a task."""
+    """Return the pod of a task, with what its pool gives to every pod."""
     labels = {
         **scene.labels(seat.group),
         TASK: label_value(task.name),
@@ -71,7 +71,7 @@ def pod(scene: ManifestContext, task: Task, seat: PodPosition, work: Work) -> Ma
         **({"kai.scheduler/subgroup-name": seat.subgroup} if seat.subgroup else {}),
         **({PRIORITY: str(seat.priority)} if seat.priority is not None else {}),
     }
-    return {
+    own = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
@@ -82,10 +82,11 @@ def pod(scene: ManifestContext, task: Task, seat: PodPosition, work: Work) -> Ma
         },
         "spec": _spec(scene, task, seat, work),
     }
+    return merged(own, scene.pool.pod_template)
 
 
 def _spec(scene: ManifestContext, task: Task, seat: PodPosition, work: Work) -> Manifest:
-    shape = task.shape
+    shape, spec_of_pool = task.shape, scene.pool.pod_template.get("spec", {})
     claims = seat.claims and shape.amount(GPU) > 0
     named = {"hostname": hostname(task.name), "subdomain": scene.host_domain(seat.group)} if seat.found_by_name else {}
     optional = {
@@ -98,12 +99,19 @@ def _spec(scene: ManifestContext, task: Task, seat: PodPosition, work: Work) -> 
     return {
         "schedulerName": "kai-scheduler",
         "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
+        "automountServiceAccountToken": spec_of_pool.get("automountServiceAccountToken", False),
         **named,
         **{name: value for name, value in optional.items() if value},
-        "containers": [_container(shape, work, claims=claims)],
+        "containers": [_container(_without(shape, scene.pool.sidecar_requests), work, claims=claims)],
         **({"volumes": list(work.volumes)} if work.volumes else {}),
     }
+
+
+def _without(shape: Shape, sidecars: Iterable[tuple[str, int]]) -> Shape:
+    """Return the shape of the task's container alone."""
+    taken = dict(sidecars)
+    left = ((name, amount - taken.get(name, 0)) for name, amount in shape.requests)
+    return replace(shape, requests=tuple((name, amount) for name, amount in left if amount > 0))
 
 
 def _container(shape: Shape, work: Work, *, claims: bool) -> Manifest:
@@ -123,7 +131,7 @@ def _container(shape: Shape, work: Work, *, claims: bool) -> Manifest:
         "volumeMounts": list(work.mounts),
     }
     return {
-        "name": CONTAINER,
+        "name": TASK_CONTAINER,
         "image": work.image,
         "command": [_literal(word) for word in work.command],
         # The last lines of a task that fails are then part of its pod's status.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from coterie.backends.kai.manifests import objects, pods
 from coterie.backends.kai.manifests.metadata import ManifestContext
+from coterie.backends.kai.manifests.pod_template import template_mounts
 from coterie.backends.kai.manifests.size_limits import limit_faults, limit_notices
 from coterie.backends.kai.manifests.task_files import FileObjects
 from coterie.backends.kai.mixed_sizes import mix, priorities
@@ -155,6 +156,7 @@ def _prepare(workflow: Workflow, team: WorkflowGroup, scene: ManifestContext, as
     for rank, member in enumerate(team.members):
         filling = TokenReplacement(values, member)
         work = _work(filling, shelf, ask.local)
+        faults.extend(_overlaps(member, work.mounts, template_mounts(scene.pool.pod_template)))
         works[member.name] = _identified(work, scene.workflow, team, rank, hosts, ask.attempt) if ask.run else work
         faults.extend(filling.faults)
         called |= filling.hosts
@@ -220,12 +222,14 @@ def _work(filling: TokenReplacement, shelf: FileObjects, local: Mapping[str, byt
     sources = (files, pods.node_paths(spec.volume_mounts), pods.folders(filling.folders))
     volumes = [volume for found, _ in sources for volume in found]
     mounts = [mount for _, found in sources for mount in found]
-    filling.faults.extend(_overlaps(filling.member, mounts))
     return pods.Work(spec.image, command, args, environment, volumes, mounts)
 
 
-def _overlaps(member: WorkflowTask, mounts: Sequence[Manifest]) -> Iterator[Fault]:
+def _overlaps(member: WorkflowTask, mounts: Sequence[Manifest], pools: Collection[str]) -> Iterator[Fault]:
     for path, count in Counter(mount["mountPath"] for mount in mounts).items():
+        if path in pools:
+            message = f'{path} of task "{member.name}" is taken by the pod_template of the pool'
+            yield Fault(message, path=(*member.path, "name"), hint="Choose another path.")
         if count > 1:
             message = (
                 f'{path} is taken twice in task "{member.name}", by files, volumeMounts or the task\'s own folders'
