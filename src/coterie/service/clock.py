@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from coterie.service.driver.replica import machine
+from coterie.service.driver.election.replica import machine
 
 _FILE = ".clock"
 # A smaller difference is the usual correction of a clock that runs a little too fast or too slow.

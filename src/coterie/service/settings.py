@@ -17,7 +17,7 @@ from coterie.backends.base.settings import (
     DriverSettings,
     TaskAccounts,
 )
-from coterie.service.driver.replica import new_holder
+from coterie.service.driver.election.replica import new_holder
 
 if TYPE_CHECKING:
     # A command that only talks to a service does not need these imports.

@@ -14,7 +14,7 @@ import pytest
 from coterie.cli.exit_codes import Exit
 from coterie.cli.inputs import service_location
 from coterie.errors import Unavailable
-from coterie.service.driver.replica import new_holder
+from coterie.service.driver.election.replica import new_holder
 from tests.cli.command import TIMEOUT_S, call
 from tests.cli.service_fixtures import served
 

@@ -20,8 +20,8 @@ from coterie.backends.local.supervisor import Supervisor
 from coterie.backends.local.work_order import WorkOrder
 from coterie.errors import Unavailable
 from coterie.service.driver.board import Board
-from coterie.service.driver.held_lease import SLOW_S, HeldLease
-from coterie.service.driver.replica import is_gone, new_holder
+from coterie.service.driver.election.held_lease import SLOW_S, HeldLease
+from coterie.service.driver.election.replica import is_gone, new_holder
 from coterie.service.service import Service
 from coterie.store import Store, WorkflowChange
 from tests.eventually import eventually

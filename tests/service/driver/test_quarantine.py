@@ -16,8 +16,8 @@ from coterie.errors import Unavailable, UsageError
 from coterie.service.driver import board
 from coterie.service.driver.board import Board
 from coterie.service.driver.driven_workflow import LiveWorkflow
+from coterie.service.driver.election.replica import new_holder
 from coterie.service.driver.executor import ActionExecutor
-from coterie.service.driver.replica import new_holder
 from coterie.service.queue.positions import PositionCache
 from coterie.service.service import Service
 from coterie.service.settings import Submission
@@ -172,7 +172,7 @@ def test_a_save_that_fails_between_two_askings_is_repeated_once_it_can_be(
 
     def then_locked(self: Board, now: float) -> None:
         seat(self, now)
-        if not lock and any(life.placed for life in self._lives.values()):
+        if not lock and any(life.placed for life in self.table):
             lock.append(sqlite3.connect(place.folder / "store.db", check_same_thread=False, isolation_level=None))
             lock[0].execute("BEGIN IMMEDIATE")
 

@@ -121,7 +121,7 @@ def test_nobody_comes_to_a_kept_node_in_exchange_for_a_group_that_would_leave_it
     assert placed(queue, 0.0) == ["small"]
     only = without_nodes(gang(1), ["r0-1", "r1-0", "r1-1", "r1-2"])
     party(queue, {"only": only})
-    queue.put(replace(queue._waiting["w", "only", 1], since=9.0))
+    queue.put(replace(queue._waiting["w", "only", 1].entry, since=9.0))
     queue.put(QueueEntry(("w", "free", 1), POOL, gang(1), "HIGH", 0.0, 1))
     # `free` goes before the large one, for which r0 is then kept; `only` comes after it.
     assert seats(queue, 5.0) == {"free": ["r0-0"]}

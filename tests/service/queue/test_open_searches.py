@@ -14,7 +14,7 @@ from coterie.gang.tree import Gang, Shape
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, NoPlacement, place
 from coterie.service.queue import queue as queues
-from coterie.service.queue import reservations
+from coterie.service.queue import reservations, undecided, wait_reasons
 from coterie.service.queue.holdings import BackendHoldings
 from coterie.service.queue.open_searches import LongSearch
 from coterie.service.queue.queue import PlacedGang, Queue, WaitReason
@@ -31,8 +31,9 @@ STEPS = 2177
 
 @pytest.fixture(autouse=True)
 def _small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (queues, reservations):
+    for module in (queues, reservations, wait_reasons):
         monkeypatch.setattr(module, "QUEUE_BUDGET", FIRST)
+    for module in (undecided, reservations):
         monkeypatch.setattr(module, "LENT", LENT)
 
 

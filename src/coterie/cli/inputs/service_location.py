@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coterie.errors import Unavailable
-from coterie.service.driver.replica import is_gone
+from coterie.service.driver.election.replica import is_gone
 
 PORT = 8720
 DEFAULT_URL = f"http://127.0.0.1:{PORT}"

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from coterie.errors import Conflict, CoterieError, Unavailable
 from coterie.service.clock import SteadyClock
 from coterie.service.driver.board import Board
-from coterie.service.driver.held_lease import HeldLease
+from coterie.service.driver.election.held_lease import HeldLease
+from coterie.service.driver.election.replica import is_gone
 from coterie.service.driver.problems import ServiceProblems
-from coterie.service.driver.replica import is_gone
 from coterie.service.driver.texts import Fresh
 from coterie.service.pools.catalog import LiveCatalog
 from coterie.service.settings import Settings

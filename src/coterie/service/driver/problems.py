@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+
+from coterie.errors import Unavailable
 
 # Silent unless the operator of the service configures a log: `coterie run` shows its own.
 _log = logging.getLogger("coterie.problems")
@@ -48,6 +51,14 @@ class ServiceProblems:
             known = self._known.pop(what, None)
         if known is not None:
             _log.info("solved", extra={"what": what, "after_s": round(self.now() - known.since, 3)})
+
+    @contextmanager
+    def reported(self, what: str) -> Iterator[None]:
+        """Handle one backend in isolation: its unavailability is recorded as a problem, and the others continue."""
+        try:
+            yield
+        except Unavailable as error:
+            self.say(what, str(error))
 
     def all(self) -> list[ServiceProblem]:
         """Return the problems, oldest first."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from coterie.config.configuration import Pool
 from coterie.gang.edits import without_nodes
+from coterie.gang.likeness import kind_of
 from coterie.gang.tree import Gang
 from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.engine import Found, NoPlacement
@@ -47,6 +48,26 @@ class QueueEntry:
     def anchored(self) -> int:
         """The GPUs that tasks of the gang use already."""
         return sum(task.shape.gpus for task in self.gang.all_tasks() if task.name in self.anchors)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueuedGang:
+    """A queued gang with what follows from it: its kind, its order, and its size.
+
+    `anchored` are the GPUs that tasks of it use already.
+    """
+
+    entry: QueueEntry
+    kind: object
+    order: OrderInputs
+    size: int
+    anchored: int
+
+    @staticmethod
+    def of(entry: QueueEntry) -> QueuedGang:
+        """Return the gang of an entry."""
+        kind = (entry.pool.name, entry.pool.topology, kind_of(entry.gang, anchors=entry.anchors))
+        return QueuedGang(entry, kind, entry.order_inputs, len(entry.gang.all_tasks()), entry.anchored)
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,6 +142,10 @@ class BackendHoldings:
         position = domains.position.get(node)
         return {} if position is None else domains.values(position)
 
+    def present(self, anchors: Mapping[str, str]) -> dict[str, str]:
+        """Return the anchors of a gang whose nodes still exist."""
+        return {task: node for task, node in anchors.items() if node in self.cluster.position}
+
     @property
     def tasks(self) -> int:
         """The number of tasks with holdings."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from coterie.errors import Unavailable, UsageError
-from coterie.service.driver.replica import is_gone, machine
+from coterie.service.driver.election.replica import is_gone, machine
 from coterie.store import Store
 
 _NAME = ".store"

@@ -1,0 +1,59 @@
+"""The cleanup after workflows: stray tasks, archives of ended ones, and the remains of deleted ones."""
+
+from __future__ import annotations
+
+from coterie.errors import Unavailable
+from coterie.service.driver.connections.drivers import Drivers
+from coterie.service.driver.driven_workflow import home_of
+from coterie.service.driver.problems import ServiceProblems
+from coterie.service.driver.workflow_table import WorkflowTable
+from coterie.store import Store, WorkflowRecord
+
+
+class Cleanup:
+    """The removal of what no workflow needs; `deleted` are workflows whose remains are to be removed."""
+
+    def __init__(self, store: Store, table: WorkflowTable, drivers: Drivers, problems: ServiceProblems) -> None:
+        self._store, self._table, self._drivers, self._problems = store, table, drivers, problems
+        self.deleted: set[str] = set()
+
+    def clean_up(self, *, first: bool = False) -> None:
+        """End stray tasks, archive ended workflows, and remove the remains of deleted ones.
+
+        Workflows that were archived long ago are only considered the `first` time.
+        """
+        for connection in self._drivers:
+            with self._problems.reported(connection.problem):
+                driver, spared = connection.driver, self._table.spared
+                driver.end_strays(self._table.of_backend(connection), spared)
+                left = driver.left() - {*self._table.lives, *spared}
+                self.deleted |= self._store.missing({*left, *(driver.kept() if first else ())})
+                for workflow in left - self.deleted:
+                    driver.put_away(workflow)
+        self.forget()
+
+    def forget(self) -> None:
+        """Remove the remains of deleted workflows; failures are retried."""
+        for workflow in list(self.deleted):
+            gone = True
+            for connection in self._drivers:
+                try:
+                    connection.driver.forget(workflow)
+                except Unavailable as error:
+                    gone = False
+                    self._problems.say(connection.problem, str(error))
+            if not gone:
+                return
+            self.deleted.discard(workflow)
+
+    def stop_strays(self, stored: WorkflowRecord) -> str:
+        """Kill the tasks of a workflow that no state knows any more; return what may still run."""
+        home, left = home_of(stored.digest), ""
+        if home not in {connection.home for connection in self._drivers}:
+            left = f'its tasks on backend "{home}" were not stopped, since that backend is not known here'
+        for connection in self._drivers:
+            try:
+                connection.driver.end_strays(self._table.of_backend(connection), self._table.spared)
+            except Unavailable as error:
+                left = f"its tasks may still run: {error}" if connection.home == home else left
+        return left

@@ -1,0 +1,1 @@
+"""Drivers of backends, each on its own thread."""

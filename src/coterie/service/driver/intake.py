@@ -1,0 +1,74 @@
+"""The intake of workflows: those of the store when a leader begins, and newly submitted ones after that."""
+
+from __future__ import annotations
+
+import time
+
+from coterie.service.driver.backend_queues import BackendQueues, FailedTask
+from coterie.service.driver.catalog_changes import CatalogChanges
+from coterie.service.driver.cleanup import Cleanup
+from coterie.service.driver.driven_workflow import LiveWorkflow
+from coterie.service.driver.workflow_table import WorkflowTable
+from coterie.service.queue.order import PRIORITIES
+from coterie.store import Store
+
+# How long a turn may take workflows up, before it does the rest of its work and the next turn continues.
+_TAKE_UP_S = 0.1
+# How many announcements are read at a time.
+_PAGE = 50
+
+
+class Intake:
+    """The workflows of the store that are to be driven from now on.
+
+    `behind` is set while there are more announcements than one turn takes up.
+    """
+
+    def __init__(
+        self, store: Store, table: WorkflowTable, backends: BackendQueues, changes: CatalogChanges, cleanup: Cleanup
+    ) -> None:
+        self._store, self._table, self._backends = store, table, backends
+        self._changes, self._cleanup = changes, cleanup
+        self._seen = store.last_event()
+        self.behind = False
+
+    def begin(self) -> None:
+        """Drive all stored workflows that hold something or are being ended; the others follow turn by turn."""
+        table = self._table
+        held = self._store.held()
+        failures: list[FailedTask] = []
+        resting: list[tuple[int, int, str]] = []
+        for stored in self._store.unfinished():
+            rows = held.get(stored.id, ())
+            if not rows and LiveWorkflow.rests(stored):
+                # What runs or is being ended comes first; these follow in the order of the queue, some in each turn.
+                resting.append((PRIORITIES.index(stored.priority), stored.number, stored.id))
+                continue
+            with table.apart(stored.id):
+                life = LiveWorkflow.of(stored)
+                failures += self._backends.restore(life, rows)
+                table.add(life)
+            if stored.id in table.quarantine:
+                self._backends.keep(stored, rows)
+        table.backlog.extend(workflow for _, _, workflow in sorted(resting))
+        table.executor.again(table)
+        table.lose(failures)
+        self._changes.readmit(table)
+
+    def take_in(self) -> None:
+        """Take up new workflows, then waiting ones from before a restart, for a limited time."""
+        table = self._table
+        until = time.monotonic() + _TAKE_UP_S
+        self.behind = True
+        while self.behind and time.monotonic() < until:
+            said, self._seen = self._store.announcements(self._seen, ("Submitted", "Deleted"), _PAGE)
+            self.behind = len(said) == _PAGE
+            for kind, workflow in said:
+                if kind == "Deleted":
+                    self._cleanup.deleted.add(workflow)
+                elif workflow not in table:
+                    table.load(workflow)
+        while table.backlog and time.monotonic() < until:
+            workflow = table.backlog.popleft()
+            if workflow not in table and (life := table.load(workflow)) is not None:
+                self._changes.readmit([life])

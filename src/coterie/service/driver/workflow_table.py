@@ -1,0 +1,129 @@
+"""The table of driven workflows, each isolated from the errors of the others."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from coterie.errors import NotFound, Unavailable
+from coterie.lifecycle import LossCause, Lost, Observation, Running, Scheduled, Up
+from coterie.service.driver.backend_queues import BackendQueues, FailedTask
+from coterie.service.driver.connections.drivers import Connection, Drivers
+from coterie.service.driver.deadlines import Deadlines
+from coterie.service.driver.driven_workflow import LiveWorkflow, home_of
+from coterie.service.driver.executor import ActionExecutor
+from coterie.service.driver.problems import ServiceProblems
+from coterie.service.driver.quarantine import Quarantine
+from coterie.service.driver.texts import CachedTexts
+from coterie.store import Store
+
+
+class WorkflowTable:
+    """The unfinished workflows that this leader drives, with their deadlines and outstanding actions.
+
+    One with an unexpected error leaves the table for the quarantine. The `backlog` are workflows that only wait, and
+    are not in the table yet.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        now: Callable[[], float],
+        problems: ServiceProblems,
+        backends: BackendQueues,
+        drivers: Drivers,
+        texts: CachedTexts,
+        poke: Callable[[], None],
+    ) -> None:
+        self._store, self._problems, self._backends = store, problems, backends
+        self._drivers, self._texts = drivers, texts
+        self.lives: dict[str, LiveWorkflow] = {}
+        self.backlog: deque[str] = deque()
+        self.deadlines = Deadlines()
+        self.quarantine = Quarantine(problems)
+        self.executor = ActionExecutor(backends, drivers, now, problems, poke, self.apart)
+
+    def __contains__(self, workflow: str) -> bool:
+        return workflow in self.lives
+
+    def __iter__(self) -> Iterator[LiveWorkflow]:
+        return iter(list(self.lives.values()))
+
+    @property
+    def spared(self) -> set[str]:
+        """The unfinished workflows that are not driven now, and whose tasks are left alone."""
+        return {*self.quarantine, *self.backlog}
+
+    def get(self, workflow: str) -> LiveWorkflow | None:
+        """Return a driven workflow."""
+        return self.lives.get(workflow)
+
+    def of_backend(self, connection: Connection) -> dict[str, LiveWorkflow]:
+        """Return the workflows of one backend."""
+        return {name: life for name, life in self.lives.items() if home_of(life.digest) == connection.home}
+
+    def add(self, life: LiveWorkflow) -> None:
+        """Drive a workflow."""
+        self.lives[life.id] = life
+        self.deadlines.schedule(life)
+        with self._problems.reported(self._drivers.problem(life)):
+            self._drivers.of(life).driver.adopt(life)
+
+    def load(self, workflow: str) -> LiveWorkflow | None:
+        """Drive a workflow of the store, also one in quarantine; None where it is gone, or cannot be driven."""
+        with self.apart(workflow):
+            try:
+                life = LiveWorkflow.of(self._store.workflow(workflow))
+            except NotFound:
+                self.quarantine.leave(workflow)
+                return None
+            self.quarantine.take(workflow)
+            self.add(life)
+            self.executor.again([life])
+        self.quarantine.welcome(workflow)
+        return self.lives.get(workflow)
+
+    def tell(self, workflow: str, told: Observation) -> None:
+        """Note an observation of a workflow, and the node that it may name."""
+        if (life := self.lives.get(workflow)) is None:
+            return
+        life.pending.append(told)
+        if isinstance(told, Scheduled | Up | Running) and (row := self._backends.scheduled(life, told)) is not None:
+            life.placed[row.group, row.task, row.attempt] = row
+
+    def lose(self, failures: Iterable[FailedTask]) -> None:
+        """Note that tasks were lost with their nodes."""
+        for each in failures:
+            self.tell(each.workflow, Lost(each.task, each.attempt, LossCause.NODE_FAILED, each.why))
+
+    def remove(self, life: LiveWorkflow) -> None:
+        """Drive a finished workflow no more, and archive what is left of it."""
+        del self.lives[life.id]
+        self._forget(life.id)
+        with self._problems.reported(self._drivers.problem(life)):
+            # The next cleanup archives what cannot be archived now.
+            self._drivers.of(life).driver.put_away(life.id)
+
+    def release(self, workflow: str) -> None:
+        """Drive a workflow no more; what it holds, and its tasks, stay."""
+        self.lives.pop(workflow, None)
+        self._forget(workflow)
+        self._backends.withdraw(workflow)
+        self._drivers.let_go(workflow)
+
+    @contextmanager
+    def apart(self, workflow: str) -> Iterator[None]:
+        """Handle one workflow in isolation: its errors must not keep the others from being driven."""
+        try:
+            yield
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - nobody knows what it is, so nothing more is done with this one
+            self.release(workflow)
+            self.quarantine.put(workflow, error)
+
+    def _forget(self, workflow: str) -> None:
+        self.deadlines.drop(workflow)
+        self.executor.drop(workflow)
+        self._texts.forget(workflow)

@@ -1,0 +1,188 @@
+"""The operations on workflows: submission, plans, views, and the requests of users."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from coterie.errors import Conflict, UsageError
+from coterie.service.core import Json
+from coterie.service.event_operations import EventOperations
+from coterie.service.pools import changes as pool_rules
+from coterie.service.pools.usage import PLAINLY, WhyQuery
+from coterie.service.settings import Settings, Submission
+from coterie.service.submission.admission import CheckedSubmission, checked, new_workflow, refuse_never, with_changes
+from coterie.service.submission.compilation import fingerprint
+from coterie.service.submission.preview import hold_to, plan_of
+from coterie.service.submission.requests import cancels, check_statuses, deletes, retries
+from coterie.service.views import workflows as views
+from coterie.service.views.why import placement_of, why_of
+from coterie.service.work_limit import WorkLimit
+from coterie.store import EVERYTHING, PlacementRecord, WorkflowQuery, WorkflowRecord
+
+# How many workflows a page has at most.
+_MOST = 1000
+# The size in bytes from which a submission takes long to read.
+_LARGE = 50_000
+# How many groups a plan of the service may have: the time of a plan grows with their number.
+_PLANNED = 500
+
+
+class WorkflowOperations(EventOperations):
+    """The workflows of a service; only its driver changes their states."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._submissions = WorkLimit("submissions", running=8, waiting=64, each=64)
+        self._large = WorkLimit("templates and large submissions", running=2, waiting=24, each=16)
+        self._plans = WorkLimit("plans", running=2, waiting=8, each=4)
+
+    def submit(self, submission: Submission, plan: str | None = None, *, force: bool = False) -> Json:
+        """Store a workflow, validated in every way that needs no capacity; the view shows whether it is new.
+
+        Where the id of a plan is given, nothing is stored unless the plan would be the same now. One that can never run
+        in its pool is stored only with `force`.
+        """
+        known = self._repeated(submission)
+        if known is not None:
+            return {**self._whole(known), "created": False}
+        with self._limit(submission).place(submission.owner):
+            found = checked(submission, self._catalog(), self.settings)
+            if plan is not None:
+                hold_to(plan, plan_of(_plannable(found), self._now()))
+            if submission.what_if is not None:
+                found = with_changes(found, self._now(), self.settings)
+            if not force:
+                refuse_never(found)
+            stored, created = self.store.submit(new_workflow(found, self.settings))
+        if created:
+            self._fresh.append((stored.id, found.built, submission.local_files))
+        self._driver.poke()
+        self._ring()
+        return {**self._whole(stored, () if created else None), "created": created}
+
+    def plan(self, submission: Submission, *, rehearsed: bool = False) -> Json:
+        """Return the placement that a workflow would get now, or with changes, or why none; nothing is stored.
+
+        A `rehearsed` workflow is checked as if it were submitted: the files that it names have to exist, too.
+        """
+        with self._plans.place(submission.owner):
+            live = self._now()
+            return plan_of(_plannable(checked(submission, live.catalog, self.settings, rehearsed=rehearsed)), live)
+
+    def workflows(self, query: WorkflowQuery = EVERYTHING, after: int | None = None, limit: int = 100) -> Json:
+        """Return a page of workflows, newest first; `after` is the `next` of the page before."""
+        check_statuses(query.statuses)
+        if not 0 < limit <= _MOST:
+            raise UsageError(f"a page has 1 to {_MOST} workflows, not {limit}", "Ask for the next page with after.")
+        page = self.store.workflows(query, after, limit)
+        running = [item.id for item in page.items if item.started_at is not None and item.ended_at is None]
+        nodes = self.store.nodes(running) if running else {}
+        rows = [
+            {**views.row(item), "nodes": nodes.get(item.id, []), "position": position}
+            for item, position in zip(page.items, self._positions(page.items), strict=True)
+        ]
+        return {"items": rows, "next": page.next}
+
+    def workflow(self, ident: str) -> Json:
+        """Return a workflow with its groups and tasks."""
+        return self._whole(self.store.workflow(ident))
+
+    def owner_of(self, ident: str) -> str:
+        """Return the owner of a workflow."""
+        return self.store.summary(ident).owner
+
+    def why(self, ident: str, group: str | None = None, question: WhyQuery = PLAINLY) -> Json:
+        """Return why groups wait, with evidence and remedies, or their outcomes under hypothetical changes."""
+        return why_of(self.store, self._now(), self._standing(exact=True), ident, group, question)
+
+    def placement(self, ident: str) -> Json:
+        """Compare the nodes of running tasks with their constraints."""
+        return placement_of(self.store, self._now(), ident)
+
+    def spec(self, ident: str) -> Json:
+        """Return a workflow as it was submitted."""
+        upload = self.store.upload(ident)
+        return {
+            "source": upload.source.decode("utf-8", "replace"),
+            "file": upload.file,
+            "sets": list(upload.sets),
+            "set_strings": list(upload.set_strings),
+            "files": {path: len(data) for path, data in upload.files.items()},
+        }
+
+    def cancel(self, ident: str, message: str = "", *, force: bool = False, by: str = "") -> Json:
+        """Request the end of a workflow; a repeated cancellation is no fault."""
+        wish = {"kind": "cancel", "message": message[:1000], "force": force, "by": by}
+        wanted = partial(cancels, force=force)
+        if self.store.wish_if(ident, wish, self.settings.now(), wanted):
+            self._driver.poke()
+        return self.workflow(ident)
+
+    def retry(self, ident: str, task: str | None = None, *, by: str = "") -> Json:
+        """Request the retry of an ended workflow."""
+        pool_rules.still_runs(self._catalog(), ident, self.store.summary(ident).pool)
+        wish = {"kind": "retry", "task": task, "by": by}
+        self.store.wish_if(ident, wish, self.settings.now(), partial(retries, task=task))
+        self._driver.poke()
+        return self.workflow(ident)
+
+    def delete(self, ident: str, *, force: bool = False, by: str = "") -> bool:
+        """Delete an ended workflow, with its logs; return whether it is gone.
+
+        With `force`, one in any other state is canceled without a grace period, and deleted once nothing of it is left.
+        """
+        now = self.settings.now()
+        gone = True
+        try:
+            self.store.delete(ident, now, by)
+        except Conflict:
+            if not force:
+                raise
+            gone = False
+            self.store.wish_if(ident, {"kind": "delete", "by": by}, now, deletes)
+        self._driver.poke()
+        self._ring()
+        return gone
+
+    def wait(self, ident: str, until: Callable[[Json], bool] | None = None, timeout_s: float | None = None) -> Json:
+        """Wait until a view of a workflow satisfies a condition, by default its end; return the last view."""
+        wanted = until or (lambda view: bool(view["finished"]))
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            seen = self.store.last_event()
+            view = self.workflow(ident)
+            left = 3600.0 if end is None else end - time.monotonic()
+            if wanted(view) or left <= 0 or self._stopped:
+                return view
+            self.changed(seen, min(left, 3600.0))
+
+    def _repeated(self, submission: Submission) -> WorkflowRecord | None:
+        """Return the result of an earlier equal request, even if it would be refused by now."""
+        if submission.client_key is None:
+            return None
+        said = submission.pool
+        return self.store.repeated(
+            submission.owner, submission.client_key, lambda pool: fingerprint(submission, said or pool)
+        )
+
+    def _whole(self, stored: WorkflowRecord, seats: Iterable[PlacementRecord] | None = None) -> Json:
+        known = self.store.placements(stored.id) if seats is None else seats
+        return {**views.whole(stored, known, self._logs.output(stored).folder), "position": self._position(stored)}
+
+    def _limit(self, submission: Submission) -> WorkLimit:
+        """Return the limit that a submission counts to: those that take long must not delay the others."""
+        takes_long = len(submission.source) > _LARGE or any(mark in submission.source for mark in (b"{{", b"{%", b"{#"))
+        return self._large if takes_long else self._submissions
+
+
+def _plannable(found: CheckedSubmission) -> CheckedSubmission:
+    """Return a submission that is small enough to be planned here; raise `UsageError` for any other."""
+    groups = len(found.built.lowered.gangs)
+    if groups > _PLANNED:
+        raise UsageError(
+            f"a service plans workflows of up to {_PLANNED} groups, and this one has {groups:,}",
+            "Submit it without a plan, or plan it on your own machine with coterie plan.",
+        )
+    return found
