@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
+from coterie.inspection.page_files import PageFiles
 from tests.cli.command_lines import CONFIG, REFUSALS, TRAINING, UGLY, call, data, written
 
 
@@ -177,3 +179,23 @@ def test_an_output_without_block_characters_gets_others(tmp_path: Path, encoding
     assert done.returncode == 0
     assert b"##......" in done.stdout
     assert b"\\u65e5\\u672c" in done.stdout
+
+
+@pytest.mark.parametrize("options", [("-o", "html"), ("--web",)])
+def test_an_installation_without_the_page_says_so_in_one_line(
+    options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PageFiles, "read", lambda: None)
+    done = call("map", REFUSALS, *options)
+
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: no web page: it is built where Node.js")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_map_in_a_browser_has_no_other_format() -> None:
+    done = call("map", REFUSALS, "--web", "-o", "json")
+
+    assert done.exit_code == 2
+    assert "-o html" in json.loads(done.stdout)["errors"][0]["hint"]

@@ -90,15 +90,15 @@ export function laidOut(model: MapModel, aspect: number): Layout {
   const columnsOf = (count: number, shape: number) =>
     Math.ceil(Math.sqrt((count * nodeHeight * shape) / nodeWidth))
 
-  function block(domain: Domain): Block {
+  function block(domain: Domain, shape: number): Block {
     if (!domain.domains.length) {
       return boxed(domain, '', grid(domain.own, columnsOf(domain.own.length, 1.1)))
     }
-    return boxed(domain, '', inside(domain, 1.5))
+    return boxed(domain, '', inside(domain, shape, shape))
   }
 
-  function inside(domain: Domain, shape: number): Block {
-    const parts = domain.domains.map(block)
+  function inside(domain: Domain, shape: number, nested: number): Block {
+    const parts = domain.domains.map((each) => block(each, nested))
     if (domain.own.length) {
       const lacks = model.levels[domain.level + 1] ?? ''
       const inner = grid(domain.own, columnsOf(domain.own.length, 1.1))
@@ -107,16 +107,33 @@ export function laidOut(model: MapModel, aspect: number): Layout {
     return flowed(parts, shape)
   }
 
-  const body = inside(model.root, aspect)
+  const body = smallest(
+    [0.7, 1, 1.5, 2.2].map((nested) => inside(model.root, aspect, nested)),
+    aspect,
+  )
   body.place(0, 0)
   const cells = model.nodes.reduce((sum, node) => sum + Math.max(1, Math.min(node.gpus, MOST_CELLS)), 0)
   return { width: body.width, height: body.height, domains, nodes, cells }
 }
 
-/** Blocks in rows, about `shape` times as wide as high. */
+/** Blocks in rows, about `shape` times as wide as high: of several widths, the one that needs the smallest frame. */
 function flowed(parts: Block[], shape: number): Block {
   const area = parts.reduce((sum, part) => sum + (part.width + SPACE) * (part.height + SPACE), 0)
-  const room = Math.max(Math.sqrt(area * shape), ...parts.map((part) => part.width))
+  const widest = Math.max(0, ...parts.map((part) => part.width))
+  const widths = [0.85, 1, 1.15, 1.3, 1.5, 1.75, 2].map((factor) => Math.max(widest, factor * Math.sqrt(area * shape)))
+  return smallest(
+    widths.map((room) => inRows(parts, room)),
+    shape,
+  )
+}
+
+/** The block that needs the smallest frame of this shape. */
+function smallest(blocks: Block[], shape: number): Block {
+  const frame = (block: Block) => Math.max(block.width / shape, block.height)
+  return blocks.reduce((best, next) => (frame(next) < frame(best) ? next : best))
+}
+
+function inRows(parts: Block[], room: number): Block {
   const rows: Block[][] = []
   let left = 0
   for (const part of parts) {

@@ -18,8 +18,13 @@ export class LivePool {
   readonly palette = new Palette()
   #stream: MapStream | null = null
 
-  constructor(readonly pool: string) {
-    this.#stream = new MapStream(
+  /** Follow a pool, or show the nodes of a moment. */
+  constructor(
+    readonly pool: string,
+    readonly fixed?: NodeMap,
+  ) {
+    if (fixed) this.show(fixed)
+    else this.#stream = new MapStream(
       pool,
       (map) => this.show(map),
       (nodes) => {
@@ -30,7 +35,7 @@ export class LivePool {
   }
 
   get state() {
-    return this.#stream?.state ?? 'connecting'
+    return this.#stream?.state ?? 'snapshot'
   }
 
   get reason() {
@@ -49,7 +54,7 @@ export class LivePool {
   /** Outline the domains of a gang's constraints, each with its outcome. */
   async outline(gang: Gang | null, signal: AbortSignal): Promise<void> {
     this.outlines = new Map()
-    if (!gang || gang.group === null) return
+    if (!gang || gang.group === null || this.fixed) return
     try {
       const found = await get<Placement>(`workflows/${segment(gang.owner)}/placement`, {}, signal)
       if (signal.aborted || found.pool !== this.pool) return

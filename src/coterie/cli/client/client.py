@@ -242,6 +242,10 @@ class Client:
         """Return the nodes of a pool in their domains, with their holders."""
         return self._json("GET", _path("pools", pool, "map"))
 
+    def nodes(self, pool: str) -> Json:
+        """Return the nodes of a pool with their tasks, as a list."""
+        return self._json("GET", _path("pools", pool, "nodes"))
+
     def delete_pool(self, name: str) -> None:
         """Delete a pool."""
         self._json("DELETE", _path("pools", name))

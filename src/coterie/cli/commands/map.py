@@ -30,6 +30,7 @@ class MapOptions:
     free: Annotated[bool, typer.Option("--free", help="Show what is free instead of what is used.")] = False
     source: ClusterOptions
     output: Annotated[Drawing, typer.Option("--output", "-o", help="How to print the map.")] = Drawing.TABLE
+    web: Annotated[bool, typer.Option("--web", help="Open the map in a browser; Ctrl-C ends it.")] = False
     debug: DebugOption = False
 
 
@@ -42,6 +43,7 @@ def map_(options: MapOptions) -> None:
       kubectl get nodes,pods -A -o json | coterie map -
       coterie map examples/06-training-4x4x4/cluster.yaml --workload rl-5
       coterie map examples/06-training-4x4x4/cluster.yaml -o svg > map.svg
+      coterie map examples/06-training-4x4x4/cluster.yaml --web
       # what a service runs
       coterie pool map gb200
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
@@ -53,4 +55,4 @@ def map_(options: MapOptions) -> None:
         from coterie.cli.output.map import View
 
         view = View(options.level, options.workload, options.free)
-        run(only_one(options.argument, options.source), view, options.output)
+        run(only_one(options.argument, options.source), view, options.output, web=options.web)

@@ -189,6 +189,12 @@ def shown(source: str) -> str:
     return "standard input" if source == "-" else source
 
 
+def source_title(source: ClusterOptions, config: Config | None) -> str:
+    """Return the name of a call's cluster for other people: of a file, the last part of its path."""
+    name = source.cluster or (backend_cluster(source, config, None) if config else "-")
+    return name if name.startswith(LIVE) else shown(Path(name).name)
+
+
 def warn(notices: Sequence[Notice]) -> None:
     """Print warnings on standard error."""
     for notice in notices:

@@ -8,7 +8,7 @@ from coterie.cli.output.formats import Output
 
 
 class Drawing(StrEnum):
-    """The format of a map: one of the common ones, or a picture."""
+    """The format of a map: one of the common ones, a picture, or the web page in one file."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -16,8 +16,9 @@ class Drawing(StrEnum):
     YAML = "yaml"
     NAME = "name"
     SVG = "svg"
+    HTML = "html"
 
     @property
     def plain(self) -> Output:
         """The format of errors beside it."""
-        return Output.TABLE if self is Drawing.SVG else Output(self.value)
+        return Output.TABLE if self in {Drawing.SVG, Drawing.HTML} else Output(self.value)

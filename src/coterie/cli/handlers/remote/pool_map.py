@@ -6,7 +6,7 @@ from typing import Any
 
 from coterie.cli.client.client import Client
 from coterie.cli.output.drawing_formats import Drawing
-from coterie.cli.output.map import View, draw
+from coterie.cli.output.map import MapData, View, draw, snapshot_data
 from coterie.errors import NotFound, UsageError, did_you_mean
 from coterie.rendering.scene import Area, MapScene, SceneNode
 
@@ -17,7 +17,11 @@ def draw_pool(client: Client, pool: str, view: View, output: Drawing) -> None:
     """Print the map of a pool."""
     found = client.map(pool)
     scene = scene_of(found, view)
-    draw(scene, view, output, lambda: found)
+
+    def snapshot() -> Json:
+        return snapshot_data(_cut(client.nodes(pool), len(scene.levels)), client.url, view.workload, ())
+
+    draw(scene, view, output, MapData(lambda: found, snapshot))
 
 
 def scene_of(found: Json, view: View) -> MapScene:
@@ -35,6 +39,19 @@ def scene_of(found: Json, view: View) -> MapScene:
         hint = f"{did_you_mean(view.workload, holders)} {known}".strip() if holders else "No GPU is in use."
         raise NotFound(f'no owner called "{view.workload}" holds a GPU here', hint)
     return MapScene(tuple(levels[:depth]), _area(found, depth), str(found["pool"]), view.workload)
+
+
+def _cut(nodes: Json, depth: int) -> Json:
+    """Return a list of nodes whose domains are of the first levels only; coarser domains come first in it."""
+    domains = [each for each in nodes["domains"] if each["level"] < depth]
+
+    def coarser(domain: int) -> int:
+        while domain >= len(domains):
+            domain = nodes["domains"][domain]["parent"]
+        return domain
+
+    listed = [{**node, "domain": coarser(node["domain"])} for node in nodes["nodes"]]
+    return {**nodes, "levels": nodes["levels"][:depth], "domains": domains, "nodes": listed}
 
 
 def _area(found: Json, depth: int) -> Area:
