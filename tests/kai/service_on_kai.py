@@ -86,6 +86,10 @@ class KaiService:
         selector = f"coterie.dev/workflow={ident}" + (f",coterie.dev/task={task}" if task else "")
         return self.lab.objects("pods", selector=selector)
 
+    def events(self, ident: str) -> list[Json]:
+        """Return the events of a workflow."""
+        return list(self.service.events(0, ident))
+
     def left(self) -> dict[str, list[str]]:
         """Return the names of all objects of workflows in the lab."""
         found = {kind: [one["metadata"]["name"] for one in self.lab.objects(kind, selector=OWN)] for kind in KINDS}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from coterie.backends.base.settings import (
     DEFAULT_ENDED_LOGS,
+    DEFAULT_FORCE_S,
     DEFAULT_GRACE_S,
     DEFAULT_LOG,
     DEFAULT_PROCESSES,
@@ -46,8 +47,9 @@ class Settings:
     come from `config`, a file, or from `given`; with neither there is one pool, which is this machine. `lease_s` is the
     expiry of a dead leader's lease, `patience_s` how long a gang may be overtaken in the queue, `poll_s` the interval
     of polling for unannounced changes. `node_grace_s` is how long a node may be unhealthy before its tasks are lost.
-    `processes` limits how many tasks run at a time, `accounts` are those that tasks on this machine run under. A
-    task has `log_bytes` of logs, all of a workflow have `workflow_log_bytes`, and ended workflows `ended_log_bytes`.
+    `force_s` is how long after its grace period a pod on a failed node is deleted by force. `processes` limits how many
+    tasks run at a time, `accounts` are those that tasks on this machine run under. A task has `log_bytes` of logs, all
+    of a workflow have `workflow_log_bytes`, and ended workflows `ended_log_bytes`.
     """
 
     store: str
@@ -59,6 +61,7 @@ class Settings:
     patience_s: float = 60.0
     grace_s: float = DEFAULT_GRACE_S
     node_grace_s: float = 60.0
+    force_s: float = DEFAULT_FORCE_S
     log_bytes: int = DEFAULT_LOG
     workflow_log_bytes: int = DEFAULT_WORKFLOW_LOGS
     ended_log_bytes: int = DEFAULT_ENDED_LOGS
@@ -87,6 +90,7 @@ class Settings:
             self.accounts,
             self.workflow_log_bytes,
             self.ended_log_bytes,
+            self.force_s,
         )
 
 

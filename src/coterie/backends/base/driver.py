@@ -27,6 +27,21 @@ class TaskPlacement:
     gpus: Sequence[int] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class BackendEvent:
+    """Something that users of a workflow should know, and that changes nothing in its life cycle."""
+
+    kind: str
+    message: str
+    group: str = ""
+    task: str = ""
+    attempt: int = 0
+
+
+# What a driver reports about a workflow.
+News = Observation | BackendEvent
+
+
 class DrivenWorkflow(Protocol):
     """The part of a workflow that drivers use."""
 
@@ -105,8 +120,8 @@ class Driver(Protocol):
     def let_go(self, workflow: str) -> None:
         """Stop following the tasks of a workflow; they keep running."""
 
-    def news(self) -> Iterator[tuple[str, Observation]]:
-        """Yield the observations of tasks since the last call, by workflow.
+    def news(self) -> Iterator[tuple[str, News]]:
+        """Yield the observations of tasks since the last call, and events, by workflow.
 
         All observations are yielded before `Unavailable` is raised.
         """

@@ -10,6 +10,7 @@ DEFAULT_LOG = 8 << 20
 DEFAULT_WORKFLOW_LOGS = 1 << 30
 DEFAULT_ENDED_LOGS = 8 << 30
 DEFAULT_GRACE_S = 30.0
+DEFAULT_FORCE_S = 60.0
 # A watcher takes about a megabyte. This limits the effect of a mistake, not of normal work.
 DEFAULT_PROCESSES = 256
 
@@ -35,7 +36,7 @@ class DriverSettings:
 
     `folder` is the one in which tasks run on this machine, under `accounts` of their own where there are some;
     `context` and `namespace` are those of the backend. `store` identifies the service's store, whose objects in a
-    cluster carry it.
+    cluster carry it. A pod on a failed node that is still there `force_s` after its grace period is deleted by force.
     """
 
     folder: Path
@@ -47,3 +48,4 @@ class DriverSettings:
     accounts: TaskAccounts | None = None
     workflow_log_bytes: int = DEFAULT_WORKFLOW_LOGS
     ended_log_bytes: int = DEFAULT_ENDED_LOGS
+    force_s: float = DEFAULT_FORCE_S

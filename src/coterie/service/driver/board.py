@@ -18,6 +18,7 @@ from coterie.service.driver.connections.watch import BackendWatch
 from coterie.service.driver.driven_workflow import LiveWorkflow
 from coterie.service.driver.election.held_lease import HeldLease
 from coterie.service.driver.executor import note
+from coterie.service.driver.handed_over import HandedOverGangs
 from coterie.service.driver.intake import Intake
 from coterie.service.driver.problems import ServiceProblems
 from coterie.service.driver.texts import CachedTexts, Fresh, PromptTexts
@@ -63,6 +64,7 @@ class Board:
         self._drivers = Drivers(settings, store.identity(), (texts, self._prompt), poke)
         self.table = WorkflowTable(store, settings.now, problems, self._backends, self._drivers, texts, poke)
         self._executor = self.table.executor
+        self._handed_over = HandedOverGangs(self._backends, self.table)
         self._watch = BackendWatch(problems, poke)
         for connection in self._drivers:
             self._watch.add(connection)
@@ -170,6 +172,7 @@ class Board:
             self.table.lives[workflow].pending.insert(0, Tick())
 
     def _place(self, now: float) -> None:
+        self._handed_over.look(now)
         began = time.monotonic()
         if began >= self._cycle_from and (self._executor.moved or self._backends.waiting):
             self._executor.moved = False

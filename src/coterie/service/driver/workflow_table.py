@@ -6,8 +6,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
+from coterie.backends.base.driver import BackendEvent, News
 from coterie.errors import NotFound, Unavailable
-from coterie.lifecycle import LossCause, Lost, Observation, Running, Scheduled, Up
+from coterie.lifecycle import LossCause, Lost, Running, Scheduled, Up
 from coterie.service.driver.backend_queues import BackendQueues, FailedTask
 from coterie.service.driver.connections.drivers import Connection, Drivers
 from coterie.service.driver.deadlines import Deadlines
@@ -16,7 +17,7 @@ from coterie.service.driver.executor import ActionExecutor
 from coterie.service.driver.problems import ServiceProblems
 from coterie.service.driver.quarantine import Quarantine
 from coterie.service.driver.texts import CachedTexts
-from coterie.store import Store
+from coterie.store import NewEvent, Store
 
 
 class WorkflowTable:
@@ -37,7 +38,7 @@ class WorkflowTable:
         poke: Callable[[], None],
     ) -> None:
         self._store, self._problems, self._backends = store, problems, backends
-        self._drivers, self._texts = drivers, texts
+        self._drivers, self._texts, self._now = drivers, texts, now
         self.lives: dict[str, LiveWorkflow] = {}
         self.backlog: deque[str] = deque()
         self.deadlines = Deadlines()
@@ -84,9 +85,13 @@ class WorkflowTable:
         self.quarantine.welcome(workflow)
         return self.lives.get(workflow)
 
-    def tell(self, workflow: str, told: Observation) -> None:
-        """Note an observation of a workflow, and the node that it may name."""
+    def tell(self, workflow: str, told: News) -> None:
+        """Note an observation of a workflow, and the node that it may name, or an event."""
         if (life := self.lives.get(workflow)) is None:
+            return
+        if isinstance(told, BackendEvent):
+            where = (life.id, life.pool, told.group, told.task, told.attempt)
+            self.executor.events.append(NewEvent(self._now(), told.kind, told.message, *where))
             return
         life.pending.append(told)
         if isinstance(told, Scheduled | Up | Running) and (row := self._backends.scheduled(life, told)) is not None:

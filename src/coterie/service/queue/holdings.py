@@ -146,6 +146,11 @@ class BackendHoldings:
         """Return the anchors of a gang whose nodes still exist."""
         return {task: node for task, node in anchors.items() if node in self.cluster.position}
 
+    def shows(self, workflow: str, group: str, tasks: Iterable[str]) -> bool:
+        """Return whether the snapshot shows a live pod of one of these tasks."""
+        known = {found[:3] for found in self._live}
+        return any(slot(Member(workflow, group, task), "")[:3] in known for task in tasks)
+
     @property
     def tasks(self) -> int:
         """The number of tasks with holdings."""

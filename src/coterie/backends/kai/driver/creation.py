@@ -7,7 +7,8 @@ no owner, since they must outlast the pods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from coterie.backends.base.driver import DrivenWorkflow
@@ -25,12 +26,13 @@ from coterie.kube.api import Api
 from coterie.kube.apply import apply
 from coterie.kube.kinds import kind_of
 from coterie.kube.reads import find
-from coterie.lifecycle import Create
+from coterie.lifecycle import Create, GroupState
 from coterie.placement.whatif import changed_gang
 from coterie.sources.task_labels import TASK
 from coterie.topology.cluster import Cluster
 
 _SHARED = frozenset({"Queue", "Topology"})
+SUBGROUP = "kai.scheduler/subgroup-name"
 _OWNERS = {"PodGroup": "ComputeDomain", "Pod": "PodGroup"}
 
 
@@ -45,15 +47,24 @@ class GroupRequest:
     files: Mapping[str, bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class GroupManifests:
+    """The objects of a group that are to be created, and the number of its unfinished tasks by subgroup."""
+
+    manifests: Sequence[Manifest]
+    unfinished: Mapping[str, int]
+
+
 def manifests_of(
     workflow: DrivenWorkflow, text: Workflow, asked: Create, request: GroupRequest, *, claims: bool | None
-) -> list[Manifest]:
+) -> GroupManifests:
     """Return the objects of the tasks to be created and of their group; raise `SpecErrors` with every fault.
 
     `claims` is whether the group has a ComputeDomain already, None for a group without objects.
     """
     lowered = lower(text, request.pool)
-    excluded = workflow.state.groups[workflow.spec.order[asked.group]].excluded
+    group = workflow.state.groups[workflow.spec.order[asked.group]]
+    excluded = group.excluded
     gangs = lowered.gangs
     for change in text.changes:
         gangs = tuple(changed_gang(change, gang, request.pool.topology) or gang for gang in gangs)
@@ -73,11 +84,20 @@ def manifests_of(
         ),
     )
     wanted = {label_value(task) for task, _ in asked.tasks}
-    return [
-        each
-        for each in found.manifests
-        if each["kind"] not in _SHARED and (each["kind"] != "Pod" or each["metadata"]["labels"][TASK] in wanted)
-    ]
+    return GroupManifests(
+        [
+            each
+            for each in found.manifests
+            if each["kind"] not in _SHARED and (each["kind"] != "Pod" or each["metadata"]["labels"][TASK] in wanted)
+        ],
+        _unfinished(found.manifests, group),
+    )
+
+
+def _unfinished(manifests: Iterable[Manifest], group: GroupState) -> dict[str, int]:
+    ended = {label_value(task.name) for task in group.tasks if task.status.final}
+    labels = (each["metadata"]["labels"] for each in manifests if each["kind"] == "Pod")
+    return dict(Counter(each.get(SUBGROUP, "") for each in labels if each[TASK] not in ended))
 
 
 def create(api: Api, manifests: Sequence[Manifest], known: Callable[[Manifest], str]) -> Iterator[Manifest]:

@@ -7,17 +7,26 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from coterie.backends.base.driver import DrivenWorkflow, TaskAttempt, TaskPlacement, WorkflowTexts, attempts_of
+from coterie.backends.base.driver import (
+    BackendEvent,
+    DrivenWorkflow,
+    News,
+    TaskAttempt,
+    TaskPlacement,
+    WorkflowTexts,
+    attempts_of,
+)
 from coterie.backends.base.settings import DriverSettings
-from coterie.backends.kai.driver.creation import GroupRequest, create, manifests_of
+from coterie.backends.kai.driver.creation import GroupManifests, GroupRequest, create, manifests_of
 from coterie.backends.kai.driver.external_topologies import with_external_topologies
 from coterie.backends.kai.driver.followed_pods import FollowedPods
 from coterie.backends.kai.driver.logs import ClusterLogs, KeptLogs, keep_all, namespace_of, pod_name
+from coterie.backends.kai.driver.members import member_changes
 from coterie.backends.kai.driver.objects import AnyObject
 from coterie.backends.kai.driver.orphans import sweep
 from coterie.backends.kai.driver.pools import PoolObjects
 from coterie.backends.kai.driver.refusal import refusal_of
-from coterie.backends.kai.driver.removal import STAGES, ObjectRemoval, RemovalScope, Remover
+from coterie.backends.kai.driver.removal import STAGES, ForcedPod, ObjectRemoval, RemovalScope, Remover
 from coterie.backends.kai.driver.watches import BackendWatches
 from coterie.backends.kai.manifests.metadata import STORE
 from coterie.backends.shared.manifest_text import Manifest
@@ -26,9 +35,10 @@ from coterie.config.configuration import Pool
 from coterie.errors import NotFound, SpecErrors, Unavailable, UsageError
 from coterie.kube.api import connect
 from coterie.kube.errors import ApiForbidden, ObjectConflict
-from coterie.kube.kinds import COMPUTE_DOMAIN, POD
+from coterie.kube.kinds import COMPUTE_DOMAIN, POD, POD_GROUP
 from coterie.kube.reads import find
 from coterie.kube.retry import RetryLimits
+from coterie.kube.write import json_patch
 from coterie.lifecycle import (
     Create,
     Created,
@@ -65,7 +75,7 @@ class KaiDriver:
         except BaseException:
             self._api.close()
             raise
-        self._remover = Remover(self._api, self._namespace, self._store, self._watches.abandoned)
+        self._remover = Remover(self._api, self._namespace, self._store, self._watches.failed_node, settings.force_s)
         self._objects = PoolObjects(self._api, self._namespace, self._store)
         self._logs, self._kept = ClusterLogs(self._api, self._namespace, settings), KeptLogs(settings)
         self._pools: dict[str, Pool] = {}
@@ -109,8 +119,10 @@ class KaiDriver:
             whole = asked.attempt == asked.base
             # Tasks that join others, or are created again after a crash, do as the first ones did.
             claims = (pool.nvlink or not whole) and self._has_domain(scope)
-            manifests = manifests_of(workflow, text, asked, request, claims=claims or (None if whole else False))
-            for _ in create(self._api, manifests, self._known):
+            found = manifests_of(workflow, text, asked, request, claims=claims or (None if whole else False))
+            if not whole:
+                self._ask_for_members(found)
+            for _ in create(self._api, found.manifests, self._known):
                 pass
         except _REFUSALS as error:
             said = f"{error} {getattr(error, 'hint', '')}".strip()
@@ -164,7 +176,7 @@ class KaiDriver:
         self._followed.drop(lambda each: each.workflow == workflow)
         self._removals = {name: one for name, one in self._removals.items() if name[0] != workflow}
 
-    def news(self) -> Iterator[tuple[str, Observation]]:
+    def news(self) -> Iterator[tuple[str, News]]:
         """Yield observations of pods, reasons of KAI, and confirmed removals; then raise what keeps it from working."""
         yield from self._pod_news()
         yield from self._refusals()
@@ -257,12 +269,15 @@ class KaiDriver:
         pods = ((key, self._watches.pod(name)) for name, key in self._followed.attempts().items())
         return [key for key, pod in pods if pod is None or not pod.spec.node_name]
 
-    def _removal_news(self) -> Iterator[tuple[str, Observation]]:
+    def _removal_news(self) -> Iterator[tuple[str, News]]:
         for name, removal in list(self._removals.items()):
             if removal.due > time.monotonic():
                 continue
             self._keep_logs(removal)
-            if not self._remover.step(removal, time.time(), time.monotonic()):
+            known = len(removal.forced)
+            gone = self._remover.step(removal, time.time(), time.monotonic())
+            yield from ((name[0], self._forced(removal, each)) for each in list(removal.forced.values())[known:])
+            if not gone:
                 continue
             if not removal.stuck:
                 del self._removals[name]
@@ -271,6 +286,14 @@ class KaiDriver:
             if removal.confirms is not None:
                 confirms, removal.confirms = removal.confirms, None
                 yield name[0], confirms
+
+    @staticmethod
+    def _forced(removal: ObjectRemoval, forced: ForcedPod) -> BackendEvent:
+        said = f"node {forced.node} does not end its pod, which was deleted by force"
+        said = f"{said} {forced.waited_s:.0f} s after its grace period"
+        key = removal.logs.get(forced.meta.name)
+        names = (key.group, key.task) if key else (forced.meta.group, forced.meta.task)
+        return BackendEvent("ForceDeleted", said, *names, forced.meta.attempt)
 
     def _keep_logs(self, removal: ObjectRemoval) -> None:
         """Keep the logs of pods that have run, before they go."""
@@ -298,6 +321,13 @@ class KaiDriver:
         name = manifest["metadata"]["name"]
         found = {"Pod": self._watches.pod, "PodGroup": self._watches.group}.get(manifest["kind"], lambda _: None)(name)
         return found.metadata.uid if found is not None and found.metadata.deletion_timestamp is None else ""
+
+    def _ask_for_members(self, found: GroupManifests) -> None:
+        """Let the PodGroup of a group that runs already ask for its unfinished tasks."""
+        names = [each["metadata"]["name"] for each in found.manifests if each["kind"] == POD_GROUP.name]
+        for group in filter(None, map(self._watches.group, names)):
+            if changes := member_changes(group, found.unfinished):
+                json_patch(self._api, POD_GROUP, group.metadata.name, changes, self._namespace)
 
     def _has_domain(self, scope: RemovalScope) -> bool:
         return any(scope.covers(each) for each in self._remover.objects(COMPUTE_DOMAIN, scope.selector(self._store)))

@@ -158,15 +158,19 @@ class TopologyReference(msgspec.Struct, gc=False):
 
 
 class SubGroup(msgspec.Struct, gc=False, rename="camel"):
-    """A subgroup of a PodGroup."""
+    """A subgroup of a PodGroup; only one without subgroups of its own has a number of members."""
 
+    name: str = ""
+    parent: str | None = None
+    min_member: int | None = None
     topology_constraint: TopologyReference | None = None
 
 
 class PodGroupSpec(msgspec.Struct, gc=False, rename="camel"):
-    """The queue and the topologies that a PodGroup refers to."""
+    """The queue and the topologies that a PodGroup refers to, and how many members it waits for."""
 
     queue: str = ""
+    min_member: int | None = None
     topology_constraint: TopologyReference | None = None
     sub_groups: list[SubGroup] | None = None
 

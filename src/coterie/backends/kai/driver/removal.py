@@ -27,8 +27,6 @@ from coterie.sources.task_labels import GROUP, WORKFLOW
 STAGES: Sequence[Sequence[ObjectKind]] = ((POD,), (POD_GROUP,), (COMPUTE_DOMAIN,), (CONFIG_MAP, SECRET, SERVICE))
 # After this time, an object that is being deleted and still there is stuck.
 STUCK_S = 30.0
-# After this time past its grace period, a pod on a node that is gone or not ready is deleted by force.
-FORCE_S = 60.0
 _FIRST_S, _LONGEST_S = 0.1, 5.0
 
 
@@ -56,6 +54,15 @@ class RemovalScope:
         return self.first <= meta.attempt and (self.last is None or meta.attempt <= self.last)
 
 
+@dataclass(frozen=True, slots=True)
+class ForcedPod:
+    """A pod that was deleted by force; `waited_s` is the time since its grace period ended."""
+
+    meta: ObjectMeta
+    node: str
+    waited_s: float
+
+
 class Stage(StrEnum):
     """The state of one kind of objects."""
 
@@ -69,7 +76,7 @@ class ObjectRemoval:
     """A removal under way, due at `due`; `confirms` is the observation at its end.
 
     `logs` are the pods whose logs are kept. `passed` counts the stages of which nothing is left. `failure` and `stuck`
-    are of the last step.
+    are of the last step. `forced` are the pods that were deleted by force, by uid.
     """
 
     scope: RemovalScope
@@ -82,14 +89,19 @@ class ObjectRemoval:
     asked: set[str] = field(default_factory=set)
     failure: CoterieError | None = None
     stuck: tuple[str, ...] = ()
+    forced: dict[str, ForcedPod] = field(default_factory=dict)
 
 
 class Remover:
     """The steps of removals in one namespace."""
 
-    def __init__(self, api: Api, namespace: str, store: str, abandoned: Callable[[str], bool]) -> None:
-        """Make one; `abandoned` tells whether a pod's node is gone or does not answer, so that nobody ends it there."""
-        self._api, self._namespace, self._store, self._abandoned = api, namespace, store, abandoned
+    def __init__(self, api: Api, namespace: str, store: str, failed_node: Callable[[str], str], force_s: float) -> None:
+        """Make one; `failed_node` names the node of a pod if it is gone or does not answer, so that it ends no pod.
+
+        A pod there is deleted by force `force_s` after its grace period.
+        """
+        self._api, self._namespace, self._store, self._failed_node = api, namespace, store, failed_node
+        self._force_s = force_s
 
     def step(self, removal: ObjectRemoval, now: float, clock: float) -> bool:
         """Advance a removal; return whether nothing is left but stuck objects. `clock` is that of `due`."""
@@ -127,8 +139,9 @@ class Remover:
                 delete(self._api, kind, each.name, namespace=self._namespace, uid=each.uid, grace_s=grace)
                 removal.asked.add(each.uid)
             for each in found if kind is POD else ():
-                if _age(each, now) > FORCE_S and self._abandoned(each.name):
+                if _age(each, now) > self._force_s and (node := self._failed_node(each.name)):
                     delete(self._api, kind, each.name, namespace=self._namespace, uid=each.uid, grace_s=0)
+                    removal.forced.setdefault(each.uid, ForcedPod(each, node, _age(each, now)))
             if new and kind is not POD:
                 found = self._found(removal, kind)
         except CoterieError as error:

@@ -94,13 +94,13 @@ class BackendWatches:
             found, self._changed_groups = self._changed_groups, set()
             return found
 
-    def abandoned(self, pod: str) -> bool:
-        """Return whether the node of a pod is gone, or not ready."""
+    def failed_node(self, pod: str) -> str:
+        """Return the node of a pod if it is gone, or not ready; otherwise an empty string."""
         found, nodes = self.pod(pod), self.cluster()
         if found is None or not found.spec.node_name or nodes is None:
-            return False
+            return ""
         at = nodes.position.get(found.spec.node_name)
-        return at is None or not bool(nodes.ready[at])
+        return found.spec.node_name if at is None or not bool(nodes.ready[at]) else ""
 
     def cluster(self) -> Cluster | None:
         """Return the nodes as they are now, without pods; None where there is none."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.backends.base.driver import DrivenWorkflow, Driver, TaskPlacement
+from coterie.backends.base.driver import DrivenWorkflow, Driver, News, TaskPlacement
 from coterie.errors import CoterieError, Unavailable
 from coterie.lifecycle import Create, Delete, Go, Observation, Spec, State, Stop
 
@@ -26,7 +26,7 @@ _CLOSE_S = 1.0
 # The queues of calls that concern no workflow; no workflow has such a name.
 _NEWS, _SYNC, _STRAYS = "/news", "/sync", "/strays"
 
-Told = Iterable[tuple[str, Observation]]
+Told = Iterable[tuple[str, News]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class DriverThread:
         self._driver: Driver | None = None
         self._condition = threading.Condition()
         self._lines: OrderedDict[str, _CallQueue] = OrderedDict()
-        self._told: deque[tuple[str, Observation]] = deque()
+        self._told: deque[tuple[str, News]] = deque()
         self._left: set[str] = set()
         self._kept: set[str] = set()
         self._current: _DriverCall | None = None
@@ -122,7 +122,7 @@ class DriverThread:
             self._lines.pop(workflow, None)
         self._ask(workflow, "let_go", lambda driver: driver.let_go(workflow))
 
-    def news(self) -> Iterator[tuple[str, Observation]]:
+    def news(self) -> Iterator[tuple[str, News]]:
         """Yield the collected observations; then raise `Unavailable` if calls fail."""
         with self._condition:
             told = list(self._told)
