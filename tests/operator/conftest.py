@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from coterie.kube.kinds import GRAPH_DEPLOYMENT, POD_CLIQUE_SET, ObjectKind
 from coterie.operator.crds import definitions
 from coterie.operator.operator import Operator
 from coterie.operator.settings import OperatorSettings
@@ -30,6 +31,39 @@ def topology_lab(lab_programs: Mapping[str, Path]) -> Iterator[Lab]:
         lab.apply(definitions())
         lab.wait(lambda: serves(lab, "clustertopologies", "clustertopologybindings"), 60, "the kinds are served")
         yield lab
+
+
+def open_definition(kind: ObjectKind, *versions: str) -> dict[str, Any]:
+    """Return a definition of a kind of Grove's or Dynamo's that admits any content, so that only rules refuse."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    served = [
+        {
+            "name": version,
+            "served": True,
+            "storage": index == 0,
+            "schema": {"openAPIV3Schema": schema},
+            "subresources": {"status": {}},
+        }
+        for index, version in enumerate(versions)
+    ]
+    names = {"kind": kind.name, "plural": kind.plural, "singular": kind.name.lower()}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": kind.crd},
+        "spec": {"group": kind.group, "scope": "Namespaced", "names": names, "versions": served},
+    }
+
+
+@pytest.fixture(scope="session")
+def workload_lab(topology_lab: Lab) -> Lab:
+    """Give the cluster with PodCliqueSets and graph deployments, whose operators it does not have."""
+    topology_lab.apply(open_definition(POD_CLIQUE_SET, "v1alpha1"))
+    topology_lab.apply(open_definition(GRAPH_DEPLOYMENT, "v1beta1", "v1alpha1"))
+    topology_lab.wait(
+        lambda: serves(topology_lab, POD_CLIQUE_SET.plural, GRAPH_DEPLOYMENT.plural), 60, "the kinds are served"
+    )
+    return topology_lab
 
 
 @pytest.fixture

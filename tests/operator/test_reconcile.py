@@ -10,7 +10,8 @@ from coterie.frontends.grove.drift import drift_of
 from coterie.frontends.grove.kai_topology import read_kai_topologies
 from coterie.frontends.grove.topology import SCHEDULERS, read_cluster_topology
 from coterie.frontends.kubernetes.objects import resource_of
-from coterie.operator.topologies.reconcile import Outcome, invalid_outcome, outcome_of
+from coterie.operator.status import Outcome
+from coterie.operator.topologies.reconcile import invalid_outcome, outcome_of
 from tests.operator.world import KAI, World, topology, topology_object
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

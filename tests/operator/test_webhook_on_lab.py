@@ -23,7 +23,7 @@ from tests.cli.sample_files import packed as packed_anywhere
 from tests.cli.sample_files import topology
 from tests.eventually import eventually
 from tests.frontends.grove.objects import LEVELS
-from tests.operator.conftest import Operate, serves
+from tests.operator.conftest import Operate
 from tests.operator.test_topologies_on_lab import TOPOLOGY, condition, declared
 
 
@@ -37,35 +37,15 @@ def packed(level: str = "rack") -> dict[str, Any]:
 HOOKS = "validatingwebhookconfigurations"
 
 
-@pytest.fixture(scope="module")
-def sets_lab(topology_lab: Lab) -> Lab:
-    """Give the cluster with a kind PodCliqueSet that admits any content, so that only the webhook refuses."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"kind": "PodCliqueSet", "plural": "podcliquesets", "singular": "podcliqueset"}
-    spec = {"group": "grove.io", "scope": "Namespaced", "names": names, "versions": [version]}
-    metadata = {"name": "podcliquesets.grove.io"}
-    topology_lab.apply(
-        {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": metadata,
-            "spec": spec,
-        }
-    )
-    topology_lab.wait(lambda: serves(topology_lab, "podcliquesets"), 60, "the kind is served")
-    return topology_lab
-
-
 @pytest.fixture
-def admitting(sets_lab: Lab, operate: Operate) -> Iterator[tuple[Lab, Operator]]:
+def admitting(workload_lab: Lab, operate: Operate) -> Iterator[tuple[Lab, Operator]]:
     """Run an operator with its webhook registered."""
-    sets_lab.reset(120.0)
-    operator = operate(sets_lab, webhook="127.0.0.1:0", webhook_cleanup=True)
-    sets_lab.wait(lambda: operator.readiness() == "", 60, "the webhook is registered")
-    yield sets_lab, operator
+    workload_lab.reset(120.0)
+    operator = operate(workload_lab, webhook="127.0.0.1:0", webhook_cleanup=True)
+    workload_lab.wait(lambda: operator.readiness() == "", 60, "the webhook is registered")
+    yield workload_lab, operator
     # A reset of the lab could not delete anything past a webhook that is gone.
-    sets_lab.api.delete(HOOKS, NAME)
+    workload_lab.api.delete(HOOKS, NAME)
 
 
 def refused(lab: Lab, manifest: dict[str, Any]) -> str:
@@ -131,13 +111,13 @@ def test_without_the_webhook_nothing_is_admitted_and_the_controllers_go_on(admit
     lab.wait(lambda: lab.get(TOPOLOGY, "racks") is not None, 60, "the controller makes it again")
 
 
-def test_a_graceful_end_removes_the_registration_when_told(sets_lab: Lab, operate: Operate) -> None:
-    sets_lab.reset(120.0)
-    operator = operate(sets_lab, webhook="127.0.0.1:0", webhook_cleanup=True)
-    sets_lab.wait(lambda: sets_lab.get(HOOKS, NAME) is not None, 60, "it is registered")
+def test_a_graceful_end_removes_the_registration_when_told(workload_lab: Lab, operate: Operate) -> None:
+    workload_lab.reset(120.0)
+    operator = operate(workload_lab, webhook="127.0.0.1:0", webhook_cleanup=True)
+    workload_lab.wait(lambda: workload_lab.get(HOOKS, NAME) is not None, 60, "it is registered")
     operator.__exit__()
 
-    assert sets_lab.get(HOOKS, NAME) is None
+    assert workload_lab.get(HOOKS, NAME) is None
 
 
 def test_kinds_that_another_operator_judges_are_left_to_it() -> None:

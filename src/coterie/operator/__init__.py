@@ -7,6 +7,8 @@
     status       conditions with transition times, and events of their changes (pure)
     controller   the loop of one controller: key, reconciliation, retry
     topologies   ClusterTopologies and the topology resources of schedulers
+    workloads    PodCliqueSets and graph deployments whose levels vanish
+    catalog      the levels of all topologies by name, read once per change
     webhook      admission by the rules of `coterie validate`
     crds         the definitions of ClusterTopology and ClusterTopologyBinding
     metrics      counters and gauges for Prometheus

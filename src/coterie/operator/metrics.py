@@ -36,6 +36,12 @@ class OperatorMetrics:
             ("kind", "topology"),
             registry=registry,
         )
+        self.unavailable = Gauge(
+            "coterie_operator_levels_unavailable",
+            "Objects that name a topology or a level that is not there.",
+            ("kind",),
+            registry=registry,
+        )
         self.decisions = Counter(
             "coterie_operator_webhook_decisions", "Decisions of the webhook.", ("kind", "decision"), registry=registry
         )

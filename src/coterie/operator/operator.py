@@ -17,9 +17,10 @@ from coterie.kube.api import Api, Timeouts, connect
 from coterie.kube.apply import apply
 from coterie.kube.cache import CacheChange
 from coterie.kube.delete import delete
-from coterie.kube.kinds import VALIDATING_WEBHOOKS, ObjectKind, kind_of
+from coterie.kube.kinds import POD_CLIQUE_SET, VALIDATING_WEBHOOKS, ObjectKind, kind_of
 from coterie.kube.reads import ObjectQuery, list_all
 from coterie.kube.retry import RetryLimits
+from coterie.operator.catalog import TopologyCatalog
 from coterie.operator.controller import Controller
 from coterie.operator.election import Election
 from coterie.operator.endpoints import ServerThread, address_of, status_app
@@ -27,10 +28,11 @@ from coterie.operator.metrics import OperatorMetrics
 from coterie.operator.settings import OWNABLE, TOPOLOGY_KINDS, OperatorSettings
 from coterie.operator.topologies.reconciler import TopologyReconciler, TopologySettings
 from coterie.operator.watches import SharedWatch
-from coterie.operator.webhook.catalog import TopologyCatalog
 from coterie.operator.webhook.registration import NAME as REGISTRATION
 from coterie.operator.webhook.registration import configuration, other_owner
 from coterie.operator.webhook.server import Webhook, webhook_app
+from coterie.operator.workloads.reconciler import WorkloadReconciler
+from coterie.operator.workloads.references import TopologyReferences
 from coterie.operator.writer import Writer
 
 Object = dict[str, Any]
@@ -114,13 +116,21 @@ class Operator:
         resource = _topology_resource()
         owned = self._owned(reads)
         followed = [kind for kind in owned if kind.name in TOPOLOGY_KINDS]
-        # Admission needs every topology, also those that another operator owns.
-        seen = [kind for kind in OWNABLE if kind.name in TOPOLOGY_KINDS] if settings.webhook else followed
-        for kind in (*seen, kind_of({"apiVersion": resource.api_version, "kind": resource.kind})):
-            self._watches[kind.name] = SharedWatch(reads, kind, absent_s=settings.absent_s)
+        workloads = [kind for kind in owned if kind.name not in TOPOLOGY_KINDS]
+        # Admission and workloads need every topology, also those that another operator owns.
+        every = settings.webhook or workloads
+        seen = [kind for kind in OWNABLE if kind.name in TOPOLOGY_KINDS] if every else followed
+        # The condition of a graph follows that of its PodCliqueSet.
+        behind = [POD_CLIQUE_SET] if workloads else []
+        for kind in (*seen, *behind, *workloads, kind_of({"apiVersion": resource.api_version, "kind": resource.kind})):
+            if kind.name not in self._watches:
+                self._watches[kind.name] = SharedWatch(reads, kind, absent_s=settings.absent_s)
+        catalog = TopologyCatalog([self._watches[kind.name] for kind in seen])
         self._control_topologies(followed, resource, writer)
+        if workloads:
+            self._control_workloads(workloads, catalog, writer)
         if settings.webhook:
-            self._admit(owned, reads)
+            self._admit(owned, reads, catalog)
         for watch in self._watches.values():
             watch.start()
             stack.callback(watch.stop)
@@ -155,9 +165,8 @@ class Operator:
                 owned.append(kind)
         return owned
 
-    def _admit(self, kinds: list[ObjectKind], api: Api) -> None:
+    def _admit(self, kinds: list[ObjectKind], api: Api, catalog: TopologyCatalog) -> None:
         settings = self._settings
-        catalog = TopologyCatalog([watch for name, watch in self._watches.items() if name in TOPOLOGY_KINDS])
         app = webhook_app(lambda: None if self.problem() else catalog.known(), settings.cluster, self.metrics)
         host, port = address_of(settings.webhook, "--webhook")
 
@@ -190,6 +199,30 @@ class Operator:
         for watch in topologies:
             watch.subscribe(_added_to(controller, watch.kind))
         resources.subscribe(resource_changed, all_again)
+        self._controllers.append(controller)
+
+    def _control_workloads(self, owned: list[ObjectKind], catalog: TopologyCatalog, writer: Writer) -> None:
+        references = TopologyReferences()
+        sets = self._watches[POD_CLIQUE_SET.name]
+        watches = [self._watches[kind.name] for kind in owned]
+        cluster = self._settings.cluster
+        reconciler = WorkloadReconciler(watches, sets, references, catalog.known, cluster, writer, self.metrics)
+        controller = Controller("workloads", reconciler, self.metrics)
+
+        def concerned(topology: str) -> None:
+            for key in references.users(topology):
+                controller.queue.add(key)
+
+        def followed(watch: SharedWatch) -> Callable[[CacheChange[Object]], None]:
+            def changed(change: CacheChange[Object]) -> None:
+                for key in references.changed(watch.kind, change):
+                    controller.queue.add(key)
+
+            return changed
+
+        for watch in {each.kind.name: each for each in (sets, *watches)}.values():
+            watch.subscribe(followed(watch))
+        catalog.subscribe(concerned)
         self._controllers.append(controller)
 
     def _lead(self, leads: bool) -> None:  # noqa: FBT001 - the only thing that is told

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +17,20 @@ COMPONENT = "coterie-operator"
 # Kubernetes keeps the events of objects without a namespace here.
 CLUSTER_EVENTS = "default"
 _MESSAGE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The status that an object should have, and the event of the change; None where there is none."""
+
+    status: Object
+    event: Object | None
+
+
+def status_of(about: Mapping[str, Any]) -> Object:
+    """Return the status of an object, empty where it has none."""
+    found = about.get("status")
+    return dict(found) if isinstance(found, Mapping) else {}
 
 
 def timestamp(at: datetime) -> str:

@@ -68,10 +68,10 @@ class Writer:
         with suppress(NotFound):
             json_patch(self._writes, kind, name, operations, namespace or None)
 
-    def status(self, about: Mapping[str, Any], status: Mapping[str, Any]) -> None:
-        """Replace the status of an object that was read."""
+    def status(self, about: Mapping[str, Any], status: Mapping[str, Any]) -> Object:
+        """Replace the status of an object that was read, and return the object as it is stored."""
         self._require()
-        replace(self._writes, {**about, "status": dict(status)}, subresource="status")
+        return replace(self._writes, {**about, "status": dict(status)}, subresource="status")
 
     def event(self, manifest: Mapping[str, Any]) -> None:
         """Create an event; one that exists was written before a crash."""

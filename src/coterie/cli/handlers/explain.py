@@ -79,7 +79,7 @@ def _alike(topic: str) -> list[str]:
 def _topics() -> Iterator[str]:
     titles = {
         "reason": "Reasons:",
-        "condition": "Conditions of ClusterTopologies and PodCliqueSets:",
+        "condition": "Conditions of ClusterTopologies, PodCliqueSets and graph deployments:",
         "warning": "Warnings:",
         "field": "Fields, each with what stands below it, such as workflow.groups.tasks:",
     }

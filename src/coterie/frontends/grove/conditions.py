@@ -1,4 +1,7 @@
-"""The conditions that Grove writes about topologies, with all their reasons; True is bad in both."""
+"""The conditions about topologies, with all their reasons.
+
+True is bad in those of ClusterTopologies and PodCliqueSets, and good in that of graph deployments.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ Status = Literal["True", "False", "Unknown"]
 
 DRIFT = "SchedulerTopologyDrift"
 LEVELS_UNAVAILABLE = "TopologyLevelsUnavailable"
+LEVELS_AVAILABLE = "TopologyLevelsAvailable"
 
 REASONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -22,6 +26,8 @@ REASONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "TopologyNameMissing",
             "TopologyAwareSchedulingDisabled",
         ),
+        # A fourth reason has the name of the condition above, on whose page it is explained.
+        LEVELS_AVAILABLE: ("AllTopologyLevelsAvailable", "TopologyDefinitionNotFound", "TopologyConditionPending"),
     }
 )
 

@@ -6,7 +6,6 @@ Pure: the time is an argument.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,22 +13,14 @@ from coterie.errors import Fault
 from coterie.frontends.grove.conditions import DRIFT, GroveCondition
 from coterie.frontends.grove.drift import Drift, drift_status, event_of
 from coterie.frontends.grove.topology import ClusterTopology
-from coterie.operator.status import condition_in, event, with_condition
+from coterie.operator.status import Outcome, condition_in, event, status_of, with_condition
 
 Object = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The status that an object should have, and the event of the change; None where there is none."""
-
-    status: dict[str, Any]
-    event: dict[str, Any] | None
-
-
 def outcome_of(about: Object, found: ClusterTopology, drift: Drift, at: datetime) -> Outcome:
     """Return the outcome for a valid topology whose schedulers were compared."""
-    status = _status_of(about)
+    status = status_of(about)
     observed = status.get("observedGeneration")
     asked = drift_status(found, drift, observed if isinstance(observed, int) else 0)
     conditions = asked.pop("conditions")
@@ -55,7 +46,7 @@ def invalid_outcome(about: Object, faults: tuple[Fault, ...], at: datetime) -> O
 def _outcome(
     about: Object, asked: Mapping[str, Any], new: Object | None, condition: GroveCondition | None, at: datetime
 ) -> Outcome:
-    status = _status_of(about)
+    status = status_of(about)
     old = condition_in(status, DRIFT)
     before = GroveCondition(old["status"], str(old.get("reason")), str(old.get("message"))) if old else None
     conditions = with_condition(status.get("conditions") or (), DRIFT, new, at)
@@ -64,8 +55,3 @@ def _outcome(
         since = str(old.get("lastTransitionTime", "")) if old else ""
         happened = event(about, *told, condition.message, since, at)
     return Outcome({**status, **asked, "conditions": conditions}, happened)
-
-
-def _status_of(about: Object) -> dict[str, Any]:
-    found = about.get("status")
-    return dict(found) if isinstance(found, Mapping) else {}

@@ -24,7 +24,8 @@ from coterie.kube.kinds import POD, ObjectKind, kind_of
 from coterie.kube.reads import ObjectQuery
 from coterie.operator.controller import ObjectKey
 from coterie.operator.metrics import OperatorMetrics
-from coterie.operator.topologies.reconcile import Outcome, invalid_outcome, outcome_of
+from coterie.operator.status import Outcome
+from coterie.operator.topologies.reconcile import invalid_outcome, outcome_of
 from coterie.operator.topologies.replacement import (
     Creation,
     Exchange,

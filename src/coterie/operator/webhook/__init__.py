@@ -1,7 +1,6 @@
 """Admission: a validating webhook with the rules of `coterie validate`.
 
 review        the answer to one AdmissionReview (pure)
-catalog       the topologies of the cluster, read once per change
 certificates  an authority of its own, or files that somebody else renews
 server        requests over TLS, certificates renewed while it runs
 registration  the entry in the cluster, and the kinds that another operator owns (pure)
