@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 from tests.cli.command import ROOT, call
 
@@ -17,8 +18,13 @@ CODE = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*")
 
 
 def codes_in(source: Path) -> Iterator[str]:
-    """Yield the codes of the warnings that a module makes: a word of several parts, handed to a call of a notice."""
+    """Yield the codes of the warnings that a module makes: a word given to a notice, or the `code` of a JSON object."""
     for made_at in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(made_at, ast.Dict):
+            fields = {key.value: value for key, value in zip(made_at.keys, made_at.values, strict=True) if _text(key)}
+            if "severity" in fields and _text(code := fields.get("code")):
+                yield str(code.value)
+            continue
         if not isinstance(made_at, ast.Call):
             continue
         name = made_at.func.attr if isinstance(made_at.func, ast.Attribute) else getattr(made_at.func, "id", "")
@@ -27,6 +33,10 @@ def codes_in(source: Path) -> Iterator[str]:
         for value in made_at.args[:2]:
             if isinstance(value, ast.Constant) and isinstance(value.value, str) and CODE.fullmatch(value.value):
                 yield value.value
+
+
+def _text(node: ast.expr | None) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def test_every_code_of_a_warning_is_in_a_table_of_the_documentation() -> None:

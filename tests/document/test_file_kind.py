@@ -13,6 +13,7 @@ from coterie.document.file_kind import FileKind, kind_of
 from coterie.errors import SpecErrors
 from coterie.frontends.workflow.read import read_workflow
 from coterie.planning.inputs import read_snapshot
+from coterie.planning.load import read_documents
 from tests.cli.command import ROOT
 
 HELLO = ROOT / "examples" / "00-hello-rack"
@@ -20,6 +21,7 @@ FILES = {
     FileKind.WORKFLOW: HELLO / "workflow.yaml",
     FileKind.CONFIGURATION: ROOT / "examples" / "coterie.yaml",
     FileKind.CLUSTER: HELLO / "cluster.yaml",
+    FileKind.KUBERNETES: ROOT / "examples" / "13-gb200-fleet" / "snapshot.json",
 }
 READERS: dict[FileKind, Callable[[bytes, str], object]] = {
     FileKind.WORKFLOW: read_workflow,
@@ -36,7 +38,7 @@ def test_every_example_is_of_its_kind(kind: FileKind) -> None:
 @pytest.mark.parametrize("given", FileKind)
 @pytest.mark.parametrize("wanted", FileKind)
 def test_a_file_of_another_kind_is_named_as_such(given: FileKind, wanted: FileKind) -> None:
-    if given is wanted:
+    if given is wanted or wanted not in READERS or (given, wanted) == (FileKind.KUBERNETES, FileKind.CLUSTER):
         return
     with pytest.raises(SpecErrors) as caught:
         READERS[wanted](FILES[given].read_bytes(), "file.yaml")
@@ -61,5 +63,21 @@ def test_an_error_of_kubectl_shows_its_message(tmp_path: Path) -> None:
         read_snapshot(json.dumps(status).encode(), str(tmp_path / "snapshot.json"))
     (fault,) = caught.value.faults
 
-    assert fault.message == "this is an error instead of a cluster: nodes is forbidden"
+    assert fault.message == "this is an error that kubectl printed, not a cluster: nodes is forbidden"
     assert "may list nodes and pods" in fault.hint
+
+
+@pytest.mark.parametrize("indent", [None, 4])
+def test_output_of_kubectl_is_recognised_however_it_is_written(indent: int | None) -> None:
+    nodes = {"apiVersion": "v1", "items": [], "kind": "List", "metadata": {"resourceVersion": ""}}
+
+    assert kind_of(json.dumps(nodes, indent=indent).encode()) is FileKind.KUBERNETES
+    assert kind_of(b"apiVersion: v1\nitems: []\nkind: List\n") is FileKind.KUBERNETES
+
+
+def test_an_error_of_kubectl_given_as_a_workload_shows_its_message() -> None:
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "not allowed"}
+    with pytest.raises(SpecErrors) as caught:
+        read_documents(json.dumps(status).encode(), "set.json")
+
+    assert [fault.message for fault in caught.value.faults] == ["this is an error that kubectl printed: not allowed"]

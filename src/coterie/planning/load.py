@@ -83,6 +83,11 @@ def draft_documents(data: bytes, file: str, *, sets: Sequence[str] = (), set_str
         return Documents((WrittenWorkload(WORKFLOW, workflow.name, workflow, workflow.pool, found.faults, found.gone),))
     bundle = draft_resources(data, file)
     if not bundle.resources and not bundle.faults:
+        for other in bundle.others:
+            if other.kind == "Status":
+                problem = f"this is an error that kubectl printed: {other.data.get('message') or 'it has no message'}"
+                hint = "Run the kubectl command again once its cause is removed."
+                raise SpecErrors([Fault(problem, hint=hint, place=Place(file))])
         kinds = ", ".join(dict.fromkeys(other.kind for other in bundle.others)) or "an empty list"
         hint = (
             f"Workloads are workflows, {POD_CLIQUE_SET}s and {GRAPH}s. "

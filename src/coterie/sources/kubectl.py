@@ -217,8 +217,8 @@ def _raw_items(data: bytes, where: Place) -> tuple[str, list[msgspec.Raw]]:
     if document.kind in {"Node", "Pod"}:
         return document.kind, [msgspec.Raw(data)]
     if document.kind == "Status":
-        problem = f"this is an error instead of a cluster: {shortened(_text(document.message), 400)}"
-        hint = "Make the snapshot as a user who may list nodes and pods in all namespaces."
+        problem = f"this is an error that kubectl printed, not a cluster: {shortened(_text(document.message), 400)}"
+        hint = "Take the snapshot again, as a user who may list nodes and pods in all namespaces."
         raise SpecErrors([Fault(problem, hint=hint, place=where, path=("message",))])
     if document.kind not in _LISTS:
         found = f'it is a "{shortened(document.kind, 60)}"' if document.kind else 'it has no "kind"'

@@ -10,7 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import PROGRAM, TIMEOUT_S, at_terminal, call, environment, escapes, loaded, read_until, spawn
+from tests.cli.command import (
+    PROGRAM,
+    ROOT,
+    TIMEOUT_S,
+    at_terminal,
+    call,
+    environment,
+    escapes,
+    loaded,
+    read_until,
+    spawn,
+)
 from tests.cli.service_fixtures import ServiceFixture, flow, served
 
 pytestmark = pytest.mark.slow("starts a service and calls every command of its clients, many at a terminal")
@@ -110,7 +121,7 @@ def test_a_workflow_that_waits_says_why_until_there_is_room(hall: ServiceFixture
     assert "NoCapacity" in why.out
     assert blocker in why.out
     assert "NoCapacity" in listed.out
-    assert stopped.out == f"{blocker} stops\n"
+    assert stopped.out == f"{blocker} is being canceled\n"
     assert hall.finished(waiting) == "COMPLETED"
     assert hall.call("wait", blocker).code == 103
 
@@ -143,6 +154,10 @@ def test_logs_of_a_workflow_are_those_of_all_its_tasks_with_their_names(hall: Se
     assert hall.call("logs", ident, "-o", "name").out.split() == [f"{ident}/t0", f"{ident}/t1"]
     assert hall.call("logs", ident, "--attempt", "1").code == 2
     assert hall.call("logs", ident, "-o", "yaml").code == 2
+    for output in ("table", "json"):
+        missing = hall.call("logs", f"{ident}/t7", "-o", output)
+        assert missing.code == 4
+        assert "Tasks are: t0, t1." in missing.out + missing.err
 
 
 @pytest.mark.parametrize(("answer", "code"), [("", 130), ("n", 130), ("y", 0)])
@@ -151,7 +166,7 @@ def test_deleting_at_a_terminal_asks_first(hall: ServiceFixture, answer: str, co
     assert hall.finished(ident) == "COMPLETED"
 
     with at_terminal("delete", ident, COTERIE_SERVER=hall.url) as (process, terminal):
-        read_until(terminal, f"Delete {ident}, with logs and outputs [y/N]? ")
+        read_until(terminal, f"Delete {ident}, with all logs and outputs? [y/N] ")
         os.write(terminal, f"{answer}\n".encode())
         read_until(terminal, None)
         process.wait(TIMEOUT_S)
@@ -169,7 +184,7 @@ def test_yes_and_one_workflow_to_cancel_ask_nothing_at_a_terminal(hall: ServiceF
             process.wait(TIMEOUT_S)
         assert (process.returncode, "[y/N]" in said) == (0, False)
     with at_terminal("cancel", *idents, COTERIE_SERVER=hall.url) as (process, terminal):
-        read_until(terminal, f"Cancel {', '.join(idents)} [y/N]? ")
+        read_until(terminal, f"Cancel {', '.join(idents)}? [y/N] ")
         os.write(terminal, b"n\n")
         read_until(terminal, "nothing changed")
         process.wait(TIMEOUT_S)
@@ -401,10 +416,19 @@ def test_faults_of_pools_are_shown_with_their_lines_and_change_nothing(hall: Ser
 
     assert done.code == 3
     assert "wrong.yaml:4:" in done.err
-    assert "4 |     gpus: {guarantee: 4, limits: 8, weight: 1}" in done.err
+    assert "4 |     gpus: {guarantee: 4, limits: 8, weight: 1}\n  |                          ^^^^^^\n" in done.err
     assert "wrong.yaml:6:" in done.err
     assert "2 faults in" in done.err
     assert hall.call("pool", "list", "-o", "name").out.split() == ["lab"]
+
+
+def test_a_file_that_holds_no_pools_is_named_as_what_it_is(hall: ServiceFixture) -> None:
+    nodes = hall.file("nodes.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": []}))
+    sweep = str(ROOT / "examples" / "12-team" / "workflow.yaml")
+
+    assert "this is a Kubernetes object, not a configuration of" in hall.call("pool", "apply", nodes).err
+    assert "this is a workflow, not a configuration of" in hall.call("pool", "apply", sweep).err
+    assert "this is a Kubernetes object, not a workflow" in hall.call("submit", nodes).err
 
 
 def test_a_watched_list_prints_changes_as_json_lines(hall: ServiceFixture) -> None:

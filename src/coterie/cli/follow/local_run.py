@@ -129,7 +129,7 @@ class LocalRunFollower:
         if self._resume is not None:
             choices["d"] = InterruptChoice.DETACH
             words = "[s]top it, [d]etach and leave its tasks running, [C]ontinue"
-        answer = choose(f"{self._ident}: {words}", choices, "c", lambda: bool(self.view(self._ident)["finished"]))
+        answer = choose(f"{self._ident}: {words}?", choices, "c", lambda: bool(self.view(self._ident)["finished"]))
         return InterruptChoice.GO_ON if answer is None else answer
 
     def _cancel(self, message: str, *, force: bool = False) -> None:

@@ -29,7 +29,7 @@ def choose(question: str, choices: Mapping[str, T], default: str, over: Callable
     Returns None once the matter is `over`, or where no answer is possible any more.
     """
     known = ", ".join(key.upper() if key == default else key for key in choices)
-    prompt = safe(f"{question}? ")
+    prompt = safe(f"{question} ")
     typer.echo(f"\n{prompt}", err=True, nl=False)
     while not over():
         if not select.select([sys.stdin], [], [], _LOOK_S)[0]:
@@ -47,6 +47,6 @@ def choose(question: str, choices: Mapping[str, T], default: str, over: Callable
 
 def confirm(question: str) -> None:
     """Ask a user at the terminal, and end the command unless they agree; scripts are not asked."""
-    if somebody_there() and not choose(f"{question} [y/N]", {"y": True, "n": False}, "n", lambda: False):
+    if somebody_there() and not choose(f"{question}? [y/N]", {"y": True, "n": False}, "n", lambda: False):
         typer.echo("nothing changed", err=True)
         raise typer.Exit(Exit.INTERRUPTED)

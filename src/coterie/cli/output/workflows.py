@@ -121,7 +121,9 @@ def workflow_lines(
 def _title(view: Json, style: Style, now: float) -> str:
     tasks, gpus = view["tasks"]["total"], view["gpus"]
     asked = count(tasks, "task") + (f", {count(gpus, 'GPU')}" if gpus else "")
-    tail = f"pool {view['pool']}   {asked}   {between(view['submitted'], view['ended'], now)}"
+    ran = between(view["started"], view["ended"], now) if view["started"] else ""
+    spent = f"ran {ran}" if ran else f"queued {between(view['submitted'], view['ended'], now)}"
+    tail = f"pool {view['pool']}   {asked}   {spent}"
     tail += "   cleaning up" if view["cleaning"] and view["ended"] else ""
     head = Ink(visible(f"{view['id']}   "))
     return paint([head, Ink(view["status"], status_colour(view["status"])), Ink(visible(f"   {tail}"))], style)

@@ -10,7 +10,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,8 +18,8 @@ from typing import Any
 
 from coterie.backends.base import registry
 from coterie.config.configuration import Backend, Config, Pool, choose_pool, read_config
-from coterie.document.located import decode, load
-from coterie.errors import CoterieError, Hint, NotFound, Notice, SpecErrors, Unavailable, UsageError
+from coterie.document.located import Document, Step, decode, load
+from coterie.errors import CoterieError, Fault, Hint, NotFound, Notice, Place, SpecErrors, Unavailable, UsageError
 from coterie.planning.inputs import NO_TOPOLOGIES, find_topology, read_snapshot
 from coterie.service.driver.node_health import unchanged
 from coterie.service.pools.live_clusters import LiveClusters
@@ -33,6 +33,9 @@ from coterie.topology.levels import HOSTNAME
 Json = dict[str, Any]
 
 DEFAULT = "default"
+
+# The place of a path in a user's text: of its key where the second argument is true, else of its value.
+PlaceOf = Callable[[tuple[Step, ...], bool], Place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,11 +212,14 @@ def _kept(known: Mapping[str, Snapshot], found: Mapping[str, Snapshot]) -> dict[
 
 
 def read_pool(
-    name: str, document: Mapping[str, Any], backends: Mapping[str, Backend]
+    name: str,
+    document: Mapping[str, Any],
+    backends: Mapping[str, Backend],
+    place_of: PlaceOf | None = None,
 ) -> tuple[Pool, tuple[Notice, ...]]:
     """Return one pool as it is under `pools` of a configuration; raise `SpecErrors` with paths below it.
 
-    The notices are for its admin.
+    The notices are for its admin. `place_of` returns the place of a path in the user's own text, of its key or value.
     """
     stands = {
         key: {
@@ -230,14 +236,15 @@ def read_pool(
     try:
         config = read_config(text.encode(), "pool")
     except SpecErrors as error:
-        below = ("pools", name)
-        raise SpecErrors(
-            [
-                replace(fault, place=None, path=fault.path[2:] if fault.path[:2] == below else fault.path)
-                for fault in error.faults
-            ]
-        ) from None
+        raise SpecErrors([_below_pool(fault, name, load(text, "pool"), place_of) for fault in error.faults]) from None
     return config.pools[name], _about(name, config)
+
+
+def _below_pool(fault: Fault, name: str, document: Document, place_of: PlaceOf | None) -> Fault:
+    """Return a fault of a configuration with its path, and its place in the user's text, below the pool."""
+    path = fault.path[2:] if fault.path[:2] == ("pools", name) else fault.path
+    on_key = fault.place == document.place(fault.path, key=True) != document.place(fault.path)
+    return replace(fault, path=path, place=place_of(path, on_key) if place_of else None)
 
 
 def _about(pool: str, config: Config) -> tuple[Notice, ...]:

@@ -57,15 +57,14 @@ def read_document(
             [Fault("a pool is a mapping of fields", hint=hint, place=located.place(above) if located else None)]
         )
     try:
-        return dict(data), *read_pool(name, data, catalog.backends)
+        place_of = (lambda path, on_key: located.place((*above, *path), key=on_key)) if located else None
+        return dict(data), *read_pool(name, data, catalog.backends, place_of)
     except SpecErrors as error:
+        if located:
+            raise
         raise SpecErrors(
             [
-                fault.at(located.place((*above, *fault.path)))
-                if located
-                else replace(
-                    fault, message=f"{field_path(fault.path)}: {fault.message}" if fault.path else fault.message
-                )
+                replace(fault, message=f"{field_path(fault.path)}: {fault.message}") if fault.path else fault
                 for fault in error.faults
             ]
         ) from None
@@ -95,8 +94,8 @@ def want(name: str, document: bytes | Mapping[str, Any], file: str, catalog: Poo
     before = catalog.pools.get(name)
     if before is not None and before.managed:
         raise Conflict(
-            f'pool "{name}" stands in {catalog.file or "the configuration of the service"}, which alone can change it',
-            "Change it there; it is read again at once.",
+            f'pool "{name}" is defined in {catalog.file or "the configuration of the service"}',
+            "Change it there; the service reads the file again by itself.",
         )
     data, pool, notices = read_document(document, file, name, catalog)
     version = before.version if before else 0
@@ -133,8 +132,8 @@ def refuse_managed(known: CatalogPool, catalog: PoolCatalog) -> None:
     """Raise `Conflict` for a pool that cannot be deleted here."""
     if known.managed:
         raise Conflict(
-            f'pool "{known.pool.name}" stands in {catalog.file or "the configuration of the service"}',
-            "Remove it there; the file is read again at once.",
+            f'pool "{known.pool.name}" is defined in {catalog.file or "the configuration of the service"}',
+            "Remove it there; the service reads the file again by itself.",
         )
 
 

@@ -12,7 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from coterie.backends.base.settings import DEFAULT_PROCESSES
 from coterie.config.configuration import Pool
-from coterie.errors import Fault, Notice, Place, Reason, SpecErrors, UsageError, did_you_mean
+from coterie.document.file_kind import FileKind, mismatch
+from coterie.errors import Notice, Reason, SpecErrors, UsageError, did_you_mean
 from coterie.frontends.kubernetes.objects import is_kubernetes
 from coterie.frontends.workflow.lower import LoweredWorkflow, lower
 from coterie.frontends.workflow.model import Labels
@@ -67,8 +68,7 @@ class CompiledWorkflow:
 def read(submission: Submission) -> Workflow:
     """Return the workflow in a file; raise `SpecErrors` with every fault, and for a kind that does not run here."""
     if is_kubernetes(submission.source):
-        hint = "`coterie plan` and `coterie render` take objects of Kubernetes; a cluster runs them."
-        raise SpecErrors([Fault("this service runs workflows only", hint=hint, place=Place(submission.file))])
+        raise mismatch(FileKind.KUBERNETES, FileKind.WORKFLOW, submission.file)
     found = read_workflow(
         submission.source,
         submission.file,

@@ -33,7 +33,7 @@ def cancel_all(client: Client, options: CancelOptions) -> None:
 
 
 def _stops(_answer: Json) -> str:
-    return "stops"
+    return "is being canceled"
 
 
 def retry_one(client: Client, target: str, output: Output) -> None:
@@ -51,8 +51,8 @@ def retry_one(client: Client, target: str, output: Output) -> None:
 def delete_all(client: Client, options: DeleteOptions) -> None:
     """Delete workflows; those that have not ended are refused, or canceled and deleted then."""
     if not options.yes:
-        stopped = ", which are stopped first if they run" if options.force else ""
-        confirm(f"Delete {_listed(options.workflows)}, with logs and outputs{stopped}")
+        verbs = "Cancel and delete" if options.force else "Delete"
+        confirm(f"{verbs} {_listed(options.workflows)}, with all logs and outputs")
 
     def forget(ident: str) -> Json:
         return {"id": ident, "deleted": client.delete(ident, force=options.force)}
@@ -61,7 +61,7 @@ def delete_all(client: Client, options: DeleteOptions) -> None:
 
 
 def _deletion(answer: Json) -> str:
-    return "deleted" if answer["deleted"] else "stops, and is deleted then"
+    return "deleted" if answer["deleted"] else "is being canceled, and is deleted after that"
 
 
 def _listed(idents: Sequence[str]) -> str:

@@ -18,12 +18,14 @@ from coterie.cli.follow.log_lines import LogLine, LogReader, name_width, prefixe
 from coterie.cli.output.formats import Output, safe
 from coterie.cli.output.screen import show
 from coterie.cli.output.times import parse_span
-from coterie.errors import UsageError
+from coterie.errors import NotFound, UsageError
 
 Json = dict[str, Any]
 
 # The polling interval of the logs of all tasks while they are followed.
 _LOOK_S = 1.0
+# The number of tasks that a hint names.
+_NAMED = 20
 
 
 def run(client: Client, wanted: LogsOptions) -> None:
@@ -34,6 +36,8 @@ def run(client: Client, wanted: LogsOptions) -> None:
     ident, _, task = wanted.target.partition("/")
     view = client.workflow(ident)
     names = [one["name"] for one in tasks_of(view)]
+    if task and task not in names:
+        raise NotFound(f'workflow "{ident}" has no task "{task}"', f"Tasks are: {', '.join(names[:_NAMED])}.")
     since = None if wanted.since is None else time.time() - parse_span(wanted.since, "--since")
     if output is Output.NAME:
         show(safe(f"{ident}/{one['name']}") for one in tasks_of(view) if one["attempt"] and task in {"", one["name"]})

@@ -32,10 +32,11 @@ def list_pools(client: Client, output: Output) -> None:
     """Print all pools with their usage."""
     pools = client.pools()
     names = [pool["name"] for pool in pools]
-    show_as(output, pools, names, lambda: _pool_table(pools, screen(), wide=output is Output.WIDE))
+    show_as(output, pools, names, lambda: pool_table(pools, screen(), wide=output is Output.WIDE))
 
 
-def _pool_table(pools: Sequence[Json], style: Style, *, wide: bool) -> Iterator[str]:
+def pool_table(pools: Sequence[Json], style: Style, *, wide: bool) -> Iterator[str]:
+    """Yield pools with their usage."""
     if not pools:
         yield "There are no pools; an admin can create one with `coterie pool apply`."
         return
@@ -46,12 +47,7 @@ def _pool_table(pools: Sequence[Json], style: Style, *, wide: bool) -> Iterator[
         gpus = pool["gpus"]
         cells = [
             visible(pool["name"]) + (" (default)" if pool["default"] else ""),
-            str(pool["nodes"]),
-            f"{gpus['used']}/{gpus['total']}",
-            _amount(gpus["limit"], "none"),
-            str(gpus["free"] if gpus["limit"] is None else max(0, min(gpus["free"], gpus["limit"] - gpus["used"]))),
-            str(_others(gpus)),
-            str(gpus["out_of_service"]),
+            *_counts(pool),
             str(pool["workflows"]["running"]),
             str(pool["workflows"]["waiting"]),
         ]
@@ -60,6 +56,20 @@ def _pool_table(pools: Sequence[Json], style: Style, *, wide: bool) -> Iterator[
         levels = " > ".join(visible(level["key"]) for level in pool["topology_keys"]) or "-"
         rows.append([*map(Ink, cells), Ink(levels)])
     yield from painted(rows if wide else fitted(rows, style, _SPARE), style, whole=wide)
+    if unknown := [visible(pool["name"]) for pool in pools if not pool["counted"]]:
+        yield f"-: the nodes of {', '.join(unknown)} are not known here."
+
+
+def _counts(pool: Json) -> Iterator[str]:
+    """Yield the cells about the nodes and GPUs of a pool; only its limit is known where its nodes are not."""
+    gpus = pool["gpus"]
+    limit = _amount(gpus["limit"], "none")
+    if not pool["counted"]:
+        yield from ("-", "-", limit, "-", "-", "-")
+        return
+    free = gpus["free"] if gpus["limit"] is None else max(0, min(gpus["free"], gpus["limit"] - gpus["used"]))
+    yield from (str(pool["nodes"]), f"{gpus['used']}/{gpus['total']}", limit)
+    yield from (str(free), str(_others(gpus)), str(gpus["out_of_service"]))
 
 
 def _others(gpus: Json) -> int:
@@ -118,11 +128,14 @@ def apply(client: Client, options: PoolApplyOptions) -> None:
     """Create or change the pools of a file."""
     # Only this subcommand reads a file, which needs many imports.
     from coterie.cli.inputs.source import read_input, shown
+    from coterie.document.file_kind import FileKind, expect
     from coterie.document.located import decode, load
     from coterie.document.page import Page
 
     file, output = options.file, options.output
-    text = decode(read_input(file), shown(file))
+    data = read_input(file)
+    expect(FileKind.CONFIGURATION, data, shown(file))
+    text = decode(data, shown(file))
     names = _names(load(text, shown(file)).data, options.name, shown(file))
     page = Page.of(text, shown(file))
     # All are validated before the first is changed, so that a fault in one leaves every pool unchanged.
