@@ -39,6 +39,7 @@ class Service(WorkflowOperations, PoolOperations):
         if self._stopped:
             return
         self._stopped = True
+        self._processes.close()
         self._driver.stop()
         if self._thread is not None:
             self._thread.join()

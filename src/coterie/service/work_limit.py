@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from coterie.cancellation import POLL_S, check
 from coterie.errors import Unavailable
 
 
@@ -30,7 +31,10 @@ class WorkLimit:
 
     @contextmanager
     def place(self, caller: str) -> Iterator[None]:
-        """Wait for a place; raise `Unavailable` at once where too many wait already, or too many of this caller."""
+        """Wait for a place; raise `Unavailable` at once where too many wait already, or too many of this caller.
+
+        Raises `Abandoned` when the caller leaves meanwhile.
+        """
         with self._lock:
             if self._callers[caller] >= self._each:
                 raise Unavailable(
@@ -41,8 +45,12 @@ class WorkLimit:
                 raise Unavailable(f"too many {self._what} wait already", "Try again in a few seconds.")
             self._callers[caller] += 1
         try:
-            with self._places:
+            while not self._places.acquire(timeout=POLL_S):
+                check()
+            try:
                 yield
+            finally:
+                self._places.release()
         finally:
             with self._lock:
                 self._callers[caller] -= 1

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from coterie.errors import Conflict, UsageError
 from coterie.service.core import Json
 from coterie.service.event_operations import EventOperations
 from coterie.service.pools import changes as pool_rules
-from coterie.service.pools.usage import PLAINLY, WhyQuery
+from coterie.service.pools.usage import PLAINLY, PoolUsage, WhyQuery
 from coterie.service.settings import Settings, Submission
-from coterie.service.submission.admission import CheckedSubmission, checked, new_workflow, refuse_never, with_changes
 from coterie.service.submission.compilation import fingerprint
-from coterie.service.submission.preview import hold_to, plan_of
+from coterie.service.submission.computations import admitted, planned
 from coterie.service.submission.requests import cancels, check_statuses, deletes, retries
 from coterie.service.views import workflows as views
 from coterie.service.views.why import placement_of, why_of
 from coterie.service.work_limit import WorkLimit
+from coterie.service.work_process import WorkProcesses
 from coterie.store import EVERYTHING, PlacementRecord, WorkflowQuery, WorkflowRecord
 
 # How many workflows a page has at most.
 _MOST = 1000
+# How many processes compute for requests: one more than plans at a time, which must not delay large submissions.
+_PROCESSES = 3
 # The size in bytes from which a submission takes long to read.
-_LARGE = 50_000
-# How many groups a plan of the service may have: the time of a plan grows with their number.
-_PLANNED = 500
+_LARGE = 30_000
+# The size from which a plan takes long.
+_LARGE_PLAN = 8_000
+
+T = TypeVar("T")
 
 
 class WorkflowOperations(EventOperations):
@@ -37,6 +43,7 @@ class WorkflowOperations(EventOperations):
         self._submissions = WorkLimit("submissions", running=8, waiting=64, each=64)
         self._large = WorkLimit("templates and large submissions", running=2, waiting=24, each=16)
         self._plans = WorkLimit("plans", running=2, waiting=8, each=4)
+        self._processes = WorkProcesses(_PROCESSES)
 
     def submit(self, submission: Submission, plan: str | None = None, *, force: bool = False) -> Json:
         """Store a workflow, validated in every way that needs no capacity; the view shows whether it is new.
@@ -48,14 +55,10 @@ class WorkflowOperations(EventOperations):
         if known is not None:
             return {**self._whole(known), "created": False}
         with self._limit(submission).place(submission.owner):
-            found = checked(submission, self._catalog(), self.settings)
-            if plan is not None:
-                hold_to(plan, plan_of(_plannable(found), self._now()))
-            if submission.what_if is not None:
-                found = with_changes(found, self._now(), self.settings)
-            if not force:
-                refuse_never(found)
-            stored, created = self.store.submit(new_workflow(found, self.settings))
+            needs_usage = plan is not None or submission.what_if is not None
+            live = self._now() if needs_usage else PoolUsage(self._catalog(), {}, {})
+            found, row = self._computed(_LARGE, "this submission", admitted, submission, live, plan, force)
+            stored, created = self.store.submit(row)
         if created:
             self._fresh.append((stored.id, found.built, submission.local_files))
         self._driver.poke()
@@ -68,8 +71,17 @@ class WorkflowOperations(EventOperations):
         A `rehearsed` workflow is checked as if it were submitted: the files that it names have to exist, too.
         """
         with self._plans.place(submission.owner):
-            live = self._now()
-            return plan_of(_plannable(checked(submission, live.catalog, self.settings, rehearsed=rehearsed)), live)
+            return self._computed(_LARGE_PLAN, "this plan", planned, submission, self._now(), rehearsed)
+
+    def _computed(
+        self, large: int, what: str, work: Callable[..., T], submission: Submission, live: PoolUsage, *rest: object
+    ) -> T:
+        """Return the result of work on a submission; from a size on, a process of its own does it."""
+        settings = replace(self.settings, now=partial(float, self.settings.now()))
+        arguments = (submission, live, settings, *rest)
+        if len(submission.source) < large:
+            return work(*arguments)
+        return self._processes.run(what, work, *arguments)
 
     def workflows(self, query: WorkflowQuery = EVERYTHING, after: int | None = None, limit: int = 100) -> Json:
         """Return a page of workflows, newest first; `after` is the `next` of the page before."""
@@ -175,14 +187,3 @@ class WorkflowOperations(EventOperations):
         """Return the limit that a submission counts to: those that take long must not delay the others."""
         takes_long = len(submission.source) > _LARGE or any(mark in submission.source for mark in (b"{{", b"{%", b"{#"))
         return self._large if takes_long else self._submissions
-
-
-def _plannable(found: CheckedSubmission) -> CheckedSubmission:
-    """Return a submission that is small enough to be planned here; raise `UsageError` for any other."""
-    groups = len(found.built.lowered.gangs)
-    if groups > _PLANNED:
-        raise UsageError(
-            f"a service plans workflows of up to {_PLANNED} groups, and this one has {groups:,}",
-            "Submit it without a plan, or plan it on your own machine with coterie plan.",
-        )
-    return found

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
 
+from coterie.cancellation import Abandoned, cancelled_by
 from coterie.frontends.template import sandbox
+from tests.eventually import eventually
 
 
 def test_a_template_worker_sees_nothing_of_the_environment_of_its_service(
@@ -25,3 +28,26 @@ def test_a_template_worker_sees_nothing_of_the_environment_of_its_service(
 
 def test_a_template_is_rendered_without_any_environment_and_keeps_its_letters() -> None:
     assert sandbox.run("{{ word }} ü", {"word": "größe"}, 1000).text == "größe ü"
+
+
+def test_a_template_ends_when_its_caller_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lasting = tmp_path / "lasting.py"
+    lasting.write_text(
+        "import os, pathlib, sys, time\n"
+        f"pathlib.Path({str(tmp_path / 'part')!r}).write_text(str(os.getpid()))\n"
+        f"os.rename({str(tmp_path / 'part')!r}, {str(tmp_path / 'pid')!r})\n"
+        "time.sleep(600)\n"
+    )
+    monkeypatch.setattr(sandbox, "_WORKER", lasting)
+    left = threading.Event()
+
+    def leave() -> None:
+        eventually((tmp_path / "pid").exists)
+        left.set()
+
+    threading.Thread(target=leave).start()
+
+    with cancelled_by(left), pytest.raises(Abandoned):
+        sandbox.run("{{ word }}", {}, 1000)
+
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()

@@ -6,10 +6,13 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from coterie.cancellation import POLL_S, check
 
 SECONDS = 2.0
 MEMORY = 200 << 20
@@ -53,14 +56,7 @@ def run(template: str, variables: Mapping[str, Any], output: int, traced: str = 
     limits = {"seconds": SECONDS, "memory": MEMORY, "output": output}
     request = {"template": template, "variables": variables, "traced": traced, **limits}
     try:
-        done = subprocess.run(  # noqa: S603 - our own file, by our own interpreter
-            [sys.executable, "-I", str(_WORKER)],
-            input=json.dumps(request).encode(),
-            capture_output=True,
-            env={},  # a template must not see the environment of this process
-            timeout=_PATIENCE,
-            check=False,
-        )
+        done = _completed(json.dumps(request).encode())
     except subprocess.TimeoutExpired:
         raise RenderError(RenderFault("time")) from None
     except OSError as error:
@@ -74,6 +70,32 @@ def run(template: str, variables: Mapping[str, Any], output: int, traced: str = 
     if "error" in answer:
         raise RenderError(*(RenderFault(each["kind"], each["line"], each["detail"]) for each in answer["error"]))
     return RenderedTemplate(answer["text"], frozenset(answer["names"]), answer.get("traced"))
+
+
+def _completed(request: bytes) -> subprocess.CompletedProcess[bytes]:
+    """Return the ended worker; raise `Abandoned` when the caller leaves, and `TimeoutExpired` after a long time."""
+    with subprocess.Popen(  # noqa: S603 - our own file, by our own interpreter
+        [sys.executable, "-I", str(_WORKER)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={},  # a template must not see the environment of this process
+    ) as worker:
+        until = time.monotonic() + _PATIENCE
+        unsent: bytes | None = request
+        try:
+            while True:
+                try:
+                    out, err = worker.communicate(unsent, timeout=POLL_S)
+                    return subprocess.CompletedProcess(worker.args, worker.returncode, out, err)
+                except subprocess.TimeoutExpired:
+                    unsent = None
+                    check()
+                    if time.monotonic() > until:
+                        raise
+        except BaseException:
+            worker.kill()
+            raise
 
 
 def _crash(code: int, words: str) -> RenderFault:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import resource
 import signal
@@ -23,6 +24,8 @@ from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 _TEMPLATE = "<template>"
+# A template that takes long delays nobody who asked for less.
+_NICE = 10
 
 
 class _Overtime(BaseException):
@@ -35,6 +38,7 @@ class _OutputError(Exception):
 
 def main() -> None:
     """Answer one request."""
+    os.nice(_NICE)
     request = json.load(sys.stdin)
     _limit(request["seconds"], request["memory"])
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)

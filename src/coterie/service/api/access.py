@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
+import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
@@ -15,6 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 
+from coterie.cancellation import cancelled_by
 from coterie.errors import Forbidden, UsageError
 from coterie.service.api.change_feed import Followers
 from coterie.service.api.models.base import Short
@@ -129,6 +132,27 @@ async def raw(request: Request, _caller: Who) -> bytes:
 
 
 Raw = Annotated[bytes, Depends(raw)]
+
+
+async def presence(request: Request, _body: Raw) -> AsyncIterator[None]:
+    """Cancel the work for a request when its caller leaves."""
+    left = threading.Event()
+
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        left.set()
+
+    watcher = asyncio.create_task(watch())
+    try:
+        with cancelled_by(left):
+            yield
+    finally:
+        watcher.cancel()
+
+
+# For requests that may take long; it reads nothing more than the body.
+PRESENT = Depends(presence)
 
 
 def submit_of(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from coterie.service.api.access import Behind, Document, Sent, Who, answer, bodies, submission
+from coterie.service.api.access import PRESENT, Behind, Document, Sent, Who, answer, bodies, submission
 from coterie.service.api.models import plans
 from coterie.service.api.models import pools as models
 from coterie.service.api.models.base import Short
@@ -73,7 +73,7 @@ def topology(pool: str, service: Behind, _caller: Who) -> Response:
     return answer(service.topology(pool))
 
 
-@router.post("/plan", response_model=plans.Plan, openapi_extra=SUBMIT)
+@router.post("/plan", response_model=plans.Plan, openapi_extra=SUBMIT, dependencies=[PRESENT])
 def plan(body: Sent, service: Behind, caller: Who) -> Response:
     """Return the placement that a workflow would get now, or why it would get none; nothing is stored."""
     return answer(service.plan(submission(body, caller, None)))

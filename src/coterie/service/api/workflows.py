@@ -15,6 +15,7 @@ from coterie.service.api.access import (
     JSON,
     LABELS,
     MANY,
+    PRESENT,
     Behind,
     Cancelling,
     Retrying,
@@ -84,6 +85,7 @@ Supposed = Annotated[WhatIf, Depends(what_if_of)]
         200: {"model": models.Submitted | plans.Plan, "description": "It existed already; or the plan."},
     },
     openapi_extra=SUBMIT,
+    dependencies=[PRESENT],
 )
 def submit(
     body: Sent,

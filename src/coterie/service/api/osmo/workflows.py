@@ -16,7 +16,7 @@ from fastapi.responses import PlainTextResponse
 
 from coterie.errors import UsageError
 from coterie.lifecycle import TaskState
-from coterie.service.api.access import LABELS, MANY, Behind, Raw, Who, answer, json_body, pairs, parsed
+from coterie.service.api.access import LABELS, MANY, PRESENT, Behind, Raw, Who, answer, json_body, pairs, parsed
 from coterie.service.api.logs import MOST, TEXT
 from coterie.service.api.models import osmo as models
 from coterie.service.api.models.base import Short
@@ -62,7 +62,12 @@ def template_of(request: Request, body: Raw) -> models.TemplateSpec | None:
     return parsed(request, body, models.TemplateSpec) if body else None
 
 
-@router.post("/pool/{pool}/workflow", response_model=models.Submitted, openapi_extra=json_body(models.TemplateSpec))
+@router.post(
+    "/pool/{pool}/workflow",
+    response_model=models.Submitted,
+    openapi_extra=json_body(models.TemplateSpec),
+    dependencies=[PRESENT],
+)
 def submit(
     pool: str,
     body: Annotated[models.TemplateSpec | None, Depends(template_of)],
