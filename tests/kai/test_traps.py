@@ -13,6 +13,7 @@ import pytest
 import yaml
 from lab.cluster import Lab
 
+from tests.cli.command import ROOT
 from tests.kai.handwritten import pod, pod_group, pods, stage, subgroup, warned
 
 TWO_RACKS = "cluster zone > rack\n  zone a: rack r1 [8 8]  rack r2 [8]"
@@ -91,7 +92,7 @@ def test_siblings_are_placed_in_the_order_of_their_names(lab: Lab, tmp_path: Pat
 
 
 def test_a_sibling_that_needs_one_rack_comes_before_one_that_may_be_split(lab: Lab, tmp_path: Path) -> None:
-    """Trap D with equal siblings: two racks of one node are enough for the second, and not for the first."""
+    """Trap D with equal siblings, use case 5: two racks of one node are enough for the second, not for the first."""
     zones = "cluster zone > rack\n  zone a: rack a1 [8 8]\n  zone b: rack b1 [8]  rack b2 [8]"
     here = stage(lab, tmp_path, zones)
     lab.apply([*pods("g", [8], subgroup="b-one"), *pods("g", [8], subgroup="b-two"), *pods("g", [8, 8], subgroup="a")])
@@ -105,19 +106,12 @@ def test_a_sibling_that_needs_one_rack_comes_before_one_that_may_be_split(lab: L
     assert here.settle() == {}
 
     here.clear()
-    wish = here.workflow(
-        {
-            "t1": "8 zone=zone-a rack=one",
-            "t2": "8 zone=zone-a rack=one",
-            "t3": "8 zone=zone-b rack=one",
-            "t4": "8 zone=zone-b rack=two",
-        }
-    )
+    wish = ROOT / "examples" / "05-reused-group-names" / "workflow.yaml"
     assert "KaiWouldWait" not in warned(here.plan(wish))
     here.render(wish)
     placed = here.placed(4)
-    assert here.domains("rack", {task: placed[task] for task in ("t1", "t2")}) == ["a1"]
-    assert here.domains("zone", {task: placed[task] for task in ("t3", "t4")}) == ["b"]
+    assert here.domains("rack", {task: placed[task] for task in ("task-1", "task-2")}) == ["a1"]
+    assert here.domains("zone", {task: placed[task] for task in ("task-3", "task-4")}) == ["b"]
 
 
 def test_siblings_that_no_order_of_names_helps_are_told_beforehand(lab: Lab, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "web"
 MISSING = (
-    "no web page: it is built where Node.js 20.19 or newer is; install that, then Coterie again "
+    "no web page: building it needs Node.js 20.19 or newer; install that, then reinstall Coterie "
     "(in a checkout: scripts/build-page)"
 )
 _TYPES = {

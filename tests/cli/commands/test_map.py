@@ -190,7 +190,7 @@ def test_an_installation_without_the_page_says_so_in_one_line(
 
     assert done.exit_code == 1
     assert done.stdout == ""
-    assert done.stderr.startswith("error: no web page: it is built where Node.js")
+    assert done.stderr.startswith("error: no web page: building it needs Node.js")
     assert done.stderr.count("\n") == 1
 
 
