@@ -130,6 +130,7 @@ def test_a_group_of_an_nvlink_pool_gets_a_compute_domain_that_goes_after_its_pod
         assert here.finished(ident) == "FAILED_CANCELED"
         assert here.left() == {}
         assert nvl.objects("resourceclaimtemplates") == []
+        nvl.wait(lambda: nvl.objects("resourceclaims") == [], 60, "no claim is left")
 
 
 def test_a_restarted_service_goes_on_where_it_was(nvl: Lab, tmp_path: Path) -> None:

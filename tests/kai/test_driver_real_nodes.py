@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coterie.service.settings import Submission
 from lab import IMAGE, Lab
 from tests.cli.command import Done
 from tests.cli.service_fixtures import ServiceFixture, serving
 from tests.eventually import eventually
-from tests.kai.service_on_kai import CLUSTER, CONFIG, KINDS, OWN, add_nodes
+from tests.kai.service_on_kai import CLUSTER, CONFIG, KINDS, OWN, add_nodes, settings
+from tests.kai.service_on_kai import serving as in_process
 
 pytestmark = pytest.mark.usefixtures("real_nodes_possible")
 
@@ -78,6 +81,7 @@ def test_a_gang_runs_with_its_environment_files_and_hosts_and_its_logs_stay(real
     assert lines[0].startswith("hello b.train-1-g-")
     assert lines[1] == f"0/2 on {node}: $(pwd)"
     assert here.call("logs", f"{ident}/a", "--tail", "1").out.splitlines() == lines[1:]
+    assert here.call("logs", f"{ident}/a", "--since", "1h", "--follow").out.splitlines() == lines
 
 
 def test_a_task_that_fails_says_its_last_words(real: Lab, here: ServiceFixture) -> None:
@@ -95,3 +99,31 @@ def test_a_task_without_its_image_or_its_command_does_not_wait_for_ever(real: La
     _, shown = _ended(here, text)
     assert shown["status"] == "FAILED_START_ERROR"
     _nothing_left(real)
+
+
+def test_tasks_of_a_node_without_power_run_again_on_another_and_their_pods_are_deleted_by_force(
+    real: Lab, tmp_path: Path
+) -> None:
+    config = CONFIG + REAL
+    found = replace(settings(tmp_path, config=config), node_grace_s=1.0, force_s=1.0)
+    with in_process(real, found) as here:
+        text = _flow("power", _task("a", "sleep 600", ", lead: true"), _task("b", "sleep 600"))
+        ident = here.submit(Submission(text.encode()))
+        here.running(ident, 2)
+        before = {name: one["node"] for name, one in here.tasks(ident).items()}
+        failed = real.real_nodes[before["a"]]
+        failed.stop()
+        try:
+
+            def moved() -> bool:
+                return all(
+                    one["status"] == "RUNNING" and one["node"] != before["a"] for one in here.tasks(ident).values()
+                )
+
+            real.wait(moved, 120, "all tasks run elsewhere")
+            assert "ForceDeleted" in [each["kind"] for each in here.events(ident)]
+        finally:
+            failed.start()
+        here.service.cancel(ident, force=True)
+        here.finished(ident)
+        _nothing_left(real)

@@ -15,16 +15,23 @@ from coterie.frontends.workflow.read import read_workflow
 from coterie.frontends.workflow.values import by_action, codes
 from coterie.lifecycle import (
     Action,
+    Created,
     ExitAction,
+    Gone,
     GroupRules,
     Holding,
     PastAttempt,
+    Placed,
     Priority,
     Record,
     Refused,
+    Released,
+    Rescued,
+    Scheduled,
     Spec,
     State,
     Status,
+    Submitted,
     TaskRules,
     Waiting,
     advance,
@@ -352,3 +359,22 @@ def test_a_workflow_file_has_all_that_a_life_needs() -> None:
     train = GroupRules("train", team, ("prepare",), barrier=False, ignore_nonlead_status=False, **limits)
     assert spec.groups == (prepare, train)
     assert spec.groups[1].lead == 1
+
+
+def test_a_rescue_starts_a_waiting_group_again_with_pins_and_only_while_it_waits() -> None:
+    spec = Spec((GroupRules("g", (TaskRules("a", lead=True), TaskRules("b"))),))
+    state, _ = advance(spec, initial(spec), [Submitted(), Placed("g", 1), Created("g", 1)], 0.0)
+    pins = (("a", "rack", "r1"), ("b", "rack", "r1"))
+
+    again, actions = step(spec, state, Rescued("g", 1, pins, "it fits"), 9.0)
+    assert again.groups[0].pins == pins
+    assert [each.kind for each in actions if isinstance(each, Record)] == ["Rescued", "GroupRescheduled"]
+    assert from_json(State, json.loads(json.dumps(to_json(again)))) == again
+    freed, _ = advance(spec, again, [Gone("g", 1), Released("g", 1, ("a", "b"))], 10.0)
+    pending, _ = advance(spec, freed, [Placed("g", 2), Created("g", 2)], 11.0)
+    assert step(spec, pending, Rescued("g", 2, pins, "it fits"), 12.0) == (pending, ())
+
+    undone, _ = step(spec, pending, Rescued("g", 2, (), "no room"), 12.0)
+    assert undone.groups[0].pins == ()
+    bound, _ = step(spec, pending, Scheduled("b", 2, "n1"), 12.0)
+    assert step(spec, bound, Rescued("g", 2, (), "no room"), 13.0) == (bound, ())

@@ -31,6 +31,7 @@ from coterie.lifecycle import (
     Refused,
     Released,
     ReleaseTasks,
+    Rescued,
     RetryAsked,
     Running,
     Scheduled,
@@ -198,6 +199,12 @@ class World:
         group, attempt = sorted(self.requests)[choice % len(self.requests)]
         self.air.append(Refused(group, attempt, REASONS[choice % len(REASONS)], f"try {choice}"))
 
+    def rescue(self, choice: int) -> None:
+        """Pin a group that may wait in the queue of its own scheduler, or undo that."""
+        group = self.state.groups[choice % len(self.state.groups)]
+        pins = ((group.tasks[0].name, "rack", f"r{choice % 3}"),) if choice % 2 else ()
+        self.air.append(Rescued(group.name, group.base, pins, "it fits"))
+
     def _release(self, action: ReleaseTasks, *, partly: bool) -> None:
         request = self.requests.pop((action.group, action.attempt), None)
         assert request is None or set(request.tasks) <= set(action.tasks)
@@ -310,6 +317,8 @@ class World:
             yield "repeat", self._repeat
         if self.requests:
             yield "refuse", self.refuse
+        if self.late_nodes:
+            yield "rescue", self.rescue
         if self.pods:
             yield "evict", self.evict
         if any(group.excluded for group in self.state.groups):

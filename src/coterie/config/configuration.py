@@ -88,6 +88,7 @@ class Pool:
     gpus: GpuQuota = GpuQuota()
     max_exec_timeout: int | None = None
     max_queue_timeout: int | None = None
+    rescue_after: int | None = None
     namespace: str = ""  # that of its backend, empty where it names none
     pod_template: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     sidecar_requests: tuple[tuple[str, int], ...] = ()
@@ -308,6 +309,7 @@ def _pool(name: str, model: PoolModel, backends: Mapping[str, Backend]) -> Pool:
         gpus=GpuQuota(quota.guarantee, quota.limit, quota.weight),
         max_exec_timeout=model.max_exec_timeout,
         max_queue_timeout=model.max_queue_timeout,
+        rescue_after=model.rescue_after,
         namespace=backend.namespace or "",
         pod_template=MappingProxyType(pod_template.template_data(model.pod_template)),
         sidecar_requests=pod_template.sidecar_requests(model.pod_template),

@@ -130,6 +130,9 @@ class PoolModel(DocumentModel):
     )
     max_exec_timeout: Duration | None = Field(None, description="The longest time a group may run.")
     max_queue_timeout: Duration | None = Field(None, description="The longest time a group may wait to be placed.")
+    rescue_after: Duration | None = Field(
+        None, description="How long a scheduler may leave a gang waiting that fits, before it is pinned to domains."
+    )
 
 
 class ConfigModel(DocumentModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from coterie.gang.tree import Gang, Group, Path, Shape, Task, Toleration
@@ -113,6 +113,31 @@ def without_nodes(gang: Gang, nodes: Iterable[str]) -> Gang:
         return replace(task, shape=shape)
 
     return mapped(gang, spared)
+
+
+def pinned(gang: Gang, labels: Mapping[str, Mapping[str, str]]) -> Gang:
+    """Return the gang with tasks restricted to nodes of these labels, which replace its required groups."""
+
+    def restricted(task: Task) -> Task:
+        selector = {**dict(task.shape.selector), **labels.get(task.name, {})}
+        return replace(task, shape=replace(task.shape, selector=tuple(sorted(selector.items()))))
+
+    groups, tasks = _preferred(gang.groups)
+    return mapped(replace(gang, groups=groups, tasks=(*gang.tasks, *tasks)), restricted)
+
+
+def _preferred(groups: Iterable[Group]) -> tuple[tuple[Group, ...], tuple[Task, ...]]:
+    """Return groups without the required ones among them and below, and the tasks that are then in no group."""
+    kept: list[Group] = []
+    loose: list[Task] = []
+    for group in groups:
+        below, tasks = _preferred(group.groups)
+        if group.required:
+            kept.extend(below)
+            loose.extend((*group.tasks, *tasks))
+        else:
+            kept.append(replace(group, groups=below, tasks=(*group.tasks, *tasks)))
+    return tuple(kept), tuple(loose)
 
 
 def without_exclusions(gang: Gang) -> Gang:

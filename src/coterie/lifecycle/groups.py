@@ -82,8 +82,8 @@ def _recalled(task: TaskState) -> TaskState:
     return replace(task, status=Status.RESCHEDULED, presence=leaving(task.presence))
 
 
-def restart(transition: Transition, index: int, why: str) -> None:
-    """Reschedule a whole group, completed tasks included, since its tasks work only together."""
+def restart(transition: Transition, index: int, why: str, *, pins: tuple[tuple[str, str, str], ...] = ()) -> None:
+    """Reschedule a whole group, completed tasks included, since its tasks work only together, with these pins."""
     tasks = tuple(
         replace(
             archived(task, Status.RESCHEDULED, transition.now),
@@ -94,7 +94,7 @@ def restart(transition: Transition, index: int, why: str) -> None:
         )
         for task in transition.tasks(index)
     )
-    group = transition.group(index, tasks=tasks, waiting=None, queued=transition.now, started=None)
+    group = transition.group(index, tasks=tasks, waiting=None, queued=transition.now, started=None, pins=pins)
     transition.record("GroupRescheduled", f'group "{group.name}" starts again: {why}', group)
 
 

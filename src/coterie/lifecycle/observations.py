@@ -40,6 +40,19 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Rescued:
+    """A whole group that its scheduler leaves waiting although it fits is to start again, pinned to these domains.
+
+    `pins` are triples of task, node label and value. Without any, an earlier rescue is undone.
+    """
+
+    group: str
+    attempt: int
+    pins: tuple[tuple[str, str, str], ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Released:
     """The queue has removed these tasks of this placement: they are neither queued nor hold capacity."""
 
@@ -161,6 +174,7 @@ Observation = (
     Submitted
     | Placed
     | Refused
+    | Rescued
     | Released
     | Created
     | Scheduled

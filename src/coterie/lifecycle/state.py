@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from coterie.lifecycle.spec import Spec
@@ -75,6 +75,7 @@ class GroupState:
     """A group. `attempt` is the latest placement, `base` the latest one of the whole group, 0 before the first.
 
     `queued`, `started` and `ended` refer to the whole group since `base`. `excluded` are nodes that failed under it.
+    `pins` are the node labels, as triples of task, label and value, to which a rescue restricts its tasks.
     """
 
     name: str
@@ -83,6 +84,7 @@ class GroupState:
     attempt: int = 0
     base: int = 0
     excluded: tuple[str, ...] = ()
+    pins: tuple[tuple[str, str, str], ...] = ()
     waiting: Waiting | None = None
     message: str = ""
     queued: float | None = None
@@ -147,6 +149,14 @@ def initial(spec: Spec) -> State:
     return State(
         tuple(GroupState(group.name, tuple(TaskState(task.name) for task in group.tasks)) for group in spec.groups)
     )
+
+
+def by_task(pins: Iterable[tuple[str, str, str]]) -> dict[str, dict[str, str]]:
+    """Return the node labels of pins, by task."""
+    found: dict[str, dict[str, str]] = {}
+    for task, label, value in pins:
+        found.setdefault(task, {})[label] = value
+    return found
 
 
 def holdings(state: State) -> Iterator[Holding]:

@@ -19,6 +19,7 @@ from coterie.lifecycle.observations import (
     Recovered,
     Refused,
     Released,
+    Rescued,
     RetryAsked,
     Running,
     Scheduled,
@@ -89,7 +90,7 @@ def _observe(transition: Transition, observed: Observation) -> None:
             tick(transition)
         case Recovered():
             tasks.recovered(transition, observed.node)
-        case Placed() | Refused() | Released() | Created() | Gone():
+        case Placed() | Refused() | Rescued() | Released() | Created() | Gone():
             if (index := transition.spec.order.get(observed.group)) is not None:
                 _observe_group(transition, index, observed)
         case Scheduled() | Up() | Running() | Ended() | Lost() | Stopped():
@@ -98,12 +99,16 @@ def _observe(transition: Transition, observed: Observation) -> None:
                 _observe_task(transition, index, place, observed)
 
 
-def _observe_group(transition: Transition, index: int, observed: Placed | Refused | Released | Created | Gone) -> None:
+def _observe_group(
+    transition: Transition, index: int, observed: Placed | Refused | Rescued | Released | Created | Gone
+) -> None:
     match observed:
         case Placed():
             tasks.placed(transition, index, observed)
         case Refused():
             tasks.refused(transition, index, observed)
+        case Rescued():
+            tasks.rescued(transition, index, observed)
         case Released():
             tasks.released(transition, index, observed.attempt, observed.tasks)
         case Created():

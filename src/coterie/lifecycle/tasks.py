@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from coterie.errors import Reason
 from coterie.lifecycle.clock import overdue
 from coterie.lifecycle.groups import decide, reschedule, restart
-from coterie.lifecycle.observations import Ended, Lost, Placed, Refused, Running, Scheduled, Up
+from coterie.lifecycle.observations import Ended, Lost, Placed, Refused, Rescued, Running, Scheduled, Up
 from coterie.lifecycle.spec import ExitAction
 from coterie.lifecycle.state import TaskState, Waiting
 from coterie.lifecycle.status import Presence, Status
@@ -60,6 +60,18 @@ def refused(transition: Transition, index: int, observed: Refused) -> None:
         transition.group(index, waiting=Waiting(observed.reason, observed.message, transition.now, observed.never))
     elif (known.message, known.never) != (observed.message, observed.never):
         transition.group(index, waiting=Waiting(observed.reason, observed.message, known.since, observed.never))
+
+
+def rescued(transition: Transition, index: int, observed: Rescued) -> None:
+    """Start a group again with other pins, if no task of it has a node yet."""
+    group = transition.groups[index]
+    waits = all(
+        task.attempt == observed.attempt and task.present and task.status is Status.SCHEDULING
+        for task in transition.tasks(index)
+    )
+    if waits and group.pins != observed.pins:
+        transition.record("Rescued" if observed.pins else "RescueUndone", observed.message, group)
+        restart(transition, index, observed.message, pins=observed.pins)
 
 
 def created(transition: Transition, index: int, attempt: int) -> None:

@@ -77,6 +77,7 @@ def retry(transition: Transition, observed: RetryAsked) -> None:
             status=Status.WAITING,
             tasks=tasks,
             excluded=(),
+            pins=(),
             message="",
             queued=None,
             started=None,

@@ -51,6 +51,10 @@ def why_lines(
         mark, colour = MARKS[verdict]
         yield paint([Ink(mark, colour), Ink(head)], style)
         choices = group.get("alternatives") or []
+        if cause := group.get("cause"):
+            yield from wrapped(visible(f"{cause['kind']}: {cause['message']}"), style.width, "    ", "    ")
+            if waiting and refusal and waiting["message"] != refusal["message"]:
+                yield from wrapped(visible(waiting["message"]), style.width, "    ", "    ")
         if refusal:
             yield from refusal_lines(refusal, short, style, choices=choices, verbose=verbose)
         elif group.get("assignments"):

@@ -10,7 +10,8 @@ from coterie.backends.base import registry
 from coterie.backends.base.driver import TaskPlacement
 from coterie.config.configuration import Pool
 from coterie.errors import NotFound, Reason, SpecErrors
-from coterie.gang.tree import Gang, Toleration
+from coterie.gang.edits import pinned
+from coterie.gang.tree import Toleration
 from coterie.lifecycle import (
     Create,
     Enqueue,
@@ -25,20 +26,17 @@ from coterie.lifecycle import (
     Up,
     holdings,
 )
-from coterie.placement.explain.decision import decide
-from coterie.placement.refusal import Decision, Refusal, Verdict
-from coterie.rendering import refusals
+from coterie.placement.refusal import Verdict
 from coterie.service.driver.driven_workflow import LiveWorkflow, levels_of, shape_in
+from coterie.service.driver.handed_over.engine_question import EngineQuestion, refusal_words
 from coterie.service.driver.node_health import HealthCondition, HealthConditions, next_end, outlasting, still, well
 from coterie.service.driver.texts import CachedTexts, PromptTexts
 from coterie.service.pools.catalog import PoolCatalog
-from coterie.service.queue.cycle import QUEUE_BUDGET
 from coterie.service.queue.holdings import BackendHoldings, Key, TaskHolding
 from coterie.service.queue.order import since_of
 from coterie.service.queue.queue import PlacedGang, Queue, QueueEntry, WaitReason
 from coterie.service.queue.waiting_gang import Blocked, known_pool, waiting_gang
 from coterie.store import PlacementRecord, WorkflowRecord
-from coterie.topology.domains import Domains
 
 # Tasks in these phases have capacity, or may have.
 _HOLDING = (Presence.PLACED, Presence.CREATED, Presence.STOPPING, Presence.DELETING)
@@ -75,17 +73,6 @@ class FailedTask:
     task: str
     attempt: int
     why: str
-
-
-@dataclass(frozen=True, slots=True)
-class EngineAnswer:
-    """The engine's answer about a gang in its scheduler's queue; `reason` and `message` are those of a refusal."""
-
-    pool: Pool
-    gang: Gang
-    decision: Decision
-    reason: str = ""
-    message: str = ""
 
 
 class BackendQueues:
@@ -270,8 +257,15 @@ class BackendQueues:
         known = self.catalog.pools.get(life.pool)
         return known is not None and known.pool.traits.own_queue
 
-    def judge(self, life: LiveWorkflow, asked: Enqueue) -> EngineAnswer | None:
-        """Return the engine's answer about a gang that its scheduler has not bound yet.
+    def rescues(self, life: LiveWorkflow) -> bool:
+        """Return whether a workflow's pool lets gangs be rescued."""
+        known = self.catalog.pools.get(life.pool)
+        return known is not None and known.pool.rescue_after is not None
+
+    def question(
+        self, life: LiveWorkflow, asked: Enqueue, pins: Mapping[str, Mapping[str, str]]
+    ) -> EngineQuestion | None:
+        """Return the question about a gang that its scheduler has not bound yet, pinned to some labels.
 
         None where it cannot be asked now, or where a pod of the gang is bound, of which the observation is on its way.
         """
@@ -279,16 +273,11 @@ class BackendQueues:
         if isinstance(pool, Blocked):
             return None
         gang = waiting_gang(life, [asked], pool, self._prompt)
-        if isinstance(gang, Blocked):
-            return None
         world = self._backends[pool.backend].world
-        if world.shows(life.id, asked.group, asked.tasks):
+        if isinstance(gang, Blocked) or world.shows(life.id, asked.group, asked.tasks):
             return None
-        anchors = world.present(dict(asked.anchors))
-        decision = decide(gang, world.capacity(pool), world.empty(pool), anchors=anchors, budget=QUEUE_BUDGET)
-        if decision.refusal is None:
-            return EngineAnswer(pool, gang, decision)
-        return EngineAnswer(pool, gang, decision, *self._refusal_words(decision.refusal, gang, pool, world))
+        wanted = pinned(gang, pins) if pins else gang
+        return EngineQuestion(pool, wanted, world, world.present(dict(asked.anchors)))
 
     def scheduled(self, life: LiveWorkflow, told: Scheduled | Up | Running) -> PlacementRecord | None:
         """Hold the node that a scheduler chose for a task; return the row to store, None where nothing is new."""
@@ -366,13 +355,7 @@ class BackendQueues:
         refusal, pool = told.decision.refusal, told.entry.pool
         if refusal is None:
             return Reason.UNDECIDED.value, "it is not known yet whether there is a place"
-        return self._refusal_words(refusal, told.entry.gang, pool, world)
-
-    @staticmethod
-    def _refusal_words(refusal: Refusal, gang: Gang, pool: Pool, world: BackendHoldings) -> tuple[str, str]:
-        domains: Domains = world.capacity(pool).domains
-        selector = pool.node_selector
-        return refusal.reason.value, refusals.message(refusal, gang, domains.topology, domains.cluster, selector)
+        return refusal_words(refusal, told.entry.gang, pool, world.capacity(pool).domains)
 
     def _tolerations(self, life: LiveWorkflow, group: str, task: str) -> tuple[Toleration, ...]:
         known = self.catalog.pools.get(life.pool)

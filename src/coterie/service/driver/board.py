@@ -18,7 +18,7 @@ from coterie.service.driver.connections.watch import BackendWatch
 from coterie.service.driver.driven_workflow import LiveWorkflow
 from coterie.service.driver.election.held_lease import HeldLease
 from coterie.service.driver.executor import note
-from coterie.service.driver.handed_over import HandedOverGangs
+from coterie.service.driver.handed_over.gangs import HandedOverGangs
 from coterie.service.driver.intake import Intake
 from coterie.service.driver.problems import ServiceProblems
 from coterie.service.driver.texts import CachedTexts, Fresh, PromptTexts

@@ -22,6 +22,7 @@ from coterie.service.queue.positions import QueuePositions
 from coterie.service.queue.quota import QuotaQuestion, with_quota
 from coterie.service.queue.waiting_gang import Blocked, known_pool, waiting_gang
 from coterie.service.views import workflows
+from coterie.service.views.wait_cause import wait_cause
 from coterie.store import Store, WorkflowRecord
 from coterie.topology.domains import Domains
 
@@ -82,15 +83,18 @@ def _waits(group: GroupState) -> bool:
 
 def _why(group: GroupState, stored: WorkflowRecord, live: PoolUsage, texts: CachedTexts, question: WhyQuery) -> Json:
     told = workflows.waiting_of(group)
-    shown = {"name": group.name, "verdict": "waiting", "waiting": told, "refusal": None}
+    shown = {"name": group.name, "verdict": "waiting", "waiting": told, "refusal": None, "cause": None}
     pool = known_pool(live.catalog, stored.pool)
     if isinstance(pool, Blocked):
         return {**shown, "refusal": _blocked(pool)}
     gang = waiting_gang(stored, [*requests(group), *unscheduled(group)], pool, texts)
     if isinstance(gang, Blocked):
         return {**shown, "refusal": _blocked(gang)}
-    plan = _plan(stored, pool, gang, live, question)
+    plan, warnings = _plan(stored, pool, gang, live, question)
     more = {key: plan[key] for key in ("alternatives",) if key in plan}
+    if pool.traits.own_queue:
+        words = group.waiting.message if group.waiting is not None else ""
+        shown["cause"] = wait_cause(plan["refusal"], words, warnings, pool.traits.title)
     if question.what_if != AS_IT_IS:
         more["assignments"] = plan["assignments"]
         return {**shown, "verdict": plan["verdict"], "refusal": plan["refusal"], **more}
@@ -100,7 +104,10 @@ def _why(group: GroupState, stored: WorkflowRecord, live: PoolUsage, texts: Cach
     return {**shown, "verdict": plan["verdict"], "refusal": plan["refusal"], **more}
 
 
-def _plan(stored: WorkflowRecord, pool: Pool, gang: Gang, live: PoolUsage, question: WhyQuery) -> Json:
+def _plan(
+    stored: WorkflowRecord, pool: Pool, gang: Gang, live: PoolUsage, question: WhyQuery
+) -> tuple[Json, list[Json]]:
+    """Return the gang in a plan for this moment, and the warnings of the plan."""
     workload = Workload(stored.id, "Workflow", pool, (gang,))
     joining = JoiningGang(stored.id, gang)
     changes = parse_changes(question.what_if, [workload], live.cluster(pool))
@@ -114,12 +121,13 @@ def _plan(stored: WorkflowRecord, pool: Pool, gang: Gang, live: PoolUsage, quest
         *(word for each in changes for word in words(options(each))),
     ]
     shown = plan_json(plan, command=command, elapsed_ms=0.0, alternatives=alternatives)
-    found: Json = with_quota(shown, plan, QuotaQuestion(live, workload, command, joining))["groups"][0]
-    return found
+    found = with_quota(shown, plan, QuotaQuestion(live, workload, command, joining))
+    return found["groups"][0], found["warnings"]
 
 
 def _not_waiting(group: GroupState) -> Json:
-    return {"name": group.name, "verdict": "placed" if group.attempt else "waiting", "waiting": None, "refusal": None}
+    verdict = "placed" if group.attempt else "waiting"
+    return {"name": group.name, "verdict": verdict, "waiting": None, "refusal": None, "cause": None}
 
 
 def _blocked(why: Blocked) -> Json:

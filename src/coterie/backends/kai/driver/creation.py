@@ -15,18 +15,19 @@ from coterie.backends.base.driver import DrivenWorkflow
 from coterie.backends.kai.driver.objects import AnyObject
 from coterie.backends.kai.manifests.metadata import STORE
 from coterie.backends.kai.manifests.render import RenderRequest, ServiceRun, render
+from coterie.backends.shared.constraint_annotation import ANNOTATION, write
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import label_value
 from coterie.config.configuration import Pool
 from coterie.errors import SpecErrors, UsageError
 from coterie.frontends.workflow.lower import lower
 from coterie.frontends.workflow.read import Workflow
-from coterie.gang.edits import without_nodes
+from coterie.gang.edits import pinned, without_nodes
 from coterie.kube.api import Api
 from coterie.kube.apply import apply
-from coterie.kube.kinds import kind_of
+from coterie.kube.kinds import POD_GROUP, kind_of
 from coterie.kube.reads import find
-from coterie.lifecycle import Create, GroupState
+from coterie.lifecycle import Create, GroupState, by_task
 from coterie.placement.whatif import changed_gang
 from coterie.sources.task_labels import TASK
 from coterie.topology.cluster import Cluster
@@ -64,11 +65,13 @@ def manifests_of(
     """
     lowered = lower(text, request.pool)
     group = workflow.state.groups[workflow.spec.order[asked.group]]
-    excluded = group.excluded
     gangs = lowered.gangs
     for change in text.changes:
         gangs = tuple(changed_gang(change, gang, request.pool.topology) or gang for gang in gangs)
-    gangs = tuple(without_nodes(gang, set(excluded)) if gang.name == asked.group else gang for gang in gangs)
+    gangs = tuple(without_nodes(gang, set(group.excluded)) if gang.name == asked.group else gang for gang in gangs)
+    whole = next(gang for gang in gangs if gang.name == asked.group)
+    if group.pins:
+        gangs = tuple(pinned(gang, by_task(group.pins)) if gang is whole else gang for gang in gangs)
     run = ServiceRun(workflow.id, request.store, workflow.spec.priority.value, asked.base, claims)
     found = render(
         text,
@@ -83,6 +86,8 @@ def manifests_of(
             run=run,
         ),
     )
+    if group.pins:
+        _audited(found.manifests, write(whole, request.pool.topology))
     wanted = {label_value(task) for task, _ in asked.tasks}
     return GroupManifests(
         [
@@ -92,6 +97,13 @@ def manifests_of(
         ],
         _unfinished(found.manifests, group),
     )
+
+
+def _audited(manifests: Iterable[Manifest], constraints: str) -> None:
+    """Keep the constraints of the user with a PodGroup whose pods are pinned instead."""
+    for each in manifests:
+        if each["kind"] == POD_GROUP.name:
+            each["metadata"]["annotations"][ANNOTATION] = constraints
 
 
 def _unfinished(manifests: Iterable[Manifest], group: GroupState) -> dict[str, int]:

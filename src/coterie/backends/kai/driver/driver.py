@@ -125,6 +125,9 @@ class KaiDriver:
             for _ in create(self._api, found.manifests, self._known):
                 pass
         except _REFUSALS as error:
+            if isinstance(error, ObjectConflict) and not error.managers:
+                # Two writers at the same moment: the next try meets the outcome.
+                raise Unavailable(str(error), error.hint) from error
             said = f"{error} {getattr(error, 'hint', '')}".strip()
             for task, _ in asked.tasks:
                 yield Lost(task, asked.attempt, LossCause.BACKEND_ERROR, said)

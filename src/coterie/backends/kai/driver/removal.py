@@ -132,7 +132,8 @@ class Remover:
     def _kind(self, removal: ObjectRemoval, kind: ObjectKind, now: float, stuck: list[str]) -> Stage:
         try:
             found = self._found(removal, kind)
-            new = [each for each in found if each.uid not in removal.asked]
+            # A deletion may have been refused although the object is still the same: then it is requested again.
+            new = [each for each in found if each.uid not in removal.asked or each.deletion_timestamp is None]
             for each in new:
                 # A whole number of seconds, and never 0, which would forget a pod that still runs.
                 grace = max(1, math.ceil(removal.grace_s)) if kind is POD else None

@@ -10,6 +10,7 @@ from coterie.lifecycle import Status
 from coterie.service.api.models.base import ResponseBody
 from coterie.service.api.models.plans import Assignment, Refusal, Verdict, Warned
 from coterie.service.api.models.requests import Priority
+from coterie.service.views.wait_cause import WaitCauseKind
 
 # ISO 8601 in UTC, as in 2026-01-31T12:00:00.123Z.
 Time = str
@@ -137,6 +138,13 @@ class Submitted(Workflow):
     created: bool = Field(description="False where the same request was made before.")
 
 
+class WaitCause(ResponseBody):
+    """The cause that holds a gang in the queue of its own scheduler."""
+
+    kind: WaitCauseKind
+    message: str
+
+
 class WhyGroup(ResponseBody):
     """The reason why a group waits."""
 
@@ -144,6 +152,9 @@ class WhyGroup(ResponseBody):
     verdict: Verdict = Field(description="What the engine says now; placed: its turn comes.")
     waiting: Waiting | None
     refusal: Refusal | None
+    cause: WaitCause | None = Field(
+        description="What holds a gang in the queue of its own scheduler; None in Coterie's queue."
+    )
     position: int | None = Field(description="Its place in the queue of the pool, from 1.")
 
 

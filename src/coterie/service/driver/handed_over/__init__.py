@@ -1,0 +1,1 @@
+"""Gangs that wait in the queue of their own scheduler, and the engine's answers about them."""

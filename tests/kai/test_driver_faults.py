@@ -1,0 +1,228 @@
+"""Faults of a real cluster under a service: refused, cut and slow calls, restarted parts, quotas and admission."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from coterie.backends.kai.driver import removal
+from coterie.kube.api import Api, ApiResponse, failure_of
+from coterie.kube.errors import RequestDescription
+from lab import Lab
+from tests.kai.service_on_kai import OWN, KaiService, add_nodes, serving, settings
+from tests.seed import SEED
+from tests.service.running_service import task, workflow
+
+PAIR = {"g": [task("a", "run", "lead: true"), task("b", "run")]}
+TOGETHER = "[{key: rack}]"
+LIMIT_S = 90.0
+CODES = (409, 410, 429, 500, 503)
+Attempt = Callable[[Api, RequestDescription, Mapping[str, str | None] | None, object], ApiResponse]
+
+
+class FaultyCalls:
+    """A share of all calls of clients that fails, before or after the cluster has carried it out."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt, self._dice, self._lock = attempt, random.Random(SEED), threading.Lock()  # noqa: S311 - a test
+        self.injected: Counter[int] = Counter()
+        self.active = True
+
+    def method(self) -> Attempt:
+        """Return the method that clients have instead of their own."""
+
+        def attempt(
+            api: Api, call: RequestDescription, params: Mapping[str, str | None] | None = None, body: object = None
+        ) -> ApiResponse:
+            return self._call(api, call, params, body)
+
+        return attempt
+
+    def _call(
+        self, api: Api, call: RequestDescription, params: Mapping[str, str | None] | None, body: object
+    ) -> ApiResponse:
+        with self._lock:
+            fails = self.active and self._dice.random() < 0.15
+            code, late = self._dice.choice(CODES), self._dice.random() < 0.5
+        if fails and code == 410 and call.verb != "list":
+            code = 500
+        done = None if fails and not late else self._attempt(api, call, params, body)
+        if done is None or fails:
+            self.injected[code] += 1
+            raise failure_of(call, code, {}, b"")
+        return done
+
+
+def test_calls_that_fail_with_any_code_lose_nothing_and_leave_nothing(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_nodes(lab)
+    faulty = FaultyCalls(Api.attempt)
+    with serving(lab, settings(tmp_path, nvlink=True)) as here:
+        monkeypatch.setattr(Api, "attempt", faulty.method())
+        seen: dict[str, set[str]] = {}
+        for number in range(3):
+            ident = here.submit(workflow(f"w{number}", PAIR, gpu=8, topology=TOGETHER))
+            here.running(ident, 2)
+            for pod in here.pods(ident):
+                seen.setdefault(pod["metadata"]["name"], set()).add(pod["metadata"]["uid"])
+            here.end(ident, "a", code=number % 2)
+            assert here.finished(ident) == ("FAILED" if number % 2 else "COMPLETED")
+            assert {one["attempt"] for one in here.tasks(ident).values()} == {1}
+        faulty.active = False
+        lab.wait(lambda: here.left() == {}, LIMIT_S, "nothing is left")
+    with capsys.disabled():
+        print(f"\nfaults injected: {sum(faulty.injected.values())} ({dict(faulty.injected)}), objects left: 0")  # noqa: T201 - counts
+    assert len(faulty.injected) > 2
+    assert all(len(uids) == 1 for uids in seen.values())
+
+
+def test_clean_up_goes_on_past_a_kind_that_cannot_be_deleted_and_tries_it_again(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_nodes(lab)
+    attempt, shut = Api.attempt, True
+
+    def refusing(
+        api: Api, call: RequestDescription, params: Mapping[str, str | None] | None = None, body: object = None
+    ) -> ApiResponse:
+        if shut and call.verb == "delete" and call.kind.name == "ComputeDomain":
+            raise failure_of(call, 403, {}, b"")
+        return attempt(api, call, params, body)
+
+    with serving(lab, settings(tmp_path, nvlink=True)) as here:
+        ident = here.submit(workflow("train", PAIR, gpu=8, topology=TOGETHER))
+        here.running(ident, 2)
+        monkeypatch.setattr(Api, "attempt", refusing)
+        here.service.cancel(ident)
+        lab.wait(lambda: set(here.left()) == {"computedomains"}, LIMIT_S, "all other kinds are gone")
+        _told(here, "may not delete")
+        assert not here.service.store.workflow(ident).finished
+        shut = False
+        assert here.finished(ident) == "FAILED_CANCELED"
+        assert here.left() == {}
+
+
+def test_a_restarted_api_server_and_kai_lose_nothing(lab: Lab, tmp_path: Path) -> None:
+    add_nodes(lab)
+    with serving(lab, settings(tmp_path)) as here:
+        running = here.submit(workflow("running", PAIR, gpu=8, topology=TOGETHER))
+        here.running(running, 2)
+        uids = {pod["metadata"]["uid"] for pod in here.pods(running)}
+        server, scheduler, binder = (lab.programs[name] for name in ("kube-apiserver", "kai-scheduler", "kai-binder"))
+        server.stop()
+        here.service.cancel(here.submit(workflow("canceled", PAIR, gpu=8, topology=TOGETHER)))
+        pending = here.submit(workflow("pending", PAIR, gpu=8, topology=TOGETHER))
+        _told(here, "cannot be reached")
+        server.start()
+        # KAI comes back after the API server, as after the failure of a whole control plane.
+        scheduler.stop()
+        binder.stop()
+        lab.wait(lambda: _answers(lab), LIMIT_S, "the API server is back")
+        scheduler.start()
+        binder.start()
+        here.running(pending, 2)
+        assert {pod["metadata"]["uid"] for pod in here.pods(running)} == uids
+        for ident in (running, pending):
+            here.end(ident, "a")
+            assert here.finished(ident) == "COMPLETED"
+        lab.wait(lambda: here.left() == {}, LIMIT_S, "nothing is left")
+        lab.wait(lambda: not here.problems(), LIMIT_S, "no problem is left")
+
+
+def _answers(lab: Lab) -> bool:
+    try:
+        return bool(lab.objects("nodes"))
+    except Exception:  # noqa: BLE001 - whatever it is, the server is not back
+        return False
+
+
+def _told(here: KaiService, words: str) -> None:
+    here.lab.wait(lambda: words in here.problems(), LIMIT_S, f"{words!r} is told")
+
+
+def test_without_its_controller_a_compute_domain_is_stuck_and_goes_when_that_is_back(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal, "STUCK_S", 3.0)
+    add_nodes(lab)
+    with serving(lab, settings(tmp_path, nvlink=True)) as here:
+        ident = here.submit(workflow("train", PAIR, gpu=8, topology=TOGETHER))
+        here.running(ident, 2)
+        controller = lab.programs["compute-domain-controller"]
+        controller.stop()
+        try:
+            here.service.cancel(ident)
+            assert here.finished(ident) == "FAILED_CANCELED"
+            _told(here, "is stuck for")
+            assert "resource.nvidia.com/computeDomain" in here.problems()
+            # Another gang waits for its claims until the controller is back.
+            waiting = here.submit(workflow("waiting", PAIR, gpu=8, topology=TOGETHER))
+            lab.wait(lambda: len(here.pods(waiting)) == 2, LIMIT_S, "its pods are there")
+        finally:
+            controller.start()
+        here.running(waiting, 2)
+        lab.wait(lambda: len(lab.objects("computedomains", selector=OWN)) == 1, LIMIT_S, "the stuck one is gone")
+        here.service.cancel(waiting)
+        here.finished(waiting)
+        lab.wait(lambda: here.left() == {}, LIMIT_S, "nothing is left")
+
+
+def test_admission_that_refuses_one_pod_of_a_gang_fails_it_with_its_words(lab: Lab, tmp_path: Path) -> None:
+    add_nodes(lab)
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "no-b"},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "resourceRules": [
+                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+                ]
+            },
+            "validations": [
+                {
+                    "expression": "!('coterie.dev/task' in object.metadata.labels) || "
+                    "object.metadata.labels['coterie.dev/task'] != 'b'",
+                    "message": "task b is not welcome here",
+                }
+            ],
+        },
+    }
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "no-b"},
+        "spec": {"policyName": "no-b", "validationActions": ["Deny"]},
+    }
+    with serving(lab, settings(tmp_path, nvlink=True)) as here:
+        lab.apply([policy, binding])
+        try:
+            lab.wait(lambda: _refuses(lab), LIMIT_S, "the policy is in force")
+            ident = here.submit(workflow("train", PAIR, gpu=8, topology=TOGETHER))
+            assert here.finished(ident) == "FAILED_BACKEND_ERROR"
+            assert "task b is not welcome here" in here.tasks(ident)["a"]["message"]
+            lab.wait(lambda: here.left() == {}, LIMIT_S, "nothing is left")
+        finally:
+            lab.kubectl("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "no-b")
+
+
+def _refuses(lab: Lab) -> bool:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"generateName": "probe-", "namespace": "default", "labels": {"coterie.dev/task": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    try:
+        made = lab.api.create(pod)
+    except Exception as error:  # noqa: BLE001 - only its words matter
+        return "not welcome" in str(error)
+    lab.api.delete("pods", made["metadata"]["name"], "default", grace=0)
+    return False
