@@ -188,7 +188,7 @@ class LocalDriver:
 
     def _log_bytes(self, workflow: DrivenWorkflow) -> int:
         """Return the size of a task's log: all of a workflow share one budget."""
-        share = self._settings.workflow_log_bytes // max(1, sum(len(group.tasks) for group in workflow.spec.groups))
+        share = self._settings.workflow_log_bytes // max(1, len(workflow.spec.places))
         return max(local.LEAST_LOG, min(self._settings.log_bytes, share))
 
     def _run(self, workflow: DrivenWorkflow, asked: Create, files: Mapping[str, bytes]) -> WorkflowRun:

@@ -6,8 +6,10 @@ nothing yet, so all of them are placed jointly, if possible.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from coterie.config.configuration import Pool
 from coterie.gang.edits import without_nodes
@@ -24,6 +26,8 @@ from coterie.service.queue.order import OrderInputs
 QUEUE_BUDGET = DEFAULT_BUDGET // 10
 # How many steps of an undecided search are taken in one cycle.
 LENT = QUEUE_BUDGET // 2
+# How many kinds of gangs are known by their number; a forgotten one gets a new number, and is searched for again.
+_KINDS = 4096
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class QueuedGang:
     """
 
     entry: QueueEntry
-    kind: object
+    kind: int
     order: OrderInputs
     size: int
     anchored: int
@@ -67,7 +71,16 @@ class QueuedGang:
     def of(entry: QueueEntry) -> QueuedGang:
         """Return the gang of an entry."""
         kind = (entry.pool.name, entry.pool.topology, kind_of(entry.gang, anchors=entry.anchors))
-        return QueuedGang(entry, kind, entry.order_inputs, len(entry.gang.all_tasks()), entry.anchored)
+        return QueuedGang(entry, _number(kind), entry.order_inputs, len(entry.gang.all_tasks()), entry.anchored)
+
+
+_next_number = itertools.count()
+
+
+@lru_cache(maxsize=_KINDS)
+def _number(_kind: Hashable) -> int:
+    """Return a number that stands for a kind of gang: it is compared far more often than it is computed."""
+    return next(_next_number)
 
 
 @dataclass(frozen=True, slots=True)

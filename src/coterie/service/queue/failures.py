@@ -30,16 +30,16 @@ class PlacementFailures:
 
     def __init__(self, world: BackendHoldings) -> None:
         self._world = world
-        self._known: dict[object, PlacementFailure] = {}
+        self._known: dict[int, PlacementFailure] = {}
 
-    def find(self, kind: object, closed: frozenset[str] | None = None) -> PlacementFailure | None:
+    def find(self, kind: int, closed: frozenset[str] | None = None) -> PlacementFailure | None:
         """Return why a kind of gang does not fit, if that still holds with these nodes closed, or with any."""
         known = self._known.get(kind)
         if known is None or known.freed != self._world.freed:
             return None
         return known if closed is None or known.closed <= closed else None
 
-    def add(self, kind: object, failure: PlacementFailure) -> None:
+    def add(self, kind: int, failure: PlacementFailure) -> None:
         """Remember a failure."""
         if len(self._known) > REMEMBERED:
             self._known.clear()

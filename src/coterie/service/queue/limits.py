@@ -30,14 +30,18 @@ class QueueLimits:
 
     def crowded(self, gang: QueuedGang) -> Decision | None:
         """Return the refusal of a gang for which too many tasks run on this machine."""
+        if not self.crowd(gang):
+            return None
+        refusal = Refusal(Reason.NO_CAPACITY, wanted=gang.size, running=self._running())
+        return Decision(Verdict.WAITING, refusal=refusal)
+
+    def crowd(self, gang: QueuedGang) -> bool:
+        """Return whether too many tasks run on this machine for a gang."""
         # Tasks that join running ones had a process before; if they were refused for want of one, their whole gang
         # would have to move.
         used, most = self._running()
-        if gang.entry.anchors or not used or used + gang.size <= most:
-            return None
-        refusal = Refusal(Reason.NO_CAPACITY, wanted=gang.size, running=(used, most))
-        return Decision(Verdict.WAITING, refusal=refusal)
+        return used + gang.size > most and bool(used) and not gang.entry.anchors
 
     def hinder(self, gang: QueuedGang) -> bool:
         """Return whether a limit keeps a gang waiting."""
-        return bool(self.over_quota(gang) or self.crowded(gang))
+        return self.crowd(gang) or self.over_quota(gang) is not None

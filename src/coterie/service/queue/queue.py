@@ -145,7 +145,7 @@ class Queue:
                     tried.append(gang)
                 refused.append(gang)
                 ahead.append(gang)
-                if self._limits.crowded(gang):
+                if self._limits.crowd(gang):
                     crowd.add(key)
                     self._passed.setdefault(key, now)  # perhaps by tasks of other queues on the same machine
                 if self._impatient(key, now):
@@ -172,10 +172,12 @@ class Queue:
 
     def _try(self, gang: QueuedGang, placements: CyclePlacements, kept: Mapping[Key, frozenset[str]]) -> bool:
         """Place a gang if it fits, or if others of its workflow that were placed in this cycle can be moved."""
+        if self._limits.hinder(gang):
+            return False
         entry = gang.entry
         closed = frozenset[str]().union(*kept.values())
         hopeless = self._failures.find(gang.kind, closed) is not None
-        if (hopeless and not placements.siblings(entry)) or self._limits.hinder(gang):
+        if hopeless and not placements.siblings(entry):
             return False
         attempt = PlacementAttempt(entry, self.world.present(entry.anchors), closed)
         seated = (not hopeless and self._place(gang, attempt, placements)) or placements.place_jointly(

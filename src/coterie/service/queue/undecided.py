@@ -21,7 +21,7 @@ class _OpenSearch:
     """A search with the whole budget that is in progress, and its conditions."""
 
     key: Key
-    kind: object
+    kind: int
     freed: int
     closed: frozenset[str]
     question: LongSearch
@@ -33,7 +33,7 @@ class UndecidedSearches:
     def __init__(self, world: BackendHoldings, failures: PlacementFailures, limits: QueueLimits) -> None:
         self._world, self._failures, self._limits = world, failures, limits
         self._open: _OpenSearch | None = None
-        self._asked: dict[object, int] = {}  # kinds searched in full, by when: the last has the highest number
+        self._asked: dict[int, int] = {}  # kinds searched in full, by when: the last has the highest number
 
     def inherit(self, other: UndecidedSearches) -> None:
         """Continue the searches of another queue on the same nodes."""

@@ -32,7 +32,7 @@ class WaitReasons:
 
     def __init__(self, world: BackendHoldings, failures: PlacementFailures, limits: QueueLimits) -> None:
         self._world, self._failures, self._limits = world, failures, limits
-        self._of_kind: dict[object, tuple[float, Decision]] = {}
+        self._of_kind: dict[int, tuple[float, Decision]] = {}
         self._reported: dict[Key, tuple[str, str]] = {}
 
     def forget(self, key: Key) -> None:
@@ -57,7 +57,7 @@ class WaitReasons:
                 self._reported[gang.entry.key] = said
                 yield WaitReason(gang.entry, known[1])
 
-    def _remember(self, kind: object, now: float, decision: Decision) -> tuple[float, Decision]:
+    def _remember(self, kind: int, now: float, decision: Decision) -> tuple[float, Decision]:
         if len(self._of_kind) > REMEMBERED:
             self._of_kind.clear()
         self._of_kind[kind] = (now, decision)
