@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coterie.backends.base.settings import (
-    DEFAULT_ENDED_LOGS,
+    DEFAULT_ALL_LOGS,
     DEFAULT_FORCE_S,
     DEFAULT_GRACE_S,
     DEFAULT_LOG,
@@ -49,7 +49,7 @@ class Settings:
     of polling for unannounced changes. `node_grace_s` is how long a node may be unhealthy before its tasks are lost.
     `force_s` is how long after its grace period a pod on a failed node is deleted by force. `processes` limits how many
     tasks run at a time, `accounts` are those that tasks on this machine run under. A task has `log_bytes` of logs, all
-    of a workflow have `workflow_log_bytes`, and ended workflows `ended_log_bytes`.
+    of a workflow have `workflow_log_bytes`, and ended workflows `all_log_bytes`.
     """
 
     store: str
@@ -64,7 +64,7 @@ class Settings:
     force_s: float = DEFAULT_FORCE_S
     log_bytes: int = DEFAULT_LOG
     workflow_log_bytes: int = DEFAULT_WORKFLOW_LOGS
-    ended_log_bytes: int = DEFAULT_ENDED_LOGS
+    all_log_bytes: int = DEFAULT_ALL_LOGS
     processes: int = DEFAULT_PROCESSES
     accounts: TaskAccounts | None = None
     files_limit: int = DEFAULT_FILES
@@ -89,7 +89,7 @@ class Settings:
             store,
             self.accounts,
             self.workflow_log_bytes,
-            self.ended_log_bytes,
+            self.all_log_bytes,
             self.force_s,
         )
 

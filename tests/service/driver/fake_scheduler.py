@@ -26,14 +26,18 @@ class FakeCluster:
     nodes: Mapping[str, str] = field(default_factory=dict)
     ending: bool = True
     out_of_reach: bool = False
+    crashing: str = ""  # the beginning of calls that end with an unexpected error
     blocked: threading.Event = field(default_factory=threading.Event)
     asked: list[str] = field(default_factory=list)
+    contexts: list[str | None] = field(default_factory=list)
     news: deque[tuple[str, Observation]] = field(default_factory=deque)
 
     def check(self, what: str) -> None:
         """Note a call; wait or fail as the cluster does."""
         self.asked.append(what)
         self.blocked.wait(LIMIT_S)
+        if self.crashing and what.startswith(self.crashing):
+            raise KeyError(what)
         if self.out_of_reach:
             raise Unavailable("the cluster cannot be reached")
 
@@ -46,6 +50,7 @@ class FakeDriver:
 
     def __init__(self, settings: DriverSettings, texts: WorkflowTexts) -> None:
         WORLD.check("open")
+        WORLD.contexts.append(settings.context)
         self.settings, self.texts = settings, texts
 
     @property

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from coterie.backends.base import registry
 from coterie.config.configuration import Backend, Config, Pool
 from coterie.lifecycle import Ended
+from coterie.service.driver.connections.drivers import Drivers
+from coterie.service.driver.texts import CachedTexts, PromptTexts
+from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.service import Service
 from coterie.service.settings import GivenPools, Settings, Submission
 from coterie.sources import Snapshot
+from coterie.store import Store
 from coterie.topology.cluster import CPU, GPU, Cluster, Member, Node, Pod
 from coterie.topology.levels import Topology
 from tests.eventually import PATIENCE_S, eventually
@@ -189,3 +194,38 @@ def test_a_workflow_stays_on_its_backend_when_its_pool_moves(tmp_path: Path, wor
 
         assert found["groups"][0]["status"] == "COMPLETED"
         assert 'pool "far" has moved to backend "here"' in found["groups"][1]["waiting"]["message"]
+
+
+def test_a_workflow_whose_calls_crash_is_set_aside_and_delays_nobody(tmp_path: Path, world: FakeCluster) -> None:
+    world.crashing = "create bad"
+    with Service(settings(tmp_path)) as service:
+        bad = service.submit(to("far", single("bad", "true")))["id"]
+        eventually(lambda: f"workflow {bad}" in problems(service), patience_s=PATIENCE_S)
+        good = service.submit(to("far", single("good", "true")))["id"]
+        assert service.wait(good, timeout_s=PATIENCE_S)["status"] == "COMPLETED"
+        calls = world.asked.count(f"create {bad}/g")
+        again = service.submit(to("far", single("again", "true")))["id"]
+        assert service.wait(again, timeout_s=PATIENCE_S)["status"] == "COMPLETED"
+        assert world.asked.count(f"create {bad}/g") == calls
+        eventually(lambda: "backend far" not in problems(service))
+
+
+def test_a_changed_context_opens_the_driver_of_a_backend_anew(world: FakeCluster, tmp_path: Path) -> None:
+    first = settings(tmp_path)
+    assert first.given is not None
+    given = first.given
+    drivers = Drivers(first, "store", (CachedTexts(cast("Store", None)), cast("PromptTexts", None)), lambda: None)
+
+    def catalog(context: str) -> PoolCatalog:
+        far = replace(given.config.backends["far"], context=context)
+        return PoolCatalog({"far": far}, given.clusters, {})
+
+    try:
+        assert [each.home for each in drivers.apply(catalog("c"))] == ["far"]
+        eventually(lambda: world.contexts == ["c"])
+        assert drivers.apply(catalog("c")) == []
+        assert [each.home for each in drivers.apply(catalog("d"))] == ["far"]
+        eventually(lambda: world.contexts == ["c", "d"])
+        assert world.asked.count("close") == 1
+    finally:
+        drivers.close()

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DEFAULT_LOG = 8 << 20
-# Of all tasks of a workflow, and of all workflows that have ended.
+# Of all tasks of a workflow, and of all workflows; those that have ended give way.
 DEFAULT_WORKFLOW_LOGS = 1 << 30
-DEFAULT_ENDED_LOGS = 8 << 30
+DEFAULT_ALL_LOGS = 8 << 30
 DEFAULT_GRACE_S = 30.0
 DEFAULT_FORCE_S = 60.0
 # A watcher takes about a megabyte. This limits the effect of a mistake, not of normal work.
@@ -47,5 +47,5 @@ class DriverSettings:
     store: str = ""
     accounts: TaskAccounts | None = None
     workflow_log_bytes: int = DEFAULT_WORKFLOW_LOGS
-    ended_log_bytes: int = DEFAULT_ENDED_LOGS
+    all_log_bytes: int = DEFAULT_ALL_LOGS
     force_s: float = DEFAULT_FORCE_S

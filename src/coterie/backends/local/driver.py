@@ -54,7 +54,7 @@ class LocalDriver:
         limits = ProcessLimits(processes=settings.processes)
         self._supervisor = Supervisor(settings.folder, limits, accounts=settings.accounts is not None)
         self._accounts = AccountTable(settings.folder, settings.accounts) if settings.accounts else None
-        self._logs = LogBudget(settings.folder.resolve(), settings.ended_log_bytes)
+        self._logs = LogBudget(settings.folder.resolve(), settings.all_log_bytes)
         self._settings = settings
         self._texts = texts
         self._watched: dict[AttemptKey, local.Status] = {}
@@ -145,7 +145,8 @@ class LocalDriver:
         return self._supervisor.wait(timeout_s)
 
     def end_strays(self, workflows: Mapping[str, DrivenWorkflow], spared: Collection[str]) -> None:
-        """End running tasks that no state knows."""
+        """End running tasks that no state knows, and make room for the logs of the others."""
+        self._logs.check()
         for key, status in self._supervisor.statuses().items():
             if not _over(status) and key.workflow not in spared and not _expected(key, workflows.get(key.workflow)):
                 self._supervisor.kill(key)

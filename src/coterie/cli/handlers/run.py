@@ -38,6 +38,7 @@ from coterie.cli.output.times import between
 from coterie.cli.output.workflows import audit_lines, warnings
 from coterie.errors import CoterieError, Unavailable
 from coterie.rendering.terminal import map_lines
+from coterie.service.clock import SteadyClock
 from coterie.service.service import Service
 from coterie.service.settings import Settings, Submission
 
@@ -56,7 +57,9 @@ def run(options: RunOptions) -> None:
     raise_limit()
     with _interruptible(), _folder(options.state) as folder:
         store = str(folder / "coterie.db")
-        settings = Settings(store, folder, prepared.config, prepared.given, processes=options.processes)
+        settings = Settings(
+            store, folder, prepared.config, prepared.given, processes=options.processes, now=SteadyClock(folder)
+        )
         with Service(settings) as service:
             _lead(service, folder)
             code = _submitted(options, service, prepared.submission)

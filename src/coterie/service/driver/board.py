@@ -166,6 +166,9 @@ class Board:
                 if not self._executor.behind(connection):
                     self._problems.solve(connection.problem)
 
+        for workflow, error in self._drivers.given_up():
+            self.table.set_aside(workflow, error)
+
     def _ticks(self, now: float) -> None:
         for workflow in self.table.deadlines.due(now):
             # First of all, so that a task which its watcher ended for the same reason does not count as failed.

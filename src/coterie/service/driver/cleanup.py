@@ -32,6 +32,11 @@ class Cleanup:
                     driver.put_away(workflow)
         self.forget()
 
+    def delete(self, workflow: str) -> None:
+        """Remove the remains of a workflow that was just deleted, before a stop of the service can come between."""
+        self.deleted.add(workflow)
+        self.forget()
+
     def forget(self) -> None:
         """Remove the remains of deleted workflows; failures are retried."""
         for workflow in list(self.deleted):

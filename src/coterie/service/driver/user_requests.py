@@ -62,6 +62,7 @@ class UserRequests:
             self._table.executor.moved = True
             if wish.observation.get("kind") == DELETION:
                 self._store.delete(stored.id, now, asked.by, force=True)
+                self._cleanup.delete(stored.id)
             elif stored.finished:
                 self._store.drop_wishes([wish.seq])
 
@@ -70,6 +71,7 @@ class UserRequests:
         if life.state.finished and not life.dirty:
             self._table.remove(life)
             self._store.delete(life.id, now, str(wish.observation.get("by", "")), force=True)
+            self._cleanup.delete(life.id)
         elif not self._drivers.has(life):
             self._forced.append(wish)
         elif wish.seq not in self._answered and (asked := end_of(wish)) is not None:

@@ -125,8 +125,12 @@ class WorkflowTable:
         except Unavailable:
             raise
         except Exception as error:  # noqa: BLE001 - nobody knows what it is, so nothing more is done with this one
-            self.release(workflow)
-            self.quarantine.put(workflow, error)
+            self.set_aside(workflow, error)
+
+    def set_aside(self, workflow: str, error: Exception) -> None:
+        """Put a workflow in quarantine."""
+        self.release(workflow)
+        self.quarantine.put(workflow, error)
 
     def _forget(self, workflow: str) -> None:
         self.deadlines.drop(workflow)

@@ -1,4 +1,4 @@
-"""The space that logs of ended workflows may take in all: the oldest give way first, and say so."""
+"""The space that all logs may take: those of the oldest ended workflows give way first, and say so."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from coterie.backends.local.shim.log import TIMES
 
 
 class LogBudget:
-    """The sizes of the logs of archived workflows, in the order in which they ended."""
+    """The sizes of the logs of archived workflows, in the order in which they ended.
+
+    The logs of running workflows, each of which has a limit of its own, count too, but are never removed.
+    """
 
     def __init__(self, root: Path, most: int) -> None:
-        self._ended, self._most = root / ENDED, most
+        self._root, self._ended, self._most = root, root / ENDED, most
         self._sizes: OrderedDict[str, int] | None = None
 
     def add(self, workflow: str) -> None:
@@ -25,9 +28,20 @@ class LogBudget:
             sizes = self._known()
             sizes.pop(workflow, None)
             sizes[workflow] = self._size(workflow)
-            while sum(sizes.values()) > self._most and len(sizes) > 1:
-                oldest, _ = sizes.popitem(last=False)
-                self._cut(oldest)
+            self._make_room(keep=1)
+
+    def check(self) -> None:
+        """Remove the oldest logs while there are too many, as those of running workflows grow; errors leave them."""
+        with suppress(OSError):
+            self._make_room(keep=0)
+
+    def _make_room(self, keep: int) -> None:
+        sizes = self._known()
+        total = sum(sizes.values()) + sum(_size(path) for path in _logs(self._root, "[!.]*/*/*/*/log"))
+        while total > self._most and len(sizes) > keep:
+            oldest, size = sizes.popitem(last=False)
+            self._cut(oldest)
+            total -= size
 
     def drop(self, workflow: str) -> None:
         """Count a workflow no more, as it is removed or runs again."""
@@ -42,14 +56,25 @@ class LogBudget:
         return self._sizes
 
     def _logs(self, workflow: str) -> Iterator[Path]:
-        return (path for path in (self._ended / workflow).glob("*/*/*/log") if path.is_file() and not path.is_symlink())
+        return _logs(self._ended / workflow, "*/*/*/log")
 
     def _size(self, workflow: str) -> int:
-        return sum(path.stat().st_size for path in self._logs(workflow))
+        return sum(map(_size, self._logs(workflow)))
 
     def _cut(self, workflow: str) -> None:
-        note = f"[coterie: this log was removed: logs of ended workflows may take {self._most:,} bytes in all]\n"
+        note = f"[coterie: this log was removed: all logs together may take {self._most:,} bytes]\n"
         for path in self._logs(workflow):
             if path.stat().st_size > len(note):
                 ownership.write(str(path), note.encode())
                 path.with_name(path.name + TIMES).unlink(missing_ok=True)
+
+
+def _logs(folder: Path, pattern: str) -> Iterator[Path]:
+    return (path for path in folder.glob(pattern) if path.is_file() and not path.is_symlink())
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # it was removed just now

@@ -23,8 +23,10 @@ _PAUSE_S = 1.0
 _WAIT_S = 0.2
 # How long closing waits for a call that does not return.
 _CLOSE_S = 1.0
+# How often a call for a workflow may end with an unexpected error, before the workflow is given up.
+_CRASHES = 3
 # The queues of calls that concern no workflow; no workflow has such a name.
-_NEWS, _SYNC, _STRAYS = "/news", "/sync", "/strays"
+_NEWS, _SYNC, _STRAYS = _COMMON = "/news", "/sync", "/strays"
 
 Told = Iterable[tuple[str, News]]
 
@@ -55,13 +57,14 @@ class _CallQueue:
     calls: deque[_DriverCall]
     at: float = 0.0
     failed: str = ""
+    crashes: int = 0
 
 
 class DriverThread:
     """A driver whose calls return at once: they are made in the background, and repeated until they succeed.
 
-    Calls for one workflow keep their order; those for others overtake one that fails. `poke` is called when there are
-    observations.
+    Calls for one workflow keep their order; those for others overtake one that fails. A workflow whose calls end with
+    unexpected errors again and again is given up. `poke` is called when there are observations.
     """
 
     def __init__(self, open_driver: Callable[[], Driver], poke: Callable[[], None]) -> None:
@@ -70,6 +73,7 @@ class DriverThread:
         self._condition = threading.Condition()
         self._lines: OrderedDict[str, _CallQueue] = OrderedDict()
         self._told: deque[tuple[str, News]] = deque()
+        self._given_up: list[tuple[str, Exception]] = []
         self._left: set[str] = set()
         self._kept: set[str] = set()
         self._current: _DriverCall | None = None
@@ -132,6 +136,12 @@ class DriverThread:
         if failed:
             raise Unavailable(failed, "It is retried; check the backend and its cluster.")
 
+    def given_up(self) -> list[tuple[str, Exception]]:
+        """Return the workflows that were given up since the last call, each with the error of its last call."""
+        with self._condition:
+            found, self._given_up = self._given_up, []
+        return found
+
     def wait(self, timeout_s: float) -> bool:
         """Wait for the timeout: `poke` announces observations."""
         with self._condition:
@@ -183,7 +193,7 @@ class DriverThread:
 
     def _run(self) -> None:
         while self._driver is None and not self._closed:
-            self._unopened = self._failure(self._open)
+            self._unopened = _words(self._failure(self._open))
             if self._unopened:
                 self._poke()
                 with self._condition:
@@ -233,10 +243,15 @@ class DriverThread:
                 self._condition.wait(None if soonest is None else soonest - now)
         return None
 
-    def _done(self, name: str, line: _CallQueue, call: _DriverCall, failed: str) -> None:
+    def _done(self, name: str, line: _CallQueue, call: _DriverCall, failed: Exception | None) -> None:
         self._current = None
-        line.failed = failed
-        if failed:
+        line.failed = _words(failed)
+        line.crashes = line.crashes + 1 if failed is not None and not isinstance(failed, CoterieError) else 0
+        if failed is not None and line.crashes >= _CRASHES and name not in _COMMON:
+            self._given_up.append((name, failed))
+            if self._lines.get(name) is line:
+                del self._lines[name]
+        elif failed is not None:
             line.at = time.monotonic() + _PAUSE_S
             if self._lines.get(name) is line:
                 self._lines.move_to_end(name)
@@ -246,16 +261,22 @@ class DriverThread:
             del self._lines[name]
 
     @staticmethod
-    def _failure(do: Callable[[], None]) -> str:
-        """Perform a call; return why it failed, or an empty string."""
+    def _failure(do: Callable[[], None]) -> Exception | None:
+        """Perform a call; return why it failed."""
         try:
             do()
         except CoterieError as error:
-            return str(error)
+            return error
         except Exception as error:  # noqa: BLE001 - it is tried again, and told until it works
             _log.exception("unexpected error of the driver")
-            return f"unexpected {type(error).__name__}: {error}"
-        return ""
+            return error
+        return None
+
+
+def _words(error: Exception | None) -> str:
+    if error is None or isinstance(error, CoterieError):
+        return str(error or "")
+    return f"unexpected {type(error).__name__}: {error}"
 
 
 def _copy(workflow: DrivenWorkflow) -> _WorkflowSnapshot:

@@ -21,11 +21,15 @@ _MACHINE = ""
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """An open driver; `home` is the name of its backend, empty for this machine, and `problem` that of its problems."""
+    """An open driver; `home` is the name of its backend, empty for this machine, and `problem` that of its problems.
+
+    `backend` is what the driver was opened for.
+    """
 
     home: str
     problem: str
     driver: Driver
+    backend: Backend
 
 
 class Drivers:
@@ -48,8 +52,16 @@ class Drivers:
         return sum(each.driver.running for each in self)
 
     def apply(self, catalog: PoolCatalog) -> list[Connection]:
-        """Open the drivers of new backends, and reconcile all with their pools; return the new ones."""
+        """Open the drivers of new backends, and reconcile all with their pools; return the new ones.
+
+        The driver of a backend whose cluster or namespace has changed is closed, and opened anew.
+        """
         backends = [backend for backend in catalog.backends.values() if backend.driven]
+        for backend in backends:
+            known = self._open.get(_home(backend))
+            if known is not None and known.home != _MACHINE and _moved(known.backend, backend):
+                del self._open[known.home]
+                known.driver.close()
         new = [self._add(backend) for backend in backends if _home(backend) not in self._open]
         for each in self:
             own = {backend.name for backend in backends if _home(backend) == each.home}
@@ -80,6 +92,12 @@ class Drivers:
             return ""
         return "" if _home(backend) == home_of(life.digest) else backend.name
 
+    def given_up(self) -> Iterator[tuple[str, Exception]]:
+        """Yield the workflows whose calls end with unexpected errors, which backends on threads have given up."""
+        for each in self:
+            if isinstance(each.driver, DriverThread):
+                yield from each.driver.given_up()
+
     def let_go(self, workflow: str) -> None:
         """Stop following the tasks of a workflow on all backends."""
         for each in self:
@@ -99,10 +117,10 @@ class Drivers:
             )
         settings, texts = self._settings.for_driver(self._store, backend.context, backend.namespace), self._texts
         if home == _MACHINE:
-            found = Connection(home, _problem(home), open_driver(settings, self._prompt))
+            found = Connection(home, _problem(home), open_driver(settings, self._prompt), backend)
         else:
             thread = DriverThread(lambda: open_driver(settings, texts), self._poke)
-            found = Connection(home, _problem(home), thread)
+            found = Connection(home, _problem(home), thread, backend)
         self._open[home] = found
         return found
 
@@ -113,3 +131,7 @@ def _problem(home: str) -> str:
 
 def _home(backend: Backend) -> str:
     return _MACHINE if backend.traits.embedded else backend.name
+
+
+def _moved(before: Backend, after: Backend) -> bool:
+    return (before.scheduler, before.context, before.namespace) != (after.scheduler, after.context, after.namespace)

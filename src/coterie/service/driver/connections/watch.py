@@ -22,9 +22,11 @@ class BackendWatch:
         self._problems, self._poke = problems, poke
         self._closed = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._current: dict[str, Connection] = {}
 
     def add(self, connection: Connection) -> None:
-        """Wait for the news of one more backend."""
+        """Wait for the news of one more backend, or of one whose driver was opened anew."""
+        self._current[connection.home] = connection
         name = f"coterie-watch {connection.home}".strip()
         thread = threading.Thread(target=self._watch, args=(connection,), name=name, daemon=True)
         self._threads.append(thread)
@@ -37,7 +39,7 @@ class BackendWatch:
             thread.join()
 
     def _watch(self, connection: Connection) -> None:
-        while not self._closed.is_set():
+        while not self._closed.is_set() and self._current[connection.home] is connection:
             try:
                 if connection.driver.wait(_WAKE_S):
                     self._poke()
