@@ -58,6 +58,7 @@ _CONFIG_SECTIONS: dict[str, type[DocumentModel]] = {
     "GPU quotas": config_model.GpuQuotaModel,
     "Tolerations": config_model.PoolTolerationModel,
     "Platforms": config_model.PlatformModel,
+    "Workspace": config_model.WorkspaceModel,
     "Pod template": pod_template.PodTemplateModel,
 }
 _TEMPLATE_SECTIONS: dict[str, type[DocumentModel]] = {

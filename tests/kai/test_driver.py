@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from coterie.operator.crds import definitions
 from lab import Lab
-from tests.kai.service_on_kai import OWN, RACK, KaiService, add_nodes, serving, settings
+from tests.kai.service_on_kai import OWN, RACK, ZONE, KaiService, add_nodes, serving, settings
 from tests.service.running_service import task, workflow
 
 PAIR = {"g": [task("a", "run", "lead: true"), task("b", "run")]}
@@ -103,7 +105,9 @@ def _shape(here: KaiService, ident: str) -> dict[str, object]:
             pod["spec"].get("hostname"),
             pod["spec"].get("subdomain"),
             container["resources"],
-            [one for one in container["env"] if one["name"] != "COTERIE_ATTEMPT"],
+            [one for one in container["env"] if one["name"] != "COTERIE_ATTEMPT" and "valueFrom" not in one],
+            # The domains of each attempt are in a map of its own.
+            [one["name"] for one in container["env"] if "valueFrom" in one],
         )
     return found
 
@@ -191,3 +195,69 @@ def _versions(lab: Lab) -> dict[str, str]:
         for kind in kinds
         for one in lab.objects(kind, selector=OWN)
     }
+
+
+def test_a_gang_whose_compute_domain_nobody_prepares_waits_for_that_reason(nvl: Lab, tmp_path: Path) -> None:
+    controller = nvl.programs["compute-domain-controller"]
+    controller.stop()
+    try:
+        with serving(nvl, settings(tmp_path, nvlink=True)) as here:
+            ident = here.submit(workflow("train", PAIR, gpu=8, topology=TOGETHER))
+
+            def waits() -> bool:
+                (group,) = here.service.workflow(ident)["groups"]
+                return bool(group["waiting"]) and group["waiting"]["reason"] == "ComputeDomainNotReady"
+
+            nvl.wait(waits, 60, "the gang waits for its ComputeDomain")
+            controller.start()
+            here.running(ident, 2)
+            here.end(ident, "a")
+            assert here.finished(ident) == "COMPLETED"
+            assert here.left() == {}
+    finally:
+        if not controller.running:
+            controller.start()
+
+
+@pytest.fixture
+def topologies(nvl: Lab) -> Iterator[Lab]:
+    """Give the lab with the definition of ClusterTopologies, which others do not expect there."""
+    (definition,) = [one for one in definitions() if one["spec"]["names"]["kind"] == "ClusterTopology"]
+    nvl.apply([definition])
+    name = definition["metadata"]["name"]
+    nvl.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
+    yield nvl
+    nvl.kubectl("delete", "crd", name, "--wait=true", "--timeout=60s")
+
+
+def test_a_pool_that_names_a_cluster_topology_uses_the_topology_that_it_refers_to(
+    topologies: Lab, tmp_path: Path
+) -> None:
+    levels = [{"domain": "zone", "key": ZONE}, {"domain": "rack", "key": RACK}]
+    references = [{"schedulerName": "kai-scheduler", "reference": "theirs"}]
+    topologies.apply(
+        [
+            {
+                "apiVersion": "grove.io/v1alpha1",
+                "kind": "ClusterTopology",
+                "metadata": {"name": "fleet"},
+                "spec": {"levels": levels, "schedulerReferences": references},
+            },
+            {
+                "apiVersion": "kai.scheduler/v1alpha1",
+                "kind": "Topology",
+                "metadata": {"name": "theirs"},
+                "spec": {"levels": [{"nodeLabel": ZONE}, {"nodeLabel": RACK}]},
+            },
+        ]
+    )
+    config = "backends: {lab: {scheduler: kai, namespace: default}}\npools: {gb200: {topology: fleet}}\n"
+    with serving(topologies, settings(tmp_path, config=config)) as here:
+        ident = here.submit(workflow("train", PAIR, gpu=8, topology=TOGETHER))
+        here.running(ident, 2)
+        (group,) = topologies.objects("podgroups.scheduling.run.ai", selector=OWN)
+        assert group["spec"]["topologyConstraint"] == {"topology": "theirs", "requiredTopologyLevel": RACK}
+        here.end(ident, "a")
+        assert here.finished(ident) == "COMPLETED"
+    # It is theirs: neither copied nor removed.
+    assert [one["metadata"]["name"] for one in topologies.objects("topologies")] == ["theirs"]

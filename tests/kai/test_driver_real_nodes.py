@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from coterie.service.settings import Submission
-from lab import IMAGE, Lab
+from lab import IMAGE, Lab, nodes
 from tests.cli.command import Done
 from tests.cli.service_fixtures import ServiceFixture, serving
 from tests.eventually import eventually
@@ -19,7 +20,26 @@ from tests.kai.service_on_kai import serving as in_process
 
 pytestmark = pytest.mark.usefixtures("real_nodes_possible")
 
-REAL = "    platforms: {real: {node_selector: {coterie.dev/lab-real: 'true'}}}\n"
+REAL = """\
+    platforms: {real: {node_selector: {coterie.dev/lab-real: 'true'}}}
+    workspace: {claim: files, folder: flows}
+    pod_template:
+      metadata: {annotations: {example.com/team: research}}
+      spec:
+        securityContext: {runAsUser: 1234, runAsGroup: 1234}
+        volumes: [{name: scratch, emptyDir: {medium: Memory}}]
+        containers:
+        - {name: task, volumeMounts: [{name: scratch, mountPath: /scratch}], env: [{name: TEAM, value: research}]}
+"""
+SIDECAR = f"""\
+        initContainers:
+        - name: beside
+          image: {IMAGE}
+          command: [sh, -c, "trap exit TERM; echo beside > /scratch/note; sleep 1000 & wait"]
+          restartPolicy: Always
+          volumeMounts: [{{name: scratch, mountPath: /scratch}}]
+          resources: {{requests: {{cpu: 100m}}}}
+"""
 RESOURCES = "  resources: {default: {gpu: 1, cpu: 1, memory: 64Mi, platform: real}}\n"
 LIMIT = "90s"
 
@@ -27,16 +47,21 @@ LIMIT = "90s"
 @pytest.fixture(scope="module")
 def real() -> Iterator[Lab]:
     """Give two real nodes in a rack, and two that KWOK plays in another."""
-    with Lab(real_nodes=2, compute_domain=False) as lab:
+    with Lab(real_nodes=2, compute_domain=False) as lab, TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
         add_nodes(lab, CLUSTER)
+        lab.apply(nodes.workspace("files", Path(folder)))
         yield lab
 
 
 @pytest.fixture
-def here(real: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceFixture]:
-    """Give a service in a process of its own, whose only pool is the lab."""
+def here(
+    real: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[ServiceFixture]:
+    """Give a service in a process of its own, whose only pool is the lab; a parameter adds to its configuration."""
     monkeypatch.setenv("KUBECONFIG", str(real.kubeconfig))
-    (tmp_path / "coterie.yaml").write_text(CONFIG.replace("NVLINK", "false") + REAL, encoding="utf-8")
+    more = getattr(request, "param", "")
+    (tmp_path / "coterie.yaml").write_text(CONFIG.replace("NVLINK", "false") + REAL + more, encoding="utf-8")
     with serving(tmp_path) as (url, _):
         yield ServiceFixture(url, tmp_path)
 
@@ -45,8 +70,9 @@ def _task(name: str, script: str, more: str = "", image: str = IMAGE) -> str:
     return f"    - {{name: {name}, image: {image}, command: [sh, -c, {script!r}]{more}}}\n"
 
 
-def _flow(name: str, *tasks: str) -> str:
-    return f"workflow:\n  name: {name}\n  groups:\n  - name: g\n    tasks:\n{''.join(tasks)}{RESOURCES}"
+def _flow(name: str, *tasks: str, after: str = "") -> str:
+    second = f"  - name: h\n    tasks:\n{after}" if after else ""
+    return f"workflow:\n  name: {name}\n  groups:\n  - name: g\n    tasks:\n{''.join(tasks)}{second}{RESOURCES}"
 
 
 def _ended(here: ServiceFixture, text: str) -> tuple[str, Any]:
@@ -71,7 +97,8 @@ def _nothing_left(lab: Lab) -> None:
 
 def test_a_gang_runs_with_its_environment_files_and_hosts_and_its_logs_stay(real: Lab, here: ServiceFixture) -> None:
     files = ", files: [{path: /data/greeting, contents: 'hello {{host:b}}'}], environment: {MINE: $(pwd)}"
-    a = _task("a", "cat /data/greeting; echo; echo $COTERIE_RANK/$COTERIE_WORLD_SIZE on $COTERIE_NODE: $MINE", files)
+    script = "cat /data/greeting; echo; echo $COTERIE_RANK/$COTERIE_WORLD_SIZE on $COTERIE_NODE: $MINE; "
+    a = _task("a", script + "echo $COTERIE_DOMAIN_ZONE $COTERIE_DOMAIN_RACK", files)
     ident, shown = _ended(here, _flow("train", a.replace("name: a,", "name: a, lead: true,"), _task("b", "sleep 1")))
     assert shown["status"] == "COMPLETED"
     _nothing_left(real)
@@ -80,7 +107,8 @@ def test_a_gang_runs_with_its_environment_files_and_hosts_and_its_logs_stay(real
     lines = here.call("logs", f"{ident}/a").out.splitlines()
     assert lines[0].startswith("hello b.train-1-g-")
     assert lines[1] == f"0/2 on {node}: $(pwd)"
-    assert here.call("logs", f"{ident}/a", "--tail", "1").out.splitlines() == lines[1:]
+    assert lines[2] == "a r1"
+    assert here.call("logs", f"{ident}/a", "--tail", "1").out.splitlines() == lines[2:]
     assert here.call("logs", f"{ident}/a", "--since", "1h", "--follow").out.splitlines() == lines
 
 
@@ -99,6 +127,85 @@ def test_a_task_without_its_image_or_its_command_does_not_wait_for_ever(real: La
     _, shown = _ended(here, text)
     assert shown["status"] == "FAILED_START_ERROR"
     _nothing_left(real)
+
+
+@pytest.mark.parametrize("here", [SIDECAR], indirect=True)
+def test_tasks_of_two_groups_read_each_others_output_with_what_the_pool_gives_to_pods(
+    real: Lab, here: ServiceFixture
+) -> None:
+    script = "id -u; until cat /scratch/note; do sleep 0.1; done; echo $TEAM; echo from a > $COTERIE_OUTPUT/x"
+    first = _task("a", script).replace("name: a,", "name: a, lead: true,"), _task("b", "sleep 60")
+    read = "cat {{input:0}}/x; touch {{input:0}}/y || echo may not write; touch {{output}}/y && echo may write"
+    ident, shown = _ended(here, _flow("pair", *first, after=_task("c", read, ", inputs: [{task: a}]")))
+    assert shown["status"] == "COMPLETED", shown
+    assert here.call("logs", f"{ident}/a").out.splitlines()[-3:] == ["1234", "beside", "research"]
+    lines = here.call("logs", f"{ident}/c").out.splitlines()
+    assert (lines[0], lines[-2:]) == ("from a", ["may not write", "may write"])
+    _nothing_left(real)
+
+
+@dataclass(frozen=True)
+class Story:
+    """A task, and what becomes of it: its status, exit code and last attempt, the same on every backend that can tell.
+
+    Those that are not `local` cannot be told of processes.
+    """
+
+    name: str
+    script: str
+    status: str
+    code: int | None
+    attempt: int = 1
+    more: str = ""
+    image: str = IMAGE
+    local: bool = True
+
+
+RETRY = ", exitActions: {RESCHEDULE: 3}"
+STORIES = (
+    Story("succeeds", "echo done", "COMPLETED", 0),
+    Story("fails", "exit 7", "FAILED", 7),
+    Story("is-retried", "test $COTERIE_ATTEMPT = 2 || exit 3", "COMPLETED", 0, attempt=2, more=RETRY),
+    Story("is-killed", "sleep 100 & kill -9 $!; wait $!", "FAILED", 137),
+    # A process has no memory of its own, and no image.
+    Story("takes-all-memory", "x=x; while :; do x=$x$x$x; done", "FAILED", 137, local=False),
+    Story("misses-its-image", "true", "FAILED_IMAGE_PULL", None, image="example.invalid/none:1", local=False),
+    Story("ignores-sigterm", "trap '' TERM; while :; do sleep 0.1; done", "FAILED_CANCELED", None),
+)
+LOCAL = "  here: {scheduler: local, cluster: cluster.yaml}\n"
+
+
+def test_tasks_have_the_same_outcome_as_processes_and_as_pods(real: Lab, tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
+    config = CONFIG.replace("NVLINK", "false").replace("pools:", LOCAL + "pools:") + REAL + "  local: {backend: here}\n"
+    # Limits are those of the namespace.
+    limits = {"limits": [{"type": "Container", "default": {"memory": "96Mi"}}]}
+    metadata = {"name": "small", "namespace": "default"}
+    real.apply([{"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": limits}])
+    with in_process(real, settings(tmp_path, config=config)) as here:
+        runs = {
+            (story, pool): here.submit(Submission(_told(story).encode(), pool=pool))
+            for story in STORIES
+            for pool in ("gb200", "local")
+            if story.local or pool == "gb200"
+        }
+        stubborn = [ident for (story, _), ident in runs.items() if story.name == "ignores-sigterm"]
+        for ident in stubborn:
+            here.running(ident, 1)
+            here.service.cancel(ident)
+        outcomes = {}
+        for (story, pool), ident in runs.items():
+            status = here.finished(ident)
+            (task,) = here.tasks(ident).values()
+            outcomes[story.name, pool] = (status, task["exit_code"], task["attempt"])
+        (memory,) = here.tasks(runs[STORIES[4], "gb200"]).values()
+        assert memory["message"] == "exit code 137 (out of memory)"
+        _nothing_left(real)
+    assert outcomes == {(story.name, pool): (story.status, story.code, story.attempt) for story, pool in runs}
+
+
+def _told(story: Story) -> str:
+    return _flow(story.name, _task("t", story.script, story.more, story.image))
 
 
 def test_tasks_of_a_node_without_power_run_again_on_another_and_their_pods_are_deleted_by_force(

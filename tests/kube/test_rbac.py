@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from coterie.errors import NotFound
+from coterie.errors import CoterieError, NotFound
 from coterie.kube.api import Api
 from coterie.kube.apply import apply, apply_all
 from coterie.kube.cache import CacheChange
@@ -24,13 +24,17 @@ from coterie.kube.reads import ObjectQuery, find, list_all
 from coterie.kube.watch_thread import WatchThread
 from coterie.kube.wire import Identified
 from coterie.planning.inputs import read_snapshot
+from coterie.service.service import Service
+from coterie.service.settings import Settings, Submission
 from lab import Lab, nodes
 from tests.cli.command import ROOT, call
 
-DEPLOY = ROOT / "deploy"
+DEPLOY = ROOT / "deploy" / "service"
 OWN, TASKS, OTHER = "coterie", "coterie-tasks", "default"
 ACCOUNT = "system:serviceaccount:coterie:coterie"
 PATIENCE_S = 30.0
+# Objects of a service.
+STORED = "coterie.dev/store"
 
 READ = frozenset({"list", "watch"})
 WRITE = frozenset({"get", "create", "patch"})
@@ -42,23 +46,23 @@ EVERYWHERE: Mapping[tuple[str, str], frozenset[str]] = {
     ("v1", "Node"): READ,
     ("v1", "Pod"): READ,
     ("scheduling.run.ai/v2alpha2", "PodGroup"): READ,
-    ("resource.k8s.io/v1", "ResourceSlice"): READ,
-    ("resource.k8s.io/v1", "ResourceClaim"): READ,
-    ("grove.io/v1alpha1", "ClusterTopology"): READ,
-    ("grove.io/v1alpha1", "ClusterTopologyBinding"): READ,
-    ("kai.scheduler/v1alpha1", "Topology"): READ | WRITE,
-    ("scheduling.run.ai/v2", "Queue"): READ | WRITE,
+    ("resource.k8s.io/v1", "ResourceClaim"): frozenset({"list"}),
+    ("grove.io/v1alpha1", "ClusterTopology"): frozenset({"list"}),
+    ("grove.io/v1alpha1", "ClusterTopologyBinding"): frozenset({"list"}),
+    ("kai.scheduler/v1alpha1", "Topology"): WRITE | {"list", "delete"},
+    ("scheduling.run.ai/v2", "Queue"): WRITE | {"list", "delete"},
+    ("scheduling.k8s.io/v1", "PriorityClass"): WRITE,
 }
 FOR_TASKS: Mapping[tuple[str, str], frozenset[str]] = {
     ("v1", "Pod"): WRITE | {"delete"},
-    ("v1", "Service"): WRITE | {"delete"},
-    ("v1", "ConfigMap"): WRITE | {"delete"},
-    ("v1", "Secret"): frozenset({"create", "patch", "delete"}),
-    ("v1", "Event"): READ,
+    ("v1", "Service"): WRITE | {"list", "delete"},
+    ("v1", "ConfigMap"): WRITE | {"list", "delete"},
+    ("v1", "Secret"): WRITE | {"list", "delete"},
     ("scheduling.run.ai/v2alpha2", "PodGroup"): WRITE | {"delete"},
     ("resource.nvidia.com/v1beta1", "ComputeDomain"): READ | WRITE | {"delete"},
 }
-FOR_ITSELF: Mapping[tuple[str, str], frozenset[str]] = {("coordination.k8s.io/v1", "Lease"): WRITE}
+# A part of a pod, which is no object by itself.
+LOGS = ("", "pods/log", "get")
 # What would give it more power, or somebody else's secrets.
 BEYOND = (
     ("v1", "Namespace"),
@@ -69,7 +73,9 @@ BEYOND = (
     ("scheduling.run.ai/v1alpha2", "BindRequest"),
     ("resource.k8s.io/v1", "ResourceClaimTemplate"),
     ("resource.k8s.io/v1", "DeviceClass"),
-    ("scheduling.k8s.io/v1", "PriorityClass"),
+    ("resource.k8s.io/v1", "ResourceSlice"),
+    ("coordination.k8s.io/v1", "Lease"),
+    ("v1", "Event"),
     ("rbac.authorization.k8s.io/v1", "Role"),
     ("rbac.authorization.k8s.io/v1", "RoleBinding"),
     ("rbac.authorization.k8s.io/v1", "ClusterRole"),
@@ -77,7 +83,7 @@ BEYOND = (
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
     ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
 )
-KINDS = tuple(dict.fromkeys((*EVERYWHERE, *FOR_TASKS, *FOR_ITSELF, *BEYOND)))
+KINDS = tuple(dict.fromkeys((*EVERYWHERE, *FOR_TASKS, *BEYOND)))
 
 # The least that the API takes, for what may be created.
 CONTAINER = {"name": "main", "image": "work"}
@@ -88,7 +94,7 @@ LEAST: Mapping[str, Mapping[str, Any]] = {
     "ComputeDomain": {"spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "t"}}}},
     "Topology": {"spec": {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]}},
     "Queue": {"spec": {}},
-    "Lease": {"spec": {}},
+    "PriorityClass": {"value": 75},
 }
 
 
@@ -104,8 +110,6 @@ class Trial:
         found = EVERYWHERE.get(self.kind, NOTHING)
         if self.namespace == TASKS:
             found |= FOR_TASKS.get(self.kind, NOTHING)
-        if self.namespace == OWN:
-            found |= FOR_ITSELF.get(self.kind, NOTHING)
         return self.verb in found
 
     def __str__(self) -> str:
@@ -114,6 +118,14 @@ class Trial:
 
 def kind(name: tuple[str, str]) -> ObjectKind:
     return kind_of({"apiVersion": name[0], "kind": name[1]})
+
+
+# What a service without trouble does not do: read an object before it takes back what somebody changed, look up a pod
+# that no watch shows, and delete the queue of a pool that is gone.
+SELDOM = {
+    *((kind(name).group, kind(name).plural, "get") for name in (*EVERYWHERE, *FOR_TASKS)),
+    ("scheduling.run.ai", "queues", "delete"),
+}
 
 
 def trials() -> Iterator[Trial]:
@@ -145,8 +157,8 @@ def attempt(api: Api, trial: Trial) -> None:
 
 def named(trial: Trial) -> str:
     """Return a name that is not taken, or, for what is patched, one that is."""
-    if trial.kind[1] == "Lease":
-        return "coterie"
+    if trial.kind[1] == "PriorityClass":
+        return "coterie-high"
     return "there" if trial.verb == "patch" else "absent"
 
 
@@ -162,7 +174,7 @@ def cluster(shared_lab: Lab) -> Lab:
     """Give a cluster in which the manifests of deploy/ were applied as the documentation says."""
     shared_lab.reset(120)
     nodes.add(shared_lab, read_snapshot((ROOT / "examples/03-racks-in-one-zone/cluster.yaml").read_bytes(), "c.yaml"))
-    shared_lab.kubectl("apply", "-f", str(DEPLOY))
+    shared_lab.kubectl("apply", "-k", str(DEPLOY), "--validate=strict")
     return shared_lab
 
 
@@ -176,7 +188,9 @@ def account(cluster: Lab) -> Path:
 def api(cluster: Lab, account: Path) -> Iterator[Api]:
     """Connect as Coterie's service account, once the permissions count."""
     with Api(choose("", {"KUBECONFIG": str(account)})) as connection:
-        cluster.wait(partial(allowed, connection, Trial("list", ("v1", "Event"), TASKS)), PATIENCE_S, "the roles count")
+        cluster.wait(
+            partial(allowed, connection, Trial("list", ("v1", "Secret"), TASKS)), PATIENCE_S, "the roles count"
+        )
         yield connection
 
 
@@ -207,7 +221,7 @@ def assert_clear(error: ApiForbidden, trial: Trial) -> None:
 
 def test_the_account_may_do_what_coterie_needs_and_nothing_else(cluster: Lab, api: Api) -> None:
     for trial in trials():
-        if trial.verb == "patch" and trial.needed() and trial.kind[1] != "Lease":
+        if trial.verb == "patch" and trial.needed():
             cluster.apply(manifest(trial))
 
     found = {str(trial): allowed(api, trial) for trial in trials()}
@@ -217,13 +231,10 @@ def test_the_account_may_do_what_coterie_needs_and_nothing_else(cluster: Lab, ap
     assert sum(not may for may in found.values()) > 300
 
 
-def test_a_lease_of_another_name_is_out_of_reach(api: Api) -> None:
-    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "coterie", "namespace": OWN}}
-    assert apply(api, {**lease, "spec": {"holderIdentity": "a"}}).created
-    assert not apply(api, {**lease, "spec": {"holderIdentity": "b"}}).created
-
-    with pytest.raises(ApiForbidden, match="may not patch leases"):
-        apply(api, {**lease, "metadata": {"name": "other", "namespace": OWN}})
+def test_a_priority_of_another_name_is_out_of_reach(api: Api) -> None:
+    trial = manifest(Trial("create", ("scheduling.k8s.io/v1", "PriorityClass"), None))
+    with pytest.raises(ApiForbidden, match="may not patch priorityclasses"):
+        apply(api, {**trial, "metadata": {"name": "other"}})
 
 
 def test_the_status_of_a_node_is_out_of_reach(api: Api) -> None:
@@ -232,30 +243,78 @@ def test_the_status_of_a_node_is_out_of_reach(api: Api) -> None:
         apply(api, status, subresource="status")
 
 
-def test_the_manifests_grant_no_more_than_what_is_tested() -> None:
-    granted: dict[str, set[tuple[str, str, str]]] = {}
+def granted() -> dict[str, set[tuple[str, str, str]]]:
+    """Return the rules of each role in deploy/service."""
+    found: dict[str, set[tuple[str, str, str]]] = {}
     for file in sorted(DEPLOY.glob("*.yaml")):
         for document in yaml.safe_load_all(file.read_text(encoding="utf-8")):
             for rule in document.get("rules", ()):
                 assert set(rule) <= {"apiGroups", "resources", "resourceNames", "verbs"}
-                granted.setdefault(document["metadata"]["name"], set()).update(
+                found.setdefault(document["metadata"]["name"], set()).update(
                     (group, resource, verb)
                     for group in rule["apiGroups"]
                     for resource in rule["resources"]
                     for verb in rule["verbs"]
                 )
+    return found
 
+
+def test_the_manifests_grant_no_more_than_what_is_tested() -> None:
     def flat(needs: Mapping[tuple[str, str], frozenset[str]]) -> set[tuple[str, str, str]]:
         return {(kind(name).group, kind(name).plural, verb) for name, verbs in needs.items() for verb in verbs}
 
     documented = (ROOT / "docs/deploy.md").read_text(encoding="utf-8")
-    for _, resource, _ in set.union(*granted.values()):
+    for _, resource, _ in set.union(*granted().values()):
         assert f"`{resource}`" in documented
-    assert granted == {
-        "coterie-cluster": flat(EVERYWHERE),
-        "coterie-tasks": flat(FOR_TASKS),
-        "coterie-leader": flat(FOR_ITSELF),
-    }
+    assert granted() == {"coterie-cluster": flat(EVERYWHERE), "coterie-tasks": flat(FOR_TASKS) | {LOGS}}
+
+
+def test_the_manifests_with_postgres_are_accepted(cluster: Lab) -> None:
+    found = cluster.kubectl("kustomize", str(DEPLOY.with_name("service-postgres")))
+    # The accessModes of a claim that exists cannot be changed; everything else is.
+    others = [one for one in yaml.safe_load_all(found) if one["kind"] != "PersistentVolumeClaim"]
+    assert {"Deployment", "PodDisruptionBudget", "NetworkPolicy"} <= {one["kind"] for one in others}
+    cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", input=yaml.safe_dump_all(others))
+
+
+def test_a_service_is_refused_nothing_and_uses_all_that_is_granted(
+    cluster: Lab, account: Path, api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert api.context  # the roles count
+    used: set[tuple[str, str, str]] = set()
+    call_of = Api.call_of
+
+    def noted(self: Api, verb: str, kind: ObjectKind, *more: Any, **named: Any) -> Any:
+        found = call_of(self, verb, kind, *more, **named)
+        resource = f"{kind.plural}/{found.subresource}" if found.subresource else kind.plural
+        used.update((kind.group, resource, one) for one in (("create", "patch") if verb == "patch" else (verb,)))
+        return found
+
+    monkeypatch.setattr(Api, "call_of", noted)
+    monkeypatch.setenv("KUBECONFIG", str(account))
+    file = tmp_path / "coterie.yaml"
+    file.write_text(CONFIGURATION, encoding="utf-8")
+    settings = Settings(store=str(tmp_path / "store.db"), state=tmp_path / "state", config=file, poll_s=0.05, grace_s=1)
+    problems: list[str] = []
+    with Service(settings) as service:
+        cluster.wait(lambda: not service._catalog().unreached, PATIENCE_S, "the cluster is known")
+        ident = service.submit(Submission(WORKFLOW.encode()))["id"]
+        cluster.wait(lambda: phases(cluster) == ["Running"] * 2, PATIENCE_S, "the gang runs")
+        service.cancel(ident)
+        cluster.wait(lambda: service.store.workflow(ident).finished, 60, "the workflow is over")
+        problems += [each.message for each in service._problems.all()]
+    # Other levels make another topology, and the first one goes.
+    file.write_text(CONFIGURATION.replace("zone, label", "region, label"), encoding="utf-8")
+    with Service(settings) as service:
+        cluster.wait(lambda: len(cluster.objects("topologies", selector=STORED)) == 1, 60, "one topology is left")
+        problems += [each.message for each in service._problems.all()]
+    assert [one for one in problems if "may not" in one] == []
+    assert phases(cluster) == []
+    assert set.union(*granted().values()) - used - SELDOM == set()
+
+
+def phases(cluster: Lab) -> list[str]:
+    return [one["status"].get("phase") for one in cluster.objects("pods", TASKS, selector=STORED)]
 
 
 def test_another_namespace_is_for_tasks_by_the_command_of_the_manual(cluster: Lab, api: Api) -> None:
@@ -357,3 +416,17 @@ def test_a_field_that_somebody_changed_is_taken_back(cluster: Lab, api: Api) -> 
     found = cluster.get("topology.kai.scheduler", "ours")
     assert found
     assert found["metadata"]["annotations"] == {"note": "ours"}
+
+
+def test_a_renewed_token_is_used_once_the_old_one_is_refused(cluster: Lab, account: Path, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("expired", encoding="utf-8")
+    config = yaml.safe_load(account.read_text(encoding="utf-8"))
+    config["users"][0]["user"] = {"tokenFile": str(token)}
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump(config), encoding="utf-8")
+    with Api(choose("", {"KUBECONFIG": str(file)})) as api:
+        with pytest.raises(CoterieError, match="does not accept the credentials"):
+            list_all(api, ObjectQuery(kind(("v1", "Node"))), Identified)
+        token.write_text(cluster.token_for("coterie", OWN), encoding="utf-8")
+        assert len(list_all(api, ObjectQuery(kind(("v1", "Node"))), Identified).items) == 12

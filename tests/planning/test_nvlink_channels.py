@@ -42,7 +42,8 @@ spec:
 
 def linked(drawing: Drawing, text: str, wish: str | None = None) -> Workload:
     """Return a workload for a pool with NVLink."""
-    return replace(workload(drawing, text, where=replace(pool(drawing), nvlink=True)), nvlink=wish)
+    made = workload(drawing, text, where=replace(pool(drawing), nvlink=True))
+    return replace(made, nvlink={gang.name: wish for gang in made.gangs})
 
 
 def planned(drawing: Drawing, one: Workload) -> Plan:
@@ -66,6 +67,21 @@ def test_tasks_that_share_a_node_take_none_and_the_plan_says_so() -> None:
 
     assert channels(plan) == [0, 0]
     assert codes(plan) == ["NoComputeDomain"]
+
+
+def test_a_single_task_with_gpus_takes_none_and_the_plan_says_so() -> None:
+    plan = planned(drawn(CLIQUES), linked(drawn(CLIQUES), "g: 1 x 8gpu + 1 x 1cpu"))
+
+    assert channels(plan) == [0, 0]
+    assert codes(plan) == ["NoComputeDomain"]
+
+
+def test_a_pool_can_give_a_channel_to_every_task_with_gpus_and_the_plan_says_what_that_costs() -> None:
+    one = linked(drawn(CLIQUES), "g: 2 x 4gpu + 1 x 1cpu")
+    plan = planned(drawn(CLIQUES), replace(one, pool=replace(one.pool, nvlink_always=True)))
+
+    assert channels(plan) == [1, 1, 0]
+    assert codes(plan) == ["NodesNotShared"]
 
 
 @pytest.mark.parametrize(("wish", "most"), [("true", 1), ("false", 2)])

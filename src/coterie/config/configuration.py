@@ -10,7 +10,7 @@ from typing import Any
 from coterie.backends.base import registry
 from coterie.backends.base.traits import Traits
 from coterie.config import pod_template
-from coterie.config.model import BackendModel, ConfigModel, GpuQuotaModel, PoolModel, PoolTolerationModel
+from coterie.config.model import ALWAYS, BackendModel, ConfigModel, GpuQuotaModel, PoolModel, PoolTolerationModel
 from coterie.document.file_kind import FileKind, expect
 from coterie.document.located import Document, Path, decode, load
 from coterie.document.repair import overlaps, read_repaired
@@ -66,6 +66,14 @@ class GpuQuota:
 
 
 @dataclass(frozen=True, slots=True)
+class Workspace:
+    """A PersistentVolumeClaim that the pods of a pool share, and the folder of its volume to use."""
+
+    claim: str
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
 class Pool:
     """A target of submissions; a pool that names a ClusterTopology has no levels until `with_topology` adds them.
 
@@ -78,6 +86,7 @@ class Pool:
     scheduler: str
     node_selector: Selector = ()
     nvlink: bool = False
+    nvlink_always: bool = False  # every group with GPUs gets a ComputeDomain
     topology: Topology = field(default_factory=Topology)
     guessed: bool = False  # its levels are well-known node labels, because the configuration names none
     topology_name: str | None = None
@@ -92,6 +101,7 @@ class Pool:
     namespace: str = ""  # that of its backend, empty where it names none
     pod_template: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     sidecar_requests: tuple[tuple[str, int], ...] = ()
+    workspace: Workspace | None = None
 
     @property
     def traits(self) -> Traits:
@@ -266,12 +276,13 @@ def _unsupported(name: str, pool: PoolModel, scheduler: str) -> Iterator[Fault]:
                 path=("pools", name, key),
                 hint=f"Use a backend with one of these schedulers: {', '.join(able)}.",
             )
-    if pool.pod_template is not None and not traits.kubernetes:
-        yield Fault(
-            f'pool "{name}" has pod_template, but its tasks run as processes, not as pods',
-            path=("pools", name, "pod_template"),
-            hint="Remove it, or use a backend with the scheduler of a Kubernetes cluster.",
-        )
+    for key in ("pod_template", "workspace"):
+        if getattr(pool, key) is not None and not traits.kubernetes:
+            yield Fault(
+                f'pool "{name}" has {key}, but its tasks run as processes, not as pods',
+                path=("pools", name, key),
+                hint="Remove it, or use a backend with the scheduler of a Kubernetes cluster.",
+            )
     if pool.nvlink and not traits.compute_domains:
         able = registry.schedulers(lambda one: one.compute_domains)
         yield Fault(
@@ -295,7 +306,8 @@ def _pool(name: str, model: PoolModel, backends: Mapping[str, Backend]) -> Pool:
         backend=backend.name,
         scheduler=backend.scheduler,
         node_selector=tuple(sorted(model.node_selector.items())),
-        nvlink=model.nvlink,
+        nvlink=bool(model.nvlink),
+        nvlink_always=model.nvlink == ALWAYS,
         topology=Topology.of(*((level.key, level.label) for level in model.topology_keys or ())),
         topology_name=model.topology,
         tolerations=(*_tolerations(model.tolerations), *pod_template.template_tolerations(model.pod_template)),
@@ -312,6 +324,7 @@ def _pool(name: str, model: PoolModel, backends: Mapping[str, Backend]) -> Pool:
         rescue_after=model.rescue_after,
         namespace=backend.namespace or "",
         pod_template=MappingProxyType(pod_template.template_data(model.pod_template)),
+        workspace=Workspace(model.workspace.claim, model.workspace.folder) if model.workspace else None,
         sidecar_requests=pod_template.sidecar_requests(model.pod_template),
     )
 

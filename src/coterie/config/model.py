@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 else:
     Scheduler = Literal[tuple(MODULES)]
 
+# The setting of a pool that gives a ComputeDomain to every group with GPUs.
+ALWAYS = "always"
 _DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 _DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
@@ -37,6 +40,11 @@ def _dns_name(value: str) -> Iterator[Wrong]:
         yield Wrong(f"{{field}} {said(value)} is not a name", 'Use lower-case letters, digits, "-" and ".".')
 
 
+def _folder(value: str) -> Iterator[Wrong]:
+    if not all(_FOLDER.fullmatch(part) for part in value.split("/")):
+        yield Wrong(f"{{field}} {said(value)} is not a folder of the volume", "Example: teams/research")
+
+
 def _selector(found: dict[str, str]) -> Iterator[Wrong]:
     for key in found:
         if problem := label_fault(key):
@@ -50,6 +58,13 @@ def _level(value: object) -> object:
         raise wrong(
             Wrong(f"{{field}} must have a key and a label, not just {said(value)}", "Write {key: rack, label: LABEL}.")
         )
+    return value
+
+
+def _nvlink(value: object) -> object:
+    if not isinstance(value, bool) and value != ALWAYS:
+        hint = f"Write true or false without quotes, or {ALWAYS} for a ComputeDomain for every group with GPUs."
+        raise wrong(Wrong(f"{{field}} must be true or false, not {said(value)}", hint))
     return value
 
 
@@ -106,13 +121,24 @@ class BackendModel(DocumentModel):
     namespace: Name | None = Field(None, description="The namespace in which tasks run.")
 
 
+class WorkspaceModel(DocumentModel):
+    """The volume on which the pods of a pool share files."""
+
+    claim: Annotated[str, rule(_dns_name)] = Field(
+        description="The PersistentVolumeClaim, in the namespace of the tasks."
+    )
+    folder: Annotated[str, rule(_folder)] = Field("coterie", description="The folder of the volume to use.")
+
+
 class PoolModel(DocumentModel):
     """A target of submissions."""
 
     description: str = Field("", description="A description of the pool.")
     backend: str | None = Field(None, description="The backend of the pool; needed when there are several.")
     node_selector: Selector = Field(default_factory=dict, description="Labels that the pool's nodes have.")
-    nvlink: bool = Field(default=False, description="Whether groups get a ComputeDomain for multi-node NVLink.")
+    nvlink: Annotated[bool | Literal["always"], BeforeValidator(_nvlink), TypeName("true, false or always")] = Field(
+        default=False, description="Whether groups get a ComputeDomain for multi-node NVLink; always: each with GPUs."
+    )
     topology_keys: Annotated[Many[Annotated[LevelModel, BeforeValidator(_level)]], Field(min_length=1)] | None = Field(
         None, description="The levels of the pool's topology, from the coarsest to the finest."
     )
@@ -127,6 +153,9 @@ class PoolModel(DocumentModel):
     gpus: GpuQuotaModel | None = Field(None, description="How many GPUs the pool may use.")
     pod_template: PodTemplateModel | None = Field(
         None, description="A partial pod that is merged into the pod of each task."
+    )
+    workspace: WorkspaceModel | None = Field(
+        None, description="A volume for what tasks write for others: {{output}} and {{input:N}}."
     )
     max_exec_timeout: Duration | None = Field(None, description="The longest time a group may run.")
     max_queue_timeout: Duration | None = Field(None, description="The longest time a group may wait to be placed.")

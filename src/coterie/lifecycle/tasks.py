@@ -19,7 +19,14 @@ from coterie.lifecycle.transition import Transition
 # Reasons that would block the whole group in any domain, or of which that is not known: running tasks are not given up
 # for them.
 _HELD_EVERYWHERE = frozenset(
-    {Reason.LEVEL_LOST, Reason.OVER_QUOTA, Reason.INVALID_SPEC, Reason.SCHEDULER_REFUSED, Reason.UNDECIDED}
+    {
+        Reason.LEVEL_LOST,
+        Reason.OVER_QUOTA,
+        Reason.INVALID_SPEC,
+        Reason.SCHEDULER_REFUSED,
+        Reason.COMPUTE_DOMAIN_NOT_READY,
+        Reason.UNDECIDED,
+    }
 )
 
 

@@ -161,7 +161,7 @@ def workload_of(workflow: Workflow, lowered: LoweredWorkflow, pool: Pool) -> Wor
         lowered.gangs,
         lowered.needs,
         (*guessed_notices(pool), *lowered.notices),
-        nvlink=workflow.spec.labels.get(compute_domains.LABEL),
+        nvlink={team.name: compute_domains.wish_of(workflow.spec.labels, team.name) for team in workflow.teams},
         namespace=pool.namespace,
     )
 
@@ -200,7 +200,7 @@ def faults_in(workflow: Workflow, pool: Pool, gone: frozenset[Path] = frozenset(
 
 
 def _nvlink_faults(workflow: Workflow, pool: Pool) -> list[Fault]:
-    return located(compute_domains.label_faults(workflow, nvlink=pool.nvlink, pool=pool.name), workflow.document)
+    return located(compute_domains.label_faults(workflow, pool), workflow.document)
 
 
 def _further(written: WrittenWorkload, pool: Pool, known: Mapping[str, Topology], *, configured: bool) -> list[Fault]:

@@ -21,13 +21,19 @@ def with_claims(workload: Workload, cluster: Cluster) -> Workload:
         return replace(workload, gangs=gangs, notices=(*workload.notices, *_shared(workload, cluster)))
     if not workload.pool.nvlink or workload.kind != "Workflow":
         return workload
-    decisions = [decide(gang, workload.nvlink, cluster) for gang in workload.gangs]
+    always = workload.pool.nvlink_always
+    decisions = [decide(gang, workload.nvlink.get(gang.name), cluster, always=always) for gang in workload.gangs]
     pairs = zip(workload.gangs, decisions, strict=True)
     return replace(
         workload,
         gangs=tuple(_claiming(gang) if decision.wanted else gang for gang, decision in pairs),
         notices=(*workload.notices, *(decision.notice for decision in decisions if decision.notice)),
     )
+
+
+def nvlink_notices(workload: Workload, cluster: Cluster) -> tuple[Notice, ...]:
+    """Return which groups get no ComputeDomain in their pool, and why."""
+    return with_claims(workload, cluster).notices[len(workload.notices) :]
 
 
 def _claiming(gang: Gang, cliques: Container[str] | None = None) -> Gang:

@@ -15,8 +15,8 @@ from coterie.topology.pod_affinity import AffinityTerm, PodTraits
 class Workload:
     """Gangs of one document, in a runnable order, with the dependencies of each.
 
-    `nvlink` is the workflow's own setting for NVLink. `claiming` are the cliques of tasks that have claims to a
-    ComputeDomain, with the names that the user gave them. Its pods are in `namespace`, empty where none is set.
+    `nvlink` is the workflow's own setting for NVLink, by group. `claiming` are the cliques of tasks that have claims
+    to a ComputeDomain, with the names that the user gave them. Its pods are in `namespace`, empty where none is set.
     `set_name` is the name on Grove's pods: a graph deployment may have a longer name than its set. `traits` are those
     of the pods by task, and `refusals` the faults of terms that cannot be honoured.
     """
@@ -27,7 +27,7 @@ class Workload:
     gangs: tuple[Gang, ...]
     needs: Mapping[str, frozenset[str]] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
-    nvlink: str | None = None
+    nvlink: Mapping[str, str | None] = field(default_factory=dict)
     claiming: Mapping[str, str] = field(default_factory=dict)
     namespace: str = ""
     set_name: str = ""

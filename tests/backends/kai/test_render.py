@@ -137,7 +137,7 @@ def test_groups_are_rendered_one_after_the_other_with_all_that_is_theirs() -> No
         )
         + GPUS
     )
-    kinds = [found["kind"] for found in rendered(text, replace(NVLINK)).manifests]
+    kinds = [found["kind"] for found in rendered(text, replace(NVLINK, nvlink_always=True)).manifests]
 
     assert kinds == [
         "Queue", "Queue", "Topology",
@@ -189,6 +189,22 @@ def test_a_users_label_cannot_take_the_place_of_ours() -> None:
 # NVLink
 
 
+def test_labels_of_nvlink_name_groups_and_cannot_decline_what_a_pool_always_gives() -> None:
+    def labelled(labels: str) -> str:
+        return PAIR.replace("name: w\n", f"name: w\n  labels: {{{labels}}}\n", 1) + GPUS
+
+    assert faults_of(labelled('nvlink.h: "true"'), NVLINK) == ['the label nvlink.h names no group "h"']
+    assert faults_of(labelled("nvlink.g: maybe"), NVLINK) == [
+        'the label nvlink.g is "maybe", which is neither "true" nor "false"'
+    ]
+    assert faults_of(labelled('nvlink.g: "true"')) == ['the workflow asks for NVLink, but pool "pool" has none']
+    always = replace(NVLINK, nvlink_always=True)
+    assert len(of_kind(rendered(PAIR + GPUS, always, cluster=cluster(8)), "ComputeDomain")) == 1
+    assert faults_of(labelled('nvlink: "false"'), always) == [
+        'the workflow wants no ComputeDomain, but pool "pool" gives one to every group (nvlink: always)'
+    ]
+
+
 def test_whole_nodes_are_assumed_without_a_cluster_and_that_is_said() -> None:
     found = rendered(PAIR + GPUS, NVLINK)
 
@@ -204,6 +220,8 @@ def test_whole_nodes_are_assumed_without_a_cluster_and_that_is_said() -> None:
         ("", (2,), 1, []),
         ('nvlink: "true"', (8,), 1, []),
         ('nvlink: "false"', (4,), 0, []),
+        ('nvlink: "false", nvlink.g: "true"', (8,), 1, []),
+        ('nvlink: "true", nvlink.g: "false"', (4,), 0, []),
     ],
 )
 def test_a_cluster_tells_whether_tasks_take_whole_nodes_and_the_user_overrules_it(
@@ -218,10 +236,11 @@ def test_a_cluster_tells_whether_tasks_take_whole_nodes_and_the_user_overrules_i
 
 
 def test_only_tasks_with_gpus_have_a_claim() -> None:
-    text = grouped(("g", task("a", "lead: true", "resource: big"), task("b"))) + "resources:\n  big: {gpu: 4}\n"
+    big = task("a", "lead: true", "resource: big"), task("b", "resource: big")
+    text = grouped(("g", *big, task("c"))) + "resources:\n  big: {gpu: 4}\n"
     pods = of_kind(rendered(text, NVLINK), "Pod")
 
-    assert ["resourceClaims" in pod["spec"] for pod in pods] == [True, False]
+    assert ["resourceClaims" in pod["spec"] for pod in pods] == [True, True, False]
 
 
 def test_a_group_without_gpus_has_no_compute_domain() -> None:

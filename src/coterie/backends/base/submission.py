@@ -9,12 +9,16 @@ from coterie.errors import Fault, Notice
 
 # A workflow as its front end reads it, a type that this layer does not know.
 Workflow_contra = TypeVar("Workflow_contra", contravariant=True)
+# Its pool, as the configuration reads it.
+Pool_contra = TypeVar("Pool_contra", contravariant=True)
 
 
-class SubmissionCheck(Protocol[Workflow_contra]):
+class SubmissionCheck(Protocol[Workflow_contra, Pool_contra]):
     """The checks of one backend."""
 
-    def faults(self, workflow: Workflow_contra, files: Mapping[str, bytes], processes: int) -> Iterable[Fault]:
+    def faults(
+        self, workflow: Workflow_contra, pool: Pool_contra, files: Mapping[str, bytes], processes: int
+    ) -> Iterable[Fault]:
         """Yield the faults that would otherwise appear only when tasks start; `files` are those it names."""
 
     def notices(self, workflow: Workflow_contra) -> Iterable[Notice]:

@@ -62,7 +62,7 @@ class Traits:
     topology_resource: Callable[[], TopologyResource] | None = None
     forecast: Callable[[], Forecast] | None = None
     # Checks of a workflow before it is accepted, beyond those of its pool.
-    submission: Callable[[], SubmissionCheck[Any]] | None = None
+    submission: Callable[[], SubmissionCheck[Any, Any]] | None = None
     driver: Callable[[DriverSettings, WorkflowTexts], Driver] | None = None
     output: Callable[[DriverSettings], OutputReader] | None = None
 

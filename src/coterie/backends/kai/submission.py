@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from coterie.backends.kai.manifests.render import start_faults
 from coterie.backends.shared.task_environment import reserved_notices
+from coterie.config.configuration import Pool
 from coterie.errors import Fault, Notice
 from coterie.frontends.workflow.read import Workflow
 
@@ -13,9 +14,9 @@ from coterie.frontends.workflow.read import Workflow
 class KaiCheck:
     """The checks of KAI."""
 
-    def faults(self, workflow: Workflow, files: Mapping[str, bytes], processes: int) -> Iterator[Fault]:  # noqa: ARG002 - a limit of this machine
+    def faults(self, workflow: Workflow, pool: Pool, files: Mapping[str, bytes], processes: int) -> Iterator[Fault]:  # noqa: ARG002 - a limit of this machine
         """Yield the faults that would otherwise appear only when pods are created."""
-        return start_faults(workflow, files)
+        return start_faults(workflow, pool, files)
 
     def notices(self, workflow: Workflow) -> Iterator[Notice]:
         """Yield notices of how pods deviate from the workflow."""

@@ -17,7 +17,7 @@ def _forecast() -> Forecast:
     return KaiForecast()
 
 
-def _submission() -> SubmissionCheck[Any]:
+def _submission() -> SubmissionCheck[Any, Any]:
     from coterie.backends.kai.submission import KaiCheck
 
     return KaiCheck()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,12 +9,12 @@ from dataclasses import dataclass, field
 from coterie.backends.base.driver import TaskPlacement
 from coterie.backends.base.settings import DEFAULT_GRACE_S, DEFAULT_LOG
 from coterie.backends.local.work_order import AttemptKey, WorkOrder, order_faults
-from coterie.backends.shared.task_environment import identity, reserved_notices
+from coterie.backends.shared.task_environment import domain_variable, identity, reserved_notices
 from coterie.backends.shared.task_files import contents_of
-from coterie.backends.shared.tokens import INPUT, TokenReplacement, TokenValues, uuid_of
-from coterie.errors import Fault, NotFound, Notice, SpecErrors, field_path
+from coterie.backends.shared.tokens import INPUT, TokenReplacement, TokenValues, unread_faults, uuid_of
+from coterie.errors import Fault, NotFound, Notice, SpecErrors
 from coterie.frontends.workflow.read import Workflow, located
-from coterie.frontends.workflow.rules import WorkflowGroup, WorkflowTask, elsewhere
+from coterie.frontends.workflow.rules import WorkflowGroup, WorkflowTask
 from coterie.frontends.workflow.values import suggestion
 
 # All tasks are on this machine, whatever nodes they represent.
@@ -24,7 +23,6 @@ DEVICES = "CUDA_VISIBLE_DEVICES"
 
 # How many workflows are indexed at a time.
 _INDEXES = 16
-_OTHER = re.compile(r"[^A-Z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +119,7 @@ def _drawn_up(
                 Fault(f'task "{member.name}": {message}', path=(*member.path, *_written(where, member)), hint=hint)
                 for message, hint, where in order_faults(order)
             ]
-            yield order, (*filling.faults, *_unread(filling), *refused)
+            yield order, (*filling.faults, *unread_faults(filling), *refused)
 
 
 def _order(
@@ -161,31 +159,12 @@ def _order(
     )
 
 
-def _unread(filling: TokenReplacement) -> Iterator[Fault]:
-    """Yield the inputs that no task fills: their folders would be empty, and the result different."""
-    for number, path in filling.inputs.items():
-        entry = filling.member.spec.inputs[number]
-        if entry.url is not None:
-            what = "a URL, and nothing is downloaded from object storage"
-        elif elsewhere(entry):
-            what = "a task of another workflow, whose output is not kept for it"
-        else:
-            continue
-        where = field_path(path[len(filling.member.path) :])
-        yield Fault(
-            f'task "{filling.member.name}": {where} uses {{{{input:{number}}}}}, which is {what}',
-            path=path,
-            hint="Mount a folder that has the data (volumeMounts: [/data:/data]) and read it there, "
-            "or name a task of an earlier group as input (inputs: [{task: NAME}]).",
-        )
-
-
 def _seat(seat: TaskPlacement) -> dict[str, str]:
     """Return the environment variables that identify the node of a task."""
     devices = ",".join(map(str, seat.gpus))
     return {
         "COTERIE_NODE": seat.node,
-        **{f"COTERIE_DOMAIN_{_OTHER.sub('_', level.upper())}": name for level, name in seat.domains.items()},
+        **{domain_variable(level): name for level, name in seat.domains.items()},
         "COTERIE_GPUS": devices,
         DEVICES: devices,
     }

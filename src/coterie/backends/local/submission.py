@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from coterie.backends.local.group_orders import WorkflowRun, notices_for, start_faults
 from coterie.backends.local.limits import MOST_TASKS, crowd_faults, crowd_notices, task_count
+from coterie.config.configuration import Pool
 from coterie.errors import Fault, Notice
 from coterie.frontends.workflow.read import Workflow
 
@@ -13,7 +14,7 @@ from coterie.frontends.workflow.read import Workflow
 class LocalCheck:
     """The checks of the embedded scheduler."""
 
-    def faults(self, workflow: Workflow, files: Mapping[str, bytes], processes: int) -> Iterator[Fault]:
+    def faults(self, workflow: Workflow, pool: Pool, files: Mapping[str, bytes], processes: int) -> Iterator[Fault]:  # noqa: ARG002 - the same for all pools
         """Yield the faults of tasks that would otherwise appear only when they are started."""
         yield from crowd_faults(workflow, processes)
         if task_count(workflow) <= MOST_TASKS:

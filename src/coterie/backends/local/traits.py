@@ -16,7 +16,7 @@ def _most_tasks(processes: int) -> int:
     return at_a_time(processes)
 
 
-def _submission() -> SubmissionCheck[Any]:
+def _submission() -> SubmissionCheck[Any, Any]:
     from coterie.backends.local.submission import LocalCheck
 
     return LocalCheck()

@@ -1,17 +1,20 @@
 """The decision which groups get a ComputeDomain.
 
 A node has one channel, so two pods with a claim never share a node: a group whose tasks take only a part of a node
-would be spread out by one. By default a ComputeDomain goes to groups whose tasks take whole nodes; the workflow's label
-`nvlink` overrides that, "true" for all groups with GPUs, "false" for none.
+would be spread out by one. By default a ComputeDomain goes to groups whose tasks take several whole nodes. The
+workflow's label `nvlink` overrides that, "true" for all groups with GPUs, "false" for none, and `nvlink.GROUP` does so
+for one group. A pool with `nvlink: always` gives one to every group with GPUs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from coterie.config.configuration import Pool
 from coterie.errors import Fault, Notice
 from coterie.frontends.workflow.read import Workflow
+from coterie.frontends.workflow.values import suggestion
 from coterie.gang.tree import Gang, Shape
 from coterie.placement.eligibility import eligible
 from coterie.topology.cluster import GPU, Cluster
@@ -27,44 +30,81 @@ class ComputeDomainDecision:
     notice: Notice | None = None
 
 
-def label_faults(workflow: Workflow, *, nvlink: bool, pool: str) -> list[Fault]:
-    """Return the faults of the workflow's NVLink label, for a pool with or without NVLink."""
-    wish = workflow.spec.labels.get(LABEL)
-    path = ("workflow", "labels", LABEL)
-    if nvlink and wish not in (None, "true", "false"):
-        message = f'the label nvlink is "{wish}", which is neither "true" nor "false"'
-        return [
-            Fault(message, path=path, hint="It decides whether groups get a ComputeDomain; remove it for the default.")
-        ]
-    if not nvlink and wish == "true":
-        message = f'the workflow asks for NVLink, but pool "{pool}" has none'
-        hint = "Choose a pool with nvlink: true, or remove the label."
-        return [Fault(message, path=path, hint=hint)]
-    return []
+def wish_of(labels: Mapping[str, str], group: str) -> str | None:
+    """Return what the labels of a workflow say about the ComputeDomain of a group, if anything."""
+    return labels.get(f"{LABEL}.{group}", labels.get(LABEL))
 
 
-def decide(gang: Gang, wish: str | None, cluster: Cluster | None) -> ComputeDomainDecision:
+def label_faults(workflow: Workflow, pool: Pool) -> list[Fault]:
+    """Return the faults of the workflow's NVLink labels in a pool."""
+    labels, groups = workflow.spec.labels, [team.name for team in workflow.teams]
+    named = {key for key in labels if key == LABEL or key.startswith(f"{LABEL}.")}
+    return [fault for key in labels if key in named for fault in _label_faults(key, labels[key], pool, groups)]
+
+
+def _label_faults(key: str, wish: str, pool: Pool, groups: Sequence[str]) -> Iterator[Fault]:
+    path = ("workflow", "labels", key)
+    group = key.removeprefix(LABEL).removeprefix(".")
+    if group and group not in groups:
+        yield Fault(f'the label {key} names no group "{group}"', path=path, hint=suggestion(group, list(groups)))
+    if pool.nvlink and wish not in ("true", "false"):
+        message = f'the label {key} is "{wish}", which is neither "true" nor "false"'
+        hint = "It decides whether groups get a ComputeDomain; remove it for the default."
+        yield Fault(message, path=path, hint=hint)
+    elif pool.nvlink_always and wish == "false":
+        message = (
+            f'the workflow wants no ComputeDomain, but pool "{pool.name}" gives one to every group (nvlink: always)'
+        )
+        yield Fault(message, path=path, hint="Remove the label, or choose another pool.")
+    elif not pool.nvlink and wish == "true":
+        message = f'the workflow asks for NVLink, but pool "{pool.name}" has none'
+        yield Fault(message, path=path, hint="Choose a pool with nvlink: true, or remove the label.")
+
+
+def decide(gang: Gang, wish: str | None, cluster: Cluster | None, *, always: bool = False) -> ComputeDomainDecision:
     """Decide for a gang in a pool with NVLink; without a cluster, tasks are assumed to fill their nodes."""
-    shapes = list(dict.fromkeys(task.shape for task in gang.all_tasks() if task.shape.amount(GPU)))
-    if not shapes or wish == "false":
+    shapes = [task.shape for task in gang.all_tasks() if task.shape.amount(GPU)]
+    if not shapes or (wish == "false" and not always):
         return ComputeDomainDecision(wanted=False)
+    if always:
+        return ComputeDomainDecision(wanted=True, notice=_alone(gang, shapes, cluster))
     if wish == "true":
         return ComputeDomainDecision(wanted=True)
+    nevertheless = f'the workflow label {LABEL}.{gang.name}: "true" asks for one nevertheless'
+    if len(shapes) == 1:
+        message = (
+            f'group "{gang.name}" gets no ComputeDomain: it has one task with GPUs, and so one node; {nevertheless}'
+        )
+        return ComputeDomainDecision(wanted=False, notice=Notice("NoComputeDomain", message))
     if cluster is None:
         message = (
             f'group "{gang.name}" gets a ComputeDomain, which is right if its tasks take whole nodes; --cluster has '
-            f'that checked, and the workflow label {LABEL}: "true" or "false" decides it'
+            f'that checked, and the workflow label {LABEL}.{gang.name}: "true" or "false" decides it'
         )
         return ComputeDomainDecision(wanted=True, notice=Notice("WholeNodesAssumed", message))
-    for shape in shapes:
+    for shape in dict.fromkeys(shapes):
         if (larger := _larger(shape, cluster)) is not None:
             node, gpus = larger
             message = (
                 f'group "{gang.name}" gets no ComputeDomain: its tasks ask for {shape.amount(GPU)} GPUs and nodes such '
-                f'as {node} have {gpus}; the workflow label {LABEL}: "true" asks for one nevertheless'
+                f"as {node} have {gpus}; {nevertheless}"
             )
             return ComputeDomainDecision(wanted=False, notice=Notice("NoComputeDomain", message))
     return ComputeDomainDecision(wanted=True)
+
+
+def _alone(gang: Gang, shapes: Sequence[Shape], cluster: Cluster | None) -> Notice | None:
+    """Return a warning where tasks of a group could share nodes without their claims."""
+    if cluster is None or len(shapes) == 1:
+        return None
+    for shape in dict.fromkeys(shapes):
+        if (larger := _larger(shape, cluster)) is not None:
+            message = (
+                f'each task of group "{gang.name}" takes a node for itself, because its pool gives every group a '
+                f"ComputeDomain: it asks for {shape.amount(GPU)} GPUs and nodes such as {larger[0]} have {larger[1]}"
+            )
+            return Notice("NodesNotShared", message)
+    return None
 
 
 def claim_notices(shapes: Mapping[str, Shape], cluster: Cluster) -> Iterator[Notice]:

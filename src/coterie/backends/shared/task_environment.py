@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from coterie.errors import Notice
@@ -10,6 +11,7 @@ from coterie.frontends.workflow.rules import WorkflowGroup
 
 # Variables of this prefix are always Coterie's own.
 RESERVED = "COTERIE_"
+_OTHER = re.compile(r"[^A-Z0-9]+")
 
 
 def identity(workflow_id: str, team: WorkflowGroup, rank: int, hosts: str) -> dict[str, str]:
@@ -26,6 +28,11 @@ def identity(workflow_id: str, team: WorkflowGroup, rank: int, hosts: str) -> di
         "COTERIE_WORLD_SIZE": str(len(team.members)),
         "COTERIE_HOSTS": hosts,
     }
+
+
+def domain_variable(level: str) -> str:
+    """Return the variable with the domain of a task's node at a level."""
+    return f"{RESERVED}DOMAIN_{_OTHER.sub('_', level.upper())}"
 
 
 def reserved_notices(workflow: Workflow, *others: str) -> Iterator[Notice]:

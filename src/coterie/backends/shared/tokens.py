@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from coterie.document.located import Path
-from coterie.errors import Fault
-from coterie.frontends.workflow.rules import WorkflowTask
+from coterie.errors import Fault, field_path
+from coterie.frontends.workflow.rules import WorkflowTask, elsewhere
 from coterie.frontends.workflow.values import suggestion
 
 OUTPUT = "/coterie/output"
@@ -85,6 +85,25 @@ class TokenReplacement:
         self.folders.add(folder)
         self.inputs.setdefault(number, path)
         return folder
+
+
+def unread_faults(filling: TokenReplacement) -> Iterator[Fault]:
+    """Yield the inputs that no task fills: their folders would be empty, and the result different."""
+    for number, path in filling.inputs.items():
+        entry = filling.member.spec.inputs[number]
+        if entry.url is not None:
+            what = "a URL, and nothing is downloaded from object storage"
+        elif elsewhere(entry):
+            what = "a task of another workflow, whose output is not kept for it"
+        else:
+            continue
+        where = field_path(path[len(filling.member.path) :])
+        yield Fault(
+            f'task "{filling.member.name}": {where} uses {{{{input:{number}}}}}, which is {what}',
+            path=path,
+            hint="Mount a folder that has the data (volumeMounts: [/data:/data]) and read it there, "
+            "or name a task of an earlier group as input (inputs: [{task: NAME}]).",
+        )
 
 
 def uuid_of(namespace: str, workflow: str) -> str:

@@ -20,6 +20,7 @@ from coterie.planning.load import (
     lowered,
     workload_of,
 )
+from coterie.planning.nvlink_channels import nvlink_notices
 from coterie.planning.workload import Workload
 from coterie.service.driver.driven_workflow import digest_of, first_digest
 from coterie.service.pools.catalog import PoolCatalog
@@ -79,8 +80,9 @@ def checked(
     if built is None or faults:
         raise SpecErrors(by_file((*faults, *faults_in(workflow, pool))))
     workload = workload_of(workflow, built.lowered, pool)
-    never = tuple(never_fits(built, catalog.cluster(pool)))
-    notices = (*built.notices, *never)
+    cluster = catalog.cluster(pool)
+    never = tuple(never_fits(built, cluster))
+    notices = (*built.notices, *never, *(nvlink_notices(workload, cluster) if pool.traits.kubernetes else ()))
     if check := pool.traits.submission:
         notices += tuple(check().size_notices(workflow, settings.processes))
     known = catalog.pools[pool.name]

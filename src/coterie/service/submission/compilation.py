@@ -94,7 +94,7 @@ def rehearse(workflow: Workflow, pool: Pool, files: Mapping[str, bytes], process
     `processes` is the number of tasks that run at a time.
     """
     check = pool.traits.submission
-    if faults := list(check().faults(workflow, files, processes)) if check else []:
+    if faults := list(check().faults(workflow, pool, files, processes)) if check else []:
         raise SpecErrors(faults)
 
 

@@ -72,7 +72,8 @@ def manifests_of(
     whole = next(gang for gang in gangs if gang.name == asked.group)
     if group.pins:
         gangs = tuple(pinned(gang, by_task(group.pins)) if gang is whole else gang for gang in gangs)
-    run = ServiceRun(workflow.id, request.store, workflow.spec.priority.value, asked.base, claims)
+    attempts = {task.name: task.attempt for each in workflow.state.groups for task in each.tasks if task.attempt}
+    run = ServiceRun(workflow.id, request.store, workflow.spec.priority.value, asked.base, claims, attempts)
     found = render(
         text,
         replace(lowered, gangs=gangs),

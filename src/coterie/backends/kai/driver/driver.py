@@ -17,6 +17,8 @@ from coterie.backends.base.driver import (
     attempts_of,
 )
 from coterie.backends.base.settings import DriverSettings
+from coterie.backends.kai.driver.bound_domains import BoundDomains
+from coterie.backends.kai.driver.compute_domains import ComputeDomains
 from coterie.backends.kai.driver.creation import GroupManifests, GroupRequest, create, manifests_of
 from coterie.backends.kai.driver.external_topologies import with_external_topologies
 from coterie.backends.kai.driver.followed_pods import FollowedPods
@@ -32,7 +34,7 @@ from coterie.backends.kai.manifests.metadata import STORE
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import label_value
 from coterie.config.configuration import Pool
-from coterie.errors import NotFound, SpecErrors, Unavailable, UsageError
+from coterie.errors import NotFound, Reason, SpecErrors, Unavailable, UsageError
 from coterie.kube.api import connect
 from coterie.kube.errors import ApiForbidden, ObjectConflict
 from coterie.kube.kinds import COMPUTE_DOMAIN, POD, POD_GROUP
@@ -49,6 +51,7 @@ from coterie.lifecycle import (
     Lost,
     Observation,
     Presence,
+    Refused,
     Stop,
     Stopped,
 )
@@ -77,6 +80,8 @@ class KaiDriver:
             raise
         self._remover = Remover(self._api, self._namespace, self._store, self._watches.failed_node, settings.force_s)
         self._objects = PoolObjects(self._api, self._namespace, self._store)
+        self._bound = BoundDomains(self._api, self._namespace, self._store)
+        self._domains = ComputeDomains(self._api, self._namespace, self._store, self._wake)
         self._logs, self._kept = ClusterLogs(self._api, self._namespace, settings), KeptLogs(settings)
         self._pools: dict[str, Pool] = {}
         self._followed = FollowedPods()
@@ -85,6 +90,8 @@ class KaiDriver:
         self._refused: dict[str, str] = {}
         self._archived: set[str] = set()
         self._foreign: tuple[str, ...] = ()
+        self._channels: list[str] = []
+        self._unready: dict[str, str] = {}
         self._check_at = 0.0
 
     @property
@@ -96,6 +103,8 @@ class KaiDriver:
         """Write the queues and topologies of the pools."""
         found = with_external_topologies(self._api, pools)
         self._objects.sync(found)
+        if any(pool.nvlink for pool in found):
+            self._domains.open()
         self._pools = {pool.name: pool for pool in found}
 
     def create(
@@ -133,7 +142,7 @@ class KaiDriver:
                 yield Lost(task, asked.attempt, LossCause.BACKEND_ERROR, said)
             return
         for task, _ in asked.tasks:
-            self._follow(TaskAttempt(workflow.id, asked.group, task, asked.attempt))
+            self._follow(TaskAttempt(workflow.id, asked.group, task, asked.attempt), workflow.pool)
         self._wake.set()
         yield Created(asked.group, asked.attempt)
 
@@ -171,7 +180,9 @@ class KaiDriver:
         for group in workflow.state.groups:
             for task in group.tasks:
                 if task.presence in _FOLLOWED:
-                    self._follow(TaskAttempt(workflow.id, group.name, task.name, task.attempt), adopted=True)
+                    self._follow(
+                        TaskAttempt(workflow.id, group.name, task.name, task.attempt), workflow.pool, adopted=True
+                    )
         self._wake.set()
 
     def let_go(self, workflow: str) -> None:
@@ -182,9 +193,11 @@ class KaiDriver:
     def news(self) -> Iterator[tuple[str, News]]:
         """Yield observations of pods, reasons of KAI, and confirmed removals; then raise what keeps it from working."""
         yield from self._pod_news()
+        self._bound.write(self._pools, self._followed.attempts(), self._watches.pod, self._watches.labels)
         yield from self._refusals()
+        yield from self._domain_news()
         yield from self._removal_news()
-        if trouble := self._watches.trouble:
+        if trouble := self._watches.trouble or self._domains.trouble:
             raise trouble if isinstance(trouble, Unavailable) else Unavailable(str(trouble), trouble.hint)
         if said := self._troubles():
             raise Unavailable("; ".join(said), "It is retried.")
@@ -192,7 +205,7 @@ class KaiDriver:
     def wait(self, timeout_s: float) -> bool:
         """Block until an object changes or a removal is due, or for the timeout."""
         due = min((each.due for each in list(self._removals.values())), default=self._check_at)
-        left = min(due, self._check_at) - time.monotonic()
+        left = min(due, self._check_at, self._bound.due) - time.monotonic()
         changed = self._wake.wait(max(0.0, min(timeout_s, left)))
         self._wake.clear()
         return changed or left <= timeout_s
@@ -207,6 +220,8 @@ class KaiDriver:
         for scope in result.scopes:
             self._remove("", f"sweep/{scope}", ObjectRemoval(scope, 0.0))
         self._objects.sweep(self._watches.groups())
+        if any(pool.nvlink for pool in self._pools.values()):
+            self._channels = self._domains.left_behind()
 
     def put_away(self, workflow: str) -> None:
         """Note that a workflow has ended: only its logs are kept."""
@@ -230,6 +245,7 @@ class KaiDriver:
 
     def close(self) -> None:
         """Stop all watches; tasks keep running."""
+        self._domains.close()
         self._watches.close()
         self._api.close()
 
@@ -263,10 +279,26 @@ class KaiDriver:
             if group is None:
                 self._refused.pop(name, None)
                 continue
-            found = refusal_of(group, self._unbound())
+            found = None if name in self._unready else refusal_of(group, self._unbound())
             if found is not None and self._refused.get(name) != found[1].message:
                 self._refused[name] = found[1].message
                 yield found
+
+    def _domain_news(self) -> Iterator[tuple[str, News]]:
+        """Yield the ComputeDomains that are not ready: as the reason of gangs that wait, and as events of others."""
+        found, unbound = self._domains.unready(), self._unbound()
+        self._unready = {name: said for name, said in self._unready.items() if name in found}
+        for name, (meta, said) in found.items():
+            own = [key for key in self._followed.attempts().values() if label_value(key.workflow) == meta.workflow]
+            own = [key for key in own if label_value(key.group) == meta.group and key.attempt >= meta.attempt]
+            if not own or self._unready.get(name) == said:
+                continue
+            self._unready[name] = said
+            last, reason = max(own, key=lambda key: key.attempt), Reason.COMPUTE_DOMAIN_NOT_READY.value
+            if any(key in unbound for key in own):
+                yield last.workflow, Refused(last.group, last.attempt, reason, said)
+            else:
+                yield last.workflow, BackendEvent(reason, said, last.group, "", last.attempt)
 
     def _unbound(self) -> list[TaskAttempt]:
         pods = ((key, self._watches.pod(name)) for name, key in self._followed.attempts().items())
@@ -314,8 +346,10 @@ class KaiDriver:
         self._removals.setdefault((workflow, name), removal)
         self._wake.set()
 
-    def _follow(self, key: TaskAttempt, *, adopted: bool = False) -> None:
-        self._followed.follow(pod_name(self._settings, key), key, adopted=adopted)
+    def _follow(self, key: TaskAttempt, pool: str, *, adopted: bool = False) -> None:
+        name = pod_name(self._settings, key)
+        self._followed.follow(name, key, adopted=adopted)
+        self._bound.expect(name, key, pool)
         scope = RemovalScope(label_value(key.workflow), label_value(key.group), "", key.attempt, key.attempt)
         self._created[scope] = None
 
@@ -338,6 +372,7 @@ class KaiDriver:
     def _troubles(self) -> list[str]:
         said = [str(each.failure) for each in self._removals.values() if each.failure is not None]
         said += [one for each in self._removals.values() for one in each.stuck]
+        said += self._channels
         if self._foreign:
             listed = ", ".join(self._foreign[:3]) + (" and others" if len(self._foreign) > 3 else "")
             said.append(f"{listed}: labelled as objects of this service, but not its own; they are left alone")

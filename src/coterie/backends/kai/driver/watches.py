@@ -7,6 +7,7 @@ such as a heartbeat, wakes nobody.
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 from coterie.backends.kai.driver.objects import GangPodGroup, TaskPod
@@ -101,6 +102,12 @@ class BackendWatches:
             return ""
         at = nodes.position.get(found.spec.node_name)
         return found.spec.node_name if at is None or not bool(nodes.ready[at]) else ""
+
+    def labels(self, node: str) -> Mapping[str, str]:
+        """Return the labels of a node, none for one that is not known."""
+        with self._lock:
+            found = self._nodes.get(node)
+        return (found.metadata.labels or {}) if found is not None else {}
 
     def cluster(self) -> Cluster | None:
         """Return the nodes as they are now, without pods; None where there is none."""

@@ -86,6 +86,12 @@ class ManifestContext:
         """Return the name of an object that holds files of a group, distinct for other contents."""
         return self._name([self.workflow, group, "files"], kind, self.namespace, self.workflow, group, *contents)
 
+    def domain_values(self, group: str, attempt: int) -> str:
+        """Return the name of the ConfigMap with the domains of a group's tasks, of the tasks created together."""
+        return self._name(
+            [self.workflow, group, "domains"], "domains", self.namespace, self.workflow, group, str(attempt)
+        )
+
     def _name(self, words: Sequence[str], *identity: str, longest: int = LONGEST) -> str:
         return name_of(words, *([self.store] if self.store else []), *identity, longest=longest)
 

@@ -32,8 +32,8 @@ class Work:
     environment: Sequence[tuple[str, str]]
     volumes: Sequence[Manifest]
     mounts: Sequence[Manifest]
-    # Environment variables whose values are fields of the pod, known only once it has a node.
-    fields: Sequence[tuple[str, str]] = ()
+    # Environment variables that are known only once the pod has a node, by their sources.
+    later: Sequence[tuple[str, Manifest]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def _container(shape: Shape, work: Work, *, claims: bool) -> Manifest:
         "args": [_literal(word) for word in work.args],
         "env": [
             *({"name": name, "value": _literal(value)} for name, value in work.environment),
-            *({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in work.fields),
+            *({"name": name, "valueFrom": source} for name, source in work.later),
         ],
         "resources": {name: value for name, value in resources.items() if value},
         "volumeMounts": list(work.mounts),

@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from coterie.backends.kai.manifests import objects, pods
+from coterie.backends.kai.manifests.domain_values import domain_values, with_domains
 from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.kai.manifests.pod_template import template_mounts
 from coterie.backends.kai.manifests.size_limits import limit_faults, limit_notices
 from coterie.backends.kai.manifests.task_files import FileObjects
+from coterie.backends.kai.manifests.workspace import AttemptFolders, homeless_faults
 from coterie.backends.kai.mixed_sizes import mix, priorities
 from coterie.backends.kai.pod_group import PodGroupPart, fold
 from coterie.backends.kai.traps import cluster_notices, gang_notices, merge_faults
@@ -18,7 +20,7 @@ from coterie.backends.shared import compute_domains
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.task_environment import RESERVED, identity
 from coterie.backends.shared.task_files import contents_of
-from coterie.backends.shared.tokens import OUTPUT, TokenReplacement, TokenValues, uuid_of
+from coterie.backends.shared.tokens import OUTPUT, TokenReplacement, TokenValues, unread_faults, uuid_of
 from coterie.config.configuration import Pool
 from coterie.errors import Fault, NotFound, Notice, SpecErrors
 from coterie.frontends.grove.topology import ClusterTopology
@@ -37,7 +39,8 @@ _BACKSTOP_S = 60
 class ServiceRun:
     """The run of a workflow by a service: its id, the store it is in, its priority, and the placement of the group.
 
-    `claims` is whether the group has a ComputeDomain already, None where that is still to be decided.
+    `claims` is whether the group has a ComputeDomain already, None where that is still to be decided. `attempts` has
+    the last attempt of each task, whose output others read.
     """
 
     workflow: str
@@ -45,6 +48,7 @@ class ServiceRun:
     priority: str
     base: int = 1
     claims: bool | None = None
+    attempts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +96,29 @@ def render(workflow: Workflow, lowered: LoweredWorkflow, pool: Pool, ask: Render
     declared = ask.topologies.get(pool.topology_name or "")
     scene = _scene(workflow, pool, ask, declared)
     chosen = _chosen(workflow, ask.groups)
-    faults = compute_domains.label_faults(workflow, nvlink=pool.nvlink, pool=pool.name)
+    faults = compute_domains.label_faults(workflow, pool)
     prepared = {team.name: _prepare(workflow, team, scene, ask) for team in workflow.teams}
     faults.extend(fault for each in prepared.values() for fault in each.faults)
+    if ask.run is not None and pool.workspace is None:
+        used = [one for name, each in prepared.items() if name in chosen for one in each.folders]
+        faults.extend(homeless_faults(used, pool.name))
     called = {host for each in prepared.values() for host in each.called}
     notices = [*lowered.notices, *_general(workflow, lowered, pool, ask)]
     manifests = list(objects.shared(scene))
     for team, gang in zip(workflow.teams, lowered.gangs, strict=True):
         if team.name in chosen:
-            wish = workflow.spec.labels.get(compute_domains.LABEL)
+            wish = compute_domains.wish_of(workflow.spec.labels, team.name)
             linked = compute_domains.ComputeDomainDecision(wanted=bool(ask.run and ask.run.claims))
             if pool.nvlink and (ask.run is None or ask.run.claims is None):
-                linked = compute_domains.decide(gang, wish, ask.cluster)
+                linked = compute_domains.decide(gang, wish, ask.cluster, always=pool.nvlink_always)
             named = ask.run is not None or any(member.name in called for member in team.members)
             limit = lowered.exec_timeout
             limit = limit + _BACKSTOP_S if limit is not None and ask.run else limit
             seat = pods.PodPosition(gang.name, "", linked.wanted, named, ask.attempt, limit)
             mixed = mix(gang, pool.topology, ask.cluster)
             root = fold(mixed.gang, pool.topology)
+            if ask.run is not None and pool.topology.levels:
+                manifests.append(domain_values(scene, gang.name, ask.attempt, {}))
             manifests += _gang(scene, mixed.gang, root, seat, prepared[team.name])
             warnings = [notice for notice in (linked.notice, mixed.notice) if notice]
             warnings += gang_notices(mixed.gang, root)
@@ -123,27 +132,17 @@ def render(workflow: Workflow, lowered: LoweredWorkflow, pool: Pool, ask: Render
     return RenderedManifests(tuple(manifests), (*notices, *limit_notices(manifests)))
 
 
-def start_faults(workflow: Workflow, local: Mapping[str, bytes]) -> Iterator[Fault]:
+def start_faults(workflow: Workflow, pool: Pool, local: Mapping[str, bytes]) -> Iterator[Fault]:
     """Yield the faults of tasks that would appear only when a service creates their pods."""
-    scene = ManifestContext("default", workflow.name, Pool("", "", ""))
+    scene = ManifestContext("default", workflow.name, pool)
     for team in workflow.teams:
         missing = {
             file.localpath for member in team.members for file in member.spec.files if file.localpath is not None
         }
         given = {**dict.fromkeys(missing, b""), **local}
         found = _prepare(workflow, team, scene, RenderRequest("default", local=given))
-        yield from located([*found.faults, *_homeless(found.folders)], workflow.document)
-
-
-def _homeless(folders: Sequence[tuple[WorkflowTask, str]]) -> Iterator[Fault]:
-    """Yield the folders of tasks that would be lost with their pods, or arrive empty."""
-    for member, folder in folders:
-        token = "{{output}}" if folder == OUTPUT else f"{{{{input:{folder.rpartition('/')[2]}}}}}"
-        yield Fault(
-            f'task "{member.name}" uses {token}, but pods of this pool share no folder with other tasks',
-            path=(*member.path, "name"),
-            hint="Write to a volume that all nodes have (volumeMounts: [/data:/data]), or choose a local pool.",
-        )
+        homeless = () if pool.workspace else homeless_faults(found.folders, pool.name)
+        yield from located([*found.faults, *homeless], workflow.document)
 
 
 def _prepare(workflow: Workflow, team: WorkflowGroup, scene: ManifestContext, ask: RenderRequest) -> _Prepared:
@@ -153,12 +152,13 @@ def _prepare(workflow: Workflow, team: WorkflowGroup, scene: ManifestContext, as
     faults: list[Fault] = []
     called: set[str] = set()
     folders: list[tuple[WorkflowTask, str]] = []
+    space = AttemptFolders(scene, _groups(workflow), ask.run.attempts if ask.run else {}, ask.attempt)
     for rank, member in enumerate(team.members):
         filling = TokenReplacement(values, member)
-        work = _work(filling, shelf, ask.local)
+        work = _work(filling, shelf, ask.local, space if scene.pool.workspace else None)
         faults.extend(_overlaps(member, work.mounts, template_mounts(scene.pool.pod_template)))
-        works[member.name] = _identified(work, scene.workflow, team, rank, hosts, ask.attempt) if ask.run else work
-        faults.extend(filling.faults)
+        works[member.name] = _identified(work, scene, team, rank, hosts, ask.attempt) if ask.run else work
+        faults.extend((*filling.faults, *unread_faults(filling)))
         called |= filling.hosts
         folders += [(member, folder) for folder in sorted(filling.folders)]
     return _Prepared(works, shelf, faults, called, folders)
@@ -188,13 +188,21 @@ def _scene(workflow: Workflow, pool: Pool, ask: RenderRequest, declared: Cluster
 
 
 def _identified(
-    work: pods.Work, workflow: str, team: WorkflowGroup, rank: int, hosts: Mapping[str, str], attempt: int
+    work: pods.Work, scene: ManifestContext, team: WorkflowGroup, rank: int, hosts: Mapping[str, str], attempt: int
 ) -> pods.Work:
     """Return the work of a task with the variables that identify it; the user's own cannot replace them."""
     listed = ",".join(hosts[member.name] for member in team.members)
-    own = {**identity(workflow, team, rank, listed), "COTERIE_ATTEMPT": str(attempt)}
+    own = {
+        **identity(scene.workflow, team, rank, listed),
+        "COTERIE_ATTEMPT": str(attempt),
+        # Files are at their own paths in a container.
+        "COTERIE_FILES": "/",
+        **({"COTERIE_OUTPUT": OUTPUT} if scene.pool.workspace else {}),
+    }
     given = [(name, value) for name, value in work.environment if not name.startswith(RESERVED)]
-    return replace(work, environment=[*given, *own.items()], fields=[("COTERIE_NODE", "spec.nodeName")])
+    node = {"fieldRef": {"fieldPath": "spec.nodeName"}}
+    found = replace(work, environment=[*given, *own.items()], later=[("COTERIE_NODE", node)])
+    return with_domains(found, scene, team.name, team.members[rank].name, attempt)
 
 
 def _chosen(workflow: Workflow, groups: Sequence[str]) -> set[str]:
@@ -213,13 +221,20 @@ def _hosts(workflow: Workflow, scene: ManifestContext) -> dict[str, str]:
     }
 
 
-def _work(filling: TokenReplacement, shelf: FileObjects, local: Mapping[str, bytes]) -> pods.Work:
+def _groups(workflow: Workflow) -> dict[str, str]:
+    return {member.name: team.name for team in workflow.teams for member in team.members}
+
+
+def _work(
+    filling: TokenReplacement, shelf: FileObjects, local: Mapping[str, bytes], space: AttemptFolders | None
+) -> pods.Work:
     spec = filling.member.spec
     command = [filling.fill(word, "command", index) for index, word in enumerate(spec.command)]
     args = [filling.fill(word, "args", index) for index, word in enumerate(spec.args)]
     environment = [(name, filling.fill(value, "environment", name)) for name, value in spec.environment.items()]
     files = shelf.put(contents_of(spec.files, local, filling), filling)
-    sources = (files, pods.node_paths(spec.volume_mounts), pods.folders(filling.folders))
+    own = pods.folders(filling.folders) if space is None else space.volumes(filling.member)
+    sources = (files, pods.node_paths(spec.volume_mounts), own)
     volumes = [volume for found, _ in sources for volume in found]
     mounts = [mount for _, found in sources for mount in found]
     return pods.Work(spec.image, command, args, environment, volumes, mounts)
@@ -252,16 +267,16 @@ def _general(workflow: Workflow, lowered: LoweredWorkflow, pool: Pool, ask: Rend
             "and apply it when those before it have finished",
             lowered.group_places[waiting[0]],
         )
-    lost = list(_lost(workflow.teams))
+    lost = list(_lost(workflow.teams, shared=pool.workspace is not None))
     if workflow.spec.timeout.queue_timeout is not None:
         lost.append("queue_timeout (pods wait as long as it takes)")
     if lost:
         yield Notice("NotCarriedOut", f"manifests alone cannot carry out: {', '.join(lost)}")
 
 
-def _lost(teams: Sequence[WorkflowGroup]) -> Iterator[str]:
+def _lost(teams: Sequence[WorkflowGroup], *, shared: bool) -> Iterator[str]:
     specs = [member.spec for team in teams for member in team.members]
-    if any(entry.task for spec in specs for entry in spec.inputs):
+    if not shared and any(entry.task for spec in specs for entry in spec.inputs):
         yield "inputs (no files are brought from the tasks they come from)"
     if any(spec.exit_actions.model_fields_set for spec in specs):
         yield "exitActions (a pod that has ended is not started again)"
