@@ -78,7 +78,9 @@ def said(command: str, environment: Mapping[str, str]) -> str:
     if arguments[0] == "submit" and "--dry-run" not in arguments and done.returncode == Exit.DONE:
         # Warnings may come before the id, which has a line of its own.
         taken_up(environment["COTERIE_SERVER"], next(filter(IDENT.fullmatch, done.stdout.splitlines())))
-    return "".join(f"{line.rstrip()}\n" for line in done.stdout.rstrip("\n").splitlines())
+    # Only services with the web page tell its address, and that differs from run to run.
+    lines = (line.rstrip() for line in done.stdout.rstrip("\n").splitlines() if not line.startswith("web page: "))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def taken_up(server: str, workflow: str) -> None:

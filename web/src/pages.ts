@@ -18,7 +18,7 @@ export const pages: Page[] = [
   page('Map', '/map', MapPage, (path) => path === '/' || path === '/map'),
   page('Workflows', '/workflows', ListPage),
   page('Plan', '/plan', PlanPage),
-  page('Pools', '/pools', PoolsPage),
+  page('Pools', '/pools', PoolsPage, (path) => /^\/pools(\/[^/]+)?$/.test(path)),
   {
     title: 'Workflow',
     link: '',

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+from typing import cast
 
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from coterie.service.service import Service
@@ -240,3 +242,10 @@ def test_filters_that_make_no_sense_are_refused(client: TestClient, query: dict[
     answer = client.get(AT, params=query)
     assert answer.status_code == status
     assert error_of(answer)["hint"]
+
+
+@pytest.mark.parametrize("page", [None, object()])
+def test_a_submission_tells_its_web_page_where_there_is_one(client: TestClient, page: object) -> None:
+    cast("FastAPI", client.app).state.page = page
+    made = client.post(AT, json=body(single("seen", "true"))).json()
+    assert made["page"] == ("/workflows/seen-1" if page else None)

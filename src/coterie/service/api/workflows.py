@@ -88,6 +88,7 @@ Supposed = Annotated[WhatIf, Depends(what_if_of)]
     dependencies=[PRESENT],
 )
 def submit(
+    request: Request,
     body: Sent,
     service: Behind,
     caller: Who,
@@ -110,7 +111,8 @@ def submit(
             raise UsageError("a dry run cannot be held to a plan", "Leave out plan, and compare the id of the answer.")
         return answer(service.plan(wanted, rehearsed=True))
     caller.need(Role.USER)
-    view = service.submit(wanted, plan, force=force)
+    made = service.submit(wanted, plan, force=force)
+    view = {**made, "page": f"/workflows/{made['id']}" if request.app.state.page else None}
     return answer(view, 201 if view["created"] else 200, {"Location": f"/api/v1/workflows/{view['id']}"})
 
 

@@ -84,6 +84,8 @@ def run(client: Client, options: SubmitOptions) -> None:
     show([safe(view["id"])])
     if options.output is not Output.NAME:
         typer.echo(safe(f"submitted to pool {view['pool']}; watch it: coterie show {view['id']} --watch"), err=True)
+        if view.get("page"):  # which services before the web page do not tell
+            typer.echo(safe(f"web page: {client.url}{view['page']}"), err=True)
 
 
 def _with_pool(client: Client, text: Submission, own: Sequence[Fault]) -> Sequence[Fault]:

@@ -136,6 +136,7 @@ class Submitted(Workflow):
     """The answer to a submission."""
 
     created: bool = Field(description="False where the same request was made before.")
+    page: str | None = Field(description="The path of its web page; null where the service has none.")
 
 
 class WaitCause(ResponseBody):

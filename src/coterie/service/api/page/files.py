@@ -36,7 +36,6 @@ _ASSET = {"Cache-Control": "public, max-age=31536000, immutable"}
 @router.get("/workflows")
 @router.get("/workflows/{_workflow}")
 @router.get("/plan")
-@router.get("/queue")
 @router.get("/pools")
 @router.get("/pools/{_pool}")
 async def document(request: Request) -> Response:
