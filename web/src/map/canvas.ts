@@ -1,11 +1,15 @@
 // The map on a canvas, for large pools: what is too small to see is not drawn, racks stand for their nodes and nodes
 // for their GPUs.
 import type { Focus } from './focus'
-import { CELL, CELL_TOP, GAP, ghostCells, type Layout, type NodeBox, type Rect, runs } from './layout'
+import { CELL, CELL_TOP, DOMAIN_HEAD, GAP, ghostCells, type Layout, type NodeBox, type Rect, runs } from './layout'
 import type { MapNode } from './model'
 import { type Palette, type Paint } from './palette'
 import type { View } from './view.svelte'
-import { headline } from './words'
+import { headline, signOf } from './words'
+
+/** The size of a title, and the least size at which it can be read. */
+const TITLE = 12.5
+const READABLE = 7
 
 export type Detail = 'gpus' | 'nodes' | 'domains'
 
@@ -57,10 +61,20 @@ function filled(context: CanvasRenderingContext2D, paint: Paint): CanvasPattern 
   return made
 }
 
+/** The view that a canvas shows, the part of it that is outside of the frame, and its pixels a point. */
+export interface Shown {
+  x: number
+  y: number
+  scale: number
+  left: number
+  top: number
+  ratio: number
+}
+
 export interface Drawing {
   layout: Layout
   palette: Palette
-  view: View
+  shown: Shown
   focus: Focus
   colours: Colours
   size: number
@@ -69,31 +83,95 @@ export interface Drawing {
   height: number
 }
 
-export function draw(context: CanvasRenderingContext2D, ratio: number, drawing: Drawing): void {
-  const { layout, view, width, height } = drawing
-  const detail = detailAt(view.scale)
-  context.setTransform(ratio, 0, 0, ratio, 0, 0)
-  context.clearRect(0, 0, width, height)
-  context.translate(view.x, view.y)
-  context.scale(view.scale, view.scale)
+/** Draw all, or only the finest domains of some nodes and the titles of those around them. */
+export function draw(
+  context: CanvasRenderingContext2D,
+  drawing: Drawing,
+  changed: readonly MapNode[] | null = null,
+): void {
+  const { layout, shown, width, height } = drawing
+  const detail = detailAt(shown.scale)
   const frame: Rect = {
-    x: -view.x / view.scale,
-    y: -view.y / view.scale,
-    width: width / view.scale,
-    height: height / view.scale,
+    x: -(shown.x + shown.left) / shown.scale,
+    y: -(shown.y + shown.top) / shown.scale,
+    width: (width + 2 * shown.left) / shown.scale,
+    height: (height + 2 * shown.top) / shown.scale,
   }
+  context.setTransform(shown.ratio, 0, 0, shown.ratio, 0, 0)
+  context.translate(shown.x + shown.left, shown.y + shown.top)
+  context.scale(shown.scale, shown.scale)
+  if (changed) {
+    for (const box of touched(layout, changed)) {
+      if (!meets(box, frame)) continue
+      context.save()
+      context.beginPath()
+      context.rect(box.x, box.y, box.width, box.height)
+      context.clip()
+      drawPart(context, drawing, box, detail)
+      context.restore()
+    }
+    return
+  }
+  context.clearRect(frame.x, frame.y, frame.width, frame.height)
+  drawPart(context, drawing, frame, detail)
+}
+
+/** The boxes that must be drawn again: the finest around each node, and the titles of the coarser ones. */
+function* touched(layout: Layout, nodes: readonly MapNode[]): Generator<Rect> {
+  const homes = new Set(nodes.map((node) => node.home.index))
+  const above = new Set<number>()
+  for (const node of nodes) for (let at = node.home.parent; at; at = at.parent) above.add(at.index)
+  for (const box of layout.domains) {
+    if (homes.has(box.domain.index)) yield box
+    else if (above.has(box.domain.index)) yield { x: box.x, y: box.y, width: box.width, height: DOMAIN_HEAD }
+  }
+  // Nodes outside of all domains stand for themselves.
+  for (const node of nodes) if (node.home.index < 0) yield layout.nodes[node.index]!
+}
+
+function drawPart(context: CanvasRenderingContext2D, drawing: Drawing, frame: Rect, detail: Detail): void {
   drawDomains(context, drawing, frame, detail)
-  if (detail === 'domains') return
-  for (const box of layout.nodes) {
-    if (!meets(box, frame)) continue
-    if (detail === 'gpus') drawGpus(context, drawing, box)
-    else drawNode(context, drawing, box)
+  if (detail !== 'domains') {
+    for (const box of drawing.layout.nodes) {
+      if (!meets(box, frame)) continue
+      if (detail === 'gpus') drawGpus(context, drawing, box)
+      else drawNode(context, drawing, box)
+    }
   }
   context.globalAlpha = 1
+  drawSigns(context, drawing, frame)
+}
+
+/** Names of the finest domains that are large enough for one, where the titles of all are too small to read. */
+function drawSigns(context: CanvasRenderingContext2D, drawing: Drawing, frame: Rect): void {
+  const { layout, shown, colours, focus } = drawing
+  const { scale } = shown
+  if (TITLE * scale >= READABLE) return
+  const fits = (box: Rect) => box.width * scale >= 52 && box.height * scale >= 40
+  const level = Math.max(-1, ...layout.tiers.map((boxes, at) => (boxes.some(fits) ? at : -1)))
+  context.textAlign = 'left'
+  for (const box of layout.tiers[level] ?? []) {
+    if (!fits(box) || !meets(box, frame)) continue
+    const point = 1 / scale
+    const { name, used } = signOf(box, box.width * scale >= 74)
+    context.font = `650 ${11.5 * point}px system-ui, sans-serif`
+    const width = Math.min(box.width - 6 * point, context.measureText(name).width + 10 * point)
+    const tall = box.height * scale >= 52 && box.width * scale >= 74
+    context.globalAlpha = focus.active && !focus.domains.has(box.domain.index) ? 0.5 : 0.92
+    context.fillStyle = colours.panel
+    context.fillRect(box.x + 3 * point, box.y + 3 * point, width, (tall ? 32 : 18) * point)
+    context.globalAlpha = 1
+    context.fillStyle = colours.text
+    context.fillText(name, box.x + 8 * point, box.y + 16 * point, width - 10 * point)
+    if (!tall) continue
+    context.fillStyle = colours.faint
+    context.font = `${10.5 * point}px system-ui, sans-serif`
+    context.fillText(used, box.x + 8 * point, box.y + 29 * point, width - 10 * point)
+  }
 }
 
 function drawDomains(context: CanvasRenderingContext2D, drawing: Drawing, frame: Rect, detail: Detail): void {
-  const { layout, view, focus, colours } = drawing
+  const { layout, shown: view, focus, colours } = drawing
   for (const box of layout.domains) {
     if (!meets(box, frame)) continue
     const { domain } = box
@@ -102,7 +180,9 @@ function drawDomains(context: CanvasRenderingContext2D, drawing: Drawing, frame:
     context.globalAlpha = focus.active && !focus.domains.has(domain.index) ? 0.35 : 1
     context.fillStyle = domain.level % 2 ? colours.inset : colours.panel
     context.strokeStyle = mark ? (mark.outcome === 'held' ? colours.good : colours.bad) : colours.line
-    context.lineWidth = (mark ? 3 : 1) / view.scale
+    // The borders of coarse domains stay visible where all of them are small.
+    const border = detail === 'gpus' ? 1 : Math.max(1, layout.tiers.length - domain.level)
+    context.lineWidth = (mark ? 3 : border) / view.scale
     context.setLineDash(box.lacks ? [5 / view.scale, 4 / view.scale] : [])
     context.fillRect(box.x, box.y, box.width, box.height)
     if (leaf && detail === 'domains' && domain.gpus) {
@@ -126,14 +206,14 @@ function drawTitle(
   box: Layout['domains'][number],
   leaf: boolean,
 ): void {
-  const { view, colours, size } = drawing
+  const { shown, colours, size } = drawing
   // Titles of coarse domains stay readable when the map is small.
-  const grow = leaf ? 1 : Math.min(2.2, Math.max(1, 0.9 / view.scale))
-  if (12.5 * grow * view.scale < 7) return
+  const grow = leaf ? 1 : Math.min(2.2, Math.max(1, 0.9 / shown.scale))
+  if (TITLE * shown.scale < READABLE) return
   const words = headline(box, size, 0)
   context.textAlign = 'left'
   context.fillStyle = colours.text
-  context.font = `650 ${12.5 * grow}px system-ui, sans-serif`
+  context.font = `650 ${TITLE * grow}px system-ui, sans-serif`
   context.fillText(words.name, box.x + 8, box.y + 15, box.width - 16)
   if (grow > 1.15) return
   context.fillStyle = colours.faint
@@ -163,7 +243,7 @@ function drawNode(context: CanvasRenderingContext2D, drawing: Drawing, box: Node
 }
 
 function drawGpus(context: CanvasRenderingContext2D, drawing: Drawing, box: NodeBox): void {
-  const { palette, colours, view, focus, cursor } = drawing
+  const { palette, colours, shown: view, focus, cursor } = drawing
   const { node } = box
   const alpha = alphaOf(drawing, node)
   context.globalAlpha = alpha
@@ -205,7 +285,7 @@ function drawGpus(context: CanvasRenderingContext2D, drawing: Drawing, box: Node
 function frameOf(context: CanvasRenderingContext2D, drawing: Drawing, box: Rect): void {
   context.globalAlpha = 1
   context.strokeStyle = drawing.colours.accent
-  context.lineWidth = Math.max(2.5, 2 / drawing.view.scale)
+  context.lineWidth = Math.max(2.5, 2 / drawing.shown.scale)
   context.strokeRect(box.x, box.y, box.width, box.height)
 }
 

@@ -33,6 +33,8 @@ export interface Layout {
   width: number
   height: number
   domains: DomainBox[]
+  /** The domains by their levels. */
+  tiers: DomainBox[][]
   nodes: NodeBox[]
   cells: number
 }
@@ -113,7 +115,8 @@ export function laidOut(model: MapModel, aspect: number): Layout {
   )
   body.place(0, 0)
   const cells = model.nodes.reduce((sum, node) => sum + Math.max(1, Math.min(node.gpus, MOST_CELLS)), 0)
-  return { width: body.width, height: body.height, domains, nodes, cells }
+  const tiers = model.levels.map((_, level) => domains.filter((box) => box.domain.level === level && !box.lacks))
+  return { width: body.width, height: body.height, domains, tiers, nodes, cells }
 }
 
 /** Blocks in rows, about `shape` times as wide as high: of several widths, the one that needs the smallest frame. */

@@ -6,6 +6,8 @@ export interface Sums {
   gpus: number
   used: number
   free: number
+  /** The number of tasks of the model's size that fit now, counted by GPUs alone. */
+  room: number
 }
 
 export interface Domain extends Sums {
@@ -34,7 +36,7 @@ export interface Gang {
   group: string | null
 }
 
-const NOTHING: Sums = { nodes: 0, gpus: 0, used: 0, free: 0 }
+const NOTHING: Sums = { nodes: 0, gpus: 0, used: 0, free: 0, room: 0 }
 
 export class MapModel {
   readonly root: Domain
@@ -42,6 +44,9 @@ export class MapModel {
   readonly nodes: MapNode[]
   readonly levels: string[]
   readonly holders = new Map<string, number>()
+  #size = 1
+  #usual = 0
+  #byName: Map<string, MapNode> | null = null
 
   constructor(readonly source: NodeMap) {
     this.levels = source.levels.map((level) => level.name)
@@ -74,22 +79,33 @@ export class MapModel {
     })
   }
 
-  /** The number of tasks with this many GPUs each that fit into a domain now, counted by GPUs alone. */
-  room(domain: Domain, size: number): number {
-    let found = 0
-    for (const node of within(domain)) found += Math.floor(node.free / size)
-    return found
+  /** Count the room for tasks with this many GPUs each. */
+  resize(size: number): void {
+    if (size === this.#size) return
+    this.#size = size
+    for (const each of [this.root, ...this.domains]) each.room = 0
+    for (const node of this.nodes) {
+      const room = Math.floor(node.free / size)
+      for (let at: Domain | null = node.home; room && at; at = at.parent) at.room += room
+    }
   }
 
   /** The number of GPUs that most nodes have. */
   usual(): number {
+    this.#usual ||= this.#mostCommon()
+    return this.#usual
+  }
+
+  #mostCommon(): number {
     const counts = new Map<number, number>()
     for (const node of this.nodes) if (node.gpus) counts.set(node.gpus, (counts.get(node.gpus) ?? 0) + 1)
     return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? 1
   }
 
   find(name: string): MapNode | undefined {
-    return this.nodes.find((node) => node.name === name)
+    if (!name) return undefined
+    this.#byName ??= new Map(this.nodes.map((node) => [node.name, node]))
+    return this.#byName.get(name)
   }
 
   at(path: readonly (string | null)[]): Domain | undefined {
@@ -109,6 +125,7 @@ export class MapModel {
       at.gpus += sign * node.gpus
       at.used += sign * node.used
       at.free += sign * node.free
+      at.room += sign * Math.floor(node.free / this.#size)
     }
     for (const each of node.held) {
       const gpus = (this.holders.get(each.owner) ?? 0) + sign * each.gpus
@@ -128,11 +145,6 @@ function domain(
 ): Domain {
   const path = parent ? [...parent.path, value] : []
   return { index, level, kind, value, short, path, parent, domains: [], own: [], ...NOTHING }
-}
-
-export function* within(domain: Domain): Generator<MapNode> {
-  yield* domain.own
-  for (const each of domain.domains) yield* within(each)
 }
 
 /** The name of a domain as people read it: `rack r1`, or the value alone where it says its level already. */

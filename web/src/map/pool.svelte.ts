@@ -2,7 +2,7 @@
 import { get, segment } from '../api/client'
 import type { Assignment, Audited, NodeMap, Placement } from '../api/types'
 import type { Outline } from './focus'
-import { type Gang, MapModel } from './model'
+import { type Gang, MapModel, type MapNode } from './model'
 import { Palette } from './palette'
 import { MapStream } from './stream.svelte'
 
@@ -13,6 +13,8 @@ export class LivePool {
   /** Counts the changes, so that what depends on the nodes is drawn again. */
   tick = $state(0)
   error = $state('')
+  /** The nodes that the last change was about; null for all. */
+  changed: readonly MapNode[] | null = null
   outlines = $state.raw<ReadonlyMap<number, Outline>>(new Map())
   ghosts = $state.raw<ReadonlyMap<string, number>>(new Map())
   readonly palette = new Palette()
@@ -28,7 +30,7 @@ export class LivePool {
       pool,
       (map) => this.show(map),
       (nodes) => {
-        this.model?.apply(nodes)
+        this.changed = this.model?.apply(nodes) ?? null
         this.#changed()
       },
     )
@@ -43,6 +45,7 @@ export class LivePool {
   }
 
   show(map: NodeMap): void {
+    this.changed = null
     this.model = new MapModel(map)
     this.#changed()
   }

@@ -1,6 +1,6 @@
 // The words on the map.
 import type { DomainBox } from './layout'
-import { named, within } from './model'
+import { named } from './model'
 
 export function headline(box: DomainBox, size: number, _tick: number): { name: string; full: string; numbers: string } {
   const { domain } = box
@@ -10,13 +10,16 @@ export function headline(box: DomainBox, size: number, _tick: number): { name: s
     const name = `no ${box.lacks}`
     return { name, full: `nodes without a label of level ${box.lacks}`, numbers: `${used}/${gpus} used` }
   }
-  let room = 0
-  for (const node of within(domain)) room += Math.floor(node.free / size)
   return {
     name: named(domain),
     full: domain.path.join(' / '),
-    numbers: `${domain.used}/${domain.gpus} used · ${domain.free} free · fits ${room}×${size}`,
+    numbers: `${domain.used}/${domain.gpus} used · ${domain.free} free · fits ${domain.room}×${size}`,
   }
+}
+
+/** The words on a domain that is too small for its headline. */
+export function signOf(box: DomainBox, wide: boolean): { name: string; used: string } {
+  return { name: wide ? named(box.domain) : box.domain.short, used: `${box.domain.used}/${box.domain.gpus} used` }
 }
 
 export function counted(number: number, word: string): string {
