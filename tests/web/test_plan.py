@@ -59,3 +59,50 @@ def test_pools_show_their_levels_and_their_queue(served: PageService, visit: Ope
     expect(pool).to_contain_text("position 1")
     for each in (ident, *taken):
         served.cancel(each)
+
+
+def test_a_file_of_another_kind_is_refused_with_what_to_do(served: PageService, visit: Open) -> None:
+    page = visit(f"{served.url}/plan?pool=training").page
+    text = "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata: {name: a}\nspec: {}\n"
+    page.get_by_label("Workflow file").fill(text)
+    expect(page.locator("#faults .note.bad").first).to_be_visible()
+    expect(page.get_by_role("button", name="Submit")).to_have_count(0)
+
+
+def test_an_admin_sees_what_an_edit_of_a_pool_would_do_before_it_is_saved(served: PageService, visit: Open) -> None:
+    document = served.ask("GET", "pools/training")["document"]
+    served.ask("PUT", "pools/edited", json={**document, "description": "before"})
+    ident = served.run(gang("lasting", 2), pool="edited")
+    seen = visit(f"{served.url}/pools/edited")
+    page = seen.page
+    page.get_by_role("button", name="Edit …").click()
+    editor = page.get_by_label("Document of pool edited")
+    expect(page.get_by_text("This is the pool as it is.")).to_be_visible()
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()
+    written = editor.input_value()
+    editor.fill(written.replace("key: rack", "ke: rack"))
+    expect(page.get_by_role("button", name="line").first).to_be_visible()
+    lost = written.replace("description: before", "description: after").replace(
+        "  - key: rack\n    label: topology.kubernetes.io/rack\n", ""
+    )
+    assert lost != written
+    editor.fill(lost)
+    expect(page.get_by_role("row").filter(has_text="description").locator(".new")).to_have_text("after")
+    expect(page.get_by_text("The pool loses level rack.")).to_be_visible()
+    expect(page.get_by_role("listitem").filter(has_text=f"{ident} / gang")).to_be_visible()
+    assert served.ask("GET", "pools/edited")["description"] == "before"
+    editor.fill(written.replace("description: before", "description: after"))
+    expect(page.get_by_text("The pool loses level")).to_have_count(0)
+    page.get_by_role("button", name="Save").click()
+    expect(editor).to_have_count(0)
+    expect(page.get_by_text("after · local")).to_be_visible()
+    assert served.ask("GET", "pools/edited")["description"] == "after"
+    served.cancel(ident)
+    served.ask("DELETE", f"workflows/{ident}")
+    served.ask("DELETE", "pools/edited")
+
+
+def test_a_pool_of_the_configuration_is_not_edited_here(served: PageService, visit: Open) -> None:
+    page = visit(f"{served.url}/pools/training").page
+    expect(page.get_by_label("Pool training")).to_be_visible()
+    expect(page.get_by_role("button", name="Edit …")).to_have_count(0)

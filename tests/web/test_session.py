@@ -26,8 +26,8 @@ def guarded(built_page: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield service
 
 
-def create_token(service: PageService, name: str, role: str) -> str:
-    command = (sys.executable, "-m", "coterie", "token", "create", name, "--role", role)
+def create_token(service: PageService, name: str, role: str, *more: str) -> str:
+    command = (sys.executable, "-m", "coterie", "token", "create", name, "--role", role, *more)
     done = subprocess.run(
         [*command, "--state", str(service.folder / "state")], capture_output=True, text=True, check=True
     )
@@ -64,6 +64,15 @@ def test_a_deleted_token_ends_the_stream_and_asks_again(guarded: PageService, vi
     state = ("--state", str(guarded.folder / "state"))
     subprocess.run([*command, "delete", "bob", *state], capture_output=True, text=True, check=True)
     guarded.run(gang("noise", 1))
+    expect(page.get_by_label("Token")).to_be_visible()
+
+
+def test_an_expired_token_ends_the_session_and_asks_again(guarded: PageService, visit: Open) -> None:
+    token = create_token(guarded, "cleo", "viewer", "--expires", "15s")
+    page = visit(f"{guarded.url}/workflows").page
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("cleo · viewer")).to_be_visible()
     expect(page.get_by_label("Token")).to_be_visible()
 
 

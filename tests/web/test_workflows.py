@@ -103,3 +103,15 @@ def test_a_workflow_that_fails_can_be_run_again(served: PageService, visit: Open
     page.get_by_role("button", name="Retry it").click()
     served.until(ident, lambda found: bool(found["finished"]) and found["groups"][0]["tasks"][0]["attempt"] == 2)
     expect(page.get_by_role("cell", name="2", exact=True)).to_be_visible()
+
+
+def test_a_template_is_shown_as_it_was_written_and_as_it_was_rendered(served: PageService, visit: Open) -> None:
+    source = gang("shaped", 1).source.decode().replace("sleep 600", "sleep {{ seconds }}")
+    source += "default-values: {seconds: 601}\n"
+    ident = str(served.ask("POST", "workflows", json={"source": source, "pool": "training"})["id"])
+    page = visit(f"{served.url}/workflows/{ident}?tab=spec").page
+    expect(page.locator("pre")).to_contain_text("sleep {{ seconds }}")
+    page.get_by_label("rendered").check()
+    expect(page.locator("pre")).to_contain_text("sleep 601")
+    expect(visit(page.url).page.locator("pre")).to_contain_text("sleep 601")
+    served.cancel(ident)

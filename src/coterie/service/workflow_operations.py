@@ -118,6 +118,7 @@ class WorkflowOperations(EventOperations):
         upload = self.store.upload(ident)
         return {
             "source": upload.source.decode("utf-8", "replace"),
+            "rendered": upload.rendered["text"] if upload.rendered else None,
             "file": upload.file,
             "sets": list(upload.sets),
             "set_strings": list(upload.set_strings),

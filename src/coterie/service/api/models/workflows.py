@@ -281,6 +281,7 @@ class Source(ResponseBody):
     """A workflow as it was submitted."""
 
     source: str
+    rendered: str | None = Field(description="Its text after the template was rendered; null without a template.")
     file: str
     sets: list[str]
     set_strings: list[str]
