@@ -18,7 +18,10 @@ from bench.cases import SIZES, write_case
 from bench.report import Comparison, Results, compare, markdown
 from bench.timing import say
 
-_EPILOG = "`python -m bench service` and `python -m bench scaling` measure the service; they have options of their own."
+_EPILOG = (
+    "`python -m bench service` and `python -m bench scaling` measure the service, `python -m bench web` its page; "
+    "they have options of their own."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,6 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return service.main(given[1:])
     if given[:1] == ["scaling"]:
         return scaling.main(given[1:])
+    if given[:1] == ["web"]:
+        from bench import web  # noqa: PLC0415 - it needs a browser
+
+        return web.main(given[1:])
     options = _options(given)
     results = measure(options)
     sys.stdout.write(markdown(results))
