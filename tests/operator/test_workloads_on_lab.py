@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from lab import Lab, nodes
+from tests.cli.command import call
 from tests.cli.sample_files import packed, topology
 from tests.frontends.dynamo.objects import beta
 from tests.frontends.grove.objects import podcliqueset
@@ -58,6 +60,12 @@ def test_sets_and_graphs_are_told_of_levels_that_vanish_and_recover_by_themselve
     lab.wait(lambda: told(lab, SETS, "free")[0] == "False", 60, "a set without constraints has the condition")
     before = (lab.get(SETS, "free", "default") or {})["metadata"]["resourceVersion"]
 
+    listed = call("topology", "users", "t", "--cluster", "context:", "--delete", "-o", "json")
+    users = json.loads(listed.out)["users"]
+    assert [(each["kind"], each["name"]) for each in users] == [
+        ("DynamoGraphDeployment", "chat"),
+        ("PodCliqueSet", "set"),
+    ]
     lab.apply(topology("t", "zone", "host"))
     lab.wait(lambda: told(lab, SETS, "set") == ("True", "ClusterTopologyLevelsUnavailable"), 60, "the level is gone")
     lab.wait(lambda: told(lab, GRAPHS, "chat") == ("False", "TopologyLevelsUnavailable"), 60, "the graph is told")

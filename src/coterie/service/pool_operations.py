@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coterie.inspection.map import default_depth, map_json, scene_of
@@ -11,6 +11,7 @@ from coterie.rendering.scene import MapScene
 from coterie.service.core import Json, ServiceCore
 from coterie.service.pools import changes as pool_rules
 from coterie.service.pools.resources import NodeUse, nodes_of
+from coterie.service.pools.topology_users import level_users
 from coterie.service.pools.usage import PoolUsage
 from coterie.service.settings import Settings
 from coterie.store import NewEvent
@@ -97,6 +98,11 @@ class PoolOperations(ServiceCore):
         """Return the levels of a pool, with their domains."""
         live = self._now()
         return pool_rules.topology_view(pool_rules.find(live.catalog, pool), live)
+
+    def topology_users(self, pool: str, levels: Sequence[str] | None = None) -> Json:
+        """Return the users of a pool's levels; with other levels, also their effects."""
+        known = pool_rules.find(self._catalog(), pool).pool
+        return level_users(known, self.store, levels).as_json()
 
     def scene(self, pool: str) -> MapScene:
         """Return the scene of a pool's nodes and their holders."""

@@ -80,6 +80,7 @@ def test_models_name_exactly_what_the_service_answers(client: TestClient, servic
         (pools.Applied, made.json()),
         (pools.Pools, client.get("/api/v1/pools").json()),
         (pools.Topologies, client.get("/api/v1/topologies").json()),
+        (pools.TopologyUsers, client.get("/api/v1/topologies/main/users?levels=zone").json()),
         (pools.Map, client.get("/api/v1/pools/main/map").json()),
         (nodes.NodeMap, client.get("/api/v1/pools/main/nodes").json()),
         (state.Events, client.get("/api/v1/events").json()),

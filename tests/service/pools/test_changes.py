@@ -139,6 +139,12 @@ def test_a_level_that_is_removed_blocks_what_waits_for_it_and_touches_nothing_th
     for name in ("one", "two"):
         service.wait(f"{name}-1", lambda view: bool(view["status"] == "RUNNING"), PATIENCE_S)
     service.wait("three-1", lambda view: bool(view["waiting"]), PATIENCE_S)
+    users = service.topology_users("team", ["zone"])
+    assert users["change"]["removed"] == ["rack"]
+    assert {(each["name"], each["effect"]) for each in users["users"]} == {
+        (name, "not-placed") for name in ("one-1", "two-1", "three-1")
+    }
+    assert {each["effect"] for each in service.topology_users("team")["users"]} == {"none"}
     done = service.apply_pool("team", {"backend": "lab", "topology_keys": KEYS[:1]})
     assert done["lost_levels"] == ["rack"]
     assert {(each["workflow"], each["level"], each["waits"]) for each in done["affected"]} == {

@@ -6,9 +6,20 @@ A scheduler without it places no work by levels that an administrator declares i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkLevel:
+    """A level that a part of an object names by its node label; `field` is the place of the constraint."""
+
+    field: str
+    topology: str
+    label: str
+    required: bool
 
 
 class TopologyResource(Protocol):
@@ -46,3 +57,6 @@ class TopologyResource(Protocol):
 
     def references(self, work: Object) -> Mapping[str, str]:
         """Return the names of resources that an object refers to, by JSON pointer."""
+
+    def levels(self, work: Object) -> Sequence[WorkLevel]:
+        """Return the levels that an object names, each with its place."""

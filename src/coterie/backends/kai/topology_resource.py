@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from coterie.backends.base.topology_resource import WorkLevel
+from coterie.errors import field_path
 from coterie.frontends.grove.kai_topology import CLUSTER_TOPOLOGY, COTERIE, KAI_VERSION, MANAGED_BY, read_kai_topology
 from coterie.frontends.grove.topology import kai_refuses
 
@@ -51,11 +53,27 @@ class KaiTopologyResource:
 
     def references(self, work: Object) -> Mapping[str, str]:
         """Return the names of Topologies that a PodGroup refers to, by JSON pointer."""
-        spec = work.get("spec") or {}
-        places = [("/spec", spec)]
-        places += [(f"/spec/subGroups/{index}", each) for index, each in enumerate(spec.get("subGroups") or ())]
         found = {
-            f"{place}/topologyConstraint/topology": (each.get("topologyConstraint") or {}).get("topology")
-            for place, each in places
+            f"/{'/'.join(map(str, path))}/topology": constraint.get("topology")
+            for path, constraint in _constraints(work)
         }
         return {pointer: name for pointer, name in found.items() if name}
+
+    def levels(self, work: Object) -> Sequence[WorkLevel]:
+        """Return the levels that a PodGroup and its subgroups name."""
+        return [
+            WorkLevel(field_path(path), constraint["topology"], str(label), required)
+            for path, constraint in _constraints(work)
+            for name, required in (("requiredTopologyLevel", True), ("preferredTopologyLevel", False))
+            if constraint.get("topology") and (label := constraint.get(name))
+        ]
+
+
+def _constraints(work: Object) -> Iterator[tuple[tuple[str | int, ...], Object]]:
+    """Yield the constraints of a PodGroup and of its subgroups, with their paths."""
+    spec = work.get("spec") or {}
+    parts: list[tuple[tuple[str | int, ...], Object]] = [(("spec",), spec)]
+    parts += [(("spec", "subGroups", index), each) for index, each in enumerate(spec.get("subGroups") or ())]
+    for path, part in parts:
+        if constraint := part.get("topologyConstraint"):
+            yield (*path, "topologyConstraint"), constraint

@@ -7,7 +7,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -258,6 +258,11 @@ class Client:
     def topology(self, pool: str) -> Json:
         """Return the levels of a pool."""
         return self._json("GET", _path("topologies", pool))
+
+    def topology_users(self, pool: str, levels: Sequence[str] | None) -> Json:
+        """Return the users of a pool's levels, and the effects of other levels where some are given."""
+        params = None if levels is None else {"levels": list(levels)}
+        return self._json("GET", _path("topologies", pool, "users"), params=params)
 
     def _sent(self, after: int, ident: str | None) -> Iterator[tuple[str, Json]]:
         headers = {"Accept": "text/event-stream"}

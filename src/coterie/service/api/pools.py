@@ -73,6 +73,19 @@ def topology(pool: str, service: Behind, _caller: Who) -> Response:
     return answer(service.topology(pool))
 
 
+@router.get("/topologies/{pool}/users", response_model=models.TopologyUsers)
+def topology_users(
+    pool: str,
+    service: Behind,
+    _caller: Who,
+    levels: Annotated[
+        list[Short] | None, Query(description="The levels that the pool would have; their effects are included.")
+    ] = None,
+) -> Response:
+    """Show the groups of unfinished workflows that require levels of a pool, and what other levels would do to them."""
+    return answer(service.topology_users(pool, levels))
+
+
 @router.post("/plan", response_model=plans.Plan, openapi_extra=SUBMIT, dependencies=[PRESENT])
 def plan(body: Sent, service: Behind, caller: Who) -> Response:
     """Return the placement that a workflow would get now, or why it would get none; nothing is stored."""

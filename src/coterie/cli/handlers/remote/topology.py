@@ -6,8 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from coterie.cli.client.client import Client
+from coterie.cli.commands.remote.topology import TopologyUsersOptions
+from coterie.cli.handlers.topology_users import new_levels, print_users
 from coterie.cli.output.formats import Output
 from coterie.cli.output.screen import show_as
+from coterie.errors import UsageError
 from coterie.rendering.text import table, visible
 from coterie.topology.display_names import domain as domain_path
 from coterie.topology.display_names import natural
@@ -38,6 +41,15 @@ def show_topology(client: Client, pool: str, output: Output) -> None:
     found = client.topology(pool)
     names = [domain_path(domain["path"]) for domain in found["domains"]]
     show_as(output, found, names, lambda: (*level_lines(found), *_domain_lines(found["domains"])))
+
+
+def show_users(client: Client, options: TopologyUsersOptions) -> None:
+    """Print the groups of workflows that require levels of a pool, and the effects of other levels."""
+    if options.delete:
+        hint = "A pool that workflows use cannot be deleted: see `coterie pool delete`."
+        raise UsageError("--delete is for a topology of a cluster", f"Pass --cluster SRC. {hint}")
+    after = new_levels(options)
+    print_users(options, client.topology_users(options.name, None if after is None else after.names))
 
 
 def _domain_lines(domains: Sequence[Json]) -> Iterator[str]:

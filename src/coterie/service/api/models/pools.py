@@ -146,6 +146,51 @@ class Topologies(ResponseBody):
     items: list[Topology]
 
 
+class TopologyLevel(ResponseBody):
+    """A level of a topology."""
+
+    domain: str
+    key: str = Field(description="The node label of the level.")
+
+
+class LevelUse(ResponseBody):
+    """A level that a part of a user names."""
+
+    field: str = Field(description="The group of the workflow.")
+    level: str
+    required: bool
+    effect: str = Field(description="none, not-placed or not-preferred.")
+
+
+class TopologyUser(ResponseBody):
+    """A user of a topology, with the worst effect of a change on it."""
+
+    kind: str
+    namespace: str
+    name: str
+    uses: list[LevelUse]
+    effect: str
+
+
+class TopologyChange(ResponseBody):
+    """The difference between the levels of a topology and those that it would have."""
+
+    removed: list[str]
+    added: list[str]
+    relabelled: list[str]
+    reordered: bool
+    deleted: bool
+
+
+class TopologyUsers(ResponseBody):
+    """The users of a pool's levels."""
+
+    topology: str
+    levels: list[TopologyLevel] | None
+    change: TopologyChange | None = Field(description="None where no other levels were given.")
+    users: list[TopologyUser]
+
+
 class MapGpus(Gpus):
     """The GPUs of an area of the map."""
 
