@@ -66,6 +66,7 @@ class Operator:
         self._controllers: list[Controller] = []
         self._election: Election | None = None
         self._webhook: Webhook | None = None
+        self.catalog = TopologyCatalog([])
 
     def __enter__(self) -> Self:
         with self._stack:
@@ -125,7 +126,7 @@ class Operator:
         for kind in (*seen, *behind, *workloads, kind_of({"apiVersion": resource.api_version, "kind": resource.kind})):
             if kind.name not in self._watches:
                 self._watches[kind.name] = SharedWatch(reads, kind, absent_s=settings.absent_s)
-        catalog = TopologyCatalog([self._watches[kind.name] for kind in seen])
+        self.catalog = catalog = TopologyCatalog([self._watches[kind.name] for kind in seen])
         self._control_topologies(followed, resource, writer)
         if workloads:
             self._control_workloads(workloads, catalog, writer)
