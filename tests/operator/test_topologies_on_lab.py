@@ -128,6 +128,16 @@ def test_an_external_topology_is_compared_and_heals_by_itself(cluster: Lab, oper
     assert reasons(cluster) == ["TopologyDriftDetected", "TopologyInSync"]
 
 
+def test_a_scheduler_gets_the_labels_that_an_annotation_gives_it(cluster: Lab, operate: Operate) -> None:
+    operate(cluster)
+    found = declared(ZONE, "example.com/rack")
+    found["metadata"]["annotations"] = {"labels.coterie.dev/kai-scheduler": f"level-1={CLIQUE}"}
+    cluster.apply(found)
+    cluster.wait(lambda: condition(cluster) == ("False", "InSync", 1), 60, "it is in sync")
+
+    assert labels(cluster) == [ZONE, CLIQUE]
+
+
 def test_waiting_work_is_placed_across_a_change_of_levels_and_always_sees_a_topology(
     cluster: Lab, operate: Operate
 ) -> None:

@@ -6,12 +6,13 @@ a warning: the API accepts it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from coterie.document.schema import in_order
 from coterie.errors import Fault, Notice, SpecErrors, Unavailable
+from coterie.frontends.allowed_domains import domain_faults, graph_domains, set_domains
 from coterie.frontends.dynamo.lower import LoweredGraph, lower_graph
 from coterie.frontends.dynamo.model import GraphDeployment
 from coterie.frontends.dynamo.read import read_graph
@@ -41,11 +42,13 @@ class TargetCluster:
     """The configuration of the cluster that the objects are intended for.
 
     `strict` refuses what today's operators refuse, where Coterie itself only warns. `off` are features that the cluster
-    does not have: `topology` (topology-aware scheduling), `mnnvl` (multi-node NVLink), `grove`, `kai`.
+    does not have: `topology` (topology-aware scheduling), `mnnvl` (multi-node NVLink), `grove`, `kai`. `domains` are
+    the only names that levels may have there; empty for any name.
     """
 
     strict: bool = False
     off: frozenset[str] = frozenset()
+    domains: frozenset[str] = frozenset()
 
     @property
     def schedulers(self) -> frozenset[str]:
@@ -112,7 +115,10 @@ def judge_topology(new: Resource, old: Resource | None, site: TargetCluster) -> 
         notices = (*notices, Notice("KindRenamed", message, new.document.place(("kind",)), ("kind",)))
     before, unread = _before(lambda resource: read_cluster_topology(resource, None), new, old)
     lost = update_notices(before, topology) if before else ()
-    return ObjectVerdict((), (*notices, *unread, *lost))
+    known = {level.name for level in before.levels} if before else set()
+    named = ((level.name, ("spec", "levels", index, "domain")) for index, level in enumerate(topology.levels))
+    refused = domain_faults(((name, path) for name, path in named if name not in known), site.domains)
+    return ObjectVerdict(tuple(new.located(refused)), (*notices, *unread, *lost))
 
 
 def judge_set(new: Resource, old: Resource | None, knowledge: KnownTopologies, site: TargetCluster) -> ObjectVerdict:
@@ -121,7 +127,9 @@ def judge_set(new: Resource, old: Resource | None, knowledge: KnownTopologies, s
     before, unread = _before(read_podcliqueset, new, old)
     known, assumed = knowledge.of(_named(pcs))
     said = _set(pcs, before, known, site)
-    return ObjectVerdict(said.faults, _placed(new, (*unread, *assumed, *_once(said.notices, assumed))))
+    refused = () if before else new.located(domain_faults(set_domains(pcs), site.domains))
+    faults = _with_domains(said.faults, refused)
+    return ObjectVerdict(faults, _placed(new, (*unread, *assumed, *_once(said.notices, assumed))))
 
 
 def judge_graph(new: Resource, old: Resource | None, knowledge: KnownTopologies, site: TargetCluster) -> ObjectVerdict:
@@ -130,8 +138,10 @@ def judge_graph(new: Resource, old: Resource | None, knowledge: KnownTopologies,
     before, unread = _before(read_graph, new, old)
     names = {each.topology for each in (graph.constraint, graph.policy) if each is not None and each.topology}
     known, assumed = knowledge.of(names)
+    faults: Sequence[Fault]
     if before is None:
-        faults = graph_rules.create_faults(graph, known, site.graphs)
+        refused = list(domain_faults(graph_domains(graph), site.domains, graph.fault))
+        faults = _with_domains(graph_rules.create_faults(graph, known, site.graphs), refused)
         lost: Iterable[Fault] = ()
     else:
         faults = graph_rules.update_faults(before, graph, known, site.graphs)
@@ -141,6 +151,12 @@ def judge_graph(new: Resource, old: Resource | None, knowledge: KnownTopologies,
         return ObjectVerdict(tuple(faults), _placed(new, _once(notices, assumed)))
     below = _behind(graph, before, knowledge, site)
     return ObjectVerdict(below.faults, _placed(new, _once((*notices, *below.notices), assumed)))
+
+
+def _with_domains(faults: Sequence[Fault], refused: Sequence[Fault]) -> tuple[Fault, ...]:
+    """Return faults together with those of domains that the cluster does not allow; one is enough for each field."""
+    places = {fault.path for fault in refused}
+    return tuple(sorted((*(each for each in faults if each.path not in places), *refused), key=in_order))
 
 
 def _set(pcs: PodCliqueSet, before: PodCliqueSet | None, known: Known, site: TargetCluster) -> ObjectVerdict:

@@ -47,6 +47,10 @@ class Merged:
     users: dict[str, User] = field(default_factory=dict)
 
 
+class NoKubeconfig(UsageError):  # noqa: N818 - the leaf says what is missing
+    """Raised where there is neither a kubeconfig nor a service account."""
+
+
 def choose(name: str = "", environment: Mapping[str, str] | None = None) -> SingleConfig:
     """Return the cluster and user of a context, by default the current one.
 
@@ -60,7 +64,7 @@ def choose(name: str = "", environment: Mapping[str, str] | None = None) -> Sing
         if inside is not None:
             return inside
         where = ", ".join(map(str, paths))
-        raise UsageError(
+        raise NoKubeconfig(
             f"there is no kubeconfig, and so no context: {where} does not exist",
             f"Set KUBECONFIG to the right file, or {SNAPSHOT_HINT}",
         )

@@ -10,7 +10,7 @@ from typer._click.globals import get_current_context
 
 from coterie.cli.exit_codes import Exit, exit_code_help
 from coterie.cli.help import CommandList
-from coterie.cli.inputs.options import DebugOption, OffOption
+from coterie.cli.inputs.options import AllowedDomainOption, DebugOption, OffOption
 from coterie.cli.inputs.parameters import with_options
 from coterie.cli.output.formats import Output
 
@@ -60,6 +60,7 @@ class OperatorOptions:
         bool, typer.Option("--webhook-cleanup", help="Remove the registration of the webhook at the end.")
     ] = False
     off: OffOption = ()
+    allowed_domains: AllowedDomainOption = ()
     own: Annotated[
         tuple[str, ...],
         typer.Option(

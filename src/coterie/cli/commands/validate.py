@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from coterie.cli.exit_codes import Exit, exit_code_help
-from coterie.cli.inputs.options import ClusterOptions, DebugOption, OffOption, PoolOptions, TemplateOptions
+from coterie.cli.inputs.options import (
+    AllowedDomainOption,
+    ClusterOptions,
+    DebugOption,
+    OffOption,
+    PoolOptions,
+    TemplateOptions,
+)
 from coterie.cli.inputs.parameters import with_options
 from coterie.cli.output.formats import Output
 
@@ -39,6 +46,7 @@ class ValidateOptions:
         typer.Option("--strict", help="Also refuse what current operators refuse on new objects, such as packDomain."),
     ] = False
     off: OffOption = ()
+    allowed_domains: AllowedDomainOption = ()
     pools: PoolOptions
     cluster: Annotated[
         str | None,

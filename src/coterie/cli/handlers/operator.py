@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
 from coterie.cli.commands.operator import OperatorOptions
 from coterie.cli.output.screen import show
-from coterie.errors import UsageError, did_you_mean
+from coterie.errors import CoterieError, NotFound, UsageError, did_you_mean
 from coterie.frontends.admission import TargetCluster
 from coterie.json_log import log_as_json
+from coterie.kube.kubeconfig import NoKubeconfig, choose
 from coterie.operator.crds import definitions
+from coterie.operator.endpoints import address_of
 from coterie.operator.operator import run as run_operator
 from coterie.operator.settings import OWNABLE, OperatorSettings
 
 
 def run(options: OperatorOptions) -> None:
     """Run until interrupted."""
-    known = [kind.name for kind in OWNABLE]
-    for name in options.own:
-        if name not in known:
-            hint = f"{did_you_mean(name, known)} Kinds are: {', '.join(known)}.".lstrip()
-            raise UsageError(f'--own names no kind that an operator can own: "{name}"', hint)
+    problems = list(_problems(options))
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise UsageError("; ".join(map(str, problems)), " ".join(each.hint for each in problems if each.hint))
     log_as_json()
     settings = OperatorSettings(
         context=options.context,
@@ -31,7 +34,9 @@ def run(options: OperatorOptions) -> None:
         webhook=options.webhook,
         webhook_certificates=Path(options.webhook_certificates) if options.webhook_certificates else None,
         webhook_cleanup=options.webhook_cleanup,
-        cluster=TargetCluster(off=frozenset(each.value for each in options.off)),
+        cluster=TargetCluster(
+            off=frozenset(each.value for each in options.off), domains=frozenset(options.allowed_domains)
+        ),
         lease_namespace=options.lease_namespace,
     )
 
@@ -40,6 +45,28 @@ def run(options: OperatorOptions) -> None:
             show([address])
 
     run_operator(settings, started)
+
+
+def _problems(options: OperatorOptions) -> Iterator[CoterieError]:
+    """Yield everything that is wrong with a call, so that one correction is enough."""
+    known = [kind.name for kind in OWNABLE]
+    for name in options.own:
+        if name not in known:
+            hint = f"{did_you_mean(name, known)} Kinds are: {', '.join(known)}.".lstrip()
+            yield UsageError(f'--own names no kind that an operator can own: "{name}"', hint)
+    for option, text in (("--listen", options.listen), ("--webhook", options.webhook)):
+        try:
+            address_of(text or ":0", option)
+        except UsageError as error:
+            yield error
+    try:
+        choose(options.context)
+    except NoKubeconfig as error:
+        yield UsageError(str(error), "Set KUBECONFIG to the right file, or run it in a cluster as a service account.")
+    except NotFound as error:
+        yield error
+    except UsageError as error:
+        yield UsageError(str(error), (error.hint or "").replace("context:NAME", "--context NAME"))
 
 
 def print_crds() -> None:

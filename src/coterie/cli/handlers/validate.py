@@ -55,7 +55,7 @@ def _validated(options: ValidateOptions) -> Validation:
     texts = [_text(file) for file in dict.fromkeys(options.files)]
     old = None if not options.old else [_text(file) for file in dict.fromkeys(options.old)]
     against = ValidationContext(
-        site=TargetCluster(options.strict, frozenset(options.off)),
+        site=TargetCluster(options.strict, frozenset(options.off), frozenset(options.allowed_domains)),
         config=config,
         pool=source.pool,
         levels=levels,

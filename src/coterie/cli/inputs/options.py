@@ -58,6 +58,14 @@ OffOption = Annotated[
         "May be repeated.",
     ),
 ]
+AllowedDomainOption = Annotated[
+    tuple[str, ...],
+    typer.Option(
+        "--allowed-domain",
+        metavar="NAME",
+        help="A name that levels may have in the cluster; others are refused. May be repeated. Default: any.",
+    ),
+]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")]
 
 

@@ -50,7 +50,7 @@ def drift_of(
 
     `failure` is why KAI's resource could not be written; it takes precedence over the comparison.
     """
-    entries = [_kai_entry(found, kai)] if KAI in enabled & TOPOLOGY_AWARE else []
+    entries = [_kai_entry(found.for_scheduler(KAI), kai)] if KAI in enabled & TOPOLOGY_AWARE else []
     if failure:
         entries = [replace(entry, in_sync=False, message=failure, failed=True) for entry in entries]
     lost = [_lost(each.scheduler, each.name, enabled) for each in found.references if _is_lost(each.scheduler, enabled)]

@@ -10,12 +10,13 @@ No cluster is queried: `coterie check` reports whether nodes carry the labels.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from coterie.document.schema import DocumentModel, said
 from coterie.errors import Fault, FieldError, Notice, SpecErrors, did_you_mean
+from coterie.frontends.grove.scheduler_labels import label_faults, scheduler_labels
 from coterie.frontends.grove.topology_model import (
     BindingModel,
     BindingSpec,
@@ -56,13 +57,17 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class ClusterTopology:
-    """A valid topology of either kind; levels run from the coarsest to the finest."""
+    """A valid topology of either kind; levels run from the coarsest to the finest.
+
+    `labels` are the node labels of levels for a scheduler that has others than the topology itself, by its name.
+    """
 
     name: str
     levels: tuple[Level, ...]
     references: tuple[Reference, ...]
-    resource: Resource = field(compare=False)
-    notices: tuple[Notice, ...] = field(default=(), compare=False)
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
+    resource: Resource = field(compare=False, kw_only=True)
+    notices: tuple[Notice, ...] = field(default=(), compare=False, kw_only=True)
 
     @property
     def kind(self) -> str:
@@ -79,6 +84,14 @@ class ClusterTopology:
     def keys(self) -> tuple[str, ...]:
         """The node labels, coarsest first."""
         return tuple(level.label for level in self.levels)
+
+    def for_scheduler(self, scheduler: str) -> ClusterTopology:
+        """Return the topology as a scheduler sees it: with its own labels where it has some."""
+        own = self.labels.get(scheduler)
+        if not own:
+            return self
+        levels = tuple(Level(level.name, own.get(level.name, level.label)) for level in self.levels)
+        return replace(self, levels=levels, labels={})
 
     def reference(self, scheduler: str) -> str | None:
         """Return the name of a scheduler's resource that is managed elsewhere, if there is one."""
@@ -100,6 +113,7 @@ def read_cluster_topology(resource: Resource, enabled: frozenset[str] | None = S
         *_count_faults(spec.levels, resource.kind),
         *_level_faults(spec.levels, resource.kind),
         *_reference_faults(spec.references or (), field_name, enabled),
+        *label_faults(resource, [level.domain for level in spec.levels]),
     ]
     if faults := [*own, *independent(found, repaired.gone)]:
         raise SpecErrors(resource.located(faults))
@@ -107,14 +121,18 @@ def read_cluster_topology(resource: Resource, enabled: frozenset[str] | None = S
         name=resource.name,
         levels=tuple(Level(level.domain, level.key) for level in spec.levels),
         references=tuple(Reference(each.scheduler, each.reference) for each in spec.references or ()),
+        labels=scheduler_labels(resource),
         resource=resource,
         notices=tuple(_notices(spec.levels, resource)) if enabled is None or KAI in enabled else (),
     )
 
 
 def topology_of(found: ClusterTopology) -> Topology:
-    """Return the levels as placement uses them: a level's name is its domain, its label is its key."""
-    return Topology(found.levels)
+    """Return the levels as placement uses them: a level's name is its domain, its label is its key.
+
+    A label that is only for KAI replaces the key, since no other scheduler places work by levels.
+    """
+    return Topology(found.for_scheduler(KAI).levels)
 
 
 def update_notices(old: ClusterTopology, new: ClusterTopology) -> Iterator[Notice]:

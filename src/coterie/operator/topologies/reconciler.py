@@ -100,7 +100,7 @@ class TopologyReconciler:
             return None
         about = {**about, "apiVersion": self._topologies[kind].kind.api_version, "kind": kind}
         try:
-            found = read_cluster_topology(resource_of(about), enabled=None)
+            found = read_cluster_topology(resource_of(about), enabled=None).for_scheduler(KAI)
         except SpecErrors as error:
             self._report(about, invalid_outcome(about, error.faults, self._now()))
             return None

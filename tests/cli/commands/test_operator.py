@@ -1,0 +1,34 @@
+"""Calls of `coterie operator` that cannot work: everything that is wrong is said at once, in words of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.command import call
+
+
+def test_a_missing_kubeconfig_and_wrong_addresses_are_reported_together(tmp_path: Path) -> None:
+    words = ("--webhook", "nonsense", "--listen", "x:99999", "--own", "PodCliqueSets")
+    done = call("operator", *words, cwd=tmp_path, KUBECONFIG=str(tmp_path / "absent"))
+
+    assert done.code == 2
+    for said in ('--webhook takes HOST:PORT, not "nonsense"', "--listen takes", "PodCliqueSets", "no kubeconfig"):
+        assert said in done.err
+    assert "or run it in a cluster as a service account" in done.err
+    assert "kubectl get nodes" not in done.err
+
+
+def test_an_unknown_context_is_named_with_the_known_ones(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("contexts: [{name: lab, context: {cluster: c, user: u}}]\n")
+    done = call("operator", "--context", "lob", cwd=tmp_path, KUBECONFIG=str(tmp_path / "config"))
+
+    assert done.code == 4
+    assert 'there is no context "lob"' in done.err
+
+
+def test_without_a_current_context_the_option_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("contexts: [{name: lab, context: {cluster: c, user: u}}]\n")
+    done = call("operator", cwd=tmp_path, KUBECONFIG=str(tmp_path / "config"))
+
+    assert done.code == 2
+    assert "--context NAME" in done.err
