@@ -78,8 +78,8 @@ def operate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Operate]:
     """Give a function that starts an operator in this process for a lab; it ends with the test."""
     with ExitStack() as stack:
 
-        def start(lab: Lab, **settings: Any) -> Operator:
-            monkeypatch.setenv("KUBECONFIG", str(lab.kubeconfig))
+        def start(lab: Lab, kubeconfig: Path | None = None, **settings: Any) -> Operator:
+            monkeypatch.setenv("KUBECONFIG", str(kubeconfig or lab.kubeconfig))
             chosen = OperatorSettings(**{"settle_s": 0.3, "absent_s": 0.5, **settings})
             return stack.enter_context(Operator(chosen))
 

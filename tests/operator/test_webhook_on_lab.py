@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import secrets
 import ssl
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from lab.api import ApiError
 
+from coterie.errors import UsageError
 from coterie.frontends.admission import KnownTopologies, TargetCluster
 from coterie.kube.kinds import CLUSTER_TOPOLOGY, POD_CLIQUE_SET
 from coterie.operator.metrics import OperatorMetrics
 from coterie.operator.operator import Operator
+from coterie.operator.webhook.certificates import Authority
 from coterie.operator.webhook.registration import NAME, other_owner
 from coterie.operator.webhook.server import Webhook, webhook_app
 from lab import Lab
@@ -160,6 +164,53 @@ def test_certificates_are_renewed_while_the_server_runs_and_a_new_authority_is_t
         eventually(lambda: webhook._next is None)
     finally:
         webhook.stop()
+
+
+def written(folder: Path, authority: Authority, host: str = "127.0.0.1") -> None:
+    """Write a certificate as a kubelet writes a secret: all files change at once."""
+    issued = authority.issue(host, datetime.now(UTC))
+    fresh = folder.parent / f"{folder.name}-{secrets.token_hex(4)}"
+    fresh.mkdir()
+    (fresh / "tls.crt").write_bytes(issued.chain)
+    (fresh / "tls.key").write_bytes(issued.key)
+    (fresh / "ca.crt").write_bytes(authority.certificate)
+    link = folder.parent / f"link-{secrets.token_hex(4)}"
+    link.symlink_to(fresh)
+    link.replace(folder)
+
+
+def test_certificates_in_a_folder_are_read_again_and_a_bad_one_never_replaces_a_good_one(tmp_path: Path) -> None:
+    folder = tmp_path / "certificates"
+    first, second = Authority(datetime.now(UTC)), Authority(datetime.now(UTC))
+    written(folder, first)
+    told: list[bytes] = []
+    app = webhook_app(lambda: KnownTopologies({}, told=True), TargetCluster(), OperatorMetrics())
+    webhook = Webhook(app, "127.0.0.1", 0, told.append, folder=folder, check_s=0.05)
+    webhook.start()
+    try:
+        eventually(lambda: told == [first.certificate])
+        shown = served(webhook, first.certificate)
+        # A key of another certificate, and no certificate at all: what was good is still served.
+        good = (folder / "tls.key").read_bytes()
+        (folder / "tls.key").write_bytes(second.issue("127.0.0.1", datetime.now(UTC)).key)
+        checks = webhook.checks
+        eventually(lambda: webhook.checks > checks + 2)
+        assert served(webhook, first.certificate) == shown
+        (folder / "tls.key").write_bytes(good)
+        # Renewed by the same authority, and then by another one, without a restart.
+        written(folder, first)
+        eventually(lambda: served(webhook, first.certificate) != shown)
+        written(folder, second)
+        eventually(lambda: told == [first.certificate, second.certificate])
+        assert served(webhook, second.certificate) != shown
+    finally:
+        webhook.stop()
+
+
+def test_a_folder_without_a_certificate_is_said_at_the_start(tmp_path: Path) -> None:
+    app = webhook_app(lambda: None, TargetCluster(), OperatorMetrics())
+    with pytest.raises(UsageError, match="cannot be used"):
+        Webhook(app, "127.0.0.1", 0, lambda _: None, folder=tmp_path)
 
 
 def served(webhook: Webhook, authority: bytes) -> bytes:

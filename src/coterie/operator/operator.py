@@ -172,7 +172,7 @@ class Operator:
         host, port = address_of(settings.webhook, "--webhook")
 
         def register(authority: bytes) -> None:
-            apply(api, configuration(kinds, webhook.url, authority), reclaim=True)
+            apply(api, configuration(kinds, webhook.url, authority, settings.webhook_service), reclaim=True)
             _log.info("webhook registered", url=webhook.url, kinds=[kind.name for kind in kinds])
 
         webhook = Webhook(app, host, port, register, folder=settings.webhook_certificates)

@@ -19,6 +19,7 @@ from coterie.kube.kinds import (
 from coterie.operator.election import LeaseTiming
 from coterie.operator.topologies.reconciler import SETTLE_S
 from coterie.operator.watches import ABSENT_S
+from coterie.operator.webhook.registration import WebhookService
 
 # The kinds that an operator can own, in the order in which they are listed.
 OWNABLE: tuple[ObjectKind, ...] = (CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, GRAPH_DEPLOYMENT)
@@ -34,7 +35,8 @@ class OperatorSettings:
     """One operator: its cluster, its addresses, its kinds, and its pace.
 
     `own` are the names of kinds; empty means every kind that no other operator owns. `webhook` is the address of the
-    webhook, empty for none; `webhook_certificates` a folder with its certificate, without which it makes its own.
+    webhook, empty for none; `webhook_certificates` a folder with its certificate, without which it makes its own;
+    `webhook_service` the Service through which API servers reach it, without which they use its address.
     """
 
     context: str = ""
@@ -42,6 +44,7 @@ class OperatorSettings:
     own: tuple[str, ...] = ()
     webhook: str = ""
     webhook_certificates: Path | None = None
+    webhook_service: WebhookService | None = None
     webhook_cleanup: bool = False
     cluster: TargetCluster = field(default_factory=TargetCluster)
     lease: str = "coterie-operator"

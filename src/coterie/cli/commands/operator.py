@@ -56,6 +56,14 @@ class OperatorOptions:
             help="Folder with tls.crt, tls.key and ca.crt, read again when they change. Default: an own authority.",
         ),
     ] = None
+    webhook_service: Annotated[
+        str,
+        typer.Option(
+            "--webhook-service",
+            metavar="NAMESPACE/NAME",
+            help="Service through which the API server reaches the webhooks of all replicas. Default: by its address.",
+        ),
+    ] = ""
     webhook_cleanup: Annotated[
         bool, typer.Option("--webhook-cleanup", help="Remove the registration of the webhook at the end.")
     ] = False

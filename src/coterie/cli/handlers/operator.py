@@ -11,12 +11,14 @@ from coterie.cli.commands.operator import OperatorOptions
 from coterie.cli.output.screen import show
 from coterie.errors import CoterieError, NotFound, UsageError, did_you_mean
 from coterie.frontends.admission import TargetCluster
+from coterie.frontends.kubernetes.objects import is_subdomain
 from coterie.json_log import log_as_json
 from coterie.kube.kubeconfig import NoKubeconfig, choose
 from coterie.operator.crds import definitions
 from coterie.operator.endpoints import address_of
 from coterie.operator.operator import run as run_operator
 from coterie.operator.settings import OWNABLE, OperatorSettings
+from coterie.operator.webhook.registration import WebhookService
 
 
 def run(options: OperatorOptions) -> None:
@@ -33,6 +35,7 @@ def run(options: OperatorOptions) -> None:
         own=options.own,
         webhook=options.webhook,
         webhook_certificates=Path(options.webhook_certificates) if options.webhook_certificates else None,
+        webhook_service=WebhookService(*options.webhook_service.split("/")) if options.webhook_service else None,
         webhook_cleanup=options.webhook_cleanup,
         cluster=TargetCluster(
             off=frozenset(each.value for each in options.off), domains=frozenset(options.allowed_domains)
@@ -59,6 +62,7 @@ def _problems(options: OperatorOptions) -> Iterator[CoterieError]:
             address_of(text or ":0", option)
         except UsageError as error:
             yield error
+    yield from _service_problems(options)
     try:
         choose(options.context)
     except NoKubeconfig as error:
@@ -67,6 +71,23 @@ def _problems(options: OperatorOptions) -> Iterator[CoterieError]:
         yield error
     except UsageError as error:
         yield UsageError(str(error), (error.hint or "").replace("context:NAME", "--context NAME"))
+
+
+def _service_problems(options: OperatorOptions) -> Iterator[CoterieError]:
+    text = options.webhook_service
+    if not text:
+        return
+    namespace, _, name = text.partition("/")
+    if not is_subdomain(namespace) or not is_subdomain(name):
+        yield UsageError(
+            f'--webhook-service takes NAMESPACE/NAME, not "{text}"',
+            "Example: --webhook-service coterie-operator/coterie-operator-webhook",
+        )
+    if not options.webhook or not options.webhook_certificates:
+        yield UsageError(
+            "--webhook-service needs --webhook and --webhook-certificates",
+            "Replicas behind one Service need certificates of one authority, such as a secret of cert-manager.",
+        )
 
 
 def print_crds() -> None:

@@ -110,12 +110,16 @@ def load(context: ssl.SSLContext, certificate: ServerCertificate) -> None:
 def load_files(context: ssl.SSLContext, folder: Path) -> bytes:
     """Give a context the certificate in a folder, as cert-manager writes it, and return that of its authority."""
     try:
+        # A certificate that does not fit its key, as while both are renewed, must not get into the context in use.
+        server_context().load_cert_chain(folder / "tls.crt", folder / "tls.key")
+        authority = (folder / "ca.crt").read_bytes()
+        ssl.create_default_context(cadata=authority.decode())
         context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
-        return (folder / "ca.crt").read_bytes()
     except (OSError, ValueError) as error:
         raise UsageError(
             f"the certificate in {folder} cannot be used: {error}", "It needs tls.crt, tls.key and ca.crt in PEM."
         ) from None
+    return authority
 
 
 def _begun(

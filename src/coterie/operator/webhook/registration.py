@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from coterie.kube.apply import MARK
@@ -17,8 +18,27 @@ _VERSIONS = {GRAPH_DEPLOYMENT.name: ("v1alpha1", "v1beta1")}
 _TIMEOUT_S = 5
 
 
-def configuration(kinds: Sequence[ObjectKind], url: str, authority: bytes) -> dict[str, Any]:
-    """Return the registration by URL: without an answer of the webhook, nothing is admitted."""
+@dataclass(frozen=True, slots=True)
+class WebhookService:
+    """A Service in front of the webhooks of all replicas; a name of it is in their certificates."""
+
+    namespace: str
+    name: str
+
+    @property
+    def host(self) -> str:
+        """The name by which API servers reach the Service."""
+        return f"{self.name}.{self.namespace}.svc"
+
+
+def configuration(
+    kinds: Sequence[ObjectKind], url: str, authority: bytes, service: WebhookService | None = None
+) -> dict[str, Any]:
+    """Return the registration by URL, or by Service: without an answer of the webhook, nothing is admitted."""
+    client: dict[str, Any] = {"url": url}
+    if service is not None:
+        path = f"/{url.partition('://')[2].partition('/')[2]}"
+        client = {"service": {"namespace": service.namespace, "name": service.name, "path": path, "port": 443}}
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
@@ -30,7 +50,7 @@ def configuration(kinds: Sequence[ObjectKind], url: str, authority: bytes) -> di
                 "sideEffects": "None",
                 "failurePolicy": "Fail",
                 "timeoutSeconds": _TIMEOUT_S,
-                "clientConfig": {"url": url, "caBundle": base64.b64encode(authority).decode()},
+                "clientConfig": {**client, "caBundle": base64.b64encode(authority).decode()},
                 "rules": [
                     {
                         "apiGroups": [kind.group],

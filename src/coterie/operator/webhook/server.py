@@ -66,7 +66,10 @@ def _answer(body: bytes, known: KnownTopologies | None, site: TargetCluster, met
 
 
 class Webhook:
-    """The server with its certificates; `on_authority` gets the certificates of authorities whenever they change."""
+    """The server with its certificates; `on_authority` gets the certificates of authorities whenever they change.
+
+    `checks` counts how often certificates were looked at.
+    """
 
     def __init__(
         self,
@@ -87,6 +90,7 @@ class Webhook:
         self._known_authority = b""
         self._renew_at = now()
         self._registered = False
+        self.checks = 0
         self._renew()
         self._server = ServerThread(app, host, port, tls=self._context)
         self._stop = threading.Event()
@@ -124,6 +128,7 @@ class Webhook:
                     self._registered = True
             except CoterieError as error:
                 _log.warning("webhook not registered", error=str(error))
+            self.checks += 1
             wait = self._check_s if self._registered else min(1.0, self._check_s)
 
     def _renew(self) -> None:
