@@ -175,7 +175,8 @@ class Operator:
             apply(api, configuration(kinds, webhook.url, authority, settings.webhook_service), reclaim=True)
             _log.info("webhook registered", url=webhook.url, kinds=[kind.name for kind in kinds])
 
-        webhook = Webhook(app, host, port, register, folder=settings.webhook_certificates)
+        folder, check_s = settings.webhook_certificates, settings.certificate_check_s
+        webhook = Webhook(app, host, port, register, folder=folder, check_s=check_s)
         webhook.start()
         self._webhook = webhook
         self._stack.callback(webhook.stop)

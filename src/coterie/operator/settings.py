@@ -20,6 +20,7 @@ from coterie.operator.election import LeaseTiming
 from coterie.operator.topologies.reconciler import SETTLE_S
 from coterie.operator.watches import ABSENT_S
 from coterie.operator.webhook.registration import WebhookService
+from coterie.operator.webhook.server import CERTIFICATE_CHECK_S
 
 # The kinds that an operator can own, in the order in which they are listed.
 OWNABLE: tuple[ObjectKind, ...] = (CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, GRAPH_DEPLOYMENT)
@@ -53,3 +54,4 @@ class OperatorSettings:
     timing: LeaseTiming = field(default_factory=LeaseTiming)
     settle_s: float = SETTLE_S
     absent_s: float = ABSENT_S
+    certificate_check_s: float = CERTIFICATE_CHECK_S

@@ -27,7 +27,8 @@ from coterie.operator.webhook.review import InvalidReviewError, answer_to
 PATH = "/validate"
 # An API server sends objects of at most 3 MiB, and an update has two of them.
 _MOST_BYTES = 8 << 20
-_CHECK_S = 60.0
+# The time between two looks at certificates.
+CERTIFICATE_CHECK_S = 60.0
 
 _log = structlog.get_logger("coterie.operator")
 
@@ -79,7 +80,7 @@ class Webhook:
         on_authority: Callable[[bytes], None],
         *,
         folder: Path | None = None,
-        check_s: float = _CHECK_S,
+        check_s: float = CERTIFICATE_CHECK_S,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._host, self._folder, self._check_s, self._now = host, folder, check_s, now
