@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from bench import apply, deltas, kueue_side, memory, placement, plot, scaling, service, snapshot_read, startup
+from bench import apply, deltas, kueue_side, memory, operator, placement, plot, scaling, service, snapshot_read, startup
 from bench.cases import SIZES, write_case
 from bench.report import Comparison, Results, compare, markdown
 from bench.timing import say
 
 _EPILOG = (
-    "`python -m bench service` and `python -m bench scaling` measure the service, `python -m bench web` its page; "
-    "they have options of their own."
+    "`python -m bench service` and `python -m bench scaling` measure the service, `python -m bench web` its page, "
+    "`python -m bench operator` the operator; they have options of their own."
 )
 
 
@@ -35,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from bench import web  # noqa: PLC0415 - it needs a browser
 
         return web.main(given[1:])
+    if given[:1] == ["operator"]:
+        return operator.main(given[1:])
     options = _options(given)
     results = measure(options)
     sys.stdout.write(markdown(results))

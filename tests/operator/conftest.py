@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.operator import open_definition
 
-from coterie.kube.kinds import GRAPH_DEPLOYMENT, POD_CLIQUE_SET, ObjectKind
+from coterie.kube.kinds import GRAPH_DEPLOYMENT, POD_CLIQUE_SET
 from coterie.operator.crds import definitions
 from coterie.operator.operator import Operator
 from coterie.operator.settings import OperatorSettings
@@ -31,28 +32,6 @@ def topology_lab(lab_programs: Mapping[str, Path]) -> Iterator[Lab]:
         lab.apply(definitions())
         lab.wait(lambda: serves(lab, "clustertopologies", "clustertopologybindings"), 60, "the kinds are served")
         yield lab
-
-
-def open_definition(kind: ObjectKind, *versions: str) -> dict[str, Any]:
-    """Return a definition of a kind of Grove's or Dynamo's that admits any content, so that only rules refuse."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    served = [
-        {
-            "name": version,
-            "served": True,
-            "storage": index == 0,
-            "schema": {"openAPIV3Schema": schema},
-            "subresources": {"status": {}},
-        }
-        for index, version in enumerate(versions)
-    ]
-    names = {"kind": kind.name, "plural": kind.plural, "singular": kind.name.lower()}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": kind.crd},
-        "spec": {"group": kind.group, "scope": "Namespaced", "names": names, "versions": served},
-    }
 
 
 @pytest.fixture(scope="session")
