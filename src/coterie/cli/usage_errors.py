@@ -91,9 +91,9 @@ def _bad_value(error: parser.BadParameter) -> tuple[str, str]:
     if kind.startswith("float"):
         return f'{name}: "{value}" is not a number', ""
     if kind == "greater_than_equal":
-        return f"{name}: {value} is too small", f"The least is {limits.get('ge')}."
+        return f"{name}: {value} is too small", f"The minimum is {limits.get('ge')}."
     if kind == "less_than_equal":
-        return f"{name}: {value} is too large", f"The most is {limits.get('le')}."
+        return f"{name}: {value} is too large", f"The maximum is {limits.get('le')}."
     return f'{name}: "{value}" is not allowed' if value else f"{name}: {error.message}", _help(error.param)
 
 

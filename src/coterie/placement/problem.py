@@ -97,6 +97,10 @@ def compile_gang(gang: Gang, domains: Domains, anchors: Mapping[str, int]) -> Pr
 
     def descend(groups: Sequence[Group], tasks: Sequence[Task], parent: int, free: Sequence[int]) -> None:
         """Add groups and tasks below a branch, the finer ones below an implied branch for the levels in between."""
+        if not groups and len(shapes) < 2:
+            # The common case: no implied branch is needed, and nothing is below.
+            sort_in(tasks, parent)
+            return
         by_level = [(domains.topology.index(group.level), group) for group in sorted(groups, key=_group_key)]
         coarsest = min((level for level, _ in by_level), default=len(domains.tiers))
         between = tuple(level for level in free if level < coarsest)

@@ -26,7 +26,7 @@ def task_accounts(given: str | None, folder: Path, *, trusted: bool) -> TaskAcco
     without a token run as the service unless accounts are given: such a caller may do everything anyway.
     """
     if given is not None and trusted:
-        raise UsageError("--trust-tasks and --task-accounts exclude each other", "Give one of the two.")
+        raise UsageError("--trust-tasks and --task-accounts cannot be used together", "Give one of the two.")
     if given is not None and os.geteuid() != 0:
         raise UsageError("only root can run tasks under other accounts", "Start the service as root.")
     if trusted or os.geteuid() != 0:

@@ -91,7 +91,7 @@ def serve(
 
 def _unannounced(error: OSError) -> Unavailable:
     where = f"{error.filename}: " if error.filename else ""
-    hint = "Make room on the disk of its folder, then start it again. Tasks go on meanwhile."
+    hint = "Make room on the disk of its folder, then start it again. Tasks keep running."
     return Unavailable(f"{where}the service cannot say where it is: {error.strerror}", hint)
 
 

@@ -67,7 +67,7 @@ def test_a_good_annotation_is_read() -> None:
         (json.dumps({**GOOD, "tasks": ["a", "a"]}), "tasks are not different names"),
         (json.dumps({**GOOD, "tasks": [1]}), "tasks are not different names"),
         (json.dumps({**GOOD, "levels": [{"key": "zone", "label": ""}]}), "not a node label"),
-        (json.dumps({**GOOD, "levels": []}), '"zone" is none of its levels'),
+        (json.dumps({**GOOD, "levels": []}), '"zone" is not one of its levels'),
         (json.dumps({**GOOD, "tasks": []}), "0 is not the number of a task"),
         (json.dumps({**GOOD, "levels": GOOD["levels"][::-1]}), "rack is coarser than zone"),
     ],

@@ -587,7 +587,7 @@ def test_a_workflow_that_can_never_run_says_so_at_once_with_ways_out(hall: Servi
     assert (done.code, as_data.code) == (7, 7)
     assert "way out" in done.out
     assert "--tasks g=2" in done.out
-    assert "error: it can never run as the pool is now" in done.err
+    assert "error: it can never run in its pool as it is now" in done.err
     assert "--force" in done.err
     assert json.loads(as_data.out)["errors"][0]["code"] == "NeverFits"
     assert hall.data("list", "--name", "never") == []

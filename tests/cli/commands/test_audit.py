@@ -98,7 +98,7 @@ def test_a_snapshot_whose_pod_groups_were_left_out_is_refused_with_the_right_com
     done = call("audit", "-", stdin=without(lambda item: item["kind"] == "PodGroup"))
 
     assert done.code == 3
-    assert "10 pods in it belong to PodGroups, and there is no PodGroup in it" in done.err
+    assert "10 pods in it belong to PodGroups, but there are no PodGroups in it" in done.err
     assert "kubectl get nodes,pods,podgroups.scheduling.run.ai,topologies.kai.scheduler -A -o json" in done.err
 
 

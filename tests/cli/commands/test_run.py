@@ -282,7 +282,7 @@ def test_a_key_that_means_nothing_is_asked_about_again(desk: SampleFolder) -> No
         read_until(terminal, None)
         process.wait(TIMEOUT_S)
 
-    assert '"no" is none of s, C' in again
+    assert '"no" is not one of s, C' in again
     assert process.returncode == 130
 
 

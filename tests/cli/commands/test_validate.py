@@ -106,7 +106,7 @@ def test_wide_tells_what_would_happen_to_each_object(shelf: SampleFolder) -> Non
         ("good.yaml --old nowhere.yaml", 4, "nowhere.yaml"),
         ("- --old -", 2, "standard input can be read only once"),
         ("good.yaml --pool p", 2, "--pool needs a configuration"),
-        ("good.yaml --topology topology.yaml --levels rack=r", 2, "both say which levels there are"),
+        ("good.yaml --topology topology.yaml --levels rack=r", 2, "both define the levels"),
         ("good.yaml --off everything", 2, "everything"),
         ("flow.yaml --topology topology.yaml#u", 4, 'no ClusterTopology "u"'),
     ],

@@ -137,7 +137,7 @@ def test_what_its_life_cycle_cannot_end_is_ended_without_it(
         view = finished(service, ident)
         assert view["status"] == "FAILED_CANCELED"
         assert "canceled by root: it is in the way" in view["message"]
-        assert "1 placed task with 4 GPUs freed; nothing of it was left running" in view["message"]
+        assert "1 placed task with 4 GPUs freed; nothing was left running" in view["message"]
         assert view["groups"][0]["tasks"][0]["status"] == "FAILED_CANCELED"
         assert "EndedByForce" in [each["kind"] for each in service.events(workflow=ident)]
         eventually(lambda: not alive(process))

@@ -314,6 +314,6 @@ class Supervisor:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 # The folder is part of the message, because the health of the service shows no hints.
                 full = f'cannot {action}: the disk is full, there is no room in the folder "{self._root}"'
-                raise Unavailable(full, "Make room on its disk; it is retried until there is some.") from error
+                raise Unavailable(full, "Make room on its disk; Coterie keeps trying until there is some.") from error
             hint = f'Look at the folder "{self._root}": it needs room, and must belong to the user who runs Coterie.'
             raise Unavailable(f"cannot {action}: {error.strerror or error}", hint) from error

@@ -90,7 +90,7 @@ def _recorded(data: object) -> Recorded:
 def _group(data: object, above: Path, topology: Topology, left: dict[int, Task]) -> Group:
     level = _field(data, "level", str)
     if level not in topology.names:
-        raise _Broken(f'"{level}" is none of its levels')
+        raise _Broken(f'"{level}" is not one of its levels')
     if above and topology.index(level) < topology.index(above[-1][0]):
         raise _Broken(f"{level} is coarser than {above[-1][0]}")
     path = (*above, (level, _field(data, "group", str)))

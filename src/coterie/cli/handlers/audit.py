@@ -55,10 +55,10 @@ def _read(source: str) -> Snapshot:
     if source.startswith(LIVE):
         return snapshot
     if snapshot.pod_groups is None:
-        message = "a cluster file says nothing of gangs; an audit needs the objects of a cluster"
+        message = "a cluster file has no gangs; an audit needs the objects of a cluster"
         raise SpecErrors([Fault(message, hint=_HINT, place=Place(shown(source)))])
     if snapshot.gang_pods and not snapshot.pod_groups:
-        message = f"{count(len(snapshot.gang_pods), 'pod')} in it belong to PodGroups, and there is no PodGroup in it"
+        message = f"{count(len(snapshot.gang_pods), 'pod')} in it belong to PodGroups, but there are no PodGroups in it"
         raise SpecErrors([Fault(message, hint=_HINT, place=Place(shown(source)))])
     return snapshot
 

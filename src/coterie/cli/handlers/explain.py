@@ -81,7 +81,7 @@ def _topics() -> Iterator[str]:
         "reason": "Reasons:",
         "condition": "Conditions of ClusterTopologies, PodCliqueSets and graph deployments:",
         "warning": "Warnings:",
-        "field": "Fields, each with what stands below it, such as workflow.groups.tasks:",
+        "field": "Fields, each with its subfields, such as workflow.groups.tasks:",
     }
     topics = list(_all_topics())
     for kind, title in titles.items():

@@ -182,7 +182,7 @@ def _snapshot(
     try:
         return collect(faults, lambda: read_source(own)), ()
     except Unavailable as error:
-        message = f"the cluster of the pool, {own}, was not read, so nothing is known of its nodes and pods: {error}"
+        message = f"the cluster of the pool, {own}, was not read, so nothing is known about its nodes and pods: {error}"
         return None, (Notice("ClusterUnread", message),)
 
 

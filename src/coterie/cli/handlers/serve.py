@@ -43,7 +43,7 @@ def run(options: ServeOptions) -> None:
         def said(url: str) -> None:
             announce(file, url, settings.holder, options.config)
             show([url])
-            typer.echo(safe(f"state in {folder}; Ctrl-C stops the service, and its tasks go on running"), err=True)
+            typer.echo(safe(f"state in {folder}; Ctrl-C stops the service, and its tasks keep running"), err=True)
             if not built():
                 typer.echo(MISSING, err=True)
 

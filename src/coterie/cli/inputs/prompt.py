@@ -40,7 +40,7 @@ def choose(question: str, choices: Mapping[str, T], default: str, over: Callable
         key = given.strip().lower() or default
         if key[:1] in choices:
             return choices[key[:1]]
-        typer.echo(safe(f'"{key[:20]}" is none of {known}\n') + prompt, err=True, nl=False)
+        typer.echo(safe(f'"{key[:20]}" is not one of {known}\n') + prompt, err=True, nl=False)
     typer.echo(err=True)
     return None
 

@@ -80,7 +80,7 @@ def read_pools(faults: list[Fault], source: ClusterOptions) -> tuple[Topology | 
     """Return `--levels` or `--topology`, and `--config`; None for those not given, and for those with faults."""
     text, file, chart = source.levels, source.config, source.topology
     if text is not None and chart is not None:
-        raise UsageError("--levels and --topology both say which levels there are", "Remove one of the two options.")
+        raise UsageError("--levels and --topology both define the levels", "Remove one of the two options.")
     levels: Topology | TopologyChoice | None = None
     if text is not None:
         levels = collect(faults, lambda: parse_levels(text))

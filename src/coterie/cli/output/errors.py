@@ -74,7 +74,7 @@ def _telling(output: Output, *, debug: bool) -> Iterator[None]:
         if debug:
             traceback.print_exc()
         unexpected = CoterieError(
-            f"unexpected {type(error).__name__}: {error}", "Run again with --debug for the details."
+            f"unexpected {type(error).__name__}: {error}", "Run it again with --debug for details."
         )
         raise typer.Exit(report(unexpected, output)) from None
 

@@ -117,7 +117,7 @@ class TopologyReconciler:
         drift = drift_of(found, there, self._settings.enabled, failure)
         self._report(about, outcome_of(about, found, drift, self._now()))
         if failure:
-            raise CoterieError(failure, "It is retried.")
+            raise CoterieError(failure, "It keeps trying.")
         return None
 
     def keys_of(self, change: CacheChange[Object]) -> Iterable[ObjectKey]:

@@ -98,7 +98,7 @@ def submit(
     plan: Annotated[
         str | None, Query(pattern="^[0-9a-f]{8}$", description="The id of a plan; 409 if it would be another one now.")
     ] = None,
-    force: Annotated[bool, Query(description="Queue it even if it can never run in its pool as that is now.")] = False,  # noqa: FBT002 - a parameter of the query
+    force: Annotated[bool, Query(description="Queue it even if it can never run in its pool as it is now.")] = False,  # noqa: FBT002 - a parameter of the query
 ) -> Response:
     """Submit a workflow. The parameters that ask what if change it; the answer says how.
 

@@ -37,7 +37,7 @@ def forced_end(
     who = f"canceled by {asked.by}" if asked.by else "canceled"
     why = f"{who}: {asked.message}" if asked.message else who
     freed = sum(len(row.gpus) for row in held)
-    rest = f"but {left}" if left else "nothing of it was left running"
+    rest = f"but {left}" if left else "nothing was left running"
     message = (
         f"{why}. It could not be driven, so it was ended without its life cycle: {count(len(held), 'placed task')} "
         f"with {count(freed, 'GPU')} freed; {rest}."

@@ -80,7 +80,9 @@ class PoolCatalog:
         backend = self.backends.get(pool.backend)
         if found is None and backend is not None and backend.driven:
             why = self.unreached.get(pool.backend, "it is not connected yet")
-            raise Unavailable(f'the cluster of backend "{pool.backend}" is not known: {why}', "It is retried.")
+            raise Unavailable(
+                f'the cluster of backend "{pool.backend}" is not known: {why}', "The service keeps trying."
+            )
         if found is None and backend is not None and backend.traits.driven:
             raise UsageError(
                 f'backend "{pool.backend}" has a cluster file and no context, so this service does not drive it',

@@ -52,7 +52,7 @@ def read_document(
             raise NotFound(f'{file} has no pool "{name}"', f"Pools in it: {', '.join(map(str, pools))}.")
         data, above = pools[name], ("pools", name)
     if not isinstance(data, Mapping):
-        hint = "A pool is what stands below its name in a configuration, such as backend: lab."
+        hint = "Write the fields that a pool has in a configuration, such as backend: lab."
         raise SpecErrors(
             [Fault("a pool is a mapping of fields", hint=hint, place=located.place(above) if located else None)]
         )

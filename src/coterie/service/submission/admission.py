@@ -110,9 +110,9 @@ def refuse_never(found: CheckedSubmission) -> None:
         return
     said = "; ".join(each.message for each in found.never[:_SHOWN])
     more = f"; and {len(found.never) - _SHOWN} more" if len(found.never) > _SHOWN else ""
-    text = "Change it as a way out says; --dry-run shows them. --force queues it until the pool changes."
+    text = "Take a way out, which --dry-run shows, or queue it with --force until the pool changes."
     hint = Hint(text, "--dry-run", "--force")
-    raise NeverFits(f"it can never run as the pool is now: {said}{more}", hint)
+    raise NeverFits(f"it can never run in its pool as it is now: {said}{more}", hint)
 
 
 def _pool(catalog: PoolCatalog, submission: Submission, wished: str | None) -> Pool:

@@ -34,7 +34,7 @@ def cancels(stored: WorkflowRecord, waiting: Sequence[RequestRecord], *, force: 
     if state.status is Status.FAILED_CANCELED:
         return False
     raise Conflict(
-        f'workflow "{stored.id}" has ended already, as {state.status}',
+        f'workflow "{stored.id}" has already ended as {state.status}',
         "Its tasks are being stopped; --force kills them at once." if state.cleaning else "There is nothing to do.",
     )
 

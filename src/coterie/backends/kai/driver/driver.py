@@ -123,7 +123,7 @@ class KaiDriver:
             text, files = self._texts.get(workflow.id)
             pool = self._pools.get(workflow.pool)
             if pool is None:
-                raise Unavailable(f'pool "{workflow.pool}" is not known here', "It is retried.")
+                raise Unavailable(f'pool "{workflow.pool}" is not known here', "The service keeps trying.")
             request = GroupRequest(pool, self._namespace, self._store, self._watches.cluster(), files)
             whole = asked.attempt == asked.base
             # Tasks that join others, or are created again after a crash, do as the first ones did.
@@ -200,7 +200,7 @@ class KaiDriver:
         if trouble := self._watches.trouble or self._domains.trouble:
             raise trouble if isinstance(trouble, Unavailable) else Unavailable(str(trouble), trouble.hint)
         if said := self._troubles():
-            raise Unavailable("; ".join(said), "It is retried.")
+            raise Unavailable("; ".join(said), "The service keeps trying.")
 
     def wait(self, timeout_s: float) -> bool:
         """Block until an object changes or a removal is due, or for the timeout."""

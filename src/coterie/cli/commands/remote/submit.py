@@ -59,7 +59,7 @@ class SubmitOptions:
     ] = None
     what_if: WhatIfOptions
     force: Annotated[
-        bool, typer.Option("--force", help="Queue it even if it can never run in its pool as that is now.")
+        bool, typer.Option("--force", help="Queue it even if it can never run in its pool as it is now.")
     ] = False
     follow: FollowOption = False
     service: ServiceOptions

@@ -107,7 +107,7 @@ def _pool_lines(pool: Json) -> Iterator[str]:
     selector = ",".join(f"{key}={value}" for key, value in pool["node_selector"].items())
     workflows = pool["workflows"]
     rows = [
-        ("pool", pool["name"] + ("   (of the configuration file)" if pool["managed"] else "")),
+        ("pool", pool["name"] + ("   (from the configuration file)" if pool["managed"] else "")),
         ("about", pool["description"] or ""),
         ("backend", f"{pool['backend']}, scheduler {pool['scheduler']}"),
         ("nodes", nodes + (f"   {selector}" if selector else "")),

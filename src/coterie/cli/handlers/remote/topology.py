@@ -80,7 +80,7 @@ def level_lines(topology: Json) -> Iterator[str]:
     ]
     yield from table(rows, numbers=frozenset({2, 3, 4}))
     if topology["name"]:
-        yield visible(f"They are those of the topology {topology['name']}.")
+        yield visible(f"They come from the topology {topology['name']}.")
     if not topology["counted"]:
         yield "These levels are configured; domains are not counted, because the pool's nodes are not known here."
 

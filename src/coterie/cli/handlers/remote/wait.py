@@ -130,7 +130,7 @@ def _leave_or_stop(client: Client, ident: str) -> bool:
         with suppress(KeyboardInterrupt):  # a repeated Ctrl-C leaves at once
             choice = choose(f"{ident}: [D]etach, [s]top it, [c]ontinue?", choices, "d", lambda: _over(client, ident))
     if choice == "leave":
-        typer.echo(safe(f"{ident} goes on; follow it again: coterie show {ident} --watch"), err=True)
+        typer.echo(safe(f"{ident} keeps running; follow it again: coterie show {ident} --watch"), err=True)
         raise typer.Exit(Exit.INTERRUPTED)
     if choice != "stop":
         return False

@@ -140,7 +140,7 @@ class Plan(ResponseBody):
     """The placement that a workflow would get now, or why it would get none."""
 
     version: int
-    id: str = Field(description="A short name for content and answer; a submission with `plan` is held to it.")
+    id: str = Field(description="The id of content and answer; a submission with `plan` must still match it.")
     workload: str
     kind: str
     pool: str

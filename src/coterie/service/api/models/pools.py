@@ -20,7 +20,7 @@ class Quota(ResponseBody):
     """The GPU quota of a pool, and its existing GPUs."""
 
     guarantee: int | None
-    limit: int | None = Field(description="Null is no limit.")
+    limit: int | None = Field(description="Null means no limit.")
     weight: int
     used: int
     total: int
@@ -52,7 +52,7 @@ class Pool(ResponseBody):
     description: str
     backend: str
     scheduler: str
-    managed: bool = Field(description="It stands in the configuration file, which alone changes it.")
+    managed: bool = Field(description="It is defined in the configuration file and can be changed only there.")
     version: int
     default: bool = Field(description="It is the only one.")
     nvlink: bool
@@ -65,7 +65,7 @@ class Pool(ResponseBody):
     max_exec_timeout: int | None = Field(description="Seconds.")
     max_queue_timeout: int | None = Field(description="Seconds.")
     workflows: Busy
-    document: dict[str, Any] = Field(description="The pool as it stands in a configuration.")
+    document: dict[str, Any] = Field(description="The pool as it is written in a configuration.")
     warnings: list[PoolWarning]
 
 
@@ -81,7 +81,7 @@ class Affected(ResponseBody):
     workflow: str
     group: str
     level: str
-    waits: bool = Field(description="It has no place yet, and gets none as things are.")
+    waits: bool = Field(description="It is not placed, and will not be as things are.")
 
 
 class Changed(ResponseBody):

@@ -13,7 +13,7 @@ from coterie.service.security import Role
 class Event(ResponseBody):
     """One event."""
 
-    seq: int = Field(description="Grows; a reader that goes on from the last one misses nothing.")
+    seq: int = Field(description="Increases; a reader that continues from the last one misses nothing.")
     at: str | None
     workflow: str
     pool: str

@@ -44,7 +44,7 @@ class Row(ResponseBody):
     """A workflow in a list."""
 
     id: str
-    number: int = Field(description="Grows with each submission; pages are cut by it.")
+    number: int = Field(description="Increases with each submission; pages are ordered by it.")
     name: str
     pool: str
     owner: str

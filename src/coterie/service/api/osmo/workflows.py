@@ -142,8 +142,8 @@ def restart(pool: str, name: str, service: Behind, caller: Who) -> Response:
     caller.need_own(known.owner)
     if known.pool != pool:
         hint = f"Restart it there: POST /api/pool/{known.pool}/workflow/{name}/restart"
-        raise UsageError(f'workflow "{name}" is in pool "{known.pool}", and goes on only there', hint)
-    told = "the workflow goes on under its own name; groups that completed are kept"
+        raise UsageError(f'workflow "{name}" is in pool "{known.pool}", and can be resumed only there', hint)
+    told = "the workflow resumes under its own name; groups that completed are kept"
     return answer(_submitted(service.retry(name, by=caller.known_as), [told]))
 
 

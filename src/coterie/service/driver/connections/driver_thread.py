@@ -134,7 +134,7 @@ class DriverThread:
             failed = self._unopened or next((line.failed for line in self._lines.values() if line.failed), "")
         yield from told
         if failed:
-            raise Unavailable(failed, "It is retried; check the backend and its cluster.")
+            raise Unavailable(failed, "The service keeps trying; check the backend and its cluster.")
 
     def given_up(self) -> list[tuple[str, Exception]]:
         """Return the workflows that were given up since the last call, each with the error of its last call."""
