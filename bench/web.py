@@ -61,7 +61,7 @@ EventSource.prototype.addEventListener = function (kind, act, ...rest) {
 
 @dataclass(frozen=True, slots=True)
 class PageSpeed:
-    """What was measured; times in milliseconds, memory in MiB, and processor time as a share of one core."""
+    """The measurements: times in milliseconds, memory in MiB, and processor time as a share of one core."""
 
     nodes: int
     script_gzip_kb: float
