@@ -14,7 +14,7 @@ Json = dict[str, Any]
 # KAI's words about pods that it has not seen, about the limit of a queue, and about claims to devices.
 _MEMBERS = re.compile(r"waiting for \d+ pods", re.IGNORECASE)
 _QUOTA = re.compile(r"over.?quota|limit is |exceeds? .*quota", re.IGNORECASE)
-_CLAIMS = re.compile(r"resource ?claim", re.IGNORECASE)
+_CLAIMS = re.compile(r"resource ?claim|allocate all claims", re.IGNORECASE)
 _FORECAST = "KaiWouldWait"
 
 

@@ -1,0 +1,35 @@
+"""The cause that holds a gang in the queue of its own scheduler: the engine's answer against the scheduler's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coterie.service.views.wait_cause import wait_cause
+
+FULL = {"reason": "NoDomainFits"}
+FORECAST = [{"code": "KaiWouldWait", "message": "KAI would leave it pending although it fits"}]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "words", "warnings", "kind"),
+    [
+        (FULL, "KAI: no nodes with enough resources were found", [], "DoesNotFit"),
+        (FULL, "KAI: Job is not ready for scheduling. Waiting for 3 pods, currently 2 exist", [], "Members"),
+        ({"reason": "OverQuota"}, "", [], "Quota"),
+        (None, "KAI: Limit is 16 GPUs, currently 16 GPUs allocated", [], "Quota"),
+        (None, "KAI: <n1>: cannot allocate all claims.", [], "Claims"),
+        (None, "KAI: ResourceClaim not created yet", FORECAST, "Claims"),
+        (None, "KAI: can allocate only 2 of 3 required pods", FORECAST, "SchedulerRefuses"),
+        (None, "KAI: no reason that anybody knows", [], "SchedulerRefuses"),
+        ({"reason": "Undecided"}, "", [], "Undecided"),
+        (None, "", [], "Turn"),
+    ],
+)
+def test_the_cause_is_named(refusal: Any, words: str, warnings: list[dict[str, str]], kind: str) -> None:
+    assert wait_cause(refusal, words, warnings, "KAI")["kind"] == kind
+
+
+def test_a_refusal_that_the_rule_of_the_scheduler_explains_is_told_in_its_words() -> None:
+    assert wait_cause(None, "KAI: no", FORECAST, "KAI")["message"] == FORECAST[0]["message"]
