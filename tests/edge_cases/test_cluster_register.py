@@ -1,0 +1,68 @@
+"""Edge cases that need a real cluster: the test that shows each, or the reason why none does.
+
+T100 to T141 are shown on the embedded backend, too (`test_service_gangs`, `test_service_failures`).
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+
+SHOWN = {
+    "T100": "kai/test_driver_crowd.py::test_no_gang_of_a_crowd_ever_runs_in_part_and_all_run_in_the_end",
+    "T102": "kai/test_driver_why.py::test_a_gang_over_the_limit_of_its_pool_waits_for_quota",
+    "T111": "kai/test_driver.py::test_a_group_of_an_nvlink_pool_gets_a_compute_domain_that_goes_after_its_pods",
+    "T112": "kai/test_driver_kills.py::test_a_killed_service_loses_nothing_creates_nothing_twice_and_leaves_nothing",
+    "T130": "kai/test_driver_nodes.py::test_t130_t137_t138_t139_a_task_of_a_failed_node_starts_again_beside_the_others",
+    "T131": "kai/test_driver_nodes.py::test_t130_t131_without_a_place_beside_the_survivors_the_whole_group_moves",
+    "T132": "kai/test_driver_nodes.py::test_t132_t133_a_node_that_recovers_in_time_costs_nothing",
+    "T133": "kai/test_driver_nodes.py::test_t132_t133_a_node_that_recovers_in_time_costs_nothing",
+    "T134": "kai/test_driver_nodes.py::"
+    "test_t134_t136_a_pod_that_stays_terminating_is_deleted_by_force_and_finished_tasks_stay_finished",
+    "T135": "backends/kai/driver/test_pod_report.py::"
+    "test_a_command_that_cannot_run_is_a_start_error_and_an_unknown_end_a_loss",
+    "T136": "kai/test_driver_nodes.py::"
+    "test_t134_t136_a_pod_that_stays_terminating_is_deleted_by_force_and_finished_tasks_stay_finished",
+    "T137": "kai/test_driver_nodes.py::test_t130_t137_t138_t139_a_task_of_a_failed_node_starts_again_beside_the_others",
+    "T138": "kai/test_driver_nodes.py::test_t130_t137_t138_t139_a_task_of_a_failed_node_starts_again_beside_the_others",
+    "T139": "kai/test_driver_nodes.py::test_t130_t137_t138_t139_a_task_of_a_failed_node_starts_again_beside_the_others",
+    "T160": "kai/test_driver_faults.py::"
+    "test_without_its_controller_a_compute_domain_is_stuck_and_goes_when_that_is_back",
+    "T162": "kai/test_driver.py::test_a_retry_makes_new_objects_with_the_same_place_in_the_gang",
+    "T163": "kai/test_driver_kills.py::test_a_killed_service_loses_nothing_creates_nothing_twice_and_leaves_nothing",
+    "T164": "kai/test_driver_cleanup.py::test_a_held_compute_domain_is_reported_as_stuck_and_the_workflow_finishes",
+    "T165": "kai/test_driver_kills.py::test_a_killed_service_loses_nothing_creates_nothing_twice_and_leaves_nothing",
+    "T167": "kai/test_driver.py::test_a_group_of_an_nvlink_pool_gets_a_compute_domain_that_goes_after_its_pods",
+    "T169": "planning/test_nvlink_channels.py::test_tasks_that_share_a_node_take_none_and_the_plan_says_so",
+    "T171": "backends/kai/test_render.py::"
+    "test_a_pool_without_nvlink_has_no_compute_domains_and_refuses_who_asks_for_them",
+    "T173": "kai/test_driver.py::test_a_retry_makes_new_objects_with_the_same_place_in_the_gang",
+    "T174": "kube/test_faults_on_lab.py::test_a_cluster_without_kai_and_grove_lacks_only_what_needs_them",
+    "T177": "edge_cases/test_service_failures.py::",
+}
+ELSEWHERE = {
+    "T161": "The name of a ComputeDomain ends in a hash of the workflow's id, its group and its placement.",
+    "T166": "Nodes are labelled by the kubelet plugin of NVIDIA's driver, which no node of the lab has.",
+    "T168": "The status of cliques is written by the daemons of a ComputeDomain, which no node of the lab runs.",
+    "T170": "A ComputeDomain of the served driver has no such field, and a node has one channel.",
+    "T172": "The status of daemons is written by the daemons of a ComputeDomain, which no node of the lab runs.",
+    "T175": "There are no group templates.",
+    "T176": "The report of a reboot belongs to the validation of a cluster; failed nodes are T130 to T134.",
+}
+
+
+def test_every_case_of_compute_domains_is_shown_or_says_why_not() -> None:
+    assert {f"T{number}" for number in range(160, 178)} <= SHOWN.keys() | ELSEWHERE.keys()
+    assert SHOWN.keys().isdisjoint(ELSEWHERE)
+
+
+@pytest.mark.parametrize("place", sorted(set(SHOWN.values())))
+def test_the_test_that_shows_a_case_exists(place: str) -> None:
+    file, _, name = place.partition("::")
+    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    names = {each.name for each in tree.body if isinstance(each, ast.FunctionDef)}
+    assert not name or name in names
