@@ -4,12 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.web.conftest import Visit
 from tests.web.page_service import PageService, gang
 
 Open = Callable[..., Visit]
+SET = """\
+apiVersion: grove.io/v1alpha1
+kind: PodCliqueSet
+metadata: {name: serving, namespace: default}
+spec:
+  replicas: 1
+  template:
+    cliques:
+    - name: worker
+      spec:
+        roleName: worker
+        replicas: 2
+        minAvailable: 2
+        podSpec:
+          containers:
+          - {name: main, image: example.com/worker, resources: {limits: {nvidia.com/gpu: 4}}}
+"""
+GRAPH = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: serving, namespace: default}
+spec:
+  services:
+    Worker:
+      componentType: worker
+      replicas: 2
+      resources: {limits: {gpu: "4"}}
+      extraPodSpec: {mainContainer: {image: example.com/worker}}
+"""
 
 
 def test_faults_stand_at_their_lines_and_nothing_is_stored(served: PageService, visit: Open) -> None:
@@ -61,12 +91,21 @@ def test_pools_show_their_levels_and_their_queue(served: PageService, visit: Ope
         served.cancel(each)
 
 
-def test_a_file_of_another_kind_is_refused_with_what_to_do(served: PageService, visit: Open) -> None:
-    page = visit(f"{served.url}/plan?pool=training").page
-    text = "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata: {name: a}\nspec: {}\n"
+@pytest.mark.parametrize("kind", [("PodCliqueSet", SET), ("DynamoGraphDeployment", GRAPH)], ids=["set", "graph"])
+def test_other_kinds_are_planned_on_the_map_and_run_by_their_own_operators(
+    served: PageService, visit: Open, kind: tuple[str, str]
+) -> None:
+    name, text = kind
+    seen = visit(f"{served.url}/plan?pool=training")
+    page = seen.page
     page.get_by_label("Workflow file").fill(text)
-    expect(page.locator("#faults .note.bad").first).to_be_visible()
+    expect(page.get_by_text(f"a {name}: planned here")).to_be_visible()
+    expect(page.get_by_text("serving: placed")).to_be_visible()
+    expect(page.locator("rect.ghost").first).to_be_visible()
     expect(page.get_by_role("button", name="Submit")).to_have_count(0)
+    page.get_by_label("Workflow file").fill(text.replace("replicas: 2", "replicas: two"))
+    expect(page.get_by_role("button", name="line").first).to_be_visible()
+    assert [each for each in seen.errors if "422" not in each and "400" not in each] == []
 
 
 def test_an_admin_sees_what_an_edit_of_a_pool_would_do_before_it_is_saved(served: PageService, visit: Open) -> None:

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from playwright.sync_api import expect
 
-from tests.web.conftest import Visit
+from tests.web.conftest import PATIENCE_MS, Visit
 from tests.web.page_service import PageService, gang
 
 Open = Callable[..., Visit]
@@ -68,12 +68,12 @@ def test_a_deleted_token_ends_the_stream_and_asks_again(guarded: PageService, vi
 
 
 def test_an_expired_token_ends_the_session_and_asks_again(guarded: PageService, visit: Open) -> None:
-    token = create_token(guarded, "cleo", "viewer", "--expires", "15s")
+    token = create_token(guarded, "cleo", "viewer", "--expires", "25s")
     page = visit(f"{guarded.url}/workflows").page
     page.get_by_label("Token").fill(token)
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_text("cleo · viewer")).to_be_visible()
-    expect(page.get_by_label("Token")).to_be_visible()
+    expect(page.get_by_label("Token")).to_be_visible(timeout=2 * PATIENCE_MS)
 
 
 def test_a_session_changes_nothing_for_requests_that_do_not_name_their_origin(guarded: PageService) -> None:

@@ -88,5 +88,8 @@ def topology_users(
 
 @router.post("/plan", response_model=plans.Plan, openapi_extra=SUBMIT, dependencies=[PRESENT])
 def plan(body: Sent, service: Behind, caller: Who) -> Response:
-    """Return the placement that a workflow would get now, or why it would get none; nothing is stored."""
+    """Return the placement that a workload would get now, or why it would get none; nothing is stored.
+
+    It is a workflow, or a PodCliqueSet or a graph deployment, which a service does not run.
+    """
     return answer(service.plan(submission(body, caller, None)))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from coterie.errors import UsageError
+from coterie.frontends.kubernetes.objects import is_kubernetes
 from coterie.service.pools.usage import PoolUsage
 from coterie.service.settings import Settings, Submission
 from coterie.service.submission.admission import CheckedSubmission, checked, new_workflow, refuse_never, with_changes
+from coterie.service.submission.object_preview import object_plan
 from coterie.service.submission.preview import hold_to, plan_of
 from coterie.store import NewWorkflow
 
@@ -16,7 +18,12 @@ _PLANNED = 500
 
 
 def planned(submission: Submission, live: PoolUsage, settings: Settings, rehearsed: bool) -> dict[str, Any]:  # noqa: FBT001 - sent by position
-    """Return the placement that a workflow would get now, or why none."""
+    """Return the placement that a workflow would get now, or why none.
+
+    Other workloads are placed as well, but cannot be rehearsed: a service does not run them.
+    """
+    if not rehearsed and is_kubernetes(submission.source):
+        return object_plan(submission, live)
     return plan_of(_plannable(checked(submission, live.catalog, settings, rehearsed=rehearsed)), live)
 
 
