@@ -123,7 +123,7 @@ def cluster_costs(lab: Lab, topologies: int, sets: int) -> ClusterCosts:
         lab.apply(topology("t0", "zone", "host"))
         lab.wait(lambda: _told(lab, "True") == changed, _PATIENCE_S, "the users are told")
         change_s = time.perf_counter() - begun
-        _until(lambda: _idle(operator), _PATIENCE_S)
+        lab.wait(lambda: _followed(lab, "t0"), _PATIENCE_S, "the scheduler has the new levels")
         change_writes = _writes(operator) - restart_writes
     return ClusterCosts(
         topologies, sets, first_s, restart_s, restart_writes, change_s, change_writes, changed, memory_mb
@@ -195,6 +195,12 @@ def _told(lab: Lab, status: str) -> int:
     """Return how many sets have a condition of a status."""
     found = [(each.get("status") or {}).get("conditions") or [{}] for each in lab.objects("podcliquesets")]
     return sum(one[0].get("status") == status for one in found)
+
+
+def _followed(lab: Lab, name: str) -> bool:
+    """Return whether the present levels of a topology were carried out."""
+    found = lab.get("clustertopologies", name) or {"metadata": {}}
+    return bool((found.get("status") or {}).get("observedGeneration") == found["metadata"].get("generation"))
 
 
 def _sum(operator: Operator, name: str, accepted: Callable[[dict[str, str]], bool] = lambda _: True) -> float:
