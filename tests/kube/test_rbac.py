@@ -303,14 +303,19 @@ def test_a_service_is_refused_nothing_and_uses_all_that_is_granted(
         service.cancel(ident)
         cluster.wait(lambda: service.store.workflow(ident).finished, 60, "the workflow is over")
         problems += [each.message for each in service._problems.all()]
+    before = topologies(cluster)
     # Other levels make another topology, and the first one goes.
     file.write_text(CONFIGURATION.replace("zone, label", "region, label"), encoding="utf-8")
     with Service(settings) as service:
-        cluster.wait(lambda: len(cluster.objects("topologies", selector=STORED)) == 1, 60, "one topology is left")
+        cluster.wait(lambda: len(levels := topologies(cluster)) == 1 and levels != before, 90, "the first one is gone")
         problems += [each.message for each in service._problems.all()]
     assert [one for one in problems if "may not" in one] == []
     assert phases(cluster) == []
     assert set.union(*granted().values()) - used - SELDOM == set()
+
+
+def topologies(cluster: Lab) -> list[str]:
+    return [one["metadata"]["name"] for one in cluster.objects("topologies", selector=STORED)]
 
 
 def phases(cluster: Lab) -> list[str]:
