@@ -219,7 +219,7 @@ def test_what_is_about_to_run_again_can_be_cancelled(place: ServiceFolder, scrip
 def test_what_has_ended_otherwise_cannot_be_cancelled(service: Service) -> None:
     service.submit(single("done", "true"))
     ended(service, "done-1")
-    with pytest.raises(Conflict, match="has ended already, as COMPLETED"):
+    with pytest.raises(Conflict, match="has already ended as COMPLETED"):
         service.cancel("done-1")
     assert service.store.wishes() == ()
 

@@ -117,7 +117,7 @@ def test_every_command_with_levels_takes_a_topology(desk: TopologyFolder, comman
     assert done.code == 0, done.err
     both = desk.call(f"{command} --topology one.yaml --levels rack=x")
     assert both.code == 2
-    assert "--levels and --topology both say" in both.err
+    assert "--levels and --topology both define the levels" in both.err
 
 
 @pytest.mark.parametrize(

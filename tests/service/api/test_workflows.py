@@ -154,7 +154,7 @@ def test_what_ended_otherwise_is_not_canceled(client: TestClient, service: Servi
     ended(service, "short-1")
     answer = client.post(f"{AT}/short-1/cancel")
     assert answer.status_code == 409
-    assert error_of(answer)["message"].endswith(f"has ended already, as {status}")
+    assert error_of(answer)["message"].endswith(f"has already ended as {status}")
     assert error_of(answer)["hint"]
 
 
