@@ -146,7 +146,8 @@ def _objects(lab: Lab) -> Sequence[Json]:
             spec = {key: value for key, value in each.get("spec", {}).items() if key not in {"nodeName", "clusterIPs"}}
             resource = lab.api.resource(kind)
             version = f"{resource.group}/{resource.version}" if resource.group else resource.version
-            found.append({"apiVersion": version, "kind": resource.kind, "metadata": meta, "spec": spec})
+            content = {"spec": spec} if spec else {"data": each.get("data", {})}
+            found.append({"apiVersion": version, "kind": resource.kind, "metadata": meta, **content})
     return found
 
 
