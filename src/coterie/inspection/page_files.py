@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "web"
-MISSING = (
-    "no web page: building it needs Node.js 20.19 or newer; install that, then reinstall Coterie "
-    "(in a checkout: scripts/build-page)"
-)
+MISSING = "no web page: building it needs Node.js 20.19 or newer"
+REMEDY = "Install Node.js, then reinstall Coterie (in a checkout: scripts/build-page)."
 _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",

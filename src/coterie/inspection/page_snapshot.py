@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from coterie.errors import CoterieError
-from coterie.inspection.page_files import MISSING, PageFiles
+from coterie.inspection.page_files import MISSING, REMEDY, PageFiles
 
 Json = dict[str, Any]
 
@@ -25,7 +25,7 @@ def snapshot_document(files: PageFiles | None, snapshot: Json) -> bytes:
     about them (`notices`), and the first selection as the query of an address (`query`).
     """
     if files is None:
-        raise CoterieError(MISSING)
+        raise CoterieError(MISSING, REMEDY)
     script = _MARKUP.sub(rb"\\x3c", _only(files, "text/javascript"))
     style = _only(files, "text/css")
     icon = base64.b64encode(_only(files, "image/svg+xml"))

@@ -12,7 +12,7 @@ from coterie.cli.commands.serve import ServeOptions
 from coterie.cli.inputs.service_location import announce, announced, state_folder
 from coterie.cli.output.formats import safe
 from coterie.cli.output.screen import show
-from coterie.inspection.page_files import MISSING, built
+from coterie.inspection.page_files import MISSING, REMEDY, built
 from coterie.service.clock import SteadyClock
 from coterie.service.isolation import task_accounts
 from coterie.service.server import serve
@@ -45,7 +45,7 @@ def run(options: ServeOptions) -> None:
             show([url])
             typer.echo(safe(f"state in {folder}; Ctrl-C stops the service, and its tasks keep running"), err=True)
             if not built():
-                typer.echo(MISSING, err=True)
+                typer.echo(f"{MISSING}. {REMEDY}", err=True)
 
         serve(
             settings,

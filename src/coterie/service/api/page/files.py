@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException
 
-from coterie.inspection.page_files import MISSING, PageFiles
+from coterie.inspection.page_files import MISSING, REMEDY, PageFiles
 
 router = APIRouter(include_in_schema=False)
 
@@ -42,7 +42,7 @@ async def document(request: Request) -> Response:
     """Return the page, or a line that says how to get it."""
     found = _files(request)
     if found is None:
-        return PlainTextResponse(f"{MISSING}\n", 404)
+        return PlainTextResponse(f"{MISSING}. {REMEDY}\n", 404)
     return Response(found.document, media_type="text/html", headers=_DOCUMENT)
 
 
