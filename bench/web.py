@@ -21,7 +21,7 @@ from pathlib import Path
 import httpx2
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from bench.served import OPEN, Served, served, submission
+from bench.served import OPEN, Served, served, submission, until
 from bench.timing import say
 from coterie.inspection.page_files import MISSING, PageFiles
 
@@ -102,7 +102,8 @@ def measure(service: Served, files: PageFiles, options: argparse.Namespace) -> P
         page.add_init_script(_NOTES)
         say(f"{options.nodes:,} nodes: first picture")
         page.goto(f"{service.url}/map?pool={OPEN}")
-        page.wait_for_function("window.noted.drawn > 0")
+        # The policy of the page allows no expression to be evaluated in it by itself.
+        until(lambda: bool(page.evaluate("window.noted.drawn > 0")), _PATIENCE_MS / 1000)
         first = float(page.evaluate("window.noted.drawn"))
         say("pan and zoom")
         panned = _frames(browser, page, _pan)
