@@ -80,7 +80,10 @@ def main() -> None:
     before = sum(count for (_, status), count in last.store.tally().items() if status in {"COMPLETED", "FAILED"})
     with last:
         until = time.monotonic() + PATIENCE_S
-        while any(each.observation["kind"] == "delete" for each in last.store.wishes()) and time.monotonic() < until:
+        while (
+            any(each.observation["kind"] == "delete" for each in last.store.pending_requests())
+            and time.monotonic() < until
+        ):
             time.sleep(0.05)
         ids = [item["id"] for item in last.workflows(limit=1000)["items"]]
         views = [last.wait(ident, timeout_s=until - time.monotonic()) for ident in ids]

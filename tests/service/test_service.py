@@ -202,16 +202,16 @@ def test_what_is_about_to_run_again_can_be_cancelled(place: ServiceFolder, scrip
             until(service, "back-1", running)
             service.cancel("back-1", "at first")
         ended(service, "back-1")
-    service = Service(place.settings())  # nobody leads, so that wishes wait
+    service = Service(place.settings())  # nobody leads, so that requests wait
     try:
         service.retry("back-1")
         service.cancel("back-1", "in the end")
-        assert [wish.observation["kind"] for wish in service.store.wishes()] == ["retry", "cancel"]
+        assert [request.observation["kind"] for request in service.store.pending_requests()] == ["retry", "cancel"]
         service.start()
         wanted = "canceled: in the end"
         view = until(service, "back-1", lambda seen: bool(seen["finished"] and seen["message"] == wanted))
         assert view["status"] == "FAILED_CANCELED"
-        assert service.store.wishes() == ()
+        assert service.store.pending_requests() == ()
     finally:
         service.stop()
 
@@ -221,7 +221,7 @@ def test_what_has_ended_otherwise_cannot_be_cancelled(service: Service) -> None:
     ended(service, "done-1")
     with pytest.raises(Conflict, match="has already ended as COMPLETED"):
         service.cancel("done-1")
-    assert service.store.wishes() == ()
+    assert service.store.pending_requests() == ()
 
 
 def test_the_end_of_a_log_is_whole_lines(service: Service) -> None:

@@ -178,7 +178,7 @@ def test_readers_and_writers_of_one_process_get_along(store: Store) -> None:
         for _ in range(5):
             if number % 3:
                 assert len(store.workflows().items) >= 4
-                store.wish("train-1", {"by": number}, NOW)
+                store.request("train-1", {"by": number}, NOW)
             else:
                 store.submit(new())
 
@@ -193,6 +193,6 @@ def test_readers_and_writers_of_one_process_get_along(store: Store) -> None:
             worker.result()
         leader.result()
 
-    assert len(store.wishes()) == 40
+    assert len(store.pending_requests()) == 40
     assert {store.workflow(ident).version for ident in flows} == {11}
     assert [one.id for one in store.workflows().items] == [f"train-{n}" for n in range(24, 0, -1)]

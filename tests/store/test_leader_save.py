@@ -43,17 +43,17 @@ def test_a_save_of_many_writes_all_their_events_in_order(store: Store) -> None:
 def test_one_stale_version_keeps_everything_from_being_saved(store: Store) -> None:
     lease = leading(store)
     a, b = submitted(store), submitted(store)
-    wish = store.wish(a.id, {"cancel": True}, NOW)
+    request = store.request(a.id, {"cancel": True}, NOW)
     store.save([change(b)], lease.fence)
 
     with pytest.raises(
         Conflict, match=r"^train-2: changed or deleted by someone else in the meantime; nothing was saved$"
     ):
-        store.save([change(a, events=[NewEvent(NOW, "Queued", "")], wishes=[wish]), change(b)], lease.fence)
+        store.save([change(a, events=[NewEvent(NOW, "Queued", "")], requests=[request]), change(b)], lease.fence)
 
     assert store.workflow(a.id) == a
     assert store.events() == ()
-    assert len(store.wishes()) == 1
+    assert len(store.pending_requests()) == 1
 
 
 def test_a_deleted_workflow_cannot_be_saved(store: Store) -> None:
@@ -128,31 +128,31 @@ def test_placing_and_releasing_again_changes_nothing(store: Store) -> None:
     assert store.held() == {}
 
 
-def test_a_wish_is_gone_with_the_state_that_answers_it(store: Store) -> None:
+def test_a_request_is_gone_with_the_state_that_answers_it(store: Store) -> None:
     lease = leading(store)
     one = submitted(store)
-    first, second = (store.wish(one.id, {"n": n}, NOW + n) for n in (1, 2))
-    assert [wish.seq for wish in store.wishes(limit=1)] == [first]
-    assert [wish.seq for wish in store.wishes(after=first)] == [second]
+    first, second = (store.request(one.id, {"n": n}, NOW + n) for n in (1, 2))
+    assert [request.seq for request in store.pending_requests(limit=1)] == [first]
+    assert [request.seq for request in store.pending_requests(after=first)] == [second]
 
-    store.save([change(one, wishes=[first])], lease.fence)
+    store.save([change(one, requests=[first])], lease.fence)
 
-    assert store.wishes() == (RequestRecord(second, one.id, {"n": 2}, NOW + 2),)
-    store.drop_wishes([first, second])
-    assert store.wishes() == ()
+    assert store.pending_requests() == (RequestRecord(second, one.id, {"n": 2}, NOW + 2),)
+    store.drop_requests([first, second])
+    assert store.pending_requests() == ()
 
 
-def test_the_number_of_a_wish_is_not_given_again(store: Store) -> None:
+def test_the_number_of_a_request_is_not_given_again(store: Store) -> None:
     one = submitted(store)
-    first = store.wish(one.id, {}, NOW)
-    store.drop_wishes([first])
+    first = store.request(one.id, {}, NOW)
+    store.drop_requests([first])
 
-    assert store.wish(one.id, {}, NOW) > first
+    assert store.request(one.id, {}, NOW) > first
 
 
-def test_a_wish_for_a_workflow_that_is_not_there_is_refused(store: Store) -> None:
+def test_a_request_for_a_workflow_that_is_not_there_is_refused(store: Store) -> None:
     with pytest.raises(NotFound, match=r'there is no workflow "nope-1"'):
-        store.wish("nope-1", {}, NOW)
+        store.request("nope-1", {}, NOW)
 
 
 def test_events_go_on_after_the_last_one_seen(store: Store) -> None:

@@ -30,7 +30,7 @@ class ModelWorkflow:
     status: str = "PENDING"
     finished: bool = False
     held: set[tuple[str, str, int]] = field(default_factory=set)
-    wishes: list[int] = field(default_factory=list)
+    requests: list[int] = field(default_factory=list)
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -117,14 +117,14 @@ class StoreMachine(RuleBasedStateMachine):
             known.held = (known.held | {(where.group, where.task, where.attempt) for where in one.placed}) - set(
                 one.released
             )
-            known.wishes = []
+            known.requests = []
             self.messages += [event.message for event in one.events]
 
     @rule(idents=st.lists(flows, min_size=1, max_size=3))
-    def wish(self, idents: list[str]) -> None:
+    def request(self, idents: list[str]) -> None:
         for ident in idents:
             if ident in self.known:
-                self.known[ident].wishes.append(self.store.wish(ident, {}, self.now))
+                self.known[ident].requests.append(self.store.request(ident, {}, self.now))
 
     @rule(ident=consumes(flows))
     def delete(self, ident: str) -> None:
@@ -155,8 +155,8 @@ class StoreMachine(RuleBasedStateMachine):
         assert {
             ident: {(one.group, one.task, one.attempt) for one in held} for ident, held in self.store.held().items()
         } == {ident: one.held for ident, one in self.known.items() if one.held}
-        assert [wish.seq for wish in self.store.wishes()] == sorted(
-            seq for one in self.known.values() for seq in one.wishes
+        assert [request.seq for request in self.store.pending_requests()] == sorted(
+            seq for one in self.known.values() for seq in one.requests
         )
         assert [event.message for event in self.store.events()] == self.messages
         assert {one.id for one in self.store.unfinished()} == {
@@ -180,7 +180,7 @@ class StoreMachine(RuleBasedStateMachine):
         fields: dict[str, Any] = {
             "finished": status == "COMPLETED",
             "events": [NewEvent(self.now, "Step", f"{ident} {known.version} {len(self.messages)}")],
-            "wishes": list(known.wishes),
+            "requests": list(known.requests),
             "placed": [PlacementRecord("g", "t", attempt, "n")] if place else [],
             "released": [] if place else sorted(known.held),
         }

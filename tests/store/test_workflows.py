@@ -109,28 +109,28 @@ def test_a_repetition_needs_no_pool_any_more(store: Store) -> None:
     assert (again.id, created) == (first.id, False)
 
 
-def test_a_wish_is_left_in_view_of_the_workflow_and_of_what_waits(store: Store) -> None:
+def test_a_request_is_left_in_view_of_the_workflow_and_of_what_waits(store: Store) -> None:
     one, other = submitted(store), submitted(store)
-    store.wish(other.id, {"kind": "retry"}, NOW)
+    store.request(other.id, {"kind": "retry"}, NOW)
     seen: list[tuple[str, list[Any]]] = []
 
     def first(workflow: WorkflowRecord, waiting: Sequence[RequestRecord]) -> bool:
-        seen.append((workflow.id, [wish.observation["kind"] for wish in waiting]))
+        seen.append((workflow.id, [request.observation["kind"] for request in waiting]))
         return not waiting
 
-    assert store.wish_if(one.id, {"kind": "cancel"}, NOW, first)
-    assert not store.wish_if(one.id, {"kind": "cancel"}, NOW, first)
+    assert store.request_if(one.id, {"kind": "cancel"}, NOW, first)
+    assert not store.request_if(one.id, {"kind": "cancel"}, NOW, first)
 
     assert seen == [(one.id, []), (one.id, ["cancel"])]
-    assert [(wish.workflow, wish.observation["kind"]) for wish in store.wishes()] == [
+    assert [(request.workflow, request.observation["kind"]) for request in store.pending_requests()] == [
         (other.id, "retry"),
         (one.id, "cancel"),
     ]
 
 
-def test_a_wish_for_a_workflow_that_is_not_there_is_not_left(store: Store) -> None:
+def test_a_request_for_a_workflow_that_is_not_there_is_not_left(store: Store) -> None:
     with pytest.raises(NotFound):
-        store.wish_if("no-1", {}, NOW, lambda *_: True)
+        store.request_if("no-1", {}, NOW, lambda *_: True)
 
 
 def test_a_key_is_its_owners_own(store: Store) -> None:
@@ -215,7 +215,7 @@ def test_numbers_that_no_database_holds_find_nothing_and_break_nothing(store: St
         assert len(store.workflows(limit=number).items) == 1
         assert len(store.events(after=number)) == (0 if number > 0 else 1)
         assert len(store.events(limit=number)) == 1
-        assert store.wishes(after=number, limit=number) == ()
+        assert store.pending_requests(after=number, limit=number) == ()
 
 
 def test_unfinished_workflows_come_whole_and_oldest_first(store: Store) -> None:
@@ -249,13 +249,13 @@ def test_deleting_removes_all_of_a_workflow_and_leaves_one_event(store: Store) -
     placed = (PlacementRecord("g", "t", 1, "n1"),)
     one = submitted(store, labels={"a": "b"}, files={"f": b""}, events=[NewEvent(NOW, "Submitted", "")])
     other = submitted(store, events=[NewEvent(NOW, "Submitted", "")])
-    store.wish(one.id, {"cancel": True}, NOW)
+    store.request(one.id, {"cancel": True}, NOW)
     store.save([change(one, "COMPLETED", finished=True, placed=placed), change(other, placed=placed)], lease.fence)
 
     store.delete(one.id, NOW + 9)
 
     assert [(event.workflow, event.kind) for event in store.events()] == [(other.id, "Submitted"), (one.id, "Deleted")]
-    assert store.wishes() == ()
+    assert store.pending_requests() == ()
     assert store.placements(one.id) == ()
     assert len(store.placements(other.id)) == 1
     for ask in (store.workflow, store.summary, store.upload):
@@ -271,7 +271,7 @@ def test_whatever_is_asked_for_is_found_or_not(store: Store) -> None:
         with pytest.raises(NotFound):
             store.workflow(ident)
         with pytest.raises(NotFound):
-            store.wish(ident, {}, NOW)
+            store.request(ident, {}, NOW)
         with pytest.raises(NotFound):
             store.delete(ident, NOW)
         assert store.events(workflow=ident) == ()

@@ -127,17 +127,17 @@ class WorkflowOperations(EventOperations):
 
     def cancel(self, ident: str, message: str = "", *, force: bool = False, by: str = "") -> Json:
         """Request the end of a workflow; a repeated cancellation is no fault."""
-        wish = {"kind": "cancel", "message": message[:1000], "force": force, "by": by}
+        request = {"kind": "cancel", "message": message[:1000], "force": force, "by": by}
         wanted = partial(cancels, force=force)
-        if self.store.wish_if(ident, wish, self.settings.now(), wanted):
+        if self.store.request_if(ident, request, self.settings.now(), wanted):
             self._driver.poke()
         return self.workflow(ident)
 
     def retry(self, ident: str, task: str | None = None, *, by: str = "") -> Json:
         """Request the retry of an ended workflow."""
         pool_rules.still_runs(self._catalog(), ident, self.store.summary(ident).pool)
-        wish = {"kind": "retry", "task": task, "by": by}
-        self.store.wish_if(ident, wish, self.settings.now(), partial(retries, task=task))
+        request = {"kind": "retry", "task": task, "by": by}
+        self.store.request_if(ident, request, self.settings.now(), partial(retries, task=task))
         self._driver.poke()
         return self.workflow(ident)
 
@@ -154,7 +154,7 @@ class WorkflowOperations(EventOperations):
             if not force:
                 raise
             gone = False
-            self.store.wish_if(ident, {"kind": "delete", "by": by}, now, deletes)
+            self.store.request_if(ident, {"kind": "delete", "by": by}, now, deletes)
         self._driver.poke()
         self._ring()
         return gone

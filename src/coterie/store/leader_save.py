@@ -61,7 +61,7 @@ def save(tx: Connection, changes: Sequence[WorkflowChange], fence: int) -> int:
         tx.execute(insert(placements), placed)
     if released := [_slot(one.id, slot) for one in changes for slot in one.released]:
         tx.execute(_RELEASE, released)
-    requests.drop(tx, [seq for one in changes for seq in one.wishes])
+    requests.drop(tx, [seq for one in changes for seq in one.requests])
     return events.last(tx)
 
 

@@ -165,7 +165,7 @@ class PlacementRecord:
 class WorkflowChange:
     """The next state of a workflow that was read at `version`, and all its rows.
 
-    `wishes` are the numbers of the user requests that the state answers; they are deleted together with its commit.
+    `requests` are the numbers of the user requests that the state answers; they are deleted together with its commit.
     """
 
     id: str
@@ -179,7 +179,7 @@ class WorkflowChange:
     events: Sequence[NewEvent] = ()
     placed: Sequence[PlacementRecord] = ()
     released: Sequence[Slot] = ()
-    wishes: Sequence[int] = ()
+    requests: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

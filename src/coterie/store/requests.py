@@ -10,30 +10,30 @@ from coterie.errors import Conflict, Hint, Mention
 from coterie.store import workflows
 from coterie.store.databases.columns import LARGEST
 from coterie.store.records import Json, RequestRecord
-from coterie.store.tables import wishes
+from coterie.store.tables import requests
 
 MOST = 10_000
 
-_COLUMNS = tuple(wishes.c[name] for name in RequestRecord.__dataclass_fields__)
-_DROP = delete(wishes).where(wishes.c.seq == bindparam("number"))
+_COLUMNS = tuple(requests.c[name] for name in RequestRecord.__dataclass_fields__)
+_DROP = delete(requests).where(requests.c.seq == bindparam("number"))
 
 
 def add(tx: Connection, workflow: str, observation: Mapping[str, Json], at: float) -> int:
     """Store a request concerning a workflow and return its number."""
     known = workflows.summary(tx, workflow)
     row = {"workflow": known.id, "observation": dict(observation), "at": at}
-    return int(tx.execute(insert(wishes).returning(wishes.c.seq), row).scalar_one())
+    return int(tx.execute(insert(requests).returning(requests.c.seq), row).scalar_one())
 
 
 def after(tx: Connection, seq: int, limit: int) -> tuple[RequestRecord, ...]:
     """Return the requests after a number, oldest first."""
-    wanted = select(*_COLUMNS).where(wishes.c.seq > max(-1, min(seq, LARGEST))).order_by(wishes.c.seq)
+    wanted = select(*_COLUMNS).where(requests.c.seq > max(-1, min(seq, LARGEST))).order_by(requests.c.seq)
     return tuple(RequestRecord(*row) for row in tx.execute(wanted.limit(max(1, min(limit, MOST)))))
 
 
 def of(tx: Connection, workflow: str) -> tuple[RequestRecord, ...]:
     """Return the requests concerning a workflow, oldest first."""
-    wanted = select(*_COLUMNS).where(wishes.c.workflow == workflow).order_by(wishes.c.seq)
+    wanted = select(*_COLUMNS).where(requests.c.workflow == workflow).order_by(requests.c.seq)
     return tuple(RequestRecord(*row) for row in tx.execute(wanted.limit(MOST)))
 
 

@@ -182,12 +182,12 @@ class Store:
             events.append(tx, events.rows(new))
             return events.last(tx)
 
-    def wish(self, workflow: str, observation: Mapping[str, Json], at: float) -> int:
+    def request(self, workflow: str, observation: Mapping[str, Json], at: float) -> int:
         """Store a user's request for the leader."""
         with self._database.writing() as tx:
             return requests.add(tx, workflow, observation, at)
 
-    def wish_if(
+    def request_if(
         self,
         workflow: str,
         observation: Mapping[str, Json],
@@ -205,12 +205,12 @@ class Store:
             requests.add(tx, workflow, observation, at)
             return True
 
-    def wishes(self, after: int = 0, limit: int = 1000) -> tuple[RequestRecord, ...]:
+    def pending_requests(self, after: int = 0, limit: int = 1000) -> tuple[RequestRecord, ...]:
         """Return pending user requests, oldest first."""
         with self._database.reading() as tx:
             return requests.after(tx, after, limit)
 
-    def drop_wishes(self, seqs: Sequence[int]) -> None:
+    def drop_requests(self, seqs: Sequence[int]) -> None:
         """Delete user requests that change nothing; the others are named in a `WorkflowChange`."""
         with self._database.writing() as tx:
             requests.drop(tx, seqs)

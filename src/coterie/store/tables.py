@@ -151,7 +151,8 @@ events = Table(
 )
 Index("ix_events_workflow", events.c.workflow, events.c.seq)
 
-wishes = Table(
+# The table has the name of its first version.
+requests = Table(
     "wishes",
     metadata,
     Column("seq", Number, primary_key=True),

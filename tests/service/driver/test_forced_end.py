@@ -144,7 +144,7 @@ def test_what_its_life_cycle_cannot_end_is_ended_without_it(
         assert free(service) == 32
         assert service.store.held() == {}
         assert service.log(ident, "t") == f"{process}\n".encode()
-        assert not service.store.wishes()
+        assert not service.store.pending_requests()
 
 
 @pytest.mark.parametrize("damage", [{"version": 99}, {"groups": 7}, {"groups": []}])

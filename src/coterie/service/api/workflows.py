@@ -190,13 +190,13 @@ def spec(workflow: str, service: Behind, _caller: Who) -> Response:
     response_model=models.Workflow,
     openapi_extra=json_body(requests.Cancel),
 )
-def cancel(workflow: str, service: Behind, caller: Who, wish: Cancelling) -> Response:
+def cancel(workflow: str, service: Behind, caller: Who, request: Cancelling) -> Response:
     """Cancel a workflow, any number of times; it ends as FAILED_CANCELED. The answer may not show it yet.
 
     One that has ended in another way is left unchanged (409).
     """
     caller.need_own(service.owner_of(workflow))
-    return answer(service.cancel(workflow, wish.message, force=wish.force, by=caller.known_as), 202)
+    return answer(service.cancel(workflow, request.message, force=request.force, by=caller.known_as), 202)
 
 
 @router.post(
@@ -205,10 +205,10 @@ def cancel(workflow: str, service: Behind, caller: Who, wish: Cancelling) -> Res
     response_model=models.Workflow,
     openapi_extra=json_body(requests.Retry),
 )
-def retry(workflow: str, service: Behind, caller: Who, wish: Retrying) -> Response:
+def retry(workflow: str, service: Behind, caller: Who, request: Retrying) -> Response:
     """Run what failed again: one task, or all. The answer may not show it yet."""
     caller.need_own(service.owner_of(workflow))
-    return answer(service.retry(workflow, wish.task, by=caller.known_as), 202)
+    return answer(service.retry(workflow, request.task, by=caller.known_as), 202)
 
 
 @router.delete("/{workflow}", status_code=204, responses={202: {"model": models.Deletion}})

@@ -33,7 +33,7 @@ _RESTING = frozenset({_ABSENT, Presence.QUEUED.value})
 
 @dataclass(eq=False)
 class LiveWorkflow:
-    """An unfinished workflow; `pending`, `placed` and `wishes` wait for the next save."""
+    """An unfinished workflow; `pending`, `placed` and `requests` wait for the next save."""
 
     id: str
     number: int
@@ -47,7 +47,7 @@ class LiveWorkflow:
     owner: str = ""
     pending: list[Observation] = field(default_factory=list)
     placed: dict[Slot, PlacementRecord] = field(default_factory=dict)
-    wishes: list[int] = field(default_factory=list)
+    requests: list[int] = field(default_factory=list)
     _encoder: StateEncoder = field(default_factory=StateEncoder)
 
     @staticmethod
@@ -83,12 +83,12 @@ class LiveWorkflow:
     @property
     def dirty(self) -> bool:
         """Whether there is something to save."""
-        return bool(self.pending or self.wishes)
+        return bool(self.pending or self.requests)
 
     def next(self, now: float) -> tuple[State, tuple[Action, ...], WorkflowChange | None]:
         """Return the state after all pending observations, the actions that follow, and the change to save."""
         state, actions = advance(self.spec, self.state, self.pending, now)
-        if state is self.state and not self.wishes and not self.placed:
+        if state is self.state and not self.requests and not self.placed:
             return state, actions, None
         events = [
             NewEvent(each.at, each.kind, each.message, self.id, self.pool, each.group, each.task, each.attempt)
@@ -120,7 +120,7 @@ class LiveWorkflow:
             events=events,
             placed=[row for slot, row in self.placed.items() if slot not in gone],
             released=released,
-            wishes=tuple(self.wishes),
+            requests=tuple(self.requests),
         )
         return state, tuple(each for each in actions if not isinstance(each, Record)), change
 
@@ -130,7 +130,7 @@ class LiveWorkflow:
         if change is not None:
             self.version += 1
             self.digest = change.digest
-        self.pending, self.placed, self.wishes = [], {}, []
+        self.pending, self.placed, self.requests = [], {}, []
 
 
 def digest_of(state: State, known: Mapping[str, Any]) -> Json:

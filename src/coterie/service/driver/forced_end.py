@@ -13,9 +13,9 @@ from coterie.store import NewEvent, PlacementRecord, RequestRecord, WorkflowChan
 DELETION = "delete"
 
 
-def end_of(wish: RequestRecord) -> CancelAsked | None:
+def end_of(request: RequestRecord) -> CancelAsked | None:
     """Return the cancellation that a request asks for; a deletion asks for one without a grace period."""
-    said = wish.observation
+    said = request.observation
     by = str(said.get("by", ""))
     if said.get("kind") == "cancel":
         return CancelAsked(str(said.get("message", "")), bool(said.get("force", False)), by)
@@ -25,7 +25,7 @@ def end_of(wish: RequestRecord) -> CancelAsked | None:
 def forced_end(
     stored: WorkflowRecord,
     held: Collection[PlacementRecord],
-    wish: RequestRecord,
+    request: RequestRecord,
     asked: CancelAsked,
     now: float,
     left: str,
@@ -66,7 +66,7 @@ def forced_end(
         digest=digest,
         events=events,
         released=[(row.group, row.task, row.attempt) for row in held],
-        wishes=(wish.seq,) if wish.observation.get("kind") != DELETION else (),
+        requests=(request.seq,) if request.observation.get("kind") != DELETION else (),
     )
 
 

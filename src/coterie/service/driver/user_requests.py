@@ -27,29 +27,29 @@ class UserRequests:
     def hand_over(self, now: float) -> None:
         """Give all stored requests to the life cycles of their workflows; drop those about deleted ones."""
         table, stale = self._table, []
-        for wish in self._store.wishes():
-            if wish.workflow in table.quarantine:
-                self._end_quarantined(wish)
+        for request in self._store.pending_requests():
+            if request.workflow in table.quarantine:
+                self._end_quarantined(request)
                 continue
-            life = table.get(wish.workflow) or table.load(wish.workflow)
+            life = table.get(request.workflow) or table.load(request.workflow)
             if life is None:
-                stale.append(wish.seq)
-            elif wish.observation.get("kind") == DELETION:
-                self._end_and_delete(life, wish, now)
-            elif wish.seq not in life.wishes:
-                life.wishes.append(wish.seq)
-                life.pending += _observations(wish)
+                stale.append(request.seq)
+            elif request.observation.get("kind") == DELETION:
+                self._end_and_delete(life, request, now)
+            elif request.seq not in life.requests:
+                life.requests.append(request.seq)
+                life.pending += _observations(request)
         if stale:
-            self._store.drop_wishes(stale)
+            self._store.drop_requests(stale)
 
     def end_by_force(self, now: float, fence: int) -> None:
         """Stop the tasks of workflows that their life cycle cannot end, return what they hold, and save their end."""
         forced, self._forced = self._forced, []
-        for wish in forced:
-            if (asked := end_of(wish)) is None:
+        for request in forced:
+            if (asked := end_of(request)) is None:
                 continue
             try:
-                stored = self._store.workflow(wish.workflow)
+                stored = self._store.workflow(request.workflow)
             except NotFound:
                 continue
             held = self._store.held().get(stored.id, ())
@@ -57,57 +57,57 @@ class UserRequests:
             self._table.quarantine.leave(stored.id)
             left = self._cleanup.stop_strays(stored)
             if not stored.finished:
-                self._store.save([forced_end(stored, held, wish, asked, now, left)], fence)
+                self._store.save([forced_end(stored, held, request, asked, now, left)], fence)
             self._backends.free(stored.id)
             self._table.executor.moved = True
-            if wish.observation.get("kind") == DELETION:
+            if request.observation.get("kind") == DELETION:
                 self._store.delete(stored.id, now, asked.by, force=True)
                 self._cleanup.delete(stored.id)
             elif stored.finished:
-                self._store.drop_wishes([wish.seq])
+                self._store.drop_requests([request.seq])
 
-    def _end_and_delete(self, life: LiveWorkflow, wish: RequestRecord, now: float) -> None:
+    def _end_and_delete(self, life: LiveWorkflow, request: RequestRecord, now: float) -> None:
         """Cancel a workflow that is to be deleted, and delete it once nothing of it is left."""
         if life.state.finished and not life.dirty:
             self._table.remove(life)
-            self._store.delete(life.id, now, str(wish.observation.get("by", "")), force=True)
+            self._store.delete(life.id, now, str(request.observation.get("by", "")), force=True)
             self._cleanup.delete(life.id)
         elif not self._drivers.has(life):
-            self._forced.append(wish)
-        elif wish.seq not in self._answered and (asked := end_of(wish)) is not None:
-            self._answered.add(wish.seq)
+            self._forced.append(request)
+        elif request.seq not in self._answered and (asked := end_of(request)) is not None:
+            self._answered.add(request.seq)
             life.pending.append(asked)
 
-    def _end_quarantined(self, wish: RequestRecord) -> None:
+    def _end_quarantined(self, request: RequestRecord) -> None:
         """End a workflow in quarantine: by its life cycle if that works for an end, and else by force."""
-        asked = end_of(wish)
+        asked = end_of(request)
         if asked is None:
             return
-        if wish.seq in self._answered:
-            self._forced.append(wish)
+        if request.seq in self._answered:
+            self._forced.append(request)
             return
         quarantine = self._table.quarantine
         try:
-            stored = self._store.workflow(wish.workflow)
+            stored = self._store.workflow(request.workflow)
         except NotFound:
-            quarantine.leave(wish.workflow)
+            quarantine.leave(request.workflow)
             return
-        self._answered.add(wish.seq)
-        with self._table.apart(wish.workflow):
+        self._answered.add(request.seq)
+        with self._table.apart(request.workflow):
             life = LiveWorkflow.of(stored)
-            quarantine.take(wish.workflow)
+            quarantine.take(request.workflow)
             self._table.add(life)
             life.pending.append(asked)
-            if wish.observation.get("kind") != DELETION:
-                life.wishes.append(wish.seq)
-        quarantine.welcome(wish.workflow)
+            if request.observation.get("kind") != DELETION:
+                life.requests.append(request.seq)
+        quarantine.welcome(request.workflow)
 
 
-def _observations(wish: RequestRecord) -> list[Observation]:
-    said = wish.observation
+def _observations(request: RequestRecord) -> list[Observation]:
+    said = request.observation
     match said.get("kind"):
         case "cancel":
-            return [asked] if (asked := end_of(wish)) else []
+            return [asked] if (asked := end_of(request)) else []
         case "retry":
             return [RetryAsked(said.get("task"), str(said.get("by", "")))]
     return []

@@ -66,13 +66,13 @@ class PoolCatalog:
     elsewhere: Mapping[str, Snapshot] = field(default_factory=dict)
     unreached: Mapping[str, str] = field(default_factory=dict)
 
-    def find(self, name: str | None, wished: str | None = None) -> CatalogPool:
+    def find(self, name: str | None, preferred: str | None = None) -> CatalogPool:
         """Return the pool that the call names, else the one that the workflow names, else the only one."""
         if not self.pools:
             hint = Hint("An admin can create one with `coterie pool apply`.", "coterie pool apply")
             raise NotFound("there are no pools", hint)
         config = Config(self.backends, {key: known.pool for key, known in self.pools.items()}, "this service")
-        return self.pools[choose_pool(config, name, wished).name]
+        return self.pools[choose_pool(config, name, preferred).name]
 
     def cluster(self, pool: Pool) -> Cluster:
         """Return the nodes of a pool's backend."""

@@ -115,8 +115,8 @@ def refuse_never(found: CheckedSubmission) -> None:
     raise NeverFits(f"it can never run in its pool as it is now: {said}{more}", hint)
 
 
-def _pool(catalog: PoolCatalog, submission: Submission, wished: str | None) -> Pool:
-    return runs_here(catalog.find(submission.pool, wished))
+def _pool(catalog: PoolCatalog, submission: Submission, preferred: str | None) -> Pool:
+    return runs_here(catalog.find(submission.pool, preferred))
 
 
 def _with_pool(own: Sequence[Fault], submission: Submission, catalog: PoolCatalog) -> Sequence[Fault]:
