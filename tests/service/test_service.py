@@ -344,7 +344,7 @@ def test_a_workflow_that_can_never_run_is_refused_at_once_and_queued_only_by_for
         (replace(single("x", "true"), sets=("a",)), SpecErrors, "="),
         (Submission(b"version: 2\nworkflow: {name: x}\n"), SpecErrors, "no tasks"),
         (Submission(b"\xff\xfe\x00"), SpecErrors, "UTF-8"),
-        (Submission(b"apiVersion: v1\nkind: Pod\n"), SpecErrors, "workflows only"),
+        (Submission(b"apiVersion: v1\nkind: Pod\n"), SpecErrors, "a Kubernetes object, not a workflow"),
         (workflow("x", {"g": [task("t", "true")]}, topology="[{key: rak}]"), SpecErrors, "rak"),
         (workflow("x", {"g": [task("t", "true", "files: [{path: /a, localpath: b}]")]}), SpecErrors, "b was not sent"),
     ],
