@@ -65,7 +65,7 @@ def test_the_output_of_tasks_is_printed_with_their_names() -> None:
     [
         ("echo fine", 1, 0, ""),
         ("echo sorry; exit 3", 1, 100, "exit code 3"),
-        ("echo x", 3, 7, "NeverFits"),
+        ("echo x", 3, 7, "wf-1 can never run here"),
         ("no-such-command", 1, 100, "127"),
     ],
 )

@@ -127,7 +127,8 @@ def _say_stuck(why: Json, plan: str) -> int:
     ways = any(group["refusal"] and group["refusal"]["ways_out"] for group in groups)
     change = "Add the option of a way out to the call, or run it on another cluster."
     hint = change if ways else "Run it on another cluster." if never else "Try it when there is room."
-    fail(f"{why['id']} would wait forever: nothing else runs here that could end and make room", hint)
+    wait = "would wait forever: nothing else runs here that could end and make room"
+    fail(f"{why['id']} {'can never run here' if never else wait}", hint)
     return Exit.NEVER_FITS if never else Exit.MUST_WAIT
 
 
