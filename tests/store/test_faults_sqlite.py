@@ -148,7 +148,7 @@ def test_a_folder_that_cannot_be_written_is_said() -> None:
         folder.chmod(0o555)
         _be_nobody(stack)
 
-        with pytest.raises(Unavailable, match=r"store\.db: the database cannot be made: Permission denied"):
+        with pytest.raises(Unavailable, match=r"store\.db: the database cannot be created: Permission denied"):
             Store.open(str(folder / "store.db"))
 
 

@@ -15,7 +15,7 @@ def add(tx: Connection, token: Token) -> None:
     """Store a token whose id, name and hash are new."""
     same = or_(tokens.c.id == token.id, tokens.c.name == token.name, tokens.c.hash == token.hash)
     if tx.execute(select(tokens.c.id).where(same)).first() is not None:
-        raise Conflict(f'there is a token "{token.name}" already', "Choose another name, or delete the old token.")
+        raise Conflict(f'there is already a token "{token.name}"', "Choose another name, or delete the old token.")
     tx.execute(insert(tokens), asdict(token))
 
 

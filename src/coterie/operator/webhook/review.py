@@ -96,8 +96,8 @@ def _judged(request: Object, update: bool, knowledge: KnownTopologies, site: Tar
         return judge_set(new, old, knowledge, site)
     if new.kind == "DynamoGraphDeployment":
         return judge_graph(new, old, knowledge, site)
-    hint = f"The webhook judges {', '.join(KINDS)}, PodCliqueSet and DynamoGraphDeployment."
-    said = f"kind {new.kind} is not judged here"
+    hint = f"The webhook checks {', '.join(KINDS)}, PodCliqueSet and DynamoGraphDeployment."
+    said = f"kind {new.kind} is not checked here"
     return ObjectVerdict((Fault(said, hint=hint, type=FieldError.NOT_SUPPORTED, path=("kind",)),))
 
 

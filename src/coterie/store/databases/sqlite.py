@@ -73,7 +73,8 @@ def created(url: URL) -> Path:
         raise translated(error, str(path)) from None
     except OSError as error:
         raise Unavailable(
-            f"{path}: the database cannot be made: {error.strerror}", "Look at the folder's permissions and free space."
+            f"{path}: the database cannot be created: {error.strerror}",
+            "Check the folder's permissions and free space.",
         ) from None
     return path
 
