@@ -89,6 +89,9 @@ def _place_in_the_gang(here: KaiService, ident: str, name: str) -> object:
     labels = {key: value for key, value in pod["metadata"]["labels"].items() if key != "coterie.dev/attempt"}
     (container,) = pod["spec"]["containers"]
     environment = [one for one in container["env"] if one["name"] != "COTERIE_ATTEMPT"]
+    for one in environment:
+        # The domains of each attempt are in a ConfigMap of their own.
+        one.get("valueFrom", {}).get("configMapKeyRef", {}).pop("name", None)
     return labels, pod["spec"].get("resourceClaims"), environment, container["resources"]
 
 
