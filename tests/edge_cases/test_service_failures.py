@@ -402,5 +402,5 @@ def test_t177_cancelled_twice_is_cancelled_once_and_force_ends_what_does_not_lis
         assert kinds(service, "w-1").count("GroupFailed") == 1
         service.submit(gang("done", 1, "true"))
         ended(service, "done-1")
-        with pytest.raises(Conflict, match="has ended already"):
+        with pytest.raises(Conflict, match="has already ended"):
             service.cancel("done-1")

@@ -567,7 +567,7 @@ def test_who_interrupts_what_they_follow_is_asked_and_leaves_it_by_default(
         read_until(terminal, "[D]etach, [s]top it, [c]ontinue? ")
         for key in answer.split("\n"):
             os.write(terminal, f"{key}\n".encode())
-            read_until(terminal, "none of D, s, c" if key == "x" else key)
+            read_until(terminal, "not one of D, s, c" if key == "x" else key)
         if code == 0:
             flag.touch()
         read_until(terminal, None)

@@ -173,6 +173,6 @@ def test_nobody_at_a_terminal_means_that_a_followed_submission_goes_on(hall: Ser
         said = _interrupted(process)
 
     assert process.returncode == 130
-    assert "alone-1 goes on" in said
+    assert "alone-1 keeps running" in said
     assert hall.data("show", "alone-1")["status"] == "RUNNING"
     assert call("cancel", "alone-1", "--force", "--server", hall.url).code == 0

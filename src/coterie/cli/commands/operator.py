@@ -53,7 +53,7 @@ class OperatorOptions:
         typer.Option(
             "--webhook-certificates",
             metavar="DIR",
-            help="Folder with tls.crt, tls.key and ca.crt, read again when they change. Default: an authority of its own.",
+            help="Folder with tls.crt, tls.key and ca.crt, reread on changes. Default: an authority of its own.",
         ),
     ] = None
     webhook_service: Annotated[

@@ -83,7 +83,7 @@ def _waits(group: GroupState) -> bool:
 
 def _why(group: GroupState, stored: WorkflowRecord, live: PoolUsage, texts: CachedTexts, question: WhyQuery) -> Json:
     told = workflows.waiting_of(group)
-    shown = {"name": group.name, "verdict": "waiting", "waiting": told, "refusal": None, "cause": None}
+    shown: Json = {"name": group.name, "verdict": "waiting", "waiting": told, "refusal": None}
     pool = known_pool(live.catalog, stored.pool)
     if isinstance(pool, Blocked):
         return {**shown, "refusal": _blocked(pool)}
@@ -127,7 +127,7 @@ def _plan(
 
 def _not_waiting(group: GroupState) -> Json:
     verdict = "placed" if group.attempt else "waiting"
-    return {"name": group.name, "verdict": verdict, "waiting": None, "refusal": None, "cause": None}
+    return {"name": group.name, "verdict": verdict, "waiting": None, "refusal": None}
 
 
 def _blocked(why: Blocked) -> Json:

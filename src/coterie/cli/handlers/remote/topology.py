@@ -7,7 +7,6 @@ from typing import Any
 
 from coterie.cli.client.client import Client
 from coterie.cli.commands.remote.topology import TopologyUsersOptions
-from coterie.cli.handlers.topology_users import new_levels, print_users
 from coterie.cli.output.formats import Output
 from coterie.cli.output.screen import show_as
 from coterie.errors import UsageError
@@ -45,6 +44,11 @@ def show_topology(client: Client, pool: str, output: Output) -> None:
 
 def show_users(client: Client, options: TopologyUsersOptions) -> None:
     """Print the groups of workflows that require levels of a pool, and the effects of other levels."""
+    from coterie.cli.handlers.topology_users import (  # it reads objects of clusters, and is slow to load
+        new_levels,
+        print_users,
+    )
+
     if options.delete:
         hint = "A pool that workflows use cannot be deleted: see `coterie pool delete`."
         raise UsageError("--delete is for a topology of a cluster", f"Pass --cluster SRC. {hint}")

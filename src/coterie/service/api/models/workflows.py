@@ -154,7 +154,7 @@ class WhyGroup(ResponseBody):
     waiting: Waiting | None
     refusal: Refusal | None
     cause: WaitCause | None = Field(
-        description="What holds a gang in the queue of its own scheduler; None in Coterie's queue."
+        None, description="What holds a gang in the queue of its own scheduler; missing in Coterie's queue."
     )
     position: int | None = Field(description="Its place in the queue of the pool, from 1.")
 
