@@ -20,7 +20,7 @@ from coterie.backends.base.settings import DriverSettings
 from coterie.backends.kai.driver.bound_domains import BoundDomains
 from coterie.backends.kai.driver.compute_domains import ComputeDomains
 from coterie.backends.kai.driver.creation import GroupManifests, GroupRequest, create, manifests_of
-from coterie.backends.kai.driver.external_topologies import with_external_topologies
+from coterie.backends.kai.driver.external_topologies import has_known_levels, with_external_topologies
 from coterie.backends.kai.driver.followed_pods import FollowedPods
 from coterie.backends.kai.driver.logs import ClusterLogs, KeptLogs, keep_all, namespace_of, pod_name
 from coterie.backends.kai.driver.members import member_changes
@@ -105,7 +105,7 @@ class KaiDriver:
         self._objects.sync(found)
         if any(pool.nvlink for pool in found):
             self._domains.open()
-        self._pools = {pool.name: pool for pool in found}
+        self._pools = {pool.name: pool for pool in found if has_known_levels(pool)}
 
     def create(
         self,
@@ -123,7 +123,9 @@ class KaiDriver:
             text, files = self._texts.get(workflow.id)
             pool = self._pools.get(workflow.pool)
             if pool is None:
-                raise Unavailable(f'pool "{workflow.pool}" is not known here', "The service keeps trying.")
+                raise Unavailable(
+                    f'pool "{workflow.pool}" or its ClusterTopology is not known here', "The service keeps trying."
+                )
             request = GroupRequest(pool, self._namespace, self._store, self._watches.cluster(), files)
             whole = asked.attempt == asked.base
             # Tasks that join others, or are created again after a crash, do as the first ones did.

@@ -29,6 +29,11 @@ def with_external_topologies(api: Api, pools: Iterable[Pool]) -> list[Pool]:
     return [_resolved(api, pool, known) for pool in found]
 
 
+def has_known_levels(pool: Pool) -> bool:
+    """Return whether the levels of a pool are known; those of a ClusterTopology that was not read yet are not."""
+    return pool.topology_name is None or bool(pool.topology.levels)
+
+
 def _resolved(api: Api, pool: Pool, known: Mapping[str, ClusterTopology]) -> Pool:
     name = pool.topology_name or ""
     if name not in known:
