@@ -374,7 +374,7 @@ class KaiDriver:
     def _troubles(self) -> list[str]:
         said = [str(each.failure) for each in self._removals.values() if each.failure is not None]
         said += [one for each in self._removals.values() for one in each.stuck]
-        said += self._channels
+        said += [*self._bound.troubles, *self._channels]
         if self._foreign:
             listed = ", ".join(self._foreign[:3]) + (" and others" if len(self._foreign) > 3 else "")
             said.append(f"{listed}: labelled as objects of this service, but not its own; they are left alone")
