@@ -220,6 +220,9 @@ class DriverThread:
     def _await(self, driver: Driver) -> None:
         if driver.wait(_WAIT_S):
             self._ask(_NEWS, "news", lambda one: one.news())
+            # Until they are collected, the driver still has them and would not wait.
+            with self._condition:
+                self._condition.wait_for(lambda: self._closed or _NEWS not in self._lines)
 
     def _open(self) -> None:
         self._driver = self._open_driver()
@@ -259,6 +262,7 @@ class DriverThread:
             line.calls.popleft()
         if not line.calls and self._lines.get(name) is line:
             del self._lines[name]
+            self._condition.notify_all()
 
     @staticmethod
     def _failure(do: Callable[[], None]) -> Exception | None:
