@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,12 @@ from coterie.service.service import Service
 from coterie.service.work_process import WorkProcesses
 from tests.eventually import eventually
 from tests.service.running_service import ServiceFolder, task, workflow
+
+
+@pytest.fixture(autouse=True)
+def modules_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let processes find the functions of this module, which they do not look for in the current folder."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
 
 
 @pytest.fixture
@@ -93,6 +101,25 @@ def test_a_process_that_was_killed_is_replaced(processes: WorkProcesses) -> None
     with pytest.raises(Unavailable, match="the process that worked on it has ended"):
         processes.run("it", killed)
     assert processes.run("it", own)
+
+
+def test_modules_in_the_current_folder_are_not_imported(
+    processes: WorkProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.joinpath("select.py").write_text("raise SystemExit('not the module of Python')")
+    monkeypatch.chdir(tmp_path)
+    assert processes.run("it", own)
+
+
+def test_a_process_answers_where_more_than_a_thousand_files_are_open(processes: WorkProcesses) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2048)), hard))
+    with ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        while (number := os.open(os.devnull, os.O_RDONLY)) < 1024:
+            stack.callback(os.close, number)
+        stack.callback(os.close, number)
+        assert processes.run("it", own)
 
 
 def test_a_large_submission_and_a_large_plan_are_the_same_as_small_ones(

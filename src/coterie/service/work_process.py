@@ -97,7 +97,8 @@ class _WorkProcess:
     def __init__(self, processor_s: int) -> None:
         self._processor_s = processor_s
         self._process = subprocess.Popen(  # noqa: S603 - our own module, by our own interpreter
-            [sys.executable, "-c", f"from {__name__} import main; main({processor_s})"],
+            # -P: a module in the current folder must not take the place of an installed one.
+            [sys.executable, "-P", "-c", f"from {__name__} import main; main({processor_s})"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -112,7 +113,10 @@ class _WorkProcess:
         with suppress(BrokenPipeError):
             _write(_pipe(self._process.stdin), request)
         answers = _pipe(self._process.stdout)
-        while not select.select([answers], [], [], POLL_S)[0]:
+        # Unlike select, poll has no limit for the number of a descriptor.
+        ready = select.poll()
+        ready.register(answers, select.POLLIN)
+        while not ready.poll(POLL_S * 1000):
             check()
         return _read(answers)
 
