@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from typing import cast
+
 import pytest
 
 from coterie.backends.kai.driver.compute_domains import (
@@ -10,6 +13,7 @@ from coterie.backends.kai.driver.compute_domains import (
     ClaimDevices,
     ClaimResult,
     ClaimStatus,
+    ComputeDomains,
     ComputeDomainStatus,
     DomainNode,
     GangComputeDomain,
@@ -17,6 +21,8 @@ from coterie.backends.kai.driver.compute_domains import (
     unused_channels,
 )
 from coterie.backends.kai.driver.objects import ObjectMeta
+from coterie.errors import CoterieError, Unavailable
+from coterie.kube.api import Api
 from coterie.topology.channels import DRIVER
 
 
@@ -47,3 +53,19 @@ def test_channels_of_claims_without_pods_are_named_with_their_nodes() -> None:
     assert unused_channels(claims) == {
         "the NVLink channel of node node-left is held by ResourceClaim team/left, which no pod uses"
     }
+
+
+def test_what_cannot_be_followed_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[CoterieError | None] = [Unavailable("no claims for you"), None, None]
+
+    def listed(*_: object) -> None:
+        if (error := answers.pop(0)) is not None:
+            raise error
+
+    monkeypatch.setattr("coterie.backends.kai.driver.compute_domains.list_served", listed)
+    domains = ComputeDomains(cast("Api", None), "default", "s1", threading.Event())
+    domains.check(channels=True)
+    assert domains.troubles == ["ComputeDomains and NVLink channels cannot be followed: no claims for you"]
+    domains.check(channels=True)
+    assert domains.troubles == []
+    assert answers == []

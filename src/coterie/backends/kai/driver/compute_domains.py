@@ -98,8 +98,29 @@ class ComputeDomains:
         self._watch: WatchThread[GangComputeDomain] | None = None
         self._found: dict[str, tuple[float, GangComputeDomain]] = {}
         self._unused: set[str] = set()
+        self._failure = ""
+        self._channels: list[str] = []
 
-    def open(self) -> None:
+    @property
+    def troubles(self) -> list[str]:
+        """The failure of the last `check`, and the channels left behind that it found."""
+        return [*([self._failure] if self._failure else []), *self._channels]
+
+    def check(self, *, channels: bool = False) -> None:
+        """Begin to watch, if that has not succeeded yet, and look for channels left behind; failures are `troubles`.
+
+        Gangs do without both: they only say why one waits.
+        """
+        try:
+            self._open()
+            if channels:
+                self._channels = self._left_behind()
+        except CoterieError as error:
+            self._failure = f"ComputeDomains and NVLink channels cannot be followed: {error}"
+        else:
+            self._failure = ""
+
+    def _open(self) -> None:
         """Begin to watch, where the cluster has the kind."""
         if self._watch is None and list_served(self._api, self._query, AnyObject) is not None:
             with ExitStack() as stack:
@@ -128,7 +149,7 @@ class ComputeDomains:
             if since <= due and domain.status.status != _READY and domain.metadata.deletion_timestamp is None
         }
 
-    def left_behind(self) -> list[str]:
+    def _left_behind(self) -> list[str]:
         """Return the channels that claims of no pod have held at this call and at the one before."""
         listed = list_served(self._api, ObjectQuery(RESOURCE_CLAIM), ChannelClaim)
         found = unused_channels(listed.items if listed else ())

@@ -90,7 +90,6 @@ class KaiDriver:
         self._refused: dict[str, str] = {}
         self._archived: set[str] = set()
         self._foreign: tuple[str, ...] = ()
-        self._channels: list[str] = []
         self._unready: dict[str, str] = {}
         self._check_at = 0.0
 
@@ -103,9 +102,9 @@ class KaiDriver:
         """Write the queues and topologies of the pools."""
         found = with_external_topologies(self._api, pools)
         self._objects.sync(found)
-        if any(pool.nvlink for pool in found):
-            self._domains.open()
         self._pools = {pool.name: pool for pool in found if has_known_levels(pool)}
+        if any(pool.nvlink for pool in found):
+            self._domains.check()
 
     def create(
         self,
@@ -223,7 +222,7 @@ class KaiDriver:
             self._remove("", f"sweep/{scope}", ObjectRemoval(scope, 0.0))
         self._objects.sweep(self._watches.groups())
         if any(pool.nvlink for pool in self._pools.values()):
-            self._channels = self._domains.left_behind()
+            self._domains.check(channels=True)
 
     def put_away(self, workflow: str) -> None:
         """Note that a workflow has ended: only its logs are kept."""
@@ -374,7 +373,7 @@ class KaiDriver:
     def _troubles(self) -> list[str]:
         said = [str(each.failure) for each in self._removals.values() if each.failure is not None]
         said += [one for each in self._removals.values() for one in each.stuck]
-        said += [*self._bound.troubles, *self._channels]
+        said += [*self._bound.troubles, *self._domains.troubles]
         if self._foreign:
             listed = ", ".join(self._foreign[:3]) + (" and others" if len(self._foreign) > 3 else "")
             said.append(f"{listed}: labelled as objects of this service, but not its own; they are left alone")
