@@ -33,6 +33,7 @@ from coterie.lifecycle import (
     Status,
     Submitted,
     TaskRules,
+    Tick,
     Waiting,
     advance,
     deadline,
@@ -378,3 +379,15 @@ def test_a_rescue_starts_a_waiting_group_again_with_pins_and_only_while_it_waits
     assert undone.groups[0].pins == ()
     bound, _ = step(spec, pending, Scheduled("b", 2, "n1"), 12.0)
     assert step(spec, bound, Rescued("g", 2, (), "no room"), 13.0) == (bound, ())
+
+
+def test_a_rescue_and_its_undoing_do_not_prolong_the_wait() -> None:
+    spec = Spec((GroupRules("g", (TaskRules("a", lead=True),), queue_timeout_s=60),))
+    state, _ = advance(spec, initial(spec), [Submitted(), Placed("g", 1), Created("g", 1)], 5.0)
+    state, _ = step(spec, state, Rescued("g", 1, (("a", "rack", "r1"),), "it fits"), 30.0)
+    assert deadline(spec, state) == 65.0
+    state, _ = advance(spec, state, [Gone("g", 1), Released("g", 1, ("a",)), Placed("g", 2), Created("g", 2)], 31.0)
+    state, _ = step(spec, state, Rescued("g", 2, (), "no room"), 50.0)
+    assert deadline(spec, state) == 65.0
+    ended, _ = step(spec, state, Tick(), 65.0)
+    assert ended.groups[0].status is Status.FAILED_QUEUE_TIMEOUT

@@ -82,19 +82,32 @@ def _recalled(task: TaskState) -> TaskState:
     return replace(task, status=Status.RESCHEDULED, presence=leaving(task.presence))
 
 
-def restart(transition: Transition, index: int, why: str, *, pins: tuple[tuple[str, str, str], ...] = ()) -> None:
-    """Reschedule a whole group, completed tasks included, since its tasks work only together, with these pins."""
+def restart(
+    transition: Transition,
+    index: int,
+    why: str,
+    *,
+    pins: tuple[tuple[str, str, str], ...] = (),
+    waits_on: bool = False,
+) -> None:
+    """Reschedule a whole group, completed tasks included, since its tasks work only together, with these pins.
+
+    With `waits_on` it and its tasks have waited since they were queued, so that their time limit goes on.
+    """
+    now, queued = transition.now, transition.groups[index].queued if waits_on else None
     tasks = tuple(
         replace(
-            archived(task, Status.RESCHEDULED, transition.now),
+            archived(task, Status.RESCHEDULED, now),
             status=Status.RESCHEDULED,
             message=why,
             presence=leaving(task.presence),
-            queued=transition.now,
+            queued=task.queued if waits_on and task.queued is not None else now,
         )
         for task in transition.tasks(index)
     )
-    group = transition.group(index, tasks=tasks, waiting=None, queued=transition.now, started=None, pins=pins)
+    group = transition.group(
+        index, tasks=tasks, waiting=None, queued=now if queued is None else queued, started=None, pins=pins
+    )
     transition.record("GroupRescheduled", f'group "{group.name}" starts again: {why}', group)
 
 

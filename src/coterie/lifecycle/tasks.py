@@ -78,7 +78,7 @@ def rescued(transition: Transition, index: int, observed: Rescued) -> None:
     )
     if waits and group.pins != observed.pins:
         transition.record("Rescued" if observed.pins else "RescueUndone", observed.message, group)
-        restart(transition, index, observed.message, pins=observed.pins)
+        restart(transition, index, observed.message, pins=observed.pins, waits_on=True)
 
 
 def created(transition: Transition, index: int, attempt: int) -> None:
