@@ -22,6 +22,12 @@ def test_running_logs_count_and_the_oldest_ended_ones_give_way(tmp_path: Path) -
     assert (old.stat().st_size, new.stat().st_size) == (2000, 2000)
 
     running = log("running-3", 2000)
+    budget.add("new-2")
+    assert old.stat().st_size == 2000, "running logs are measured by the check alone"
     budget.check()
     assert b"this log was removed" in old.read_bytes()
     assert (new.stat().st_size, running.stat().st_size) == (2000, 2000)
+
+    running.parents[3].rename(tmp_path / ENDED / "running-3")
+    budget.add("running-3")
+    assert new.stat().st_size == 2000, "it counts once"

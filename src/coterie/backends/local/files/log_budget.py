@@ -15,29 +15,37 @@ from coterie.backends.local.shim.log import TIMES
 class LogBudget:
     """The sizes of the logs of archived workflows, in the order in which they ended.
 
-    The logs of running workflows, each of which has a limit of its own, count too, but are never removed.
+    The logs of running workflows, each of which has a limit of its own, count as `check` last found them, but are never
+    removed.
     """
 
     def __init__(self, root: Path, most: int) -> None:
         self._root, self._ended, self._most = root, root / ENDED, most
         self._sizes: OrderedDict[str, int] | None = None
+        # Those of running workflows, measured by `check` alone, because there may be many.
+        self._running: dict[str, int] = {}
 
     def add(self, workflow: str) -> None:
         """Count an archived workflow, and remove the oldest logs while there are too many; errors leave them."""
         with suppress(OSError):
             sizes = self._known()
             sizes.pop(workflow, None)
+            self._running.pop(workflow, None)
             sizes[workflow] = self._size(workflow)
             self._make_room(keep=1)
 
     def check(self) -> None:
         """Remove the oldest logs while there are too many, as those of running workflows grow; errors leave them."""
         with suppress(OSError):
+            self._running.clear()
+            for path in _logs(self._root, "[!.]*/*/*/*/log"):
+                name = path.relative_to(self._root).parts[0]
+                self._running[name] = self._running.get(name, 0) + _size(path)
             self._make_room(keep=0)
 
     def _make_room(self, keep: int) -> None:
         sizes = self._known()
-        total = sum(sizes.values()) + sum(_size(path) for path in _logs(self._root, "[!.]*/*/*/*/log"))
+        total = sum(sizes.values()) + sum(self._running.values())
         while total > self._most and len(sizes) > keep:
             oldest, size = sizes.popitem(last=False)
             self._cut(oldest)
