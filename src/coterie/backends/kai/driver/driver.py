@@ -27,14 +27,14 @@ from coterie.backends.kai.driver.members import member_changes
 from coterie.backends.kai.driver.objects import AnyObject
 from coterie.backends.kai.driver.orphans import sweep
 from coterie.backends.kai.driver.pools import PoolObjects
-from coterie.backends.kai.driver.refusal import refusal_of
 from coterie.backends.kai.driver.removal import STAGES, ForcedPod, ObjectRemoval, RemovalScope, Remover
+from coterie.backends.kai.driver.wait_reasons import GangWaitReasons
 from coterie.backends.kai.driver.watches import BackendWatches
 from coterie.backends.kai.manifests.metadata import STORE
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import label_value
 from coterie.config.configuration import Pool
-from coterie.errors import NotFound, Reason, SpecErrors, Unavailable, UsageError
+from coterie.errors import NotFound, SpecErrors, Unavailable, UsageError
 from coterie.kube.api import connect
 from coterie.kube.errors import ApiForbidden, ObjectConflict
 from coterie.kube.kinds import COMPUTE_DOMAIN, POD, POD_GROUP
@@ -51,7 +51,6 @@ from coterie.lifecycle import (
     Lost,
     Observation,
     Presence,
-    Refused,
     Stop,
     Stopped,
 )
@@ -87,10 +86,9 @@ class KaiDriver:
         self._followed = FollowedPods()
         self._removals: dict[tuple[str, str], ObjectRemoval] = {}
         self._created: dict[RemovalScope, None] = {}
-        self._refused: dict[str, str] = {}
+        self._reasons = GangWaitReasons()
         self._archived: set[str] = set()
         self._foreign: tuple[str, ...] = ()
-        self._unready: dict[str, str] = {}
         self._check_at = 0.0
 
     @property
@@ -195,8 +193,7 @@ class KaiDriver:
         """Yield observations of pods, reasons of KAI, and confirmed removals; then raise what keeps it from working."""
         yield from self._pod_news()
         self._bound.write(self._pools, self._followed.attempts(), self._watches.pod, self._watches.labels)
-        yield from self._refusals()
-        yield from self._domain_news()
+        yield from self._wait_reasons()
         yield from self._removal_news()
         if trouble := self._watches.trouble or self._domains.trouble:
             raise trouble if isinstance(trouble, Unavailable) else Unavailable(str(trouble), trouble.hint)
@@ -273,33 +270,10 @@ class KaiDriver:
         for each in self._removals.values():
             each.due = 0.0
 
-    def _refusals(self) -> Iterator[tuple[str, Observation]]:
-        """Yield KAI's reasons for PodGroups that wait."""
-        for name in self._watches.take_changed_groups():
-            group = self._watches.group(name)
-            if group is None:
-                self._refused.pop(name, None)
-                continue
-            found = None if name in self._unready else refusal_of(group, self._unbound())
-            if found is not None and self._refused.get(name) != found[1].message:
-                self._refused[name] = found[1].message
-                yield found
-
-    def _domain_news(self) -> Iterator[tuple[str, News]]:
-        """Yield the ComputeDomains that are not ready: as the reason of gangs that wait, and as events of others."""
-        found, unbound = self._domains.unready(), self._unbound()
-        self._unready = {name: said for name, said in self._unready.items() if name in found}
-        for name, (meta, said) in found.items():
-            own = [key for key in self._followed.attempts().values() if label_value(key.workflow) == meta.workflow]
-            own = [key for key in own if label_value(key.group) == meta.group and key.attempt >= meta.attempt]
-            if not own or self._unready.get(name) == said:
-                continue
-            self._unready[name] = said
-            last, reason = max(own, key=lambda key: key.attempt), Reason.COMPUTE_DOMAIN_NOT_READY.value
-            if any(key in unbound for key in own):
-                yield last.workflow, Refused(last.group, last.attempt, reason, said)
-            else:
-                yield last.workflow, BackendEvent(reason, said, last.group, "", last.attempt)
+    def _wait_reasons(self) -> Iterator[tuple[str, News]]:
+        unbound = self._unbound()
+        yield from self._reasons.domains(self._domains.unready(), self._followed.attempts().values(), unbound)
+        yield from self._reasons.refusals(self._watches.take_changed_groups(), self._watches.group, unbound)
 
     def _unbound(self) -> list[TaskAttempt]:
         pods = ((key, self._watches.pod(name)) for name, key in self._followed.attempts().items())
