@@ -99,6 +99,22 @@ def test_a_pod_that_its_node_refused_is_lost() -> None:
     assert refused == Lost("t", 3, LossCause.PROCESS_LOST, "not enough cpu")
 
 
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (ended(3, "Error", "fetching\nno such bucket"), ": no such bucket"),
+        (ended(137, "OOMKilled"), ": out of memory"),
+        (ended(1, "Error"), ""),
+    ],
+)
+def test_an_init_container_that_failed_is_named(state: dict[str, Any], said: str) -> None:
+    statuses = [{"name": "sidecar", "state": ended(143, "Error")}, {"name": "fetch", "state": state}]
+    found = pod({"waiting": {"reason": "PodInitializing"}}, phase="Failed", initContainerStatuses=statuses)
+    code = state["terminated"]["exitCode"]
+    wanted = f'init container "fetch" ended with exit code {code}{said}'
+    assert last(found) == Lost("t", 3, LossCause.START_ERROR, wanted)
+
+
 def test_a_pod_that_somebody_deletes_is_lost_although_its_container_ends_by_that() -> None:
     # Its deletion was requested thirty seconds before the timestamp.
     stopped = pod(ended(143, "Error"), deleted="2026-11-17T10:00:34Z")

@@ -74,6 +74,8 @@ def _end(pod: TaskPod, state: ContainerState, task: str, attempt: int) -> Observ
         return missing(task, attempt, pod)
     if over is not None:
         return _ended(pod, over, task, attempt)
+    if (broken := _failed_before(pod)) is not None:
+        return Lost(task, attempt, LossCause.START_ERROR, broken)
     if pod.status.phase == "Failed":
         said = _words(pod.status.message) or pod.status.reason or "its node refused it"
         return Lost(task, attempt, LossCause.PROCESS_LOST, said)
@@ -117,6 +119,20 @@ def _state(pod: TaskPod) -> ContainerState:
     found = pod.status.container_statuses or ()
     named = next((each for each in found if each.name == TASK_CONTAINER), None)
     return named.state if named is not None else ContainerState()
+
+
+def _failed_before(pod: TaskPod) -> str | None:
+    """Return which init container failed, so that the task never started, and how."""
+    if pod.status.phase != "Failed":
+        return None
+    # The last one: those after it were never started, and sidecars before it were stopped because of it.
+    for status in reversed(pod.status.init_container_statuses or ()):
+        over = status.state.terminated
+        if over is not None and over.exit_code:
+            words = "out of memory" if over.reason == _OUT_OF_MEMORY else _words(over.message)
+            said = f'init container "{status.name}" ended with exit code {over.exit_code}'
+            return f"{said}: {words}" if words else said
+    return None
 
 
 def _disruption(pod: TaskPod) -> tuple[LossCause, str] | None:
