@@ -88,6 +88,13 @@ def test_plans_know_its_tolerations_and_what_its_sidecars_take() -> None:
         ("spec: {containers: [{name: task, env: [{name: COTERIE_RANK}]}]}", "cannot be set here", "another name"),
         ("metadata: {labels: {coterie.dev/task: x}}", '"coterie.dev/task" is set by Coterie', "another name"),
         ("metadata: {annotations: {pod-group-name: x}}", '"pod-group-name" is set by Coterie', "another name"),
+        ("metadata: {annotations: {gpu-fraction: '0.5'}}", '"gpu-fraction" gives parts of GPUs', "whole ones"),
+        ("metadata: {annotations: {gpu-memory: '2000'}}", '"gpu-memory" gives parts of GPUs', "whole ones"),
+        (
+            "metadata: {annotations: {gpu-fraction-num-devices: '2'}}",
+            '"gpu-fraction-num-devices" gives parts of GPUs',
+            "whole ones",
+        ),
         ("metadata: {labels: {'a b': x}}", '"a b" is not allowed', "Example"),
         ("spec: {serviceAccountName: 3}", "serviceAccountName must be text, not 3", "quotes"),
     ],

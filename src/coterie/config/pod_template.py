@@ -25,6 +25,8 @@ TASK_CONTAINER = "task"
 RESERVED_PREFIX = "coterie-"
 _OWN_VOLUMES = re.compile(r"files|binary-files|output|workspace|(input|node)-\d+|coterie-.*")
 _OWN_LABELS = ("coterie.dev", "kai.scheduler", "runai")
+# KAI takes the GPUs of a pod from these annotations, if it has them.
+_SHARED_GPUS = frozenset({"gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"})
 _OWN_NAMES = frozenset({"pod-group-name", "app.kubernetes.io/managed-by"})
 _COUNTED = (CPU, MEMORY, STORAGE)
 
@@ -36,6 +38,9 @@ def _labels(found: Mapping[str, str]) -> Iterator[Wrong]:
         prefix = key.rpartition("/")[0]
         if key in _OWN_NAMES or any(prefix == own or prefix.endswith(f".{own}") for own in _OWN_LABELS):
             yield Wrong(f"{said(key)} is set by Coterie", "Remove it, or choose another name.", (key,))
+        elif key in _SHARED_GPUS:
+            hint = "Remove it: the GPUs of a task are those of the workflow, whole ones."
+            yield Wrong(f"{said(key)} gives parts of GPUs, which plans do not know", hint, (key,))
         elif problem := label_fault(key):
             yield Wrong(f"{said(key)} is not allowed: {problem}", "Example: example.com/team: research", (key,))
 
