@@ -53,3 +53,23 @@ def test_a_graph_of_either_version_is_refused_by_todays_field(graph: Object, ind
     found = judge_graph(resource_of(graph), None, KNOWN, SITE)
     assert faults(found) == [("NotSupported", f"spec.components[{index}].topologyConstraint.packDomain")]
     assert faults(judge_graph(resource_of(graph), None, KNOWN, TargetCluster())) == []
+
+
+@pytest.mark.parametrize(
+    ("written", "steps"),
+    [
+        ({"pack": {"required": "rack"}}, "pack.required"),
+        ({"pack": {"preferred": "rack"}}, "pack.preferred"),
+        ({"packDomain": "rack"}, "packDomain"),
+    ],
+)
+def test_an_override_is_no_way_around_the_allowed_names(written: Object, steps: str) -> None:
+    constraint = {"topologyConstraint": {"topologyName": "t", **written}}
+    override = {"apiVersion": "grove.io/v1alpha1", "value": {"spec": {"template": constraint}}}
+    graph = beta()
+    del graph["spec"]["topologyConstraint"]
+    del graph["spec"]["components"][1]["topologyConstraint"]
+    graph["spec"]["providerOverride"] = override
+    place = "spec.providerOverride.value.spec.template.topologyConstraint"
+    found = judge_graph(resource_of(graph), None, KNOWN, SITE)
+    assert ("NotSupported", f"{place}.{steps}") in faults(found)

@@ -5,12 +5,13 @@ Workloads then use one vocabulary in every cluster of a site, whatever labels it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from coterie.document.located import Path
 from coterie.document.schema import said
 from coterie.errors import Fault, FieldError, did_you_mean
 from coterie.frontends.dynamo.model import GraphDeployment
+from coterie.frontends.dynamo.rules.overrides import constraint_of
 from coterie.frontends.dynamo.rules.topology import CONSTRAINT, POLICY
 from coterie.frontends.grove.podcliqueset.model import PodCliqueSet
 from coterie.frontends.kubernetes.objects import field_fault
@@ -39,7 +40,7 @@ def set_domains(pcs: PodCliqueSet) -> Iterator[tuple[str, Path]]:
 
 
 def graph_domains(graph: GraphDeployment) -> Iterator[tuple[str, Path]]:
-    """Yield the domains that a graph names in Dynamo's own fields, with their paths in today's form."""
+    """Yield the domains that a graph names in Dynamo's fields and in overrides, with their paths in today's form."""
     if graph.constraint is not None and graph.constraint.pack_domain:
         yield graph.constraint.pack_domain, (*CONSTRAINT, "packDomain")
     for component in graph.components:
@@ -47,3 +48,16 @@ def graph_domains(graph: GraphDeployment) -> Iterator[tuple[str, Path]]:
             yield component.pack_domain, (*component.path, "topologyConstraint", "packDomain")
     if graph.policy is not None and graph.policy.topology is not None:
         yield graph.policy.domain, (*POLICY, "domain")
+    for override in graph.overrides:
+        if found := constraint_of(override, of_set=override is graph.override):
+            yield from _override_domains(*found)
+
+
+def _override_domains(constraint: Mapping[str, object], path: Path) -> Iterator[tuple[str, Path]]:
+    pack = constraint.get("pack")
+    named = [(("packDomain",), constraint.get("packDomain"))]
+    if isinstance(pack, Mapping):
+        named += [(("pack", field), pack.get(field)) for field in ("required", "preferred")]
+    for steps, domain in named:
+        if isinstance(domain, str) and domain:
+            yield domain, (*path, *steps)
