@@ -103,6 +103,8 @@ class Operator:
     def _start(self) -> None:
         settings, stack = self._settings, self._stack
         timing = settings.timing
+        # A taken address ends the start before anything is registered or written.
+        status = self._bound_status(*address_of(settings.listen, "--listen")) if settings.listen else None
         reads = stack.enter_context(connect(settings.context, on_answer=self.metrics.count_request))
         writes = stack.enter_context(
             connect(
@@ -143,15 +145,17 @@ class Operator:
         # Called first: workers end before the lease is released.
         for controller in self._controllers:
             stack.callback(controller.stop)
-        if settings.listen:
-            self._serve(*address_of(settings.listen, "--listen"))
+        if status is not None:
+            status.start()
+            stack.callback(status.stop)
         _log.info("started", identity=settings.identity, kinds=[kind.name for kind in owned], address=self.address)
 
-    def _serve(self, host: str, port: int) -> None:
+    def _bound_status(self, host: str, port: int) -> ServerThread:
+        """Return the server of health and metrics, which has its port but does not answer yet."""
         server = ServerThread(status_app(self.defect, self.readiness, self.metrics.text), host, port)
-        server.start()
         self._stack.callback(server.stop)
         self.address = f"http://{f'[{host}]' if ':' in host else host}:{server.port}"
+        return server
 
     def _owned(self, api: Api) -> list[ObjectKind]:
         """Return the kinds to own: the named ones, else those for which no other operator has a webhook."""
@@ -176,7 +180,7 @@ class Operator:
             _log.info("webhook registered", url=webhook.url, kinds=[kind.name for kind in kinds])
 
         folder, check_s = settings.webhook_certificates, settings.certificate_check_s
-        webhook = Webhook(app, host, port, register, folder=folder, check_s=check_s)
+        webhook = Webhook(app, host, port, register, ready=lambda: not self.problem(), folder=folder, check_s=check_s)
         webhook.start()
         self._webhook = webhook
         self._stack.callback(webhook.stop)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from coterie.errors import CoterieError
 from coterie.frontends.admission import KnownTopologies, TargetCluster
+from coterie.kube.kinds import CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_BINDING, GRAPH_DEPLOYMENT, POD_CLIQUE_SET
 from coterie.operator.endpoints import ServerThread
 from coterie.operator.metrics import OperatorMetrics
 from coterie.operator.webhook.certificates import Authority, load, load_files, server_context
@@ -27,6 +28,9 @@ from coterie.operator.webhook.review import InvalidReviewError, answer_to
 PATH = "/validate"
 # An API server sends objects of at most 3 MiB, and an update has two of them.
 _MOST_BYTES = 8 << 20
+_COUNTED = frozenset(
+    kind.name for kind in (CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, GRAPH_DEPLOYMENT)
+)
 # The time between two looks at certificates.
 CERTIFICATE_CHECK_S = 60.0
 
@@ -40,35 +44,54 @@ def webhook_app(
 
     async def validate(request: Request) -> Response:
         try:
-            body = await request.body()
+            body = await _body(request)
         except ClientDisconnect:
             return Response(status_code=400)
+        if body is None:
+            return PlainTextResponse("the body is too large\n", status_code=413)
         return await run_in_threadpool(_answer, body, known(), site, metrics)
 
     return Starlette(routes=[Route(PATH, validate, methods=["POST"])])
+
+
+async def _body(request: Request) -> bytes | None:
+    """Return the body; None for one that is too large, of which the rest is not read."""
+    found = bytearray()
+    async for piece in request.stream():
+        found += piece
+        if len(found) > _MOST_BYTES:
+            return None
+    return bytes(found)
 
 
 def _answer(body: bytes, known: KnownTopologies | None, site: TargetCluster, metrics: OperatorMetrics) -> Response:
     begun = time.perf_counter()
     if known is None:
         return PlainTextResponse("the topologies have not been read yet\n", status_code=503)
-    if len(body) > _MOST_BYTES:
-        return PlainTextResponse("the body is too large\n", status_code=413)
     try:
         review: Any = msgspec.json.decode(body)
         answer = answer_to(review, known, site)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidReviewError) as error:
         metrics.decisions.labels("", "bad-request").inc()
         return PlainTextResponse(f"{error}\n", status_code=400)
-    kind = str((review["request"].get("kind") or {}).get("kind", ""))
-    metrics.decisions.labels(kind, "allowed" if answer["response"]["allowed"] else "refused").inc()
+    metrics.decisions.labels(
+        _counted_kind(review["request"]), "allowed" if answer["response"]["allowed"] else "refused"
+    ).inc()
     metrics.decision_seconds.observe(time.perf_counter() - begun)
     return Response(msgspec.json.encode(answer), media_type="application/json")
+
+
+def _counted_kind(request: Mapping[str, Any]) -> str:
+    """Return the kind of a request for a metric; clients must not be able to add values to its label."""
+    about = request.get("kind")
+    kind = about.get("kind") if isinstance(about, Mapping) else None
+    return kind if isinstance(kind, str) and kind in _COUNTED else "other"
 
 
 class Webhook:
     """The server with its certificates; `on_authority` gets the certificates of authorities whenever they change.
 
+    It is called only while `ready`: a registration without answers would stop the cluster's users.
     `checks` counts how often certificates were looked at.
     """
 
@@ -79,12 +102,13 @@ class Webhook:
         port: int,
         on_authority: Callable[[bytes], None],
         *,
+        ready: Callable[[], bool] = lambda: True,
         folder: Path | None = None,
         check_s: float = CERTIFICATE_CHECK_S,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._host, self._folder, self._check_s, self._now = host, folder, check_s, now
-        self._on_authority = on_authority
+        self._on_authority, self._ready = on_authority, ready
         self._context = server_context()
         self._authority: Authority | None = None
         self._next: Authority | None = None
@@ -103,7 +127,7 @@ class Webhook:
         return f"https://{f'[{self._host}]' if ':' in self._host else self._host}:{self._server.port}{PATH}"
 
     def start(self) -> None:
-        """Start to answer, and register."""
+        """Start to answer, and register once it is ready."""
         self._server.start()
         self._thread.start()
 
@@ -124,7 +148,7 @@ class Webhook:
         while not self._stop.wait(wait):
             try:
                 self._renew()
-                if not self._registered:
+                if not self._registered and self._ready():
                     self._on_authority(self._known_authority)
                     self._registered = True
             except CoterieError as error:
