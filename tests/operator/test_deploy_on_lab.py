@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from coterie.kube.errors import RequestDescription
+from coterie.kube.kinds import CLUSTER_TOPOLOGY
 from coterie.operator.crds import definitions
 from coterie.operator.metrics import OperatorMetrics
 from coterie.operator.operator import Operator
@@ -23,6 +24,7 @@ from tests.operator.test_topologies_on_lab import TOPOLOGY, condition, declared,
 from tests.operator.test_workloads_on_lab import GRAPHS, SETS, here, told
 
 DEPLOY, OVERLAY = ROOT / "deploy" / "operator", ROOT / "deploy" / "operator-cert-manager"
+DEFINITIONS = ROOT / "deploy" / "operator-crds"
 ACCOUNT = SPACE = "coterie-operator"
 HOOKS = "validatingwebhookconfigurations"
 VERBS = {"post": "create", "put": "update"}
@@ -60,8 +62,9 @@ def used(monkeypatch: pytest.MonkeyPatch) -> set[Permission]:
 
 @pytest.fixture
 def deployed(workload_lab: Lab) -> Iterator[Lab]:
-    """Give the cluster with the manifests, applied by the command of the manual."""
+    """Give the cluster with the manifests, applied by the commands of the manual."""
     workload_lab.reset(120.0)
+    workload_lab.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(DEFINITIONS))
     workload_lab.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(DEPLOY))
     yield workload_lab
     workload_lab.api.delete(HOOKS, NAME)
@@ -76,6 +79,8 @@ def test_the_account_may_do_what_the_operator_does_and_nothing_else(
     nodes.add(lab, two_zones())
     lab.queue("default")
     account = lab.kubeconfig_for(ACCOUNT, SPACE)
+    # Fields of the registration that another manager has written are taken back.
+    lab.apply(configuration((CLUSTER_TOPOLOGY,), "https://127.0.0.1:1/validate", b""))
     operator: Operator = operate(lab, account, webhook="127.0.0.1:0", lease_namespace=SPACE)
     lab.wait(lambda: operator.readiness() == "", 60, "the webhook is registered")
     lab.wait(lambda: operator.leads, 60, "it leads")
@@ -101,7 +106,7 @@ def test_the_account_may_do_what_the_operator_does_and_nothing_else(
 
 
 def test_the_definitions_are_those_that_the_command_prints() -> None:
-    assert list(yaml.safe_load_all((DEPLOY / "crds.yaml").read_text("utf-8"))) == definitions()
+    assert list(yaml.safe_load_all((DEFINITIONS / "crds.yaml").read_text("utf-8"))) == definitions()
 
 
 def test_the_deployment_runs_two_replicas_behind_the_service_that_is_registered(deployed: Lab) -> None:
@@ -121,12 +126,18 @@ def test_the_deployment_runs_two_replicas_behind_the_service_that_is_registered(
 
 def test_the_certificate_of_cert_manager_is_for_the_name_of_the_service() -> None:
     file = OVERLAY / "certificate.yaml"
-    certificate = next(each for each in yaml.safe_load_all(file.read_text("utf-8")) if each["kind"] == "Certificate")
+    found = {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(file.read_text("utf-8"))}
+    certificate = found["Certificate", "coterie-operator-webhook"]
     service = WebhookService(SPACE, "coterie-operator-webhook")
 
     assert certificate["spec"]["dnsNames"] == [service.host]
     volumes = next(each for each in manifests() if each["kind"] == "Deployment")["spec"]["template"]["spec"]["volumes"]
     assert {"secretName": certificate["spec"]["secretName"]} in [each.get("secret") for each in volumes]
+    # A renewed certificate has the same authority, which the API server trusts already.
+    issuer = found["Issuer", certificate["spec"]["issuerRef"]["name"]]
+    authority = found["Certificate", "coterie-operator-authority"]
+    assert issuer["spec"] == {"ca": {"secretName": authority["spec"]["secretName"]}}
+    assert authority["spec"]["isCA"]
 
 
 def test_the_overlay_with_a_certificate_can_be_built(workload_lab: Lab) -> None:
