@@ -55,7 +55,7 @@ def graph_domains(graph: GraphDeployment) -> Iterator[tuple[str, Path]]:
 
 def _override_domains(constraint: Mapping[str, object], path: Path) -> Iterator[tuple[str, Path]]:
     pack = constraint.get("pack")
-    named = [(("packDomain",), constraint.get("packDomain"))]
+    named: list[tuple[Path, object]] = [(("packDomain",), constraint.get("packDomain"))]
     if isinstance(pack, Mapping):
         named += [(("pack", field), pack.get(field)) for field in ("required", "preferred")]
     for steps, domain in named:

@@ -49,6 +49,7 @@ def test_its_resource_is_compared_with_these_labels() -> None:
         ("rack=not a label", "cannot be the label"),
         ("rack=example.com/a,rack=example.com/b", "occurs twice"),
         ("rack=example.com/a,zone=example.com/a", "occurs twice"),
+        ("rack=topology.kubernetes.io/zone", 'it is the key of "zone"'),
     ],
 )
 def test_an_annotation_that_cannot_be_used_is_refused(text: str, words: str) -> None:
@@ -58,3 +59,25 @@ def test_an_annotation_that_cannot_be_used_is_refused(text: str, words: str) -> 
     [fault] = caught.value.faults
     assert words in fault.message
     assert field_path(fault.path) == FIELD
+
+
+def test_two_levels_may_exchange_their_labels() -> None:
+    found = labelled("rack=topology.kubernetes.io/zone,zone=fabric.example.com/rack")
+    assert found.for_scheduler(KAI).keys == ("fabric.example.com/rack", "topology.kubernetes.io/zone")
+
+
+def test_labels_for_a_scheduler_that_does_not_exist_are_refused() -> None:
+    data: dict[str, Any] = topology("t", "zone", "rack")
+    data["metadata"]["annotations"] = {"labels.coterie.dev/kai-sheduler": "rack=example.com/r"}
+    with pytest.raises(SpecErrors) as caught:
+        read_cluster_topology(resource_of(data), None)
+    [fault] = caught.value.faults
+    assert fault.message == 'there is no scheduler "kai-sheduler"'
+    assert 'Did you mean "kai-scheduler"?' in (fault.hint or "")
+
+
+def test_what_kai_refuses_is_decided_by_its_own_labels() -> None:
+    [notice] = labelled("zone=kubernetes.io/hostname").notices
+    assert notice.code == "RefusedByKai"
+    assert field_path(notice.path) == FIELD
+    assert labelled("rack=kubernetes.io/hostname").notices == ()

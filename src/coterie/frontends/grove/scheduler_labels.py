@@ -6,7 +6,7 @@ domains, and other levels keep the keys of the topology.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from coterie.document.schema import said
 from coterie.errors import Fault, FieldError, did_you_mean
@@ -25,10 +25,18 @@ def scheduler_labels(resource: Resource) -> dict[str, dict[str, str]]:
     }
 
 
-def label_faults(resource: Resource, domains: Sequence[str]) -> Iterator[Fault]:
-    """Yield the faults of the annotations of a topology with these domains."""
+def label_faults(resource: Resource, levels: Mapping[str, str], schedulers: frozenset[str]) -> Iterator[Fault]:
+    """Yield the faults of the annotations of a topology; `levels` are its keys by domain."""
+    domains = list(levels)
     for key, text in _written(resource).items():
         path = ("metadata", "annotations", key)
+        scheduler = key.removeprefix(PREFIX)
+        if scheduler not in schedulers:
+            hint = f"{did_you_mean(scheduler, schedulers)} Schedulers are: {', '.join(sorted(schedulers))}.".lstrip()
+            yield field_fault(FieldError.INVALID, path, f"there is no scheduler {said(scheduler)}", hint)
+            continue
+        mapped = {domain for domain, _, _ in _pairs(text)}
+        kept = {levels[domain]: domain for domain in domains if domain not in mapped}
         seen: set[str] = set()
         labels: set[str] = set()
         for domain, equals, label in _pairs(text):
@@ -42,6 +50,9 @@ def label_faults(resource: Resource, domains: Sequence[str]) -> Iterator[Fault]:
                 message = f"{said(label)} cannot be the label of {said(domain)}: {problem}"
             elif domain in seen or label in labels:
                 message = f"{said(domain if domain in seen else label)} occurs twice"
+            elif label in kept:
+                message = f"{said(label)} cannot be the label of {said(domain)}: it is the key of {said(kept[label])}"
+                hint = f"Each level needs a label of its own: map {kept[label]} to another one, too."
             if message:
                 yield field_fault(FieldError.INVALID, path, message, hint)
             seen.add(domain)

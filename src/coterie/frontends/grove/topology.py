@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from coterie.document.schema import DocumentModel, said
 from coterie.errors import Fault, FieldError, Notice, SpecErrors, did_you_mean
-from coterie.frontends.grove.scheduler_labels import label_faults, scheduler_labels
+from coterie.frontends.grove.scheduler_labels import PREFIX, label_faults, scheduler_labels
 from coterie.frontends.grove.topology_model import (
     BindingModel,
     BindingSpec,
@@ -113,7 +113,7 @@ def read_cluster_topology(resource: Resource, enabled: frozenset[str] | None = S
         *_count_faults(spec.levels, resource.kind),
         *_level_faults(spec.levels, resource.kind),
         *_reference_faults(spec.references or (), field_name, enabled),
-        *label_faults(resource, [level.domain for level in spec.levels]),
+        *label_faults(resource, {level.domain: level.key for level in spec.levels}, SCHEDULERS),
     ]
     if faults := [*own, *independent(found, repaired.gone)]:
         raise SpecErrors(resource.located(faults))
@@ -258,11 +258,13 @@ def _scheduler_problem(scheduler: str, enabled: frozenset[str]) -> tuple[str, st
 
 
 def _notices(levels: Sequence[TopologyLevelModel], resource: Resource) -> Iterator[Notice]:
-    keys = [level.key for level in levels]
+    own = scheduler_labels(resource).get(KAI, {})
+    keys = [own.get(level.domain, level.key) for level in levels]
     if problem := kai_refuses(keys):
         at: tuple[str | int, ...] = ("spec", "levels")
         if len(keys) <= MAX_LEVELS:
-            at = (*at, keys.index(HOSTNAME), "key")
+            index = keys.index(HOSTNAME)
+            at = ("metadata", "annotations", f"{PREFIX}{KAI}") if levels[index].domain in own else (*at, index, "key")
         message = f"{resource} is admitted, but {problem}, so work with topology does not run there"
         yield Notice("RefusedByKai", message, resource.document.place(at), at)
 
