@@ -26,7 +26,7 @@ def pod_group(name: str = "train", topology: str = "t", **metadata: Any) -> Obje
     }
 
 
-def rows(report: UserReport) -> list[tuple[str, str, str, bool, str]]:
+def rows(report: UserReport) -> list[tuple[str, str, str, bool | None, str]]:
     return [
         (f"{user.kind} {user.namespace}/{user.name}", use.field, use.level, use.required, use.effect)
         for user in report.users
@@ -87,3 +87,31 @@ def test_differences_of_levels_are_told_apart() -> None:
 
     assert (found.removed, found.added, found.relabelled, found.reordered) == ((), ("host",), ("rack",), True)
     assert level_change(before, None).deleted
+
+
+def test_schedulers_know_labels_so_only_a_lost_label_is_a_loss_for_pod_groups() -> None:
+    relabelled = Topology.of(("rack", "fabric.example.com/other"), ("host", "kubernetes.io/hostname"))
+    report = topology_users("t", LEVELS, [packed(), pod_group()], relabelled, change=True)
+    assert [row[4] for row in rows(report)] == ["none", "not-placed", "none"]
+
+    renamed = Topology.of(("cabinet", "fabric.example.com/rack"), ("host", "kubernetes.io/hostname"))
+    report = topology_users("t", LEVELS, [packed(), pod_group()], renamed, change=True)
+    assert [row[4] for row in rows(report)] == ["not-placed", "none", "none"]
+
+
+def test_a_routers_level_concerns_no_placement() -> None:
+    graph = beta()
+    del graph["spec"]["topologyConstraint"]
+    del graph["spec"]["components"][1]["topologyConstraint"]
+    graph["spec"]["experimental"] = {"kvTransferPolicy": {"clusterTopologyName": "t", "domain": "rack"}}
+    [user] = topology_users("t", LEVELS, [graph], None, change=True).users
+    assert [(use.level, use.required, use.effect) for use in user.uses] == [("rack", None, "not-routed")]
+    assert user.effect == "not-routed"
+
+
+def test_fields_of_another_form_hide_nothing_else() -> None:
+    odd = [pod_group(ownerReferences=["a"]), pod_group("b", ownerReferences="a"), pod_group("c"), pod_group("d")]
+    odd[2]["spec"]["topologyConstraint"] = "x"
+    odd[3]["spec"]["subGroups"] = ["x", {"topologyConstraint": {"topology": ["t"], "requiredTopologyLevel": "x"}}]
+    found = topology_users("t", LEVELS, [*odd, {**pod_group("e"), "spec": "x"}])
+    assert [(user.name, len(user.uses)) for user in found.users] == [("b", 2), ("c", 1), ("d", 1), ("train", 2)]

@@ -7,7 +7,7 @@ another version of an operator may still refer to a level.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -27,20 +27,23 @@ SET, GRAPH = "PodCliqueSet", "DynamoGraphDeployment"
 # A PodGroup that was made for one of these objects is no user of its own.
 _MADE_FOR = frozenset({"PodGang", SET})
 
-NO_EFFECT, NOT_PLACED, NOT_PREFERRED = "none", "not-placed", "not-preferred"
+NO_EFFECT, NOT_PLACED, NOT_PREFERRED, NOT_ROUTED = "none", "not-placed", "not-preferred", "not-routed"
 
 
 @dataclass(frozen=True, slots=True)
 class LevelUse:
     """A level that a part of an object names; `field` is the place of the constraint.
 
-    `effect` is that of a change: `none`, `not-placed` for a required level that would be gone, `not-preferred` for a
-    preference without effect.
+    `required` is None for a router's transfers, which concern no placement. `label` is the node label of a level that
+    is named by it, as schedulers do, and empty for one that is named by its domain. `effect` is that of a change:
+    `none`, `not-placed` for a required level that would be gone, `not-preferred` for a preference without effect,
+    `not-routed` for a router's level.
     """
 
     field: str
     level: str
-    required: bool
+    required: bool | None
+    label: str = ""
     effect: str = NO_EFFECT
 
 
@@ -57,7 +60,7 @@ class TopologyUser:
     def effect(self) -> str:
         """The worst effect among those of its levels."""
         effects = {use.effect for use in self.uses}
-        return next((each for each in (NOT_PLACED, NOT_PREFERRED) if each in effects), NO_EFFECT)
+        return next((each for each in (NOT_PLACED, NOT_PREFERRED, NOT_ROUTED) if each in effects), NO_EFFECT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +76,16 @@ class LevelChange:
 
 @dataclass(frozen=True, slots=True)
 class UserReport:
-    """The users of a topology; `change` is None where only the present state was asked for."""
+    """The users of a topology; `change` is None where only the present state was asked for.
+
+    `levels` are None where there is no such topology, or where it is invalid for the reasons in `faults`.
+    """
 
     name: str
     levels: Topology | None
     users: tuple[TopologyUser, ...]
     change: LevelChange | None = None
+    faults: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as data."""
@@ -87,7 +94,7 @@ class UserReport:
         )
         users = [{**asdict(user), "effect": user.effect} for user in self.users]
         change = asdict(self.change) if self.change else None
-        found = {"topology": self.name, "levels": levels, "change": change, "users": users}
+        found = {"topology": self.name, "levels": levels, "faults": self.faults, "change": change, "users": users}
         # Through JSON, so that callers in this process and clients get the same lists.
         return dict(msgspec.json.decode(msgspec.json.encode(found)))
 
@@ -140,17 +147,19 @@ def _resources() -> Iterator[TopologyResource]:
 def _written(found: Object) -> Sequence[TopologyConstraint]:
     if found["kind"] == SET:
         return set_constraints(found)
-    if found["kind"] == GRAPH:
-        policy = transfer_policy(found)
-        return (*graph_constraints(found), *((policy,) if policy else ()))
-    return ()
+    return graph_constraints(found) if found["kind"] == GRAPH else ()
+
+
+def _transfers(found: Object) -> Sequence[TopologyConstraint]:
+    policy = transfer_policy(found) if found["kind"] == GRAPH else None
+    return () if policy is None else (policy,)
 
 
 def _names(found: Object, resources: Mapping[str, TopologyResource]) -> set[str]:
     resource = resources.get(found["kind"])
     if resource is not None:
         return set() if _made(found) else set(resource.references(found).values())
-    return {each.topology for each in _written(found)}
+    return {each.topology for each in (*_written(found), *_transfers(found))}
 
 
 def _uses(
@@ -162,7 +171,7 @@ def _uses(
         domains = {level.label: level.name for level in before.levels} if before else {}
         for each in () if _made(found) else resource.levels(found):
             if each.topology == name:
-                yield LevelUse(each.field, domains.get(each.label, each.label), each.required)
+                yield LevelUse(each.field, domains.get(each.label, each.label), each.required, each.label)
         return
     written = _written(found)
     # A constraint without a name means the topology that another one of the object names.
@@ -172,16 +181,26 @@ def _uses(
             for domain, required in ((one.domain, True), (one.preferred, False)):
                 if domain:
                     yield LevelUse(field_path(one.path), domain, required)
+    for policy in _transfers(found):
+        if policy.topology == name and policy.domain:
+            yield LevelUse(field_path(policy.path), policy.domain, None)
 
 
 def _made(found: Object) -> bool:
-    owners = found["metadata"].get("ownerReferences") or ()
-    return any(owner.get("kind") in _MADE_FOR for owner in owners)
+    owners = found["metadata"].get("ownerReferences")
+    listed = owners if isinstance(owners, list) else ()
+    return any(owner.get("kind") in _MADE_FOR for owner in listed if isinstance(owner, Mapping))
 
 
 def judged_use(use: LevelUse, before: Topology | None, after: Topology | None) -> LevelUse:
     """Return a use with its effect; a level that is gone already does not change."""
-    gone = after is None or use.level not in after.names
-    if not gone or before is None or use.level not in before.names:
+    if not _has(before, use) or _has(after, use):
         return use
-    return LevelUse(use.field, use.level, use.required, NOT_PLACED if use.required else NOT_PREFERRED)
+    effects = {True: NOT_PLACED, False: NOT_PREFERRED, None: NOT_ROUTED}
+    return replace(use, effect=effects[use.required])
+
+
+def _has(topology: Topology | None, use: LevelUse) -> bool:
+    """Return whether a topology has a level by the label or by the domain that a use names."""
+    levels = topology.levels if topology else ()
+    return any(level.label == use.label if use.label else level.name == use.level for level in levels)

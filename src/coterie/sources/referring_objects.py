@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,7 @@ Object = dict[str, Any]
 
 KINDS = (CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, GRAPH_DEPLOYMENT, POD_GROUP)
 COMMAND = f"kubectl get {','.join(kind.plural for kind in KINDS)} -A -o json"
+HOW = f"Use: {COMMAND}. kubectl refuses the whole command if the server lacks one of the kinds: leave those out."
 _NAMES = frozenset(kind.name for kind in KINDS)
 
 
@@ -54,5 +56,10 @@ def json_objects(data: bytes, file: str) -> list[Object]:
         wanted = [item for item in items if msgspec.json.decode(item, type=_Kind).kind in _NAMES]
         found = [msgspec.json.decode(item, type=Object) for item in wanted]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise SpecErrors([replace(not_json(data, error, Place(file)), hint=f"Use: {COMMAND}")]) from None
+        raise SpecErrors([replace(not_json(data, error, Place(file)), hint=HOW)]) from None
+    return named_objects(found)
+
+
+def named_objects(found: Iterable[Object]) -> list[Object]:
+    """Return the objects that have a name."""
     return [each for each in found if isinstance(each.get("metadata"), dict) and each["metadata"].get("name")]

@@ -19,6 +19,7 @@ def folder(tmp_path: Path) -> Path:
     items = [topology(), packed(), beta(), pod_group(), {"kind": "Node", "metadata": {"name": "n"}}]
     (tmp_path / "objects.json").write_text(json.dumps({"kind": "List", "items": items}))
     (tmp_path / "objects.yaml").write_text(text(topology(), packed(), pod_group()))
+    (tmp_path / "without.json").write_text(json.dumps({"kind": "List", "items": [pod_group(topology="u")]}))
     (tmp_path / "new.yaml").write_text(text(topology("t", "zone", "host")))
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
     return tmp_path
@@ -89,6 +90,8 @@ def test_names_alone(folder: Path) -> None:
         (("t", "-c", "objects.json", "--new", "new.yaml", "--delete"), 2, "two different changes"),
         (("u", "-c", "objects.json", "--new", "new.yaml"), 4, 'new.yaml has no topology "u"'),
         (("t", "-c", "absent.json"), 4, "there is no file"),
+        (("t", "-c", "-", "--new", "-"), 2, "standard input can be read only once"),
+        (("u", "-c", "without.json", "--delete"), 4, 'without.json has no topology "u"'),
     ],
 )
 def test_what_is_wrong_with_a_call_is_said(folder: Path, words: tuple[str, ...], code: int, said: str) -> None:
@@ -106,3 +109,21 @@ def test_files_of_any_content_are_refused_in_words(folder: Path, content: bytes)
 
     assert done.code != 0
     assert "Traceback" not in done.err
+
+
+def test_an_invalid_topology_is_not_a_missing_one(folder: Path) -> None:
+    invalid = {**topology(), "spec": {"levels": []}}
+    (folder / "invalid.yaml").write_text(text(invalid, packed()))
+    done = users(folder, "t", "-c", "invalid.yaml")
+
+    assert done.code == 0, done.err
+    assert done.out.startswith("The topology t is invalid, so its levels are not known:\n")
+    assert "needs at least one level" in done.out
+    assert "PodCliqueSet serving/set" in done.out
+    assert "warning[TopologyWrong]" in done.err
+    assert data(folder, "t", "-c", "invalid.yaml")["faults"]
+
+
+def test_objects_without_a_name_are_passed_over(folder: Path) -> None:
+    (folder / "odd.yaml").write_text(text(topology(), {**pod_group(), "metadata": [1]}, packed()))
+    assert users(folder, "t", "-c", "odd.yaml", "-o", "name").out.splitlines() == ["PodCliqueSet serving/set"]

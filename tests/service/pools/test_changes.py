@@ -145,6 +145,10 @@ def test_a_level_that_is_removed_blocks_what_waits_for_it_and_touches_nothing_th
         (name, "not-placed") for name in ("one-1", "two-1", "three-1")
     }
     assert {each["effect"] for each in service.topology_users("team")["users"]} == {"none"}
+    others = [f"{level['key']}=example.com/{level['key']}" for level in KEYS]
+    relabelled = service.topology_users("team", others)
+    assert relabelled["change"]["relabelled"] == [level["key"] for level in KEYS]
+    assert {each["effect"] for each in relabelled["users"]} == {"none"}
     done = service.apply_pool("team", {"backend": "lab", "topology_keys": KEYS[:1]})
     assert done["lost_levels"] == ["rack"]
     assert {(each["workflow"], each["level"], each["waits"]) for each in done["affected"]} == {

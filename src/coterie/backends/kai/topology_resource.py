@@ -8,6 +8,7 @@ from typing import Any
 from coterie.backends.base.topology_resource import WorkLevel
 from coterie.errors import field_path
 from coterie.frontends.grove.kai_topology import CLUSTER_TOPOLOGY, COTERIE, KAI_VERSION, MANAGED_BY, read_kai_topology
+from coterie.frontends.grove.podcliqueset.written_constraints import items_of, mapping_at
 from coterie.frontends.grove.topology import kai_refuses
 
 Object = Mapping[str, Any]
@@ -57,7 +58,7 @@ class KaiTopologyResource:
             f"/{'/'.join(map(str, path))}/topology": constraint.get("topology")
             for path, constraint in _constraints(work)
         }
-        return {pointer: name for pointer, name in found.items() if name}
+        return {pointer: name for pointer, name in found.items() if isinstance(name, str) and name}
 
     def levels(self, work: Object) -> Sequence[WorkLevel]:
         """Return the levels that a PodGroup and its subgroups name."""
@@ -65,15 +66,13 @@ class KaiTopologyResource:
             WorkLevel(field_path(path), constraint["topology"], str(label), required)
             for path, constraint in _constraints(work)
             for name, required in (("requiredTopologyLevel", True), ("preferredTopologyLevel", False))
-            if constraint.get("topology") and (label := constraint.get(name))
+            if isinstance(constraint.get("topology"), str) and (label := constraint.get(name))
         ]
 
 
 def _constraints(work: Object) -> Iterator[tuple[tuple[str | int, ...], Object]]:
-    """Yield the constraints of a PodGroup and of its subgroups, with their paths."""
-    spec = work.get("spec") or {}
-    parts: list[tuple[tuple[str | int, ...], Object]] = [(("spec",), spec)]
-    parts += [(("spec", "subGroups", index), each) for index, each in enumerate(spec.get("subGroups") or ())]
-    for path, part in parts:
-        if constraint := part.get("topologyConstraint"):
+    """Yield the constraints of a PodGroup and of its subgroups, with their paths; fields of another form have none."""
+    spec = mapping_at(work, "spec")
+    for path, part in ((("spec",), spec), *items_of(spec, "subGroups", ("spec",))):
+        if constraint := mapping_at(part, "topologyConstraint"):
             yield (*path, "topologyConstraint"), constraint

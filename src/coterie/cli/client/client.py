@@ -7,7 +7,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -23,6 +23,7 @@ from coterie.document.page import Page
 from coterie.errors import Unauthorized, Unavailable, UsageError
 from coterie.service.addresses import is_loopback
 from coterie.service.settings import Submission
+from coterie.topology.levels import Topology
 
 Json = dict[str, Any]
 Params = Mapping[str, Any]
@@ -259,9 +260,9 @@ class Client:
         """Return the levels of a pool."""
         return self._json("GET", _path("topologies", pool))
 
-    def topology_users(self, pool: str, levels: Sequence[str] | None) -> Json:
+    def topology_users(self, pool: str, after: Topology | None) -> Json:
         """Return the users of a pool's levels, and the effects of other levels where some are given."""
-        params = None if levels is None else {"levels": list(levels)}
+        params = None if after is None else {"levels": [f"{level.name}={level.label}" for level in after.levels]}
         return self._json("GET", _path("topologies", pool, "users"), params=params)
 
     def _sent(self, after: int, ident: str | None) -> Iterator[tuple[str, Json]]:

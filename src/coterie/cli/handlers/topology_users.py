@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from coterie.cli.commands.remote.topology import TopologyUsersOptions
-from coterie.cli.inputs.source import LIVE, read_input, shown
+from coterie.cli.inputs.source import LIVE, read_input, shown, warn
 from coterie.cli.output.screen import show_as
 from coterie.errors import NotFound, UsageError, did_you_mean
 from coterie.frontends.grove.topology import KINDS, topology_of
 from coterie.frontends.grove.topology_set import known_topologies, read_topologies
 from coterie.frontends.kubernetes.objects import is_kubernetes, read_resources
-from coterie.inspection.topology_users import NO_EFFECT, NOT_PLACED, NOT_PREFERRED, topology_users
+from coterie.inspection.topology_users import NO_EFFECT, NOT_PLACED, NOT_PREFERRED, NOT_ROUTED, topology_users
 from coterie.rendering.text import count, table, visible
-from coterie.sources.referring_objects import COMMAND, json_objects, live_objects
+from coterie.sources.referring_objects import HOW, json_objects, live_objects, named_objects
 from coterie.topology.levels import Topology
 
 Json = dict[str, Any]
@@ -23,15 +24,22 @@ _EFFECTS = {
     NO_EFFECT: "-",
     NOT_PLACED: "gone: what runs stays, nothing new is placed",
     NOT_PREFERRED: "gone: no longer preferred",
+    NOT_ROUTED: "gone: for the router alone, no placement changes",
 }
+
+_NO_USE: Json = {"level": "-", "field": "", "effect": NO_EFFECT}
 
 
 def run(options: TopologyUsersOptions) -> None:
     """Print the users of a topology in a cluster or in a file."""
     source = options.cluster or ""
+    if (source, options.new).count("-") > 1:
+        raise UsageError("standard input can be read only once", "Use - for --cluster or for --new, not for both.")
     objects = _live(source) if source.startswith(LIVE) else _of_file(source)
     known = known_topologies((each for each in objects if each["kind"] in KINDS), source)
+    warn(known.notices)
     found = known.found.get(options.name)
+    faults = () if found else known.wrong.get(options.name, ())
     after = new_levels(options)
     report = topology_users(
         options.name,
@@ -40,14 +48,15 @@ def run(options: TopologyUsersOptions) -> None:
         after,
         change=after is not None or options.delete,
     )
-    if found is None and not report.users:
-        names = sorted(known.found)
-        listed = f"Topologies there: {', '.join(names)}." if names else f"There are none. A file is made by: {COMMAND}"
+    if found is None and not faults and (options.delete or not report.users):
+        names = sorted({*known.found, *known.wrong})
+        listed = f"Topologies there: {', '.join(names)}." if names else f"There are none. {HOW}"
+        also = "" if report.users else ", and nothing refers to it"
         raise NotFound(
-            f'{source} has no topology "{options.name}", and nothing refers to it',
+            f'{shown(source)} has no topology "{options.name}"{also}',
             f"{did_you_mean(options.name, names)} {listed}".strip(),
         )
-    print_users(options, report.as_json())
+    print_users(options, replace(report, faults=tuple(fault.message for fault in faults)).as_json())
 
 
 def print_users(options: TopologyUsersOptions, report: Json) -> None:
@@ -63,7 +72,9 @@ def new_levels(options: TopologyUsersOptions) -> Topology | None:
     if options.delete:
         raise UsageError("--new and --delete are two different changes", "Remove one of the two options.")
     file = shown(options.new)
-    named = read_topologies(read_input(options.new), file).found
+    read = read_topologies(read_input(options.new), file)
+    warn(read.notices)
+    named = read.found
     if options.name not in named:
         raise NotFound(f'{file} has no topology "{options.name}"', f"Topologies in it: {', '.join(sorted(named))}.")
     return topology_of(named[options.name])
@@ -86,9 +97,9 @@ def _of_file(source: str) -> list[Json]:
     if single or data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return json_objects(data, file)
     if not is_kubernetes(data):
-        raise UsageError(f"{file} holds no Kubernetes objects that could refer to a topology", f"Use: {COMMAND}")
+        raise UsageError(f"{file} holds no Kubernetes objects that could refer to a topology", HOW)
     bundle = read_resources(data, file)
-    return [dict(each.data) for each in (*bundle.resources, *bundle.others)]
+    return named_objects(dict(each.data) for each in (*bundle.resources, *bundle.others))
 
 
 def _title(user: Mapping[str, Any]) -> str:
@@ -106,8 +117,8 @@ def _lines(report: Json) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [("USER", "LEVEL", "", "FIELD", *(("EFFECT",) if changed else ()))]
     for user in users:
         title = visible(_title(user))
-        for use in user["uses"] or [{"level": "-", "required": None, "field": "", "effect": NO_EFFECT}]:
-            kind = {True: "required", False: "preferred", None: ""}[use["required"]]
+        for use in user["uses"] or [_NO_USE]:
+            kind = "" if use is _NO_USE else {True: "required", False: "preferred", None: "routing"}[use["required"]]
             effect = (_EFFECTS[use["effect"]],) if changed else ()
             rows.append((title, visible(use["level"]), kind, visible(use["field"]), *effect))
             title = ""
@@ -119,7 +130,10 @@ def _lines(report: Json) -> Iterator[str]:
 
 def _head(report: Json) -> Iterator[str]:
     name, levels, change = visible(report["topology"]), report["levels"], report["change"]
-    if levels is None:
+    if report["faults"]:
+        yield f"The topology {name} is invalid, so its levels are not known:"
+        yield from (f"  {visible(fault)}" for fault in report["faults"])
+    elif levels is None:
         yield f"There is no topology {name} now, but objects refer to it."
     else:
         order = " > ".join(visible(level["domain"]) for level in levels)

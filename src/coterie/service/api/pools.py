@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from pydantic import Field
 
 from coterie.service.api.access import PRESENT, Behind, Document, Sent, Who, answer, bodies, submission
 from coterie.service.api.models import plans
@@ -14,6 +15,9 @@ from coterie.service.api.workflows import SUBMIT
 from coterie.service.security import Role
 
 router = APIRouter(prefix="/api/v1", tags=["pools"])
+
+# A name of 63 characters, "=", and a label of 317.
+_LEVEL_LENGTH = 381
 
 
 @router.get("/pools", response_model=models.Pools)
@@ -79,7 +83,8 @@ def topology_users(
     service: Behind,
     _caller: Who,
     levels: Annotated[
-        list[Short] | None, Query(description="The levels that the pool would have; their effects are included.")
+        list[Annotated[str, Field(max_length=_LEVEL_LENGTH)]] | None,
+        Query(description="The levels that the pool would have, as NAME or NAME=LABEL; their effects are included."),
     ] = None,
 ) -> Response:
     """Show the groups of unfinished workflows that require levels of a pool, and what other levels would do to them."""

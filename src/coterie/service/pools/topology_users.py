@@ -12,7 +12,7 @@ from coterie.topology.levels import Level, Topology
 
 
 def level_users(pool: Pool, store: Store, levels: Sequence[str] | None = None) -> UserReport:
-    """Return the users of a pool's levels; `levels` are the names that it would have instead."""
+    """Return the users of a pool's levels; `levels` are those that it would have, each NAME or NAME=LABEL."""
     before = pool.topology
     after = None if levels is None else _changed(before, levels)
     users = tuple(
@@ -30,7 +30,10 @@ def _uses(required: Mapping[str, Sequence[str]], before: Topology, after: Topolo
             yield use if after is None else judged_use(use, before, after)
 
 
-def _changed(before: Topology, names: Sequence[str]) -> Topology:
-    """Return the levels of a pool by other names; the labels of new ones play no part."""
+def _changed(before: Topology, levels: Sequence[str]) -> Topology:
+    """Return the levels of a pool after a change; one without a label keeps its own, and a new one's plays no part."""
     labels = {level.name: level.label for level in before.levels}
-    return Topology(tuple(Level(name, labels.get(name, f"new.coterie.dev/{name}")) for name in dict.fromkeys(names)))
+    given = {name: label for name, _, label in (each.partition("=") for each in levels)}
+    return Topology(
+        tuple(Level(name, label or labels.get(name, f"new.coterie.dev/{name}")) for name, label in given.items())
+    )

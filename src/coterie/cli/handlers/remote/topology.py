@@ -53,7 +53,7 @@ def show_users(client: Client, options: TopologyUsersOptions) -> None:
         hint = "A pool that workflows use cannot be deleted: see `coterie pool delete`."
         raise UsageError("--delete is for a topology of a cluster", f"Pass --cluster SRC. {hint}")
     after = new_levels(options)
-    print_users(options, client.topology_users(options.name, None if after is None else after.names))
+    print_users(options, client.topology_users(options.name, after))
 
 
 def _domain_lines(domains: Sequence[Json]) -> Iterator[str]:

@@ -158,8 +158,9 @@ class LevelUse(ResponseBody):
 
     field: str = Field(description="The group of the workflow.")
     level: str
-    required: bool
-    effect: str = Field(description="none, not-placed or not-preferred.")
+    required: bool | None = Field(description="None for a router's transfers, which concern no placement.")
+    label: str = Field(description="The node label, for a level that is named by it.")
+    effect: str = Field(description="none, not-placed, not-preferred or not-routed.")
 
 
 class TopologyUser(ResponseBody):
@@ -187,6 +188,7 @@ class TopologyUsers(ResponseBody):
 
     topology: str
     levels: list[TopologyLevel] | None
+    faults: list[str] = Field(description="Why the topology is invalid, where it is.")
     change: TopologyChange | None = Field(description="None where no other levels were given.")
     users: list[TopologyUser]
 
