@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from coterie.cli.commands.operator import OperatorOptions
+from coterie.cli.inputs.allowed_domains import allowed_domain_problems
 from coterie.cli.output.screen import show
 from coterie.errors import CoterieError, NotFound, UsageError, did_you_mean
 from coterie.frontends.admission import TargetCluster
@@ -27,7 +28,10 @@ def run(options: OperatorOptions) -> None:
     if len(problems) == 1:
         raise problems[0]
     if problems:
-        raise UsageError("; ".join(map(str, problems)), " ".join(each.hint for each in problems if each.hint))
+        raise UsageError(
+            "; ".join(map(str, problems)),
+            " ".join(dict.fromkeys(_sentence(each.hint) for each in problems if each.hint)),
+        )
     log_as_json()
     settings = OperatorSettings(
         context=options.context,
@@ -50,6 +54,10 @@ def run(options: OperatorOptions) -> None:
     run_operator(settings, started)
 
 
+def _sentence(hint: str) -> str:
+    return hint if hint.endswith((".", "?")) else f"{hint}."
+
+
 def _problems(options: OperatorOptions) -> Iterator[CoterieError]:
     """Yield everything that is wrong with a call, so that one correction is enough."""
     known = [kind.name for kind in OWNABLE]
@@ -62,6 +70,7 @@ def _problems(options: OperatorOptions) -> Iterator[CoterieError]:
             address_of(text or ":0", option)
         except UsageError as error:
             yield error
+    yield from allowed_domain_problems(options.allowed_domains)
     yield from _service_problems(options)
     try:
         choose(options.context)

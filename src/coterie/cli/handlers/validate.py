@@ -10,6 +10,7 @@ import typer
 
 from coterie.cli.commands.validate import ValidateOptions
 from coterie.cli.exit_codes import Exit
+from coterie.cli.inputs.allowed_domains import allowed_domain_problems
 from coterie.cli.inputs.source import collect, named_files, read_input, read_pools, read_source, shown, warn
 from coterie.cli.output.errors import print_faults
 from coterie.cli.output.formats import Output
@@ -48,6 +49,8 @@ def _validated(options: ValidateOptions) -> Validation:
     if (*options.files, *options.old, *named_files(source)).count("-") > 1:
         hint = "Use - for one of FILE, --old, --cluster, --config and --topology."
         raise UsageError("standard input can be read only once", hint)
+    for problem in allowed_domain_problems(options.allowed_domains):
+        raise problem
     faults: list[Fault] = []
     levels, config = read_pools(faults, source)
     name = source.cluster

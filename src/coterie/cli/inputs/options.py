@@ -63,7 +63,8 @@ AllowedDomainOption = Annotated[
     typer.Option(
         "--allowed-domain",
         metavar="NAME",
-        help="A name that levels may have in the cluster; others are refused. May be repeated. Default: any.",
+        help="A domain that new topologies may declare and new PodCliqueSets and graph deployments may name. "
+        "May be repeated. Default: any.",
     ),
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show a traceback for unexpected errors.")]

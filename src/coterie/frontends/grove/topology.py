@@ -127,6 +127,11 @@ def read_cluster_topology(resource: Resource, enabled: frozenset[str] | None = S
     )
 
 
+def is_domain(text: str) -> bool:
+    """Return whether a text can be the domain of a level."""
+    return _DOMAIN.fullmatch(text) is not None
+
+
 def topology_of(found: ClusterTopology) -> Topology:
     """Return the levels as placement uses them: a level's name is its domain, its label is its key.
 
@@ -198,7 +203,7 @@ def _level_faults(levels: Sequence[TopologyLevelModel], kind: str) -> Iterator[F
     keys: dict[str, int] = {}
     for index, level in enumerate(levels):
         path = ("spec", "levels", index, "domain")
-        if not _DOMAIN.fullmatch(level.domain):
+        if not is_domain(level.domain):
             hint = 'Use 1 to 63 lower-case letters, digits and "-", beginning with a letter.'
             yield field_fault(FieldError.INVALID, path, f"{said(level.domain)} cannot be the domain of a level", hint)
         elif level.domain in domains:
