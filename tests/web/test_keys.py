@@ -43,7 +43,7 @@ def test_a_command_goes_to_a_workflow_a_pool_or_a_page(served: PageService, trai
     page.keyboard.press("Escape")
     page.keyboard.press(":")
     page.keyboard.type("no such thing")
-    expect(page.get_by_text("Nothing is called like that.")).to_be_visible()
+    expect(page.get_by_text("Nothing has that name.")).to_be_visible()
     page.keyboard.press("Escape")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
