@@ -104,22 +104,34 @@ def load(context: ssl.SSLContext, certificate: ServerCertificate) -> None:
         key.touch(mode=0o600)
         chain.write_bytes(certificate.chain)
         key.write_bytes(certificate.key)
-        context.load_cert_chain(chain, key)
+        _use(context, chain, key)
 
 
 def load_files(context: ssl.SSLContext, folder: Path) -> bytes:
     """Give a context the certificate in a folder, as cert-manager writes it, and return that of its authority."""
     try:
-        # A certificate that does not fit its key, as while both are renewed, must not get into the context in use.
-        server_context().load_cert_chain(folder / "tls.crt", folder / "tls.key")
         authority = (folder / "ca.crt").read_bytes()
         ssl.create_default_context(cadata=authority.decode())
-        context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+        _use(context, folder / "tls.crt", folder / "tls.key")
     except (OSError, ValueError) as error:
         raise UsageError(
             f"the certificate in {folder} cannot be used: {error}", "It needs tls.crt, tls.key and ca.crt in PEM."
         ) from None
     return authority
+
+
+def _use(context: ssl.SSLContext, chain: Path, key: Path) -> None:
+    """Give connections from now on a certificate; one that does not fit its key, as during a renewal, is not used.
+
+    A context in use would have the new certificate with the old key for a moment, so each certificate has its own.
+    """
+    fresh = server_context()
+    fresh.load_cert_chain(chain, key)
+
+    def chosen(connection: ssl.SSLObject, _name: str, _context: ssl.SSLContext) -> None:
+        connection.context = fresh
+
+    context.sni_callback = chosen
 
 
 def _begun(
