@@ -77,8 +77,12 @@ class WorkProcesses:
 
     def _taken(self) -> _WorkProcess:
         with self._lock:
-            if self._idle:
-                return self._idle.pop()
+            while self._idle:
+                process = self._idle.pop()
+                if process.alive:
+                    return process
+                self._all.discard(process)
+                process.kill()
             process = _WorkProcess(self._processor_s)
             self._all.add(process)
             return process
@@ -106,6 +110,11 @@ class _WorkProcess:
         )
         self._killing = threading.Lock()
         self._closed = False
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
 
     def answer(self, request: bytes) -> bytes | None:
         """Return the answer, or None where the process ended instead."""
