@@ -19,9 +19,13 @@ _NESTED = re.compile(r"^NSpid:\t\d+\t\d", re.MULTILINE)
 # A process that was killed may take a moment to go, and may have started another one before.
 _ROUNDS, _PAUSE_S = 50, 0.02
 # Python keeps one such process for all that share memory or semaphores, and the documents one that runs their commands.
-# Started by a service when it is first needed; a service that several tests share keeps it until it is closed.
-_WORK = b"coterie.service.work_process"
-_KEPT = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver", b"tests.examples.fork_server", _WORK)
+# A service starts work processes when it needs them, and keeps them as long as the tests that share it.
+_KEPT = (
+    b"multiprocessing.resource_tracker",
+    b"multiprocessing.forkserver",
+    b"tests.examples.fork_server",
+    b"coterie.service.work_process",
+)
 
 
 class Process(NamedTuple):

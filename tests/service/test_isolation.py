@@ -102,7 +102,7 @@ def test_accounts_are_those_of_root_unless_tasks_are_trusted(
     for wrong in ("0", "root", "9-2", "0-5", "1-99999999999", "-", "nobody-here", "1-x"):
         with pytest.raises(UsageError):
             task_accounts(wrong, folder, trusted=False)
-    with pytest.raises(UsageError, match="exclude each other"):
+    with pytest.raises(UsageError, match="cannot be used together"):
         task_accounts("2000", folder, trusted=True)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert task_accounts(None, folder, trusted=False) is None

@@ -51,14 +51,13 @@ class WorkProcesses:
         """
         request = _encoded((work, arguments))
         with self._places:
-            process = self._taken()
-            try:
-                found = process.answer(request)
-            except BaseException:
-                self._end(process)
-                raise
+            process, used = self._taken()
+            found = self._answer(process, request)
+            if found is None and used and not process.overran:
+                # It may have been killed while it was idle.
+                process = self._new()
+                found = self._answer(process, request)
             if found is None:
-                self._end(process)
                 raise process.failure(what)
             with self._lock:
                 if process in self._all:
@@ -75,14 +74,26 @@ class WorkProcesses:
         for each in processes:
             self._end(each)
 
-    def _taken(self) -> _WorkProcess:
+    def _answer(self, process: _WorkProcess, request: bytes) -> bytes | None:
+        """Return the answer of a process, or None where it ended instead."""
+        try:
+            found = process.answer(request)
+        except BaseException:
+            self._end(process)
+            raise
+        if found is None:
+            self._end(process)
+        return found
+
+    def _taken(self) -> tuple[_WorkProcess, bool]:
+        """Return a process, and whether it was used before."""
         with self._lock:
-            while self._idle:
-                process = self._idle.pop()
-                if process.alive:
-                    return process
-                self._all.discard(process)
-                process.kill()
+            if self._idle:
+                return self._idle.pop(), True
+        return self._new(), False
+
+    def _new(self) -> _WorkProcess:
+        with self._lock:
             process = _WorkProcess(self._processor_s)
             self._all.add(process)
             return process
@@ -112,9 +123,9 @@ class _WorkProcess:
         self._closed = False
 
     @property
-    def alive(self) -> bool:
-        """Whether the process has not ended."""
-        return self._process.poll() is None
+    def overran(self) -> bool:
+        """Whether the process has ended because it took too much processor time."""
+        return self._process.returncode == -signal.SIGXCPU
 
     def answer(self, request: bytes) -> bytes | None:
         """Return the answer, or None where the process ended instead."""
@@ -131,7 +142,7 @@ class _WorkProcess:
 
     def failure(self, what: str) -> CoterieError:
         """Return why the ended process did not answer."""
-        if self._process.returncode == -signal.SIGXCPU:
+        if self.overran:
             hint = "Divide the workflow into smaller ones."
             return UsageError(f"{what} takes more than {self._processor_s} s of processor time", hint)
         return Unavailable(f"the process that worked on {what} has ended", "Try again.")
