@@ -54,7 +54,8 @@ def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def completed(service: Service, ident: str) -> None:
-    view = service.wait(ident, timeout_s=PATIENCE_S)
+    # A workflow whose text could not be read in time is tried again after a minute.
+    view = service.wait(ident, timeout_s=3 * PATIENCE_S)
     assert (view["status"], view["finished"]) == ("COMPLETED", True), view
 
 
