@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from coterie.backends.local.attempt_folder import folders
+from coterie.backends.base.driver import TaskAttempt
+from coterie.backends.base.settings import DriverSettings
+from coterie.backends.local.attempt_folder import bring_back, folders, put_away
+from coterie.backends.local.output import LocalOutput
 
 
 def _attempt(root: Path, group: str) -> None:
@@ -22,3 +26,18 @@ def test_folders_that_are_removed_meanwhile_are_passed_over(tmp_path: Path) -> N
     for other in {"first", "second", "third"} - set(seen):
         shutil.rmtree(tmp_path / "w-1" / other)
     assert list(found) == []
+
+
+def test_a_log_is_read_whole_while_its_workflow_is_archived_and_brought_back(tmp_path: Path) -> None:
+    _attempt(tmp_path, "g")
+    (tmp_path / "w-1/g/t/1/log").write_bytes(b"all of it")
+    output, attempt = LocalOutput(DriverSettings(tmp_path)), TaskAttempt("w-1", "g", "t", 1)
+
+    seen = set()
+    with ThreadPoolExecutor(1) as other:
+        for move in (put_away, bring_back) * 300:
+            moved = other.submit(move, tmp_path, "w-1")
+            while not moved.done():
+                seen.add(output.log(attempt, 0))
+            moved.result()
+    assert seen == {b"all of it"}

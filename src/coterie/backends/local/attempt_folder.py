@@ -268,12 +268,12 @@ def ended_unstarted(folder: Path) -> AttemptEnded | AttemptLost:
     return end_of(folder) or AttemptLost("its folder is gone")
 
 
-def folder_of(root: Path, key: AttemptKey) -> Path:
-    """Return the folder of an attempt, archived or not; for an unknown attempt, the unarchived path."""
-    for path in (root / key.path, root / ENDED / key.path):
-        if path.exists():
-            return path
-    return root / key.path
+def places_of(root: Path, key: AttemptKey) -> tuple[Path, ...]:
+    """Return the paths where the folder of an attempt may be, in the order in which a reader must try them.
+
+    The folder can be archived or brought back between two tries, so the first path comes again at the end.
+    """
+    return root / key.path, root / ENDED / key.path, root / key.path
 
 
 def put_away(root: Path, workflow: str) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from pathlib import Path
 
 from coterie.backends.base.driver import TaskAttempt
 from coterie.backends.base.settings import DriverSettings
-from coterie.backends.local.attempt_folder import folder_of
+from coterie.backends.local.attempt_folder import places_of
 from coterie.backends.local.container_paths import check_root
 from coterie.backends.local.files.regular_files import opened
 from coterie.backends.local.shim.log import MARK, PACE_S, TIMES
@@ -42,12 +44,17 @@ class LocalOutput:
 
     def _piece(self, key: AttemptKey, file: str, start: int, size: int | None = None) -> bytes:
         try:
-            with opened(folder_of(self._root, key) / file) as handle:
-                whole = os.fstat(handle).st_size
-                offset = max(0, whole + start) if start < 0 else start
-                return os.pread(handle, whole if size is None else size, offset)
-        except FileNotFoundError:
-            return b""
+            for folder in places_of(self._root, key):
+                with suppress(FileNotFoundError):
+                    return _part(folder / file, start, size)
         except OSError as error:
             message = f'the log of task "{key.task}" cannot be read: {error.strerror}'
             raise Unavailable(message, "Check the state folder of the service and its disk.") from error
+        return b""
+
+
+def _part(path: Path, start: int, size: int | None) -> bytes:
+    with opened(path) as handle:
+        whole = os.fstat(handle).st_size
+        offset = max(0, whole + start) if start < 0 else start
+        return os.pread(handle, whole if size is None else size, offset)
