@@ -34,10 +34,11 @@ Json = dict[str, Any]
 
 
 def unlike(model: type[BaseModel], found: Any, path: str = "") -> Iterator[str]:
-    """Yield where the fields of an answer are not those that its model names."""
+    """Yield where the fields of an answer are not those that its model names; only optional ones may be missing."""
     fields = model.model_fields
     for name in fields.keys() ^ found.keys():
-        yield f"{path}.{name}"
+        if name in found or fields[name].is_required():
+            yield f"{path}.{name}"
     for name in fields.keys() & found.keys():
         yield from _unlike_value(fields[name].annotation, found[name], f"{path}.{name}")
 
