@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from coterie.backends.local.shim.exit import send_group
 from coterie.backends.local.supervisor import Supervisor
 from coterie.backends.local.work_order import AttemptEnded, AttemptRunning, AttemptStarting
 from tests.backends.local.builders import ended, key, left, log, order, reached, running, shell, supervising
@@ -128,3 +130,10 @@ def test_a_signal_to_the_shim_stops_its_task(supervisor: Supervisor, number: int
     pid = running(supervisor, order("sleep", "1000"))
     os.kill(int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]), number)
     assert stopped(supervisor).why == "stopped"
+
+
+def test_a_command_that_has_no_process_group_yet_is_stopped_too() -> None:
+    # The command forms its group shortly after the fork, and the shim may be told to stop before.
+    with subprocess.Popen(["/bin/sleep", "1000"]) as command:
+        send_group(command.pid, signal.SIGTERM)
+        assert command.wait(timeout=30) == -signal.SIGTERM

@@ -85,6 +85,14 @@ def reap(pid: int) -> int | None:
             return status if found else None
 
 
+def send_group(leader: int, number: int) -> None:
+    """Send a signal to a process group, or to its future leader alone while that has not formed the group yet."""
+    try:
+        os.kill(-leader, number)
+    except (ProcessLookupError, PermissionError):
+        send(leader, number)
+
+
 def send(pid: int, number: int) -> None:
     """Send a signal to a process or process group; one that has ended is ignored."""
     try:

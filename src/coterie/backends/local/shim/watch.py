@@ -12,7 +12,7 @@ import warnings  # noqa: F401 - os.execvpe imports it, under an account that may
 from collections.abc import Callable
 
 from . import cgroup
-from .exit import end_all, exit_code, reap, send, unstartable
+from .exit import end_all, exit_code, reap, send, send_group, unstartable
 from .log import Log
 from .ownership import CHUNK, EXIT_SIZE, claim, identity, keeper, read, room, write, write_exit
 
@@ -178,7 +178,7 @@ class Watch:
         self._kill_at = at if self._kill_at is None else min(at, self._kill_at)
         # A stopped process receives no signals until it continues.
         for number in (signal.SIGTERM, signal.SIGCONT):
-            send(-pid, number)
+            send_group(pid, number)
 
     @staticmethod
     def _drain(output: int, log: Log) -> None:
