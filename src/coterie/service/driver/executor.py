@@ -19,6 +19,8 @@ from coterie.store import NewEvent
 
 # How long to wait after a temporary failure.
 _PAUSE_S = 1.0
+# The actions that need no text: a workflow whose text is being read can be ended.
+_WITHOUT_TEXT = (ReleaseTasks, Stop, Delete)
 # How many tasks without a barrier are created at a time on this machine, where each of them takes milliseconds.
 _AT_ONCE = 32
 
@@ -136,10 +138,16 @@ class ActionExecutor:
         self._unread.discard(workflow)
 
     def do(self, actions: Iterable[tuple[LiveWorkflow, _Step]]) -> None:
-        """Perform actions in order; those after one that cannot be performed are postponed with it."""
+        """Perform actions in order; those after one that cannot be performed are postponed with it.
+
+        While a text is being read, those that need none are performed: later, `resume` repeats only what is still
+        outstanding by then.
+        """
         broken: set[str] = set()
         for life, action in actions:
-            if life.id in self._later or life.id in self._unread or life.id in broken:
+            if life.id in self._later or life.id in broken:
+                continue
+            if life.id in self._unread and not isinstance(action, _WITHOUT_TEXT):
                 continue
             broken.add(life.id)  # unless it reaches the end
             try:
@@ -148,6 +156,7 @@ class ActionExecutor:
                     broken.discard(life.id)
             except TextPending:
                 self._unread.add(life.id)
+                broken.discard(life.id)
             except Unavailable as error:
                 problem = self._drivers.problem(life)
                 self._later[life.id] = problem
