@@ -93,3 +93,24 @@ def test_submit_prints_the_address_of_the_workflow(served: PageService, tmp_path
     assert url == f"{served.url}/workflows/told-1"
     expect(visit(url).page.get_by_role("heading", name="told-1")).to_be_visible()
     served.cancel("told-1")
+
+
+def test_no_key_is_lost_while_a_dialog_closes(served: PageService, visit: Open) -> None:
+    seen = visit(f"{served.url}/map?pool=training")
+    page = seen.page
+    page.locator(".node").first.wait_for()
+    keys, command = page.get_by_role("dialog", name="Keys"), page.get_by_role("combobox", name="Command")
+    for _ in range(10):
+        page.keyboard.press(":")
+        page.keyboard.press("Escape")
+        page.keyboard.press("?")
+        expect(keys).to_be_visible()
+        page.keyboard.press("Escape")
+        page.keyboard.press(":")
+        expect(command).to_be_focused()
+        page.keyboard.press("Escape")
+        page.keyboard.press(":")
+        expect(command).to_be_focused()
+        page.keyboard.press("Escape")
+        expect(command).to_have_count(0)
+    assert seen.errors == []
