@@ -10,7 +10,7 @@ from coterie.cli.output.formats import Output
 from coterie.cli.output.screen import show_as
 from coterie.errors import NotFound, Reason, nearest
 from coterie.frontends.field_reference import FieldDoc, all_fields, describe_field, similar_fields
-from coterie.frontends.grove.conditions import REASONS
+from coterie.frontends.grove.conditions import EVENTS, REASONS
 from coterie.rendering.text import table
 
 # Below this similarity, a name is another word.
@@ -110,8 +110,9 @@ def _warnings() -> dict[str, str]:
 
 
 def _conditions() -> dict[str, str]:
-    """Return the condition of every condition name, and of every reason of a condition."""
-    return {word: condition for condition, reasons in REASONS.items() for word in (condition, *reasons)}
+    """Return the condition of every condition name, of every reason of a condition, and of every event about it."""
+    found = {word: condition for condition, reasons in REASONS.items() for word in (condition, *reasons)}
+    return found | {word: condition for condition, events in EVENTS.items() for word in events}
 
 
 def _page(name: str) -> str:

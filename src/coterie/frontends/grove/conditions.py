@@ -30,6 +30,8 @@ REASONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         LEVELS_AVAILABLE: ("AllTopologyLevelsAvailable", "TopologyDefinitionNotFound", "TopologyConditionPending"),
     }
 )
+# The events of changes that have a reason of their own; those of workloads have the reason of the condition.
+EVENTS: Mapping[str, tuple[str, ...]] = MappingProxyType({DRIFT: ("TopologyDriftDetected", "TopologyInSync")})
 
 
 @dataclass(frozen=True, slots=True)
