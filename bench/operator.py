@@ -20,14 +20,14 @@ import httpx2
 
 from bench.report import table
 from bench.timing import say
-from coterie.frontends.admission import KnownTopologies, TargetCluster
+from coterie.frontends.admission import KnownTopologies
 from coterie.json_log import log_as_json
 from coterie.kube.kinds import POD_CLIQUE_SET, ObjectKind
 from coterie.operator.crds import definitions
 from coterie.operator.metrics import OperatorMetrics
 from coterie.operator.operator import Operator
 from coterie.operator.settings import OperatorSettings
-from coterie.operator.webhook.server import Webhook, webhook_app
+from coterie.operator.webhook.server import Reviewer, Webhook, webhook_app
 from coterie.topology.levels import Topology
 from lab import Lab
 
@@ -74,7 +74,7 @@ def decisions(topologies: int, requests: int) -> Decisions:
     """Measure decisions on sets that name one of many topologies."""
     known = KnownTopologies({f"t{number}": Topology.of(*LEVELS) for number in range(topologies)}, told=True)
     authorities: list[bytes] = []
-    app = webhook_app(lambda: known, TargetCluster(), OperatorMetrics())
+    app = webhook_app(Reviewer(lambda: known), OperatorMetrics())
     webhook = Webhook(app, "127.0.0.1", 0, authorities.append)
     webhook.start()
     try:

@@ -200,7 +200,7 @@ def test_each_case_is_answered_as_coterie_validate_answers_it(bench: Bench) -> N
 
 
 def test_the_rest_is_named() -> None:
-    """Cases without a document: 12 to 15 are shown on the lab by other tests, and 67 to 69 by those of graphs."""
+    """Cases without a document are shown on the lab by other tests: 12 to 15 of topologies, 29b of the webhook."""
     assert [case.id for case in CASES if not case.now] == ["12", "13", "14", "15", "29b", "67", "68", "69"]
 
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from lab.api import ApiError
 
+from coterie.kube import kubeconfig
 from coterie.kube.errors import RequestDescription
-from coterie.kube.kinds import CLUSTER_TOPOLOGY
 from coterie.operator.crds import definitions
 from coterie.operator.metrics import OperatorMetrics
 from coterie.operator.operator import Operator
-from coterie.operator.webhook.registration import NAME, WebhookService, configuration
+from coterie.operator.settings import OWNABLE
+from coterie.operator.webhook.certificates import Authority
+from coterie.operator.webhook.registration import NAME, configuration
+from coterie.operator.webhook.server import PATH
 from lab import Lab, nodes
 from tests.cli.command import ROOT
 from tests.cli.sample_files import packed, topology
@@ -28,8 +36,7 @@ DEFINITIONS = ROOT / "deploy" / "operator-crds"
 ACCOUNT = SPACE = "coterie-operator"
 HOOKS = "validatingwebhookconfigurations"
 VERBS = {"post": "create", "put": "update"}
-# An API server asks for it where an apply makes a new object; the request itself is a patch.
-CREATED_BY_PATCH = {("create", HOOKS)}
+SERVICE = "coterie-operator-webhook"
 
 Object = dict[str, Any]
 Permission = tuple[str, str]
@@ -37,6 +44,54 @@ Permission = tuple[str, str]
 
 def manifests() -> list[Object]:
     return [each for file in sorted(DEPLOY.glob("*.yaml")) for each in yaml.safe_load_all(file.read_text("utf-8"))]
+
+
+def registration() -> Object:
+    """Return the registration of the manifests."""
+    return next(each for each in manifests() if each["kind"] == "ValidatingWebhookConfiguration")
+
+
+def overlay(folder: Path, url: str) -> Path:
+    """Return an overlay of the manifests for a cluster whose API server reaches the webhook by an address."""
+    changes = []
+    for index in range(len(registration()["webhooks"])):
+        at = f"/webhooks/{index}/clientConfig"
+        changes.append({"op": "remove", "path": f"{at}/service"})
+        changes.append({"op": "add", "path": f"{at}/url", "value": url})
+    target = {"kind": "ValidatingWebhookConfiguration", "name": NAME}
+    folder.mkdir(exist_ok=True)
+    kustomization = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [os.path.relpath(DEPLOY.resolve(), folder.resolve())],
+        "patches": [{"target": target, "patch": yaml.safe_dump(changes)}],
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization), encoding="utf-8")
+    return folder
+
+
+def mounted(lab: Lab, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write the files of the account as a pod has them, and return a kubeconfig that does not exist."""
+    address = urlsplit(yaml.safe_load(lab.kubeconfig.read_text())["clusters"][0]["cluster"]["server"])
+    folder.mkdir()
+    (folder / "token").write_text(lab.token_for(ACCOUNT, SPACE))
+    (folder / "namespace").write_text(SPACE)
+    (folder / "ca.crt").write_bytes((lab.folder / "certificates" / "apiserver.crt").read_bytes())
+    monkeypatch.setattr(kubeconfig, "SERVICE_ACCOUNT", str(folder))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", str(address.hostname))
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(address.port))
+    return folder / "absent"
+
+
+def certified(folder: Path) -> Path:
+    """Return a folder with a certificate, as the Secret of the Deployment has it."""
+    now = datetime.now(UTC)
+    authority = Authority(now)
+    issued = authority.issue("127.0.0.1", now)
+    folder.mkdir()
+    for name, content in (("tls.crt", issued.chain), ("tls.key", issued.key), ("ca.crt", authority.certificate)):
+        (folder / name).write_bytes(content)
+    return folder
 
 
 def granted() -> set[Permission]:
@@ -64,30 +119,55 @@ def used(monkeypatch: pytest.MonkeyPatch) -> set[Permission]:
 def deployed(workload_lab: Lab) -> Iterator[Lab]:
     """Give the cluster with the manifests, applied by the commands of the manual."""
     workload_lab.reset(120.0)
-    workload_lab.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(DEFINITIONS))
-    workload_lab.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(DEPLOY))
+    apply(workload_lab, DEFINITIONS)
+    apply(workload_lab, DEPLOY)
     yield workload_lab
     workload_lab.api.delete(HOOKS, NAME)
     workload_lab.kubectl("delete", "clusterrole,clusterrolebinding", ACCOUNT)
     workload_lab.kubectl("delete", "deployment", ACCOUNT, f"--namespace={SPACE}")
 
 
+def apply(lab: Lab, folder: Path) -> None:
+    lab.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(folder))
+
+
+def trusted(lab: Lab) -> list[bool]:
+    """Return for each webhook of the registration whether it has an authority."""
+    found = lab.get(HOOKS, NAME)
+    return ["caBundle" in hook["clientConfig"] for hook in found["webhooks"]] if found else []
+
+
 def test_the_account_may_do_what_the_operator_does_and_nothing_else(
-    deployed: Lab, operate: Operate, used: set[Permission]
+    deployed: Lab, operate: Operate, used: set[Permission], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = deployed
     nodes.add(lab, two_zones())
     lab.queue("default")
-    account = lab.kubeconfig_for(ACCOUNT, SPACE)
-    # Fields of the registration that another manager has written are taken back.
-    lab.apply(configuration((CLUSTER_TOPOLOGY,), "https://127.0.0.1:1/validate", b""))
-    operator: Operator = operate(lab, account, webhook="127.0.0.1:0", lease_namespace=SPACE)
+    operator: Operator = operate(
+        lab,
+        mounted(lab, tmp_path / "account", monkeypatch),
+        webhook="127.0.0.1:0",
+        webhook_certificates=certified(tmp_path / "certificates"),
+        webhook_configuration=NAME,
+    )
+    assert operator._webhook is not None
+    by_url = overlay(tmp_path / "by-url", operator._webhook.url)
+    # The operator does not wait for its registration, and gives it the authority again when it is made anew.
+    lab.api.delete(HOOKS, NAME)
+    apply(lab, by_url)
     lab.wait(lambda: operator.readiness() == "", 60, "the webhook is registered")
+    lab.wait(lambda: trusted(lab) == [True] * len(OWNABLE), 60, "every webhook trusts the authority")
+    before = lab.get(HOOKS, NAME)
+    apply(lab, by_url)
+    assert lab.get(HOOKS, NAME) == before
     lab.wait(lambda: operator.leads, 60, "it leads")
+    assert lab.get("leases.coordination.k8s.io", ACCOUNT, SPACE) is not None
     for each in (declared(ZONE), topology("t")):
         lab.api.create(each)
     lab.wait(lambda: condition(lab) == ("False", "InSync", 1), 60, "a topology is followed")
     lab.wait(lambda: "t" in operator.catalog.known().found, 60, "the webhook knows the other one")
+    with pytest.raises(ApiError, match="topologyName"):
+        lab.api.create(here(packed("rack", "missing")))
     for each in (here(packed()), here(beta())):
         lab.api.create(each)
     lab.wait(lambda: told(lab, SETS, "set")[0] == "False", 60, "the set is told")
@@ -102,7 +182,7 @@ def test_the_account_may_do_what_the_operator_does_and_nothing_else(
     lab.wait(lambda: condition(lab) == ("False", "InSync", 2), 60, "it is in sync")
     operator.__exit__()
 
-    assert used | CREATED_BY_PATCH == granted()
+    assert used == granted()
 
 
 def test_the_definitions_are_those_that_the_command_prints() -> None:
@@ -114,23 +194,29 @@ def test_the_deployment_runs_two_replicas_behind_the_service_that_is_registered(
     assert found is not None
     assert found["spec"]["replicas"] == 2
     [container] = found["spec"]["template"]["spec"]["containers"]
-    service = deployed.get("services", "coterie-operator-webhook", SPACE)
+    service = deployed.get("services", SERVICE, SPACE)
     assert service is not None
-    assert f"--webhook-service={SPACE}/{service['metadata']['name']}" in container["args"]
+    hooks = (deployed.get(HOOKS, NAME) or {"webhooks": []})["webhooks"]
+    behind = {"namespace": SPACE, "name": SERVICE, "path": PATH, "port": service["spec"]["ports"][0]["port"]}
+    assert [hook["clientConfig"]["service"] for hook in hooks] == [behind] * len(OWNABLE)
+    assert f"--webhook-configuration={NAME}" in container["args"]
     assert service["spec"]["selector"] == found["spec"]["template"]["metadata"]["labels"]
     assert deployed.get("networkpolicies", ACCOUNT, SPACE) is not None
-    # The registration by Service is one that the API server takes.
-    made = configuration((), "https://0.0.0.0:9443/validate", b"", WebhookService(SPACE, service["metadata"]["name"]))
-    deployed.apply(made)
+
+
+def test_the_registration_of_the_manifests_judges_what_the_operator_registers_by_itself() -> None:
+    def rules(found: Object) -> list[Object]:
+        return [{key: value for key, value in hook.items() if key != "clientConfig"} for hook in found["webhooks"]]
+
+    assert rules(registration()) == rules(configuration(OWNABLE, "", b""))
 
 
 def test_the_certificate_of_cert_manager_is_for_the_name_of_the_service() -> None:
     file = OVERLAY / "certificate.yaml"
     found = {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(file.read_text("utf-8"))}
     certificate = found["Certificate", "coterie-operator-webhook"]
-    service = WebhookService(SPACE, "coterie-operator-webhook")
 
-    assert certificate["spec"]["dnsNames"] == [service.host]
+    assert certificate["spec"]["dnsNames"] == [f"{SERVICE}.{SPACE}.svc"]
     volumes = next(each for each in manifests() if each["kind"] == "Deployment")["spec"]["template"]["spec"]["volumes"]
     assert {"secretName": certificate["spec"]["secretName"]} in [each.get("secret") for each in volumes]
     # A renewed certificate has the same authority, which the API server trusts already.

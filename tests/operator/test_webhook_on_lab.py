@@ -15,29 +15,34 @@ import pytest
 from lab.api import ApiError
 
 from coterie.errors import UsageError
-from coterie.frontends.admission import KnownTopologies, TargetCluster
+from coterie.frontends.admission import KnownTopologies
 from coterie.kube.kinds import CLUSTER_TOPOLOGY, POD_CLIQUE_SET
 from coterie.operator.metrics import OperatorMetrics
 from coterie.operator.operator import Operator
+from coterie.operator.settings import OWNABLE
 from coterie.operator.webhook.certificates import Authority
 from coterie.operator.webhook.registration import NAME, other_owner
-from coterie.operator.webhook.server import Webhook, webhook_app
+from coterie.operator.webhook.server import Reviewer, Webhook, webhook_app
 from lab import Lab
 from tests.cli.sample_files import packed as packed_anywhere
 from tests.cli.sample_files import topology
 from tests.eventually import eventually
+from tests.frontends.dynamo.objects import beta
 from tests.frontends.grove.objects import LEVELS
 from tests.operator.conftest import Operate
+from tests.operator.etcd import unreadable
 from tests.operator.test_topologies_on_lab import TOPOLOGY, condition, declared
+from tests.operator.test_workloads_on_lab import told
 
 
-def packed(level: str = "rack") -> dict[str, Any]:
+def packed(level: str = "rack", to: str = "t") -> Object:
     """Return a set in a namespace that exists."""
-    found = packed_anywhere(level)
+    found = packed_anywhere(level, to)
     found["metadata"]["namespace"] = "default"
     return found
 
 
+Object = dict[str, Any]
 HOOKS = "validatingwebhookconfigurations"
 
 
@@ -115,6 +120,72 @@ def test_without_the_webhook_nothing_is_admitted_and_the_controllers_go_on(admit
     lab.wait(lambda: lab.get(TOPOLOGY, "racks") is not None, 60, "the controller makes it again")
 
 
+def test_a_topology_that_the_api_server_cannot_read_is_an_internal_error(admitting: tuple[Lab, Operator]) -> None:
+    lab, _ = admitting
+    lab.wait(lambda: _enforced(lab), 60, "the API server calls the webhook")
+    graph = {**beta(), "metadata": {**beta()["metadata"], "namespace": "default"}}
+    graph["spec"]["topologyConstraint"]["clusterTopologyName"] = "broken"
+    with unreadable(lab, "clustertopologybindings", "broken"):
+        with pytest.raises(ApiError) as caught:
+            lab.get("clustertopologybindings", "broken")
+        assert caught.value.status == 500
+        said = refused(lab, packed("rack", "broken"))
+        assert 'spec.template.topologyConstraint.topologyName: the ClusterTopology "broken" cannot be read' in said
+        said = refused(lab, graph)
+        assert 'spec.topologyConstraint.clusterTopologyName: the ClusterTopology "broken" cannot be read' in said
+    assert "there is no ClusterTopology" in refused(lab, packed("rack", "broken"))
+
+
+def test_kinds_of_an_operator_that_is_installed_later_are_left_to_it_and_taken_back(
+    admitting: tuple[Lab, Operator],
+) -> None:
+    lab, operator = admitting
+    bindings, other = "clustertopologybindings", declared("zone", name="other")
+    lab.wait(lambda: judged_kinds(lab) == {kind.plural for kind in OWNABLE}, 60, "all kinds are judged")
+    lab.api.create(declared("zone", kind="ClusterTopologyBinding"))
+    lab.wait(lambda: condition(lab, kind=bindings) == ("False", "InSync", 1), 60, "it is followed")
+    lab.apply(theirs("podcliquesets", bindings))
+    left = {"clustertopologies", "dynamographdeployments"}
+    lab.wait(lambda: judged_kinds(lab) == left, 60, "the kinds of the other operator are left to it")
+
+    lab.api.delete(TOPOLOGY, "racks")
+    lab.api.create(other)
+    lab.wait(lambda: condition(lab, "other") == ("False", "InSync", 1), 60, "own kinds are followed")
+    assert lab.get(TOPOLOGY, "racks") is None
+    assert 'topology="racks"' not in operator.metrics.text().decode()
+    lab.api.create(packed("rack", "missing"))
+
+    lab.api.delete(HOOKS, "theirs")
+    lab.wait(lambda: lab.get(TOPOLOGY, "racks") is not None, 60, "the topology is followed again")
+    lab.wait(lambda: told(lab, "podcliquesets", "set")[1] == "ClusterTopologyNotFound", 60, "the set is told")
+    lab.wait(lambda: judged_kinds(lab) == {kind.plural for kind in OWNABLE}, 60, "all kinds are judged again")
+
+
+def theirs(*plurals: str) -> Object:
+    """Return the registration of another operator, which nobody answers."""
+    rule = {"apiGroups": ["grove.io"], "apiVersions": ["v1alpha1"], "operations": ["CREATE"], "resources": [*plurals]}
+    hook = {
+        "name": "theirs.example.com",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Ignore",
+        "clientConfig": {"url": "https://127.0.0.1:1/validate"},
+        "rules": [rule],
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "theirs"},
+        "webhooks": [hook],
+    }
+
+
+def judged_kinds(lab: Lab) -> set[str]:
+    """Return the kinds in the operator's registration."""
+    found = lab.get(HOOKS, NAME) or {}
+    return {name for hook in found.get("webhooks") or () for rule in hook["rules"] for name in rule["resources"]}
+
+
 def test_a_graceful_end_removes_the_registration_when_told(workload_lab: Lab, operate: Operate) -> None:
     workload_lab.reset(120.0)
     operator = operate(workload_lab, webhook="127.0.0.1:0", webhook_cleanup=True)
@@ -149,7 +220,7 @@ def test_certificates_are_renewed_while_the_server_runs_and_a_new_authority_is_t
     clock = Moment()
     told: list[bytes] = []
     known = KnownTopologies({"t": LEVELS}, told=True)
-    app = webhook_app(lambda: known, TargetCluster(), OperatorMetrics())
+    app = webhook_app(Reviewer(lambda: known), OperatorMetrics())
     webhook = Webhook(app, "127.0.0.1", 0, told.append, check_s=0.05, now=clock)
     webhook.start()
     try:
@@ -184,7 +255,7 @@ def test_certificates_in_a_folder_are_read_again_and_a_bad_one_never_replaces_a_
     first, second = Authority(datetime.now(UTC)), Authority(datetime.now(UTC))
     written(folder, first)
     told: list[bytes] = []
-    app = webhook_app(lambda: KnownTopologies({}, told=True), TargetCluster(), OperatorMetrics())
+    app = webhook_app(Reviewer(lambda: KnownTopologies({}, told=True)), OperatorMetrics())
     webhook = Webhook(app, "127.0.0.1", 0, told.append, folder=folder, check_s=0.05)
     webhook.start()
     try:
@@ -208,7 +279,7 @@ def test_certificates_in_a_folder_are_read_again_and_a_bad_one_never_replaces_a_
 
 
 def test_a_folder_without_a_certificate_is_said_at_the_start(tmp_path: Path) -> None:
-    app = webhook_app(lambda: None, TargetCluster(), OperatorMetrics())
+    app = webhook_app(Reviewer(lambda: None), OperatorMetrics())
     with pytest.raises(UsageError, match="cannot be used"):
         Webhook(app, "127.0.0.1", 0, lambda _: None, folder=tmp_path)
 

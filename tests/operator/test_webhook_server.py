@@ -15,18 +15,18 @@ import pytest
 import yaml
 
 from coterie.errors import Unavailable
-from coterie.frontends.admission import KnownTopologies, TargetCluster
+from coterie.frontends.admission import KnownTopologies
 from coterie.operator.metrics import OperatorMetrics
 from coterie.operator.operator import Operator
 from coterie.operator.settings import OperatorSettings
-from coterie.operator.webhook.server import _MOST_BYTES, PATH, Webhook, webhook_app
+from coterie.operator.webhook.server import _MOST_BYTES, PATH, Reviewer, Webhook, webhook_app
 from tests.eventually import eventually
 
 PIECE = bytes(1 << 20)
 
 
 def posted(content: bytes | AsyncIterator[bytes], metrics: OperatorMetrics | None = None) -> httpx2.Response:
-    app = webhook_app(lambda: KnownTopologies({}, told=True), TargetCluster(), metrics or OperatorMetrics())
+    app = webhook_app(Reviewer(lambda: KnownTopologies({}, told=True)), metrics or OperatorMetrics())
 
     async def post() -> httpx2.Response:
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="https://webhook") as client:
@@ -69,7 +69,7 @@ def test_a_kind_of_any_form_is_answered_and_counted_under_a_known_name(kind: Any
 def test_nothing_is_registered_before_everything_was_read() -> None:
     read = threading.Event()
     told: list[bytes] = []
-    app = webhook_app(lambda: None, TargetCluster(), OperatorMetrics())
+    app = webhook_app(Reviewer(lambda: None), OperatorMetrics())
     webhook = Webhook(app, "127.0.0.1", 0, told.append, ready=read.is_set, check_s=0.02)
     webhook.start()
     try:

@@ -9,6 +9,7 @@
     topologies   ClusterTopologies and the topology resources of schedulers
     workloads    PodCliqueSets and graph deployments whose levels vanish
     catalog      the levels of all topologies by name, read once per change
+    ownership    the kinds that no other operator of the cluster judges
     webhook      admission by the rules of `coterie validate`
     crds         the definitions of ClusterTopology and ClusterTopologyBinding
     metrics      counters and gauges for Prometheus

@@ -1,30 +1,58 @@
-"""The levels of a cluster's topologies by name, kept up to date from the watches."""
+"""The levels of a cluster's topologies by name: kept up to date from the watches, or as the API has them now."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from coterie.errors import SpecErrors
+from coterie.errors import CoterieError, SpecErrors, Unavailable
 from coterie.frontends.admission import KnownTopologies
 from coterie.frontends.grove.topology import read_cluster_topology, topology_of
-from coterie.frontends.kubernetes.objects import resource_of
+from coterie.frontends.kubernetes.objects import is_subdomain, resource_of
+from coterie.kube.api import Api
 from coterie.kube.cache import CacheChange, ChangeType
+from coterie.kube.errors import MissingKind
 from coterie.kube.kinds import ObjectKind
+from coterie.kube.reads import find
 from coterie.operator.watches import SharedWatch
 from coterie.topology.levels import Topology
 
 Object = dict[str, Any]
 
 
+class TopologyLookup(Mapping[str, Topology]):
+    """Topologies by name; `asked` are the names that were asked for, and one that could not be read is Unavailable."""
+
+    def __init__(self, found: Mapping[str, Topology], unread: Mapping[str, str] | None = None) -> None:
+        self._found, self._unread = found, unread or {}
+        self.asked: set[str] = set()
+
+    def __getitem__(self, name: str) -> Topology:
+        self.asked.add(name)
+        if why := self._unread.get(name):
+            raise Unavailable(why, "Try again later.")
+        return self._found[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
 class TopologyCatalog:
     """Levels by the name of their topology; each topology is read once per change, not once per request.
 
-    Of a ClusterTopology and a ClusterTopologyBinding of one name, the first watch's counts.
+    Of a ClusterTopology and a ClusterTopologyBinding of one name, the first watch's counts. `api` is asked for
+    topologies past the watches.
     """
 
-    def __init__(self, watches: list[SharedWatch]) -> None:
+    def __init__(self, watches: list[SharedWatch], api: Api | None = None) -> None:
+        self._api = api
         self._lock = threading.Lock()
         self._watches = watches
         # None stands for a topology that cannot be read.
@@ -53,6 +81,36 @@ class TopologyCatalog:
                                 found[name] = topology
                 self._known = KnownTopologies(found, frozenset(wrong - found.keys()), told=True)
             return self._known
+
+    def current(self, names: Collection[str]) -> KnownTopologies:
+        """Return all topologies, with those of some names as the API has them now; a watch may be behind."""
+        known = self.known()
+        found, wrong, unread = dict(known.found), set(known.wrong), {}
+        for name in names:
+            found.pop(name, None)
+            wrong.discard(name)
+            try:
+                there = list(self._now(name))
+            except CoterieError as error:
+                unread[name] = str(error)
+                continue
+            if (topology := next((each for each in there if each is not None), None)) is not None:
+                found[name] = topology
+            elif there:
+                wrong.add(name)
+        return KnownTopologies(TopologyLookup(found, unread), frozenset(wrong), told=True)
+
+    def _now(self, name: str) -> Iterator[Topology | None]:
+        """Yield the topologies of a name, None for one that cannot be used."""
+        if self._api is None or not is_subdomain(name):
+            return
+        for watch in self._watches:
+            try:
+                data = find(self._api, watch.kind, name, Object)
+            except MissingKind:
+                continue
+            if data is not None:
+                yield _read({**data, "apiVersion": watch.kind.api_version, "kind": watch.kind.name})
 
     def _follow(self, kind: ObjectKind) -> Callable[[CacheChange[Object]], None]:
         def changed(change: CacheChange[Object]) -> None:

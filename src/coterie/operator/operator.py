@@ -13,24 +13,28 @@ import structlog
 
 from coterie.backends.base import registry
 from coterie.backends.base.topology_resource import TopologyResource
+from coterie.errors import NotFound
+from coterie.frontends.admission import KnownTopologies
 from coterie.kube.api import Api, Timeouts, connect
 from coterie.kube.apply import apply
 from coterie.kube.cache import CacheChange
 from coterie.kube.delete import delete
 from coterie.kube.kinds import POD_CLIQUE_SET, VALIDATING_WEBHOOKS, ObjectKind, kind_of
-from coterie.kube.reads import ObjectQuery, list_all
+from coterie.kube.reads import ObjectQuery, find, list_all
 from coterie.kube.retry import RetryLimits
+from coterie.kube.write import json_patch
 from coterie.operator.catalog import TopologyCatalog
 from coterie.operator.controller import Controller
 from coterie.operator.election import Election
 from coterie.operator.endpoints import ServerThread, address_of, status_app
 from coterie.operator.metrics import OperatorMetrics
+from coterie.operator.ownership import Ownership
 from coterie.operator.settings import OWNABLE, TOPOLOGY_KINDS, OperatorSettings
 from coterie.operator.topologies.reconciler import TopologyReconciler, TopologySettings
 from coterie.operator.watches import SharedWatch
 from coterie.operator.webhook.registration import NAME as REGISTRATION
-from coterie.operator.webhook.registration import configuration, other_owner
-from coterie.operator.webhook.server import Webhook, webhook_app
+from coterie.operator.webhook.registration import authority_patch, configuration, lacks_authority
+from coterie.operator.webhook.server import Reviewer, Webhook, webhook_app
 from coterie.operator.workloads.reconciler import WorkloadReconciler
 from coterie.operator.workloads.references import TopologyReferences
 from coterie.operator.writer import Writer
@@ -40,6 +44,8 @@ Object = dict[str, Any]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # How often leadership is checked while the first lists are read.
 _LIST_S = 1.0
+# An API server waits five seconds for a webhook, which may ask it for a topology of each kind meanwhile.
+_LOOKUP_S = 2.0
 
 _log = structlog.get_logger("coterie.operator")
 
@@ -115,11 +121,20 @@ class Operator:
             )
         )
         namespace = settings.lease_namespace or reads.namespace
+        lookups = stack.enter_context(
+            connect(
+                settings.context,
+                patience=RetryLimits(attempts=1, total_s=_LOOKUP_S),
+                timeouts=Timeouts(connect_s=_LOOKUP_S, read_s=_LOOKUP_S, answer_s=_LOOKUP_S),
+                on_answer=self.metrics.count_request,
+            )
+        )
         writer = Writer(reads, writes, lambda: self.leads)
         resource = _topology_resource()
-        owned = self._owned(reads)
-        followed = [kind for kind in owned if kind.name in TOPOLOGY_KINDS]
-        workloads = [kind for kind in owned if kind.name not in TOPOLOGY_KINDS]
+        candidates = [kind for kind in OWNABLE if not settings.own or kind.name in settings.own]
+        ownership = self._ownership(candidates, reads)
+        followed = [kind for kind in candidates if kind.name in TOPOLOGY_KINDS]
+        workloads = [kind for kind in candidates if kind.name not in TOPOLOGY_KINDS]
         # Admission and workloads need every topology, also those that another operator owns.
         every = settings.webhook or workloads
         seen = [kind for kind in OWNABLE if kind.name in TOPOLOGY_KINDS] if every else followed
@@ -128,12 +143,12 @@ class Operator:
         for kind in (*seen, *behind, *workloads, kind_of({"apiVersion": resource.api_version, "kind": resource.kind})):
             if kind.name not in self._watches:
                 self._watches[kind.name] = SharedWatch(reads, kind, absent_s=settings.absent_s)
-        self.catalog = catalog = TopologyCatalog([self._watches[kind.name] for kind in seen])
-        self._control_topologies(followed, resource, writer)
+        self.catalog = catalog = TopologyCatalog([self._watches[kind.name] for kind in seen], lookups)
+        self._control_topologies(followed, resource, writer, ownership)
         if workloads:
-            self._control_workloads(workloads, catalog, writer)
+            self._control_workloads(workloads, catalog, writer, ownership)
         if settings.webhook:
-            self._admit(owned, reads, catalog)
+            self._admit(ownership, reads, catalog)
         for watch in self._watches.values():
             watch.start()
             stack.callback(watch.stop)
@@ -148,7 +163,7 @@ class Operator:
         if status is not None:
             status.start()
             stack.callback(status.stop)
-        _log.info("started", identity=settings.identity, kinds=[kind.name for kind in owned], address=self.address)
+        _log.info("started", identity=settings.identity, kinds=[kind.name for kind in candidates], address=self.address)
 
     def _bound_status(self, host: str, port: int) -> ServerThread:
         """Return the server of health and metrics, which has its port but does not answer yet."""
@@ -157,41 +172,59 @@ class Operator:
         self.address = f"http://{f'[{host}]' if ':' in host else host}:{server.port}"
         return server
 
-    def _owned(self, api: Api) -> list[ObjectKind]:
-        """Return the kinds to own: the named ones, else those for which no other operator has a webhook."""
-        if self._settings.own:
-            return [kind for kind in OWNABLE if kind.name in self._settings.own]
-        others = list_all(api, ObjectQuery(VALIDATING_WEBHOOKS), Object).items
-        owned = []
-        for kind in OWNABLE:
-            if owner := other_owner(kind, others):
-                _log.warning("kind left to another operator", kind=kind.name, webhook=owner, told_otherwise_by="--own")
-            else:
-                owned.append(kind)
-        return owned
-
-    def _admit(self, kinds: list[ObjectKind], api: Api, catalog: TopologyCatalog) -> None:
+    def _ownership(self, candidates: list[ObjectKind], api: Api) -> Ownership:
+        """Return the ownership of kinds: of the named ones, else of those for which no other operator has a webhook."""
         settings = self._settings
-        app = webhook_app(lambda: None if self.problem() else catalog.known(), settings.cluster, self.metrics)
+        watch = None
+        if not settings.own or settings.webhook_configuration:
+            # A cluster that cannot be reached, or that does not say who owns what, ends the start.
+            list_all(api, ObjectQuery(VALIDATING_WEBHOOKS), Object)
+            watch = SharedWatch(api, VALIDATING_WEBHOOKS, absent_s=settings.absent_s)
+            self._watches[VALIDATING_WEBHOOKS.name] = watch
+        own = (REGISTRATION, settings.webhook_configuration)
+        return Ownership(candidates, own, None if settings.own else watch)
+
+    def _admit(self, ownership: Ownership, api: Api, catalog: TopologyCatalog) -> None:
+        settings = self._settings
+        existing = settings.webhook_configuration
+
+        def known() -> KnownTopologies | None:
+            return None if self.problem() else catalog.known()
+
+        app = webhook_app(Reviewer(known, settings.cluster, catalog.current, ownership.owns), self.metrics)
         host, port = address_of(settings.webhook, "--webhook")
 
         def register(authority: bytes) -> None:
-            apply(api, configuration(kinds, webhook.url, authority, settings.webhook_service), reclaim=True)
+            kinds = ownership.kinds
+            if existing:
+                _trust(api, existing, authority)
+            else:
+                apply(api, configuration(kinds, webhook.url, authority), reclaim=True)
             _log.info("webhook registered", url=webhook.url, kinds=[kind.name for kind in kinds])
+
+        def registration_changed(change: CacheChange[Object]) -> None:
+            if change.entry.meta.name == existing and lacks_authority(change.entry.value):
+                webhook.register_again()
 
         folder, check_s = settings.webhook_certificates, settings.certificate_check_s
         webhook = Webhook(app, host, port, register, ready=lambda: not self.problem(), folder=folder, check_s=check_s)
+        if existing:
+            self._watches[VALIDATING_WEBHOOKS.name].subscribe(registration_changed)
+        else:
+            ownership.subscribe(lambda _: webhook.register_again())
         webhook.start()
         self._webhook = webhook
         self._stack.callback(webhook.stop)
         if settings.webhook_cleanup:
             self._stack.callback(delete, api, VALIDATING_WEBHOOKS, REGISTRATION)
 
-    def _control_topologies(self, owned: list[ObjectKind], resource: TopologyResource, writer: Writer) -> None:
-        topologies = [self._watches[kind.name] for kind in owned]
+    def _control_topologies(
+        self, kinds: list[ObjectKind], resource: TopologyResource, writer: Writer, ownership: Ownership
+    ) -> None:
+        topologies = [self._watches[kind.name] for kind in kinds]
         resources = self._watches[resource.kind]
         pace = TopologySettings(self._settings.cluster.schedulers, self._settings.settle_s)
-        reconciler = TopologyReconciler(topologies, resources, resource, writer, self.metrics, pace)
+        reconciler = TopologyReconciler(topologies, resources, resource, writer, self.metrics, pace, ownership.owns)
         controller = Controller("topologies", reconciler, self.metrics)
 
         def all_again() -> None:
@@ -205,14 +238,19 @@ class Operator:
         for watch in topologies:
             watch.subscribe(_added_to(controller, watch.kind))
         resources.subscribe(resource_changed, all_again)
+        ownership.subscribe(lambda _: all_again())
         self._controllers.append(controller)
 
-    def _control_workloads(self, owned: list[ObjectKind], catalog: TopologyCatalog, writer: Writer) -> None:
+    def _control_workloads(
+        self, kinds: list[ObjectKind], catalog: TopologyCatalog, writer: Writer, ownership: Ownership
+    ) -> None:
         references = TopologyReferences()
         sets = self._watches[POD_CLIQUE_SET.name]
-        watches = [self._watches[kind.name] for kind in owned]
+        watches = [self._watches[kind.name] for kind in kinds]
         cluster = self._settings.cluster
-        reconciler = WorkloadReconciler(watches, sets, references, catalog.known, cluster, writer, self.metrics)
+        reconciler = WorkloadReconciler(
+            watches, sets, references, catalog, cluster, writer, self.metrics, ownership.owns
+        )
         controller = Controller("workloads", reconciler, self.metrics)
 
         def concerned(topology: str) -> None:
@@ -228,7 +266,14 @@ class Operator:
 
         for watch in {each.kind.name: each for each in (sets, *watches)}.values():
             watch.subscribe(followed(watch))
+
+        def all_again(kinds: frozenset[str]) -> None:
+            for key in reconciler.all_keys():
+                if key[0] in kinds:
+                    controller.queue.add(key)
+
         catalog.subscribe(concerned)
+        ownership.subscribe(all_again)
         self._controllers.append(controller)
 
     def _lead(self, leads: bool) -> None:  # noqa: FBT001 - the only thing that is told
@@ -254,6 +299,16 @@ def _added_to(controller: Controller, kind: ObjectKind) -> Callable[[CacheChange
         controller.queue.add((kind.name, change.entry.meta.namespace, change.entry.meta.name))
 
     return changed
+
+
+def _trust(api: Api, name: str, authority: bytes) -> None:
+    """Let every webhook of a registration trust an authority."""
+    there = find(api, VALIDATING_WEBHOOKS, name, Object)
+    if there is None:
+        hint = "Apply deploy/operator, which has it, or leave out --webhook-configuration."
+        raise NotFound(f'there is no ValidatingWebhookConfiguration "{name}"', hint)
+    if operations := authority_patch(there, authority):
+        json_patch(api, VALIDATING_WEBHOOKS, name, operations)
 
 
 def _topology_resource() -> TopologyResource:

@@ -19,7 +19,6 @@ from coterie.kube.kinds import (
 from coterie.operator.election import LeaseTiming
 from coterie.operator.topologies.reconciler import SETTLE_S
 from coterie.operator.watches import ABSENT_S
-from coterie.operator.webhook.registration import WebhookService
 from coterie.operator.webhook.server import CERTIFICATE_CHECK_S
 
 # The kinds that an operator can own, in the order in which they are listed.
@@ -37,7 +36,7 @@ class OperatorSettings:
 
     `own` are the names of kinds; empty means every kind that no other operator owns. `webhook` is the address of the
     webhook, empty for none; `webhook_certificates` a folder with its certificate, without which it makes its own;
-    `webhook_service` the Service through which API servers reach it, without which they use its address.
+    `webhook_configuration` the registration that a manifest has made, without which it registers its address itself.
     """
 
     context: str = ""
@@ -45,7 +44,7 @@ class OperatorSettings:
     own: tuple[str, ...] = ()
     webhook: str = ""
     webhook_certificates: Path | None = None
-    webhook_service: WebhookService | None = None
+    webhook_configuration: str = ""
     webhook_cleanup: bool = False
     cluster: TargetCluster = field(default_factory=TargetCluster)
     lease: str = "coterie-operator"

@@ -28,6 +28,19 @@ def test_a_missing_kubeconfig_and_wrong_addresses_are_reported_together(tmp_path
     assert "kubectl get nodes" not in done.err
 
 
+def test_a_registration_of_a_manifest_needs_a_certificate_and_is_never_removed(tmp_path: Path) -> None:
+    words = ("--webhook-configuration", "Coterie/x", "--webhook-cleanup")
+    done = call("operator", *words, cwd=tmp_path, KUBECONFIG=str(tmp_path / "absent"))
+
+    assert done.code == 2
+    for said in (
+        'the name of a ValidatingWebhookConfiguration, not "Coterie/x"',
+        "--webhook-configuration needs --webhook and --webhook-certificates",
+        "--webhook-cleanup removes a registration that the operator has made",
+    ):
+        assert said in done.err
+
+
 @pytest.mark.parametrize("name", ["zone,rack", "", " zone", "Zone"])
 def test_a_name_that_no_level_can_have_is_refused_as_allowed_domain(tmp_path: Path, name: str) -> None:
     (tmp_path / "t.yaml").write_text(text(topology()))

@@ -56,12 +56,12 @@ class OperatorOptions:
             help="Folder with tls.crt, tls.key and ca.crt, reread on changes. Default: an authority of its own.",
         ),
     ] = None
-    webhook_service: Annotated[
+    webhook_configuration: Annotated[
         str,
         typer.Option(
-            "--webhook-service",
-            metavar="NAMESPACE/NAME",
-            help="Service through which the API server reaches the webhooks of all replicas. Default: by its address.",
+            "--webhook-configuration",
+            metavar="NAME",
+            help="ValidatingWebhookConfiguration of a manifest, which gets the authority. Default: one of its own.",
         ),
     ] = ""
     webhook_cleanup: Annotated[

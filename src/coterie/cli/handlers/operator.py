@@ -19,7 +19,6 @@ from coterie.operator.crds import definitions
 from coterie.operator.endpoints import address_of
 from coterie.operator.operator import run as run_operator
 from coterie.operator.settings import OWNABLE, OperatorSettings
-from coterie.operator.webhook.registration import WebhookService
 
 
 def run(options: OperatorOptions) -> None:
@@ -39,7 +38,7 @@ def run(options: OperatorOptions) -> None:
         own=options.own,
         webhook=options.webhook,
         webhook_certificates=Path(options.webhook_certificates) if options.webhook_certificates else None,
-        webhook_service=WebhookService(*options.webhook_service.split("/")) if options.webhook_service else None,
+        webhook_configuration=options.webhook_configuration,
         webhook_cleanup=options.webhook_cleanup,
         cluster=TargetCluster(
             off=frozenset(each.value for each in options.off), domains=frozenset(options.allowed_domains)
@@ -71,7 +70,7 @@ def _problems(options: OperatorOptions) -> Iterator[CoterieError]:
         except UsageError as error:
             yield error
     yield from allowed_domain_problems(options.allowed_domains)
-    yield from _service_problems(options)
+    yield from _configuration_problems(options)
     try:
         choose(options.context)
     except NoKubeconfig as error:
@@ -82,20 +81,25 @@ def _problems(options: OperatorOptions) -> Iterator[CoterieError]:
         yield UsageError(str(error), (error.hint or "").replace("context:NAME", "--context NAME"))
 
 
-def _service_problems(options: OperatorOptions) -> Iterator[CoterieError]:
-    text = options.webhook_service
-    if not text:
+def _configuration_problems(options: OperatorOptions) -> Iterator[CoterieError]:
+    name = options.webhook_configuration
+    if not name:
         return
-    namespace, _, name = text.partition("/")
-    if not is_subdomain(namespace) or not is_subdomain(name):
+    if not is_subdomain(name):
         yield UsageError(
-            f'--webhook-service takes NAMESPACE/NAME, not "{text}"',
-            "Example: --webhook-service coterie-operator/coterie-operator-webhook",
+            f'--webhook-configuration takes the name of a ValidatingWebhookConfiguration, not "{name}"',
+            "Example: --webhook-configuration coterie-operator",
         )
     if not options.webhook or not options.webhook_certificates:
         yield UsageError(
-            "--webhook-service needs --webhook and --webhook-certificates",
+            "--webhook-configuration needs --webhook and --webhook-certificates",
             "Replicas behind one Service need certificates of one authority, such as a secret of cert-manager.",
+        )
+    if options.webhook_cleanup:
+        yield UsageError(
+            "--webhook-cleanup removes a registration that the operator has made, and --webhook-configuration names "
+            "one that it has not",
+            "Leave out one of the two.",
         )
 
 

@@ -74,6 +74,7 @@ class TopologyReconciler:
         writer: Writer,
         metrics: OperatorMetrics,
         settings: TopologySettings,
+        owns: Callable[[str], bool] = lambda _: True,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -82,7 +83,7 @@ class TopologyReconciler:
         self._kind: ObjectKind = resources.kind
         self._work = kind_of({"apiVersion": resource.work[0], "kind": resource.work[1]})
         self._writer, self._metrics, self._settings, self._now = writer, metrics, settings, now
-        self._clock = clock
+        self._owns, self._clock = owns, clock
         # The time before which the scheduler may not have seen the last step of an exchange.
         self._settled_at: dict[ObjectKey, float] = {}
         self._redirections: dict[ObjectKey, int] = {}
@@ -91,8 +92,9 @@ class TopologyReconciler:
         """Reconcile one topology, and return the delay of the next pass where one is needed."""
         kind, _, name = key
         about = self._topologies[kind].get(name)
-        if about is None or about["metadata"].get("deletionTimestamp"):
-            # Resources that belong to a deleted topology are deleted by the cluster's garbage collector.
+        if about is None or about["metadata"].get("deletionTimestamp") or not self._owns(kind):
+            # Resources of a deleted topology are deleted by the cluster's garbage collector; another operator repairs
+            # those of a topology that it owns.
             with suppress(KeyError):
                 self._metrics.drift.remove(kind, name)
             self._settled_at.pop(key, None)
@@ -105,16 +107,17 @@ class TopologyReconciler:
             self._report(about, invalid_outcome(about, error.faults, self._now()))
             return None
         failure = ""
+        objects = self._resources.objects()
+        there = None if objects is None else {name: item for (_, name), item in objects.items()}
         try:
-            if (again := self._advance(key, found)) is not None:
+            if there is not None and (again := self._advance(key, found, there)) is not None:
                 return again
         except (NotLeading, ObjectConflict, Unavailable):
             raise
         except CoterieError as error:
             failure = f"the topology resource could not be written: {_words(error)}"
-        objects = self._resources.objects()
-        there = None if objects is None else read_kai_topologies(_typed(objects.values(), self._kind))[0]
-        drift = drift_of(found, there, self._settings.enabled, failure)
+        known = None if there is None else read_kai_topologies(_typed(there.values(), self._kind))[0]
+        drift = drift_of(found, known, self._settings.enabled, failure)
         self._report(about, outcome_of(about, found, drift, self._now()))
         if failure:
             raise CoterieError(failure, "It keeps trying.")
@@ -138,14 +141,14 @@ class TopologyReconciler:
             for _, name in watch.objects() or {}:
                 yield kind, "", name
 
-    def _advance(self, key: ObjectKey, found: ClusterTopology) -> float | None:
-        """Carry out the next step; return the delay of the next pass, or None where nothing was to be done."""
+    def _advance(self, key: ObjectKey, found: ClusterTopology, there: dict[str, Object]) -> float | None:
+        """Carry out the next step; return the delay of the next pass, or None where nothing was to be done.
+
+        `there` are the resources as the watch shows them; those of the topology are brought up to date where it is
+        behind, so that nothing is told that is over already.
+        """
         if KAI not in self._settings.enabled or found.reference(KAI) is not None:
             return None
-        known = self._resources.objects()
-        if known is None:
-            return None
-        there = {name: item for (_, name), item in known.items()}
         if next_step(found, self._resource, there) is None and not in_exchange(found, self._resource, there):
             return None
         if (left := self._settled_at.get(key, 0.0) - self._clock()) > 0:

@@ -1,10 +1,9 @@
-"""The registration of the webhook in a cluster, and the kinds that another operator owns (pure)."""
+"""The registration of the webhook in a cluster, its authority, and the kinds that another operator owns (pure)."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from coterie.kube.apply import MARK
@@ -18,27 +17,8 @@ _VERSIONS = {GRAPH_DEPLOYMENT.name: ("v1alpha1", "v1beta1")}
 _TIMEOUT_S = 5
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookService:
-    """A Service in front of the webhooks of all replicas; a name of it is in their certificates."""
-
-    namespace: str
-    name: str
-
-    @property
-    def host(self) -> str:
-        """The name by which API servers reach the Service."""
-        return f"{self.name}.{self.namespace}.svc"
-
-
-def configuration(
-    kinds: Sequence[ObjectKind], url: str, authority: bytes, service: WebhookService | None = None
-) -> dict[str, Any]:
-    """Return the registration by URL, or by Service: without an answer of the webhook, nothing is admitted."""
-    client: dict[str, Any] = {"url": url}
-    if service is not None:
-        path = f"/{url.partition('://')[2].partition('/')[2]}"
-        client = {"service": {"namespace": service.namespace, "name": service.name, "path": path, "port": 443}}
+def configuration(kinds: Sequence[ObjectKind], url: str, authority: bytes) -> dict[str, Any]:
+    """Return the registration by URL: without an answer of the webhook, nothing is admitted."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
@@ -50,7 +30,7 @@ def configuration(
                 "sideEffects": "None",
                 "failurePolicy": "Fail",
                 "timeoutSeconds": _TIMEOUT_S,
-                "clientConfig": {**client, "caBundle": base64.b64encode(authority).decode()},
+                "clientConfig": {"url": url, "caBundle": _bundle(authority)},
                 "rules": [
                     {
                         "apiGroups": [kind.group],
@@ -66,13 +46,37 @@ def configuration(
     }
 
 
-def other_owner(kind: ObjectKind, configurations: Iterable[Object]) -> str:
+def authority_patch(there: Object, authority: bytes) -> list[dict[str, Any]]:
+    """Return the JSON patch after which every webhook of a registration trusts an authority; empty where all do."""
+    operations: list[dict[str, Any]] = []
+    for index, hook in enumerate(there.get("webhooks") or ()):
+        if (hook.get("clientConfig") or {}).get("caBundle") != _bundle(authority):
+            at = f"/webhooks/{index}"
+            operations.append({"op": "test", "path": f"{at}/name", "value": hook["name"]})
+            operations.append({"op": "add", "path": f"{at}/clientConfig/caBundle", "value": _bundle(authority)})
+    return operations
+
+
+def lacks_authority(there: Object) -> bool:
+    """Return whether a webhook of a registration trusts no authority, as a manifest leaves it.
+
+    Another authority is no lack: a replica that has the next certificate already may have written it.
+    """
+    return any(not (hook.get("clientConfig") or {}).get("caBundle") for hook in there.get("webhooks") or ())
+
+
+def other_owner(kind: ObjectKind, configurations: Iterable[Object], own: Collection[str] = (NAME,)) -> str:
     """Return the name of a registration by which another operator judges a kind, or an empty string."""
     for each in configurations:
         name = str(each["metadata"]["name"])
-        if name != NAME and any(_covers(rule, kind) for hook in each.get("webhooks") or () for rule in hook["rules"]):
+        rules = (rule for hook in each.get("webhooks") or () for rule in hook.get("rules") or ())
+        if name not in own and any(_covers(rule, kind) for rule in rules):
             return name
     return ""
+
+
+def _bundle(authority: bytes) -> str:
+    return base64.b64encode(authority).decode()
 
 
 def _covers(rule: Object, kind: ObjectKind) -> bool:

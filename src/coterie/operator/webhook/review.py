@@ -5,7 +5,7 @@ Pure. Whatever arrives, an answer is returned: input that cannot be judged is re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from coterie.errors import CoterieError, Fault, FieldError, Notice, field_path
@@ -20,6 +20,7 @@ from coterie.frontends.admission import (
 )
 from coterie.frontends.grove.topology import KINDS
 from coterie.frontends.kubernetes.objects import Resource, resource_of
+from coterie.kube.kinds import GRAPH_DEPLOYMENT, POD_CLIQUE_SET
 
 Object = Mapping[str, Any]
 
@@ -33,6 +34,8 @@ _CAUSES = {
     FieldError.NOT_SUPPORTED: "FieldValueNotSupported",
     FieldError.INTERNAL: "InternalError",
 }
+# The kinds that are judged here.
+JUDGED = frozenset({*KINDS, POD_CLIQUE_SET.name, GRAPH_DEPLOYMENT.name})
 # An API server cuts longer warnings.
 _WARNING = 250
 _GENERATED = "00000"
@@ -42,13 +45,18 @@ class InvalidReviewError(ValueError):
     """Raised for a body that is no AdmissionReview of version v1."""
 
 
-def answer_to(review: object, knowledge: KnownTopologies, site: TargetCluster) -> dict[str, Any]:
-    """Return the AdmissionReview with the response; raise `InvalidReviewError` for a body that is none."""
+def answer_to(
+    review: object, knowledge: KnownTopologies, site: TargetCluster, owns: Callable[[str], bool] = lambda _: True
+) -> dict[str, Any]:
+    """Return the AdmissionReview with the response; raise `InvalidReviewError` for a body that is none.
+
+    `owns` says which kinds are this operator's; those of another one are admitted here, since that one judges them.
+    """
     request = review.get("request") if isinstance(review, Mapping) else None
     uid = request.get("uid") if isinstance(request, Mapping) else None
     if not isinstance(request, Mapping) or not isinstance(uid, str) or not uid:
         raise InvalidReviewError("the body is not an AdmissionReview with a request and its uid")
-    verdict = verdict_on(request, knowledge, site)
+    verdict = ObjectVerdict() if _left(request, owns) else verdict_on(request, knowledge, site)
     response: dict[str, Any] = {"uid": uid, "allowed": not verdict.faults}
     if verdict.faults:
         response["status"] = refusal(request, verdict.faults)
@@ -110,6 +118,13 @@ def _resource(request: Object, field: str) -> Resource:
     if isinstance(metadata, Mapping) and not metadata.get("name") and metadata.get("generateName"):
         data = {**data, "metadata": {**metadata, "name": f"{metadata['generateName']}{_GENERATED}"}}
     return resource_of(data, "")
+
+
+def _left(request: Object, owns: Callable[[str], bool]) -> bool:
+    """Return whether a request is about a kind that another operator owns."""
+    found = request.get("object")
+    kind = found.get("kind") if isinstance(found, Mapping) else None
+    return isinstance(kind, str) and kind in JUDGED and not owns(kind)
 
 
 def _leaves(found: object) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,28 +20,45 @@ from starlette.routing import Route
 
 from coterie.errors import CoterieError
 from coterie.frontends.admission import KnownTopologies, TargetCluster
-from coterie.kube.kinds import CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_BINDING, GRAPH_DEPLOYMENT, POD_CLIQUE_SET
+from coterie.operator.catalog import TopologyLookup
 from coterie.operator.endpoints import ServerThread
 from coterie.operator.metrics import OperatorMetrics
 from coterie.operator.webhook.certificates import Authority, load, load_files, server_context
-from coterie.operator.webhook.review import InvalidReviewError, answer_to
+from coterie.operator.webhook.review import JUDGED, InvalidReviewError, answer_to
 
 PATH = "/validate"
 # An API server sends objects of at most 3 MiB, and an update has two of them.
 _MOST_BYTES = 8 << 20
-_COUNTED = frozenset(
-    kind.name for kind in (CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, GRAPH_DEPLOYMENT)
-)
 # The time between two looks at certificates.
 CERTIFICATE_CHECK_S = 60.0
 
 _log = structlog.get_logger("coterie.operator")
 
 
-def webhook_app(
-    known: Callable[[], KnownTopologies | None], site: TargetCluster, metrics: OperatorMetrics
-) -> Starlette:
-    """Return the application; while `known` gives None, requests are refused with 503, as the API server may retry."""
+@dataclass(frozen=True, slots=True)
+class Reviewer:
+    """The answers to requests, by the topologies of a cluster and the rules.
+
+    While `known` gives None, requests are refused with 503, as the API server may retry. `current` gives topologies of
+    some names as the API has them now, and `owns` says which kinds are this operator's.
+    """
+
+    known: Callable[[], KnownTopologies | None]
+    site: TargetCluster = field(default_factory=TargetCluster)
+    current: Callable[[Collection[str]], KnownTopologies] | None = None
+    owns: Callable[[str], bool] = lambda _: True
+
+    def answer(self, review: object, known: KnownTopologies) -> dict[str, Any]:
+        """Return the answer to a review; nothing is refused only because a watch is behind."""
+        lookup = TopologyLookup(known.found)
+        answer = answer_to(review, replace(known, found=lookup), self.site, self.owns)
+        if answer["response"]["allowed"] or not lookup.asked or self.current is None:
+            return answer
+        return answer_to(review, self.current(lookup.asked), self.site, self.owns)
+
+
+def webhook_app(reviewer: Reviewer, metrics: OperatorMetrics) -> Starlette:
+    """Return the application that answers the requests of API servers."""
 
     async def validate(request: Request) -> Response:
         try:
@@ -49,7 +67,7 @@ def webhook_app(
             return Response(status_code=400)
         if body is None:
             return PlainTextResponse("the body is too large\n", status_code=413)
-        return await run_in_threadpool(_answer, body, known(), site, metrics)
+        return await run_in_threadpool(_answer, body, reviewer, metrics)
 
     return Starlette(routes=[Route(PATH, validate, methods=["POST"])])
 
@@ -64,13 +82,14 @@ async def _body(request: Request) -> bytes | None:
     return bytes(found)
 
 
-def _answer(body: bytes, known: KnownTopologies | None, site: TargetCluster, metrics: OperatorMetrics) -> Response:
+def _answer(body: bytes, reviewer: Reviewer, metrics: OperatorMetrics) -> Response:
     begun = time.perf_counter()
+    known = reviewer.known()
     if known is None:
         return PlainTextResponse("the topologies have not been read yet\n", status_code=503)
     try:
         review: Any = msgspec.json.decode(body)
-        answer = answer_to(review, known, site)
+        answer = reviewer.answer(review, known)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidReviewError) as error:
         metrics.decisions.labels("", "bad-request").inc()
         return PlainTextResponse(f"{error}\n", status_code=400)
@@ -85,7 +104,7 @@ def _counted_kind(request: Mapping[str, Any]) -> str:
     """Return the kind of a request for a metric; clients must not be able to add values to its label."""
     about = request.get("kind")
     kind = about.get("kind") if isinstance(about, Mapping) else None
-    return kind if isinstance(kind, str) and kind in _COUNTED else "other"
+    return kind if isinstance(kind, str) and kind in JUDGED else "other"
 
 
 class Webhook:
@@ -114,11 +133,14 @@ class Webhook:
         self._next: Authority | None = None
         self._known_authority = b""
         self._renew_at = now()
-        self._registered = False
+        # How often a registration was asked for, and the last one that was made.
+        self._asked = 0
+        self._done: tuple[int, bytes] | None = None
         self.checks = 0
         self._renew()
         self._server = ServerThread(app, host, port, tls=self._context)
         self._stop = threading.Event()
+        self._awake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="certificates", daemon=True)
 
     @property
@@ -134,6 +156,7 @@ class Webhook:
     def stop(self) -> None:
         """Finish what is being answered, and end."""
         self._stop.set()
+        self._awake.set()
         if self._thread.is_alive():
             self._thread.join(10.0)
         self._server.stop()
@@ -141,42 +164,46 @@ class Webhook:
     @property
     def registered(self) -> bool:
         """Whether the cluster knows the webhook with its current authority."""
-        return self._registered
+        return self._done == (self._asked, self._known_authority)
+
+    def register_again(self) -> None:
+        """Call `on_authority` again soon: the registration has to change, or somebody has changed it."""
+        self._asked += 1
+        self._awake.set()
 
     def _run(self) -> None:
-        wait = 0.0
-        while not self._stop.wait(wait):
+        while True:
+            self._awake.clear()
+            if self._stop.is_set():
+                return
             try:
                 self._renew()
-                if not self._registered and self._ready():
+                wanted = (self._asked, self._known_authority)
+                if self._done != wanted and self._ready():
                     self._on_authority(self._known_authority)
-                    self._registered = True
+                    self._done = wanted
             except CoterieError as error:
                 _log.warning("webhook not registered", error=str(error))
             self.checks += 1
-            wait = self._check_s if self._registered else min(1.0, self._check_s)
+            self._awake.wait(self._check_s if self.registered else min(1.0, self._check_s))
 
     def _renew(self) -> None:
         """Load a new certificate where one is due, or what the files have now."""
         if self._folder is not None:
-            self._trust(load_files(self._context, self._folder))
+            self._known_authority = load_files(self._context, self._folder)
             return
         now = self._now()
         if self._authority is None:
             self._authority = Authority(now)
-            self._trust(self._authority.certificate)
-        elif self._next is not None and self._registered:
+            self._known_authority = self._authority.certificate
+        elif self._next is not None and self.registered:
             # The cluster trusts both by now, so connections may meet either.
             self._authority, self._next, self._renew_at = self._next, None, now
         elif self._next is None and now >= self._authority.renew_at:
             self._next = Authority(now)
-            self._trust(self._authority.certificate + self._next.certificate)
+            self._known_authority = self._authority.certificate + self._next.certificate
         if now >= self._renew_at:
             certificate = self._authority.issue(self._host, now)
             load(self._context, certificate)
             self._renew_at = certificate.renew_at
             _log.info("certificate issued", host=self._host, renew_at=self._renew_at.isoformat())
-
-    def _trust(self, authority: bytes) -> None:
-        if authority != self._known_authority:
-            self._known_authority, self._registered = authority, False

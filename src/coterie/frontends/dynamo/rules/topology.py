@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from coterie.document.located import Path
-from coterie.errors import Fault, FieldError, Reason, did_you_mean
+from coterie.errors import Fault, FieldError, Reason, Unavailable, did_you_mean
 from coterie.frontends.dynamo.model import Component, GraphDeployment
 from coterie.frontends.dynamo.settings import DynamoSettings
 from coterie.frontends.kubernetes.objects import is_subdomain
@@ -69,17 +69,24 @@ def live_faults(
     if topologies is None or not graph.on_grove(settings):
         return
     if graph.constraint is not None:
-        topology = topologies.get(graph.constraint.topology)
-        if topology is None:
-            yield _missing(graph, _NAME, graph.constraint.topology, topologies)
-        else:
-            yield from _levels(graph, topology)
+        topology = _topology(graph, _NAME, graph.constraint.topology, topologies)
+        yield from [topology] if isinstance(topology, Fault) else _levels(graph, topology)
     if graph.policy is not None and graph.policy.topology is not None and is_subdomain(graph.policy.topology):
-        topology = topologies.get(graph.policy.topology)
-        if topology is None:
-            yield _missing(graph, (*POLICY, "clusterTopologyName"), graph.policy.topology, topologies)
+        topology = _topology(graph, (*POLICY, "clusterTopologyName"), graph.policy.topology, topologies)
+        if isinstance(topology, Fault):
+            yield topology
         elif graph.policy.domain not in topology.names:
             yield _unknown(graph, (*POLICY, "domain"), graph.policy.domain, topology, graph.policy.topology)
+
+
+def _topology(graph: GraphDeployment, path: Path, name: str, topologies: Mapping[str, Topology]) -> Topology | Fault:
+    """Return a topology by its name, or the fault of one that does not exist or cannot be read now."""
+    try:
+        found = topologies.get(name)
+    except Unavailable as error:
+        message = f'the ClusterTopology "{name}" cannot be read: {error}'
+        return graph.fault(FieldError.INTERNAL, path, message, "Try again later.")
+    return _missing(graph, path, name, topologies) if found is None else found
 
 
 def _levels(graph: GraphDeployment, topology: Topology) -> Iterator[Fault]:
