@@ -1,22 +1,36 @@
-"""Operators on a real API server that is restarted, without KAI's kinds, with two replicas, and killed."""
+"""Operators on a real API server: killed, with watches that are lost or behind, and without some of their kinds."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pytest
+from bench.operator import open_definition
 from lab.build import build
 
+from coterie.kube.errors import Expired
+from coterie.kube.kinds import GRAPH_DEPLOYMENT, POD_CLIQUE_SET
+from coterie.kube.watch import Batch
 from coterie.operator.crds import definitions
+from coterie.operator.watches import SharedWatch
 from lab import Lab, components, readiness
+from tests.cli.sample_files import packed, topology
+from tests.frontends.dynamo.objects import beta
 from tests.lab.gangs import CLIQUE, ZONE
 from tests.operator.conftest import Operate, serves
+from tests.operator.etcd import compact, restart
+from tests.operator.forwarder import Forwarder, server_port
 from tests.operator.test_topologies_on_lab import TOPOLOGY, condition, declared, entry, labels, reasons
+from tests.operator.test_workloads_on_lab import here
+from tests.operator.test_workloads_on_lab import told as said
 
 
 @contextmanager
@@ -84,24 +98,73 @@ def test_another_replica_takes_over_within_seconds_when_the_leader_is_killed(clu
             assert leader(cluster) == ""
 
 
-def test_a_restarted_api_server_and_changes_meanwhile_are_caught_up_with(cluster: Lab, operate: Operate) -> None:
-    operate(cluster)
-    cluster.apply(declared(ZONE))
-    cluster.wait(lambda: condition(cluster)[0] == "False", 60, "it is followed")
-    cluster.programs["kube-apiserver"].stop()
-    cluster.programs["kube-apiserver"].start()
-    cluster.wait(_answers(cluster), 60, "the API server is back")
-    cluster.apply(declared(ZONE, CLIQUE))
+def test_watches_that_are_lost_for_longer_than_the_history_come_to_the_same_end(
+    cluster: Lab, operate: Operate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expired: list[str] = []
+    made = Expired.__init__
 
-    cluster.wait(lambda: condition(cluster) == ("False", "InSync", 2), 60, "it is followed again")
-    assert labels(cluster) == [ZONE, CLIQUE]
+    def counted(self: Expired, message: str, hint: str = "") -> None:
+        expired.append(message)
+        made(self, message, hint)
+
+    monkeypatch.setattr(Expired, "__init__", counted)
+    with Forwarder(server_port(cluster)) as way:
+        operator = operate(cluster, way.kubeconfig(cluster, tmp_path))
+        for each in (declared(ZONE), declared(ZONE, name="gone")):
+            cluster.apply(each)
+        cluster.wait(lambda: condition(cluster)[0] == condition(cluster, "gone")[0] == "False", 60, "both are followed")
+        way.cut()
+        cluster.api.delete("clustertopologies", "gone")
+        cluster.api.delete(TOPOLOGY, "racks")
+        cluster.apply([declared(ZONE, CLIQUE), declared(CLIQUE, name="new")])
+        # Without its history, and with a new cache, the API server cannot say what has happened since.
+        compact(cluster)
+        restart(cluster)
+        way.restore()
+
+        cluster.wait(lambda: condition(cluster) == ("False", "InSync", 2), 60, "the changed one is followed")
+        cluster.wait(lambda: condition(cluster, "new") == ("False", "InSync", 1), 60, "the new one is followed")
+        cluster.wait(lambda: 'topology="gone"' not in operator.metrics.text().decode(), 60, "the old one is forgotten")
+        cluster.wait(lambda: cluster.get(TOPOLOGY, "gone") is None, 60, "its resource is gone")
+        assert (labels(cluster), labels(cluster, "new")) == ([ZONE, CLIQUE], [CLIQUE])
+        assert reasons(cluster) == ["TopologyInSync"] * 3
+        assert expired
 
 
-def _answers(lab: Lab) -> Callable[[], bool]:
-    def answers() -> bool:
-        return lab.kubectl("get", "clustertopologies", "-o", "name", check=False).strip() != ""
+def test_watches_that_are_behind_tell_nothing_that_is_over(
+    workload_lab: Lab, operate: Operate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = workload_lab
+    lab.reset(120.0)
+    open_, take = threading.Event(), SharedWatch._take
+    open_.set()
 
-    return answers
+    def delayed(self: SharedWatch, batch: Batch[dict[str, Any]]) -> None:
+        if self.kind.name in {"Topology", "ClusterTopologyBinding"}:
+            assert open_.wait(60)
+        take(self, batch)
+
+    monkeypatch.setattr(SharedWatch, "_take", delayed)
+    operator = operate(lab, webhook="127.0.0.1:0", webhook_cleanup=True)
+    lab.apply(declared(ZONE))
+    lab.wait(lambda: condition(lab) == ("False", "InSync", 1), 60, "it is followed")
+    lab.wait(lambda: operator.readiness() == "", 60, "the webhook is registered")
+    open_.clear()
+    try:
+        # The resource is exchanged, and the watch still has the old levels.
+        lab.apply(declared(ZONE, CLIQUE))
+        lab.wait(lambda: condition(lab)[2] == 2, 60, "it is followed")
+        # A set that is created together with its topology is admitted, and has its levels.
+        lab.apply([topology("t"), here(packed("rack"))])
+        lab.wait(lambda: said(lab, "podcliquesets", "set")[0] == "False", 60, "the set has its levels")
+    finally:
+        open_.set()
+    lab.wait(lambda: condition(lab, "t", "clustertopologybindings")[0] == "False", 60, "the watch has caught up")
+
+    assert condition(lab) == ("False", "InSync", 2)
+    assert reasons(lab) == ["TopologyInSync"] * 2
+    operator.__exit__()
 
 
 def test_missing_kinds_are_told_and_noticed_when_they_appear(make_lab: Callable[..., Lab], operate: Operate) -> None:
@@ -118,3 +181,9 @@ def test_missing_kinds_are_told_and_noticed_when_they_appear(make_lab: Callable[
     readiness.define(bare.api, build([components.KAI]).values())
     bare.wait(lambda: condition(bare) == ("False", "InSync", 1), 60, "it follows")
     assert [each["metadata"]["name"] for each in bare.objects(TOPOLOGY)] == ["racks"]
+
+    bare.apply([open_definition(POD_CLIQUE_SET, "v1alpha1"), open_definition(GRAPH_DEPLOYMENT, "v1beta1", "v1alpha1")])
+    bare.wait(lambda: serves(bare, POD_CLIQUE_SET.plural, GRAPH_DEPLOYMENT.plural), 60, "the kinds are served")
+    bare.apply([topology("t"), here(packed()), here(beta())])
+    bare.wait(lambda: said(bare, POD_CLIQUE_SET.plural, "set")[0] == "False", 60, "the set is told")
+    bare.wait(lambda: said(bare, GRAPH_DEPLOYMENT.plural, "chat")[0] == "True", 60, "the graph is told")

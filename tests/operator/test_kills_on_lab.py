@@ -11,12 +11,14 @@ import random
 import signal
 import subprocess
 import sys
-from datetime import timedelta
-from typing import Any
+import threading
+from datetime import datetime, timedelta, tzinfo
+from typing import Any, ClassVar
 
 import pytest
 from lab.api import ApiError
 
+from coterie.operator import election
 from coterie.operator.operator import Operator
 from coterie.operator.webhook import certificates
 from coterie.operator.webhook.registration import NAME
@@ -29,7 +31,7 @@ from tests.lab.gangs import CLIQUE, ZONE, pod
 from tests.operator.conftest import Operate
 from tests.operator.killed_operator import TIMING
 from tests.operator.test_topologies_on_lab import GROUP, TOPOLOGY, declared, references
-from tests.operator.test_workloads_on_lab import GRAPHS, SETS, here, told
+from tests.operator.test_workloads_on_lab import GRAPHS, SETS, events_of, here, told
 from tests.seed import SEED
 
 Object = dict[str, Any]
@@ -87,7 +89,7 @@ def pointed(lab: Lab) -> set[str]:
 
 
 def state(lab: Lab) -> Object:
-    """Return the end as objects show it, without times and versions; events also tell what was passed on the way."""
+    """Return everything that a user could see of the end, without times and versions."""
     kai = {each["metadata"]["name"]: each["spec"]["levels"] for each in lab.objects(TOPOLOGY)}
     statuses = {
         f"{kind}/{each['metadata']['name']}": [
@@ -97,7 +99,8 @@ def state(lab: Lab) -> Object:
         for kind in ("clustertopologies", "clustertopologybindings", SETS, GRAPHS)
         for each in lab.objects(kind)
     }
-    return {"topologies": kai, "conditions": statuses, "group": pointed(lab)}
+    events = {name: sorted(events_of(lab, name)) for name in ("racks", "t", "set", "chat")}
+    return {"topologies": kai, "conditions": statuses, "events": events, "group": pointed(lab)}
 
 
 @pytest.fixture(scope="module")
@@ -169,12 +172,25 @@ def test_a_conflict_at_every_write_of_a_status_changes_nothing_of_the_end(
     assert len(met) >= 4
 
 
-def test_two_operators_come_to_the_same_end_as_one(
-    workload_lab: Lab, operate: Operate, undisturbed: dict[str, Object]
+class SkewedClock:
+    """A clock that is hours ahead in some threads, and hours behind in the others."""
+
+    ahead: ClassVar[dict[int, bool]] = {}
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:
+        ahead = cls.ahead.setdefault(threading.get_ident(), len(cls.ahead) % 2 == 0)
+        return datetime.now(tz) + timedelta(hours=3 if ahead else -3)
+
+
+def test_two_operators_with_clocks_that_are_hours_apart_come_to_the_same_end_as_one(
+    workload_lab: Lab, operate: Operate, undisturbed: dict[str, Object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = workload_lab
     wanted = expected(lab, operate, undisturbed)
     begin(lab, operate)
+    # Each operator has one thread that reads and writes the lease.
+    monkeypatch.setattr(election, "datetime", SkewedClock)
     first: Operator = operate(lab, timing=TIMING, settle_s=0.2)
     second: Operator = operate(lab, timing=TIMING, settle_s=0.2)
     lab.wait(lambda: first.leads or second.leads, 60, "one leads")
@@ -185,6 +201,7 @@ def test_two_operators_come_to_the_same_end_as_one(
 
     assert state(lab) == wanted
     assert not (first.leads and second.leads)
+    assert set(SkewedClock.ahead.values()) == {True, False}
 
 
 def test_certificates_that_end_are_replaced_under_the_eyes_of_the_api_server(
