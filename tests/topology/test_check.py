@@ -87,7 +87,7 @@ CASES: list[tuple[str, list[tuple[str, str]], list[dict[str, str]], list[tuple[s
             ("LabelGap", "warning", "zone"),
             ("HiddenFromScheduler", "info", ""),
         ],
-        ["1 of 9 nodes (n9)", '"rack" without "zone"', "1 of 9"],
+        ["1 of 9 nodes (n9)", 'nodes with "rack" but without "zone"', "1 of 9"],
     ),
     (
         "empty on some",
@@ -112,7 +112,7 @@ CASES: list[tuple[str, list[tuple[str, str]], list[dict[str, str]], list[tuple[s
             ("NearMissLabel", "warning", "rack"),
             ("HiddenFromScheduler", "info", ""),
         ],
-        ["n9", f'"topology.kubernetes.io/rak" stands for "{R}" on 1 of 9 nodes (n9)', "n9"],
+        ["n9", f'"topology.kubernetes.io/rak" is set instead of "{R}" on 1 of 9 nodes (n9)', "n9"],
     ),
     (
         "a similar label that has its own meaning",

@@ -116,7 +116,7 @@ def _near_misses(cluster: Cluster, topology: Topology, rung: _LevelColumn) -> It
     ]
     for key in _similar(rung.level.label, other, loose=False):
         nodes = _names(cluster, rung.absent & (cluster.column(key).codes >= 0))
-        message = f'"{key}" stands for "{rung.level.label}" on {_some(nodes, cluster)}'
+        message = f'"{key}" is set instead of "{rung.level.label}" on {_some(nodes, cluster)}'
         yield LabelFinding("NearMissLabel", "warning", rung.level.name, message, nodes, "Relabel them.")
 
 
@@ -141,7 +141,7 @@ def _gap(cluster: Cluster, rung: _LevelColumn, finer: Sequence[_LevelColumn]) ->
         if which.any():
             nodes = _names(cluster, which)
             coarse, fine = rung.level.name, below.level.name
-            message = f'"{fine}" without "{coarse}", and therefore in no "{fine}" either: {_some(nodes, cluster)}'
+            message = f'nodes with "{fine}" but without "{coarse}" are in no "{fine}" either: {_some(nodes, cluster)}'
             yield LabelFinding("LabelGap", "warning", coarse, message, nodes, f'Set "{rung.level.label}" on them.')
             return
 
@@ -164,7 +164,7 @@ def _nesting(cluster: Cluster, coarse: _LevelColumn, fine: _LevelColumn) -> Iter
         )
         yield LabelFinding("OrderReversed", "error", lower, message, nodes, f'List "{lower}" before "{upper}".')
         return
-    hint = f'They count as different ones: one "{lower}" never reaches over two of "{upper}".'
+    hint = f'They count as different domains: a "{lower}" never spans two domains of "{upper}".'
     if len(pairs) == int((parents > 0).sum()) * int((children > 0).sum()) and (parents > 0).sum() > 1:
         if _named_backwards(coarse.level, fine.level):
             message = (
@@ -224,9 +224,7 @@ def _singletons(cluster: Cluster, topology: Topology) -> Iterator[LabelFinding]:
             yield LabelFinding("SingletonLevel", "info", level.name, message, (), "It separates nothing yet.")
         elif (tier.end - tier.start == 1).all():
             message = f'each of the {len(tier)} domains of "{level.name}" has one node only'
-            yield LabelFinding(
-                "SingletonLevel", "info", level.name, message, (), "It says no more than the node itself."
-            )
+            yield LabelFinding("SingletonLevel", "info", level.name, message, (), "It adds nothing to the node itself.")
 
 
 def _hidden(cluster: Cluster, rungs: Sequence[_LevelColumn]) -> Iterator[LabelFinding]:
@@ -235,7 +233,7 @@ def _hidden(cluster: Cluster, rungs: Sequence[_LevelColumn]) -> Iterator[LabelFi
         lacking |= rung.codes < 0
     if lacking.any():
         parts = [_share(_names(cluster, which), of) for which, of, _ in _by_gpus(cluster, lacking)]
-        message = f"hidden from schedulers that want every level's label, such as KAI: {' and '.join(parts)}"
+        message = f"hidden from schedulers that need every level's label, such as KAI: {' and '.join(parts)}"
         yield LabelFinding("HiddenFromScheduler", "info", "", message, _names(cluster, lacking))
 
 
