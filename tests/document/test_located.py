@@ -129,7 +129,7 @@ def test_a_quoted_merge_key_is_a_key_like_any_other() -> None:
         ("a: !!python/object:os.system {}", 'the tag "!!python/object:os.system" is not allowed', 1),
         ("a: !custom x", 'the tag "!custom" is not allowed', 1),
         ("!x a: 1", 'the tag "!x" is not allowed', 1),
-        ("a: *b", 'no anchor "&b" stands before this alias', 1),
+        ("a: *b", 'there is no anchor "&b" before this alias', 1),
         ("a: &b [*b]", "inside the value that it refers to", 1),
         ("a: &b\n  c: {d: *b}", "inside the value that it refers to", 2),
         ("a: 1\n? [b]\n: c", "cannot be the key of a mapping", 2),

@@ -244,7 +244,7 @@ def test_other_kinds_are_ignored_and_only_strange_ones_are_mentioned() -> None:
     services = [{"kind": "Service", "spec": {"containers": "no"}}] * 2
     loud = read(node(), *services, pod(), {"no": "kind"})
     assert [notice.message for notice in loud.notices] == [
-        "neither nodes nor pods, and ignored: 1 without a kind, 2 Service"
+        "ignored, because they are neither nodes nor pods: 1 without a kind, 2 Service"
     ]
 
 

@@ -32,13 +32,13 @@ BROKEN: list[tuple[str, bytes, str]] = [
     (
         "two documents",
         WHOLE + b"\n" + WHOLE,
-        f"after the JSON document, at byte {len(WHOLE) + 1}, something else begins",
+        f"there is more text after the JSON document, at byte {len(WHOLE) + 1}",
     ),
     ("yaml of kubectl", b"apiVersion: v1\nitems: []\nkind: List\n", "it is YAML, not JSON"),
     ("yaml of ours", b"# my cluster\nnodes:\n- name: n1\n", "it is YAML, not JSON"),
     ("a table", b"NAME   STATUS   ROLES\nn1     Ready    <none>\n", "it is kubectl's table, not JSON"),
     ("compressed", gzip.compress(WHOLE), "it is compressed"),
-    ("utf-16 and broken", b"\xff\xfe\x00", "it begins as UTF-16 text but is none"),
+    ("utf-16 and broken", b"\xff\xfe\x00", "it begins like UTF-16 text but is not valid UTF-16"),
     ("a bare list", b"[1, 2]", "it is a bare list, and a List of nodes and pods is needed"),
     ("a number", b"42", "it is a single value, and a List of nodes and pods is needed"),
     ("null", b"null", "it is a single value, and a List of nodes and pods is needed"),
@@ -134,7 +134,7 @@ def test_all_wrong_items_are_reported_at_once_and_a_flood_is_cut() -> None:
     assert len(faults(listing(wrong, node(), wrong, {"kind": "Pod"}))) == 3
     flood = faults(listing(*[wrong] * 1000))
     assert len(flood) == 51
-    assert flood[-1].message == "and 950 more faults like these"
+    assert flood[-1].message == "and 950 more like these"
 
 
 def test_a_malformed_place_is_given_by_line_and_column() -> None:

@@ -137,7 +137,8 @@ class PoolModel(DocumentModel):
     backend: str | None = Field(None, description="The backend of the pool; needed when there are several.")
     node_selector: Selector = Field(default_factory=dict, description="Labels that the pool's nodes have.")
     nvlink: Annotated[bool | Literal["always"], BeforeValidator(_nvlink), TypeName("true, false or always")] = Field(
-        default=False, description="Whether groups get a ComputeDomain for multi-node NVLink; always: each with GPUs."
+        default=False,
+        description="Whether groups get a ComputeDomain for multi-node NVLink; always: every group with GPUs.",
     )
     topology_keys: Annotated[Many[Annotated[LevelModel, BeforeValidator(_level)]], Field(min_length=1)] | None = Field(
         None, description="The levels of the pool's topology, from the coarsest to the finest."
@@ -155,12 +156,12 @@ class PoolModel(DocumentModel):
         None, description="A partial pod that is merged into the pod of each task."
     )
     workspace: WorkspaceModel | None = Field(
-        None, description="A volume for what tasks write for others: {{output}} and {{input:N}}."
+        None, description="A volume for data that tasks pass on: {{output}} and {{input:N}}."
     )
     max_exec_timeout: Duration | None = Field(None, description="The longest time a group may run.")
     max_queue_timeout: Duration | None = Field(None, description="The longest time a group may wait to be placed.")
     rescue_after: Duration | None = Field(
-        None, description="How long a scheduler may leave a gang waiting that fits, before it is pinned to domains."
+        None, description="How long a scheduler may leave a gang that fits waiting before it is pinned to domains."
     )
 
 

@@ -39,8 +39,8 @@ def _labels(found: Mapping[str, str]) -> Iterator[Wrong]:
         if key in _OWN_NAMES or any(prefix == own or prefix.endswith(f".{own}") for own in _OWN_LABELS):
             yield Wrong(f"{said(key)} is set by Coterie", "Remove it, or choose another name.", (key,))
         elif key in _SHARED_GPUS:
-            hint = "Remove it: the GPUs of a task are those of the workflow, whole ones."
-            yield Wrong(f"{said(key)} gives parts of GPUs, which plans do not know", hint, (key,))
+            hint = "Remove it: a task gets the whole GPUs that its workflow asks for."
+            yield Wrong(f"{said(key)} requests a fraction of a GPU, which plans do not support", hint, (key,))
         elif problem := label_fault(key):
             yield Wrong(f"{said(key)} is not allowed: {problem}", "Example: example.com/team: research", (key,))
 
@@ -51,7 +51,9 @@ def _named(found: Sequence[Mapping[str, Any]]) -> Iterator[Wrong]:
     for index, entry in enumerate(found):
         name = entry.get("name")
         if not isinstance(name, str) or not name:
-            yield Wrong(f"entry {index} of {{field}} has no name", "Kubernetes knows it by its name.", (index,))
+            yield Wrong(
+                f"entry {index} of {{field}} has no name", "Kubernetes identifies entries by their names.", (index,)
+            )
         elif name in names:
             yield Wrong(f"{{field}} has {said(name)} twice", "Keep one of the two.", (index, "name"))
         else:
@@ -120,7 +122,7 @@ def _init_containers(found: Sequence[InitContainerModel]) -> Iterator[Wrong]:
         for number, port in enumerate(entry.ports):
             if "hostPort" in port:
                 hint = "Two tasks on one node would need it at the same time; use containerPort alone."
-                yield Wrong("a port of the node cannot be taken", hint, (index, "ports", number, "hostPort"))
+                yield Wrong("a host port is not allowed", hint, (index, "ports", number, "hostPort"))
 
 
 Labels = Annotated[dict[str, Text], rule(_labels), TypeName("a mapping of names to text")]
@@ -152,7 +154,7 @@ class _CommonContainerModel(DocumentModel):
         "IfNotPresent", alias="imagePullPolicy", description="When the image is pulled."
     )
     working_dir: str = Field("", alias="workingDir", description="The folder in which the command starts.")
-    lifecycle: Fields = Field(default_factory=dict, description="Commands after its start and before its end.")
+    lifecycle: Fields = Field(default_factory=dict, description="Commands to run after it starts and before it ends.")
 
 
 class TaskContainerModel(_CommonContainerModel):
@@ -164,7 +166,7 @@ class InitContainerModel(_CommonContainerModel):
 
     image: str = Field(description="The image of the container.")
     restart_policy: Literal["Always"] | None = Field(
-        None, alias="restartPolicy", description="Always: a sidecar, which runs beside the task until that ends."
+        None, alias="restartPolicy", description="Always: a sidecar, which runs beside the task until the task ends."
     )
     command: Many[Text] = Field((), description="The program to run.")
     args: Many[Text] = Field((), description="The arguments of the program.")
@@ -209,17 +211,17 @@ class TemplateSpecModel(DocumentModel):
         (), description="Defaults of the task's container, which is called task."
     )
     init_containers: Annotated[Many[InitContainerModel], rule(_init_containers)] = Field(
-        (), alias="initContainers", description="Containers before the task, and sidecars (restartPolicy: Always)."
+        (),
+        alias="initContainers",
+        description="Containers that run before the task, and sidecars (restartPolicy: Always).",
     )
-    dns_policy: str = Field("", alias="dnsPolicy", description="How names of hosts are found.")
-    dns_config: Fields = Field(default_factory=dict, alias="dnsConfig", description="Servers and search paths of DNS.")
-    host_aliases: Many[Fields] = Field((), alias="hostAliases", description="Further lines of /etc/hosts.")
+    dns_policy: str = Field("", alias="dnsPolicy", description="How host names are resolved.")
+    dns_config: Fields = Field(default_factory=dict, alias="dnsConfig", description="DNS servers and search paths.")
+    host_aliases: Many[Fields] = Field((), alias="hostAliases", description="Additional lines of /etc/hosts.")
     host_network: bool = Field(default=False, alias="hostNetwork", description="Whether pods use the node's network.")
     host_ipc: bool = Field(default=False, alias="hostIPC", description="Whether pods use the node's shared memory.")
     host_pid: bool = Field(default=False, alias="hostPID", description="Whether pods see the node's processes.")
-    host_users: bool = Field(
-        default=True, alias="hostUsers", description="Whether users of pods are users of the node."
-    )
+    host_users: bool = Field(default=True, alias="hostUsers", description="Whether pods use the node's user namespace.")
     share_processes: bool = Field(
         default=False, alias="shareProcessNamespace", description="Whether containers of a pod see each other."
     )
@@ -245,19 +247,19 @@ _ELSEWHERE = {
     "schedulerName": "It follows from the scheduler of the pool's backend.",
     "schedulingGates": "Coterie starts gangs itself.",
     "schedulingGroup": "Coterie writes the group of a gang itself.",
-    "restartPolicy": "Retries are those of the workflow (exitActions).",
+    "restartPolicy": "Retries are set in the workflow (exitActions).",
     "activeDeadlineSeconds": "Use max_exec_timeout of the pool.",
-    "terminationGracePeriodSeconds": "It is the grace period of the service.",
+    "terminationGracePeriodSeconds": "The service sets the grace period.",
     "priority": "It follows from the priority of the workflow.",
     "priorityClassName": "It follows from the priority of the workflow.",
     "preemptionPolicy": "It follows from the priority of the workflow.",
-    "hostname": "Tasks are found under their own names.",
-    "subdomain": "Tasks are found under their own names.",
-    "hostnameOverride": "Tasks are found under their own names.",
-    "setHostnameAsFQDN": "Tasks are found under their own names.",
+    "hostname": "Coterie sets the host names of tasks.",
+    "subdomain": "Coterie sets the host names of tasks.",
+    "hostnameOverride": "Coterie sets the host names of tasks.",
+    "setHostnameAsFQDN": "Coterie sets the host names of tasks.",
     "resourceClaims": "Claims are made by Coterie, for the ComputeDomain of a group (nvlink).",
     "overhead": "It follows from runtimeClassName.",
-    "resources": "They are those of the workflow.",
+    "resources": "The workflow sets them.",
     "serviceAccount": "It is called serviceAccountName.",
     "ephemeralContainers": "They can only be added to a running pod.",
 }
@@ -265,7 +267,7 @@ _TASKS_OWN = {
     "image": "The workflow names the image.",
     "command": "The workflow names the command.",
     "args": "The workflow names the arguments.",
-    "resources": "They are those of the workflow.",
+    "resources": "The workflow sets them.",
     "ports": "Ports need no declaration.",
 }
 

@@ -28,7 +28,9 @@ def utf8(data: bytes, where: Place) -> bytes:
         try:
             return data.decode("utf-16").encode()
         except UnicodeError:
-            raise SpecErrors([Fault("it begins as UTF-16 text but is none", hint=HINT, place=where)]) from None
+            raise SpecErrors(
+                [Fault("it begins like UTF-16 text but is not valid UTF-16", hint=HINT, place=where)]
+            ) from None
     return data.removeprefix(b"\xef\xbb\xbf")
 
 
@@ -42,7 +44,7 @@ def not_json(data: bytes, error: Exception, where: Place) -> Fault:
     if start.startswith(b"\x1f\x8b"):
         return Fault("it is compressed", hint="Unpack it first: gunzip --stdout FILE | coterie … -", place=where)
     if re.match(rb"(---|#|apiVersion:|kind:|items:|nodes:|metadata:)", start):
-        hint = f"With kubectl, say -o json: {COMMAND}. A cluster file of Coterie's own ends in .yaml or .yml."
+        hint = f"With kubectl, use -o json: {COMMAND}. A cluster file of Coterie's own ends in .yaml or .yml."
         return Fault("it is YAML, not JSON", hint=hint, place=where)
     if re.match(rb"(NAME|NAMESPACE) ", start):
         return Fault("it is kubectl's table, not JSON", hint=HINT, place=where)
@@ -54,7 +56,7 @@ def not_json(data: bytes, error: Exception, where: Place) -> Fault:
     if "trailing characters" in str(error):
         offset -= 1  # the decoder has read one byte too far
         hint = f"Ask for nodes and pods in one call: {COMMAND}"
-        message = f"after the JSON document, at byte {offset}, something else begins"
+        message = f"there is more text after the JSON document, at byte {offset}"
         return Fault(message, hint=hint, place=_spot(data, offset, where))
     problem = _BYTE.sub("", str(error)).removeprefix("JSON is malformed: ")
     return Fault(f"it is not JSON: {problem} at byte {offset}", hint=HINT, place=_spot(data, offset, where))

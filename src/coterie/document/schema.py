@@ -129,7 +129,7 @@ def faults_of(error: ValidationError, root: type[DocumentModel], document: Docum
     if len(details) > MOST_FAULTS:
         faults.append(
             Fault(
-                f"and {len(details) - MOST_FAULTS} more faults like these",
+                f"and {len(details) - MOST_FAULTS} more like these",
                 hint="Fix these to see the others.",
                 place=faults[-1].place,
             )

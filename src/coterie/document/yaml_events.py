@@ -177,7 +177,7 @@ class DocumentReader:
         if anchor is None or anchor not in self._anchors:
             raise refused(
                 self._at(spot),
-                f'no anchor "&{anchor}" stands before this alias',
+                f'there is no anchor "&{anchor}" before this alias',
                 'Put quotes around text that begins with "*".',
             )
         return self._anchors[anchor]

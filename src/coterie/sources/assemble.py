@@ -41,7 +41,7 @@ def assemble(nodes: Sequence[Node], pods: Sequence[Pod], where: Place) -> Assemb
     """
     faults = [*_twins("node", nodes), *_twins("pod", pods), *_names(nodes)]
     if not nodes:
-        faults.append(Fault("there is no node in it", hint="A cluster needs at least one node."))
+        faults.append(Fault("there are no nodes in it", hint="A cluster needs at least one node."))
     if len(nodes) > MAX_NODES:
         message = f"{len(nodes):,} nodes are too many: at most {MAX_NODES:,} are read"
         faults.append(Fault(message, hint="Select the nodes of interest with kubectl's -l option."))
@@ -78,7 +78,7 @@ def refuse(faults: Iterable[Fault]) -> None:
     found = list(faults)
     if len(found) > _MAX_FAULTS:
         rest = len(found) - _MAX_FAULTS
-        found = [*found[:_MAX_FAULTS], Fault(f"and {rest:,} more faults like these", hint=_FIRST, place=found[0].place)]
+        found = [*found[:_MAX_FAULTS], Fault(f"and {rest:,} more like these", hint=_FIRST, place=found[0].place)]
     if found:
         raise SpecErrors(found)
 

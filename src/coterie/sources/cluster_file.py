@@ -58,7 +58,7 @@ def read_cluster_file(data: object, place: Locate) -> Snapshot:
     topology = _topology(fields, document)
     nodes = [*_nodes(fields, document, topology), *_fleet(fields, document, topology)]
     if not nodes and not fields.faults:
-        fields.fault((), "there is no node in it", 'List nodes under "nodes", or many at once under "fleet".')
+        fields.fault((), "there are no nodes in it", 'List nodes under "nodes", or many at once under "fleet".')
     _one_of_each(fields, nodes)
     # With an unreadable node entry, a pod on an unknown node may still be valid.
     complete = len({path for _, path in nodes}) == sum(_size(document.get(part)) for part in ("nodes", "fleet"))

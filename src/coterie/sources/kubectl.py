@@ -258,4 +258,4 @@ def _about(ignored: Counter[str], where: Place) -> list[Notice]:
     if not strange:
         return []
     kinds = ", ".join(f"{count} {kind or 'without a kind'}" for kind, count in strange.items())
-    return [Notice("KindsIgnored", f"neither nodes nor pods, and ignored: {shortened(kinds)}", where)]
+    return [Notice("KindsIgnored", f"ignored, because they are neither nodes nor pods: {shortened(kinds)}", where)]

@@ -87,7 +87,7 @@ def level_objects(api: Api) -> LiveObjects:
         try:
             found = list_served(api, ObjectQuery(kind), TOPOLOGIES[kind.name])
         except ApiForbidden as error:
-            unread.append(Notice("TopologiesUnread", f"{error}, so what they say of levels is not known", where))
+            unread.append(Notice("TopologiesUnread", f"{error}, so the levels that they define are not known", where))
             continue
         listed = found.items if found else ()
         objects += [{"apiVersion": kind.api_version, **topology_object(item)} for item in listed]

@@ -45,7 +45,7 @@ def read_pods(fields: Fields, value: object, known: Collection[str]) -> list[Pod
         else:
             given = names.made(owner, len(places))
         if given is None:
-            fields.fault((*path, "name"), f'there is a pod "{shortened(called, 60)}" already')
+            fields.fault((*path, "name"), f'there is already a pod "{shortened(called, 60)}"')
             continue
         for name, node in zip(given, places, strict=True):
             pods.append(Pod(name, node, requests, owner or name, daemon, terminating, member_of(labels)))
@@ -54,7 +54,7 @@ def read_pods(fields: Fields, value: object, known: Collection[str]) -> list[Pod
 
 def _places(fields: Fields, entry: Mapping[str, object], path: Path, known: Collection[str]) -> list[str]:
     if ("node" in entry) == ("nodes" in entry):
-        problem = 'says both "node" and "nodes"' if "node" in entry else "does not say where it is"
+        problem = 'has both "node" and "nodes"' if "node" in entry else "does not say where it is"
         fields.fault(path, f"{named(path)} {problem}", "Write node: NAME, or nodes: [NAME, NAME] for one on each.")
         return []
     if "node" in entry:
