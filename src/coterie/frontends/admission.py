@@ -87,14 +87,14 @@ class KnownTopologies:
     def of(self, names: set[str]) -> tuple[Known, tuple[Notice, ...]]:
         """Return the topologies for judging an object that names some of them; None where they are not known."""
         if lost := sorted(names & self.wrong - self.found.keys()):
-            message = f'the ClusterTopology "{lost[0]}" is wrong itself, so nothing was checked against it'
+            message = f'the ClusterTopology "{lost[0]}" is itself invalid, so nothing was checked against it'
             return None, (Notice("TopologyWrong", message),)
         if self.told:
             return self.found, ()
         if not names or not self.stand_in.levels:
             return None, ()
         levels = ", ".join(self.stand_in.names)
-        message = f"no ClusterTopology was given; the levels of the call are taken for it: {levels}"
+        message = f"no ClusterTopology was given; the levels of this call are used instead: {levels}"
         return dict.fromkeys(names, self.stand_in), (Notice("TopologyAssumed", message),)
 
 
@@ -111,7 +111,7 @@ def judge_topology(new: Resource, old: Resource | None, site: TargetCluster) -> 
     topology = read_cluster_topology(new, site.schedulers)
     notices = topology.notices
     if site.strict and new.kind == KINDS[0]:
-        message = f"{KINDS[0]} is called {KINDS[1]} since Grove v0.1.0-alpha.9, which does not know the older kind"
+        message = f"Grove v0.1.0-alpha.9 renamed {KINDS[0]} to {KINDS[1]}, and no longer serves the older kind"
         notices = (*notices, Notice("KindRenamed", message, new.document.place(("kind",)), ("kind",)))
     before, unread = _before(lambda resource: read_cluster_topology(resource, None), new, old)
     lost = update_notices(before, topology) if before else ()

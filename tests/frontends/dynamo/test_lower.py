@@ -103,17 +103,19 @@ def test_a_forced_group_has_one_clique_of_one_pod() -> None:
 
 
 def test_overrides_are_merged_where_they_belong_and_are_the_way_to_a_preference() -> None:
-    wish = {"pack": {"preferred": "host"}}
+    constraint = {"pack": {"preferred": "host"}}
     data = changed(
         beta(),
         *FREE,
         put("spec.providerOverride", {**NATIVE, "value": {"spec": {"template": PIECE}}}),
-        put(f"{FRONTEND}.providerOverride", {**NATIVE, "value": {"topologyConstraint": wish}}),
-        put(f"{DECODE}.multinode.worker", {"providerOverride": {**NATIVE, "value": {"topologyConstraint": wish}}}),
+        put(f"{FRONTEND}.providerOverride", {**NATIVE, "value": {"topologyConstraint": constraint}}),
+        put(
+            f"{DECODE}.multinode.worker", {"providerOverride": {**NATIVE, "value": {"topologyConstraint": constraint}}}
+        ),
     )
     assert template(data)["topologyConstraint"] == PIECE["topologyConstraint"]
-    assert clique(data, "frontend")["topologyConstraint"] == wish
-    assert clique(data, "decode-wkr")["topologyConstraint"] == wish
+    assert clique(data, "frontend")["topologyConstraint"] == constraint
+    assert clique(data, "decode-wkr")["topologyConstraint"] == constraint
     assert "topologyConstraint" not in clique(data, "decode-ldr")
     assert "topologyConstraint" not in template(data)["podCliqueScalingGroups"][0]
 

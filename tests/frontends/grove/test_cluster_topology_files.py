@@ -35,7 +35,7 @@ def test_a_text_may_hold_several_documents_and_lists_and_other_kinds() -> None:
     assert list(map(str, bundle.resources)) == [f'{CT} "a"', f'{CTB} "t"', 'PodCliqueSet "p"']
     assert [other.kind for other in bundle.others] == ["ConfigMap", "Secret"]
     (notice,) = bundle.notices
-    assert notice.message == "not read by Coterie, and ignored: 1 ConfigMap, 1 Secret"
+    assert notice.message == "ignored, because Coterie does not read them: 1 ConfigMap, 1 Secret"
     assert bundle.of(CTB)[0].get("spec", "levels", 0, "domain") == "zone"
 
 
@@ -154,7 +154,7 @@ def test_the_two_kinds_share_their_names() -> None:
 def test_a_wrong_topology_of_a_cluster_is_kept_with_its_faults() -> None:
     known = known_topologies([made(CT, []), made(CT, [RACK]) | {"metadata": {"name": "u"}}], "f")
     assert (list(known.found), list(known.wrong)) == (["u"], ["t"])
-    assert "is wrong and cannot be used" in known.notices[0].message
+    assert "is invalid and cannot be used" in known.notices[0].message
 
 
 @settings(max_examples=200, deadline=None)

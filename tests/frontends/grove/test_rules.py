@@ -120,7 +120,7 @@ GENERAL: dict[str, tuple[Manifest, list[tuple[str, str]]]] = {
         [("Invalid", f"{C0}.spec.startsAfter[0]"), ("Required", f"{C0}.spec.startsAfter[1]")],
     ),
     "starts twice after one": (starting(a=[], b=["a", "a"]), [("Duplicate", f"{C1}.spec.startsAfter[1]")]),
-    "starts in a circle": (starting(a=[], b=["a", "d"], c=["b"], d=["c"]), [("Invalid", f"{T}.cliques")]),
+    "starts in a cycle": (starting(a=[], b=["a", "d"], c=["b"], d=["c"]), [("Invalid", f"{T}.cliques")]),
     "a circle that does not count": (
         podcliqueset(clique("a", startsAfter=["b"]), clique("b", startsAfter=["a"])),
         [],

@@ -118,9 +118,9 @@ def test_anchors_and_merge_keys_may_share_parts_of_tasks() -> None:
         (plain(task("a", "files: [{path: tmp, contents: x}]")), "is not an absolute path", 4, "Example"),
         (plain(task("a", "files: [{path: /a/, contents: x}]")), "is not an absolute path of a file", 4, "Example"),
         (plain(task("a", f"files: [{{path: {'/d' * 600}, contents: x}}]")), "has 1,200 bytes", 4, "At most 1,024"),
-        (plain(task("a", f"files: [{{path: {'/d' * 34}, contents: x}}]")), "lies 33 folders deep", 4, "At most 32"),
-        (plain(task("a", f"files: [{{path: /a, localpath: {'d/' * 33}x}}]")), "lies 33 folders deep", 4, "At most 32"),
-        (plain(task("a", f"volumeMounts: ['/a:{'/d' * 34}']")), "lies 33 folders deep", 4, "At most 32"),
+        (plain(task("a", f"files: [{{path: {'/d' * 34}, contents: x}}]")), "is 33 folders deep", 4, "At most 32"),
+        (plain(task("a", f"files: [{{path: /a, localpath: {'d/' * 33}x}}]")), "is 33 folders deep", 4, "At most 32"),
+        (plain(task("a", f"volumeMounts: ['/a:{'/d' * 34}']")), "is 33 folders deep", 4, "At most 32"),
         (plain(task("a", "files: [{path: /a}]")), "neither contents nor localpath", 4, "one of the two"),
         (plain(task("a", "files: [{path: /a, contents: '%', base64: true}]")), "are not Base64", 4, "base64"),
         (plain(task("a", "files: [{path: //osmo/a, contents: x}]")), "is in /osmo", 4, ""),
@@ -179,7 +179,7 @@ def test_all_faults_come_at_once_in_the_order_of_the_file() -> None:
 def test_very_many_faults_are_counted_instead_of_listed() -> None:
     found = faults(plain(*(task(f"{number}") for number in range(300))))
     assert len(found) == 101
-    assert found[-1].message == "and 200 more faults like these"
+    assert found[-1].message == "and 200 more like these"
 
 
 def test_what_coterie_does_not_do_is_noticed_once_per_field() -> None:

@@ -38,7 +38,7 @@ _BLOCKING = {
     "gpuMemoryService": "it replaces the GPUs of the pods by claims on shared devices",
     "failover": "it adds engines that share the GPUs of others",
     "lpx": "it adds pods for other accelerators",
-    "componentGroups": "it makes several components scale, and be placed, as one",
+    "componentGroups": "it scales and places several components as one",
 }
 
 

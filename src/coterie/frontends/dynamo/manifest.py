@@ -33,11 +33,13 @@ class ComponentFields(DocumentModel):
         None, alias="providerOverride", description="A piece of Grove's API for the component."
     )
     runtime_version_override: shared_fields.RuntimeVersion | None = Field(
-        None, alias="runtimeVersionOverride", description="The version of Dynamo in the image, where its tag is silent."
+        None,
+        alias="runtimeVersionOverride",
+        description="The version of Dynamo in the image, if its tag does not tell.",
     )
     global_dynamo_namespace: bool = Field(default=False, alias="globalDynamoNamespace", description="Discovery scope.")
     model_ref: Any = Field(None, alias="modelRef", description="The model that is served.")
-    scaling_adapter: Any = Field(None, alias="scalingAdapter", description="Hands replicas to an autoscaler.")
+    scaling_adapter: Any = Field(None, alias="scalingAdapter", description="Lets an autoscaler set replicas.")
     epp_config: Any = Field(None, alias="eppConfig", description="Settings of an endpoint picker.")
     experimental: shared_fields.ComponentExperimental | None = Field(None, description="Preview features.")
     lpx: Any = Field(None, description="Engines on other accelerators.")
@@ -117,7 +119,7 @@ class VolumeMount(DocumentModel):
 class SharedMemory(DocumentModel):
     """The size of /dev/shm in v1alpha1."""
 
-    disabled: bool = Field(default=False, description="Whether there is none.")
+    disabled: bool = Field(default=False, description="Whether it is turned off.")
     size: shared_fields.Amount | None = Field(None, description="Its size; 8Gi if not given.")
 
 
@@ -134,7 +136,7 @@ class AlphaService(ComponentFields):
 
     component_type: str | None = Field(None, alias="componentType", description="The service's role.")
     sub_component_type: str | None = Field(None, alias="subComponentType", description="Prefill or decode.")
-    service_name: str | None = Field(None, alias="serviceName", description="The name once more.")
+    service_name: str | None = Field(None, alias="serviceName", description="The name of the service, repeated.")
     annotations: Texts | None = Field(None, description="Annotations of all that is generated.")
     labels: Texts | None = Field(None, description="Labels of all that is generated.")
     resources: AlphaResources | None = Field(None, description="What each pod asks for.")

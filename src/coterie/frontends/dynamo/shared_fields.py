@@ -87,7 +87,7 @@ ComponentName = Annotated[
 ]
 TopologyName = Annotated[str, rule(_not_empty), TypeName("the name of a ClusterTopology")]
 RuntimeVersion = Annotated[
-    str, rule(_matching(_VERSION, "a version such as 1.4.0", 14, "Three numbers with dots between them."))
+    str, rule(_matching(_VERSION, "a version such as 1.4.0", 14, "Three numbers separated by dots."))
 ]
 LabelKey = Annotated[str, rule(_label_key)]
 Weight = Annotated[float, rule(_weight), TypeName("a number from 0 to 1")]
@@ -145,7 +145,7 @@ class PodMetadata(PassThroughModel):
 class ObjectMetadata(PodMetadata):
     """Metadata of the graph itself."""
 
-    generation: int | None = Field(None, description="Counts the changes of the spec.")
+    generation: int | None = Field(None, description="Increases with each change of the spec.")
 
 
 class PodTemplate(PassThroughModel):
@@ -166,7 +166,7 @@ class ProviderOverride(DocumentModel):
 
     api_version: str = Field(alias="apiVersion", description="The version of Grove's API, grove.io/v1alpha1.")
     target: str | None = Field(None, description="The kind that the piece belongs to; it follows from the place.")
-    value: dict[str, Any] = Field(description="The piece; it may set topologyConstraint alone.")
+    value: dict[str, Any] = Field(description="The piece; it may set only topologyConstraint.")
 
 
 class MultinodeRole(DocumentModel):

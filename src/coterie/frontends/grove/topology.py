@@ -146,7 +146,7 @@ def update_notices(old: ClusterTopology, new: ClusterTopology) -> Iterator[Notic
     if lost := [level.name for level in old.levels if level.name not in after]:
         message = (
             f'{new.kind} "{new.name}" loses {_listed(lost)}: workloads that require a lost level '
-            "are not placed any more; what runs stays"
+            "are no longer placed; running pods stay"
         )
         yield Notice("LevelsRemoved", message, new.resource.document.place(("spec", "levels")), ("spec", "levels"))
     kept = [after.index(level.name) for level in old.levels if level.name in after]
@@ -207,7 +207,7 @@ def _level_faults(levels: Sequence[TopologyLevelModel], kind: str) -> Iterator[F
             hint = 'Use 1 to 63 lower-case letters, digits and "-", beginning with a letter.'
             yield field_fault(FieldError.INVALID, path, f"{said(level.domain)} cannot be the domain of a level", hint)
         elif level.domain in domains:
-            message = f"domain {said(level.domain)} is already that of spec.levels[{domains[level.domain]}]"
+            message = f"domain {said(level.domain)} is already used by spec.levels[{domains[level.domain]}]"
             yield field_fault(FieldError.DUPLICATE, path, message, "Each level needs a domain of its own.")
         domains.setdefault(level.domain, index)
         path = ("spec", "levels", index, "key")
@@ -215,7 +215,7 @@ def _level_faults(levels: Sequence[TopologyLevelModel], kind: str) -> Iterator[F
             message = f"{said(level.key)} cannot be the key of a level: {problem}"
             yield field_fault(FieldError.INVALID, path, message, "Example: topology.kubernetes.io/rack")
         elif level.key in keys:
-            message = f"key {said(level.key)} is already that of spec.levels[{keys[level.key]}]"
+            message = f"key {said(level.key)} is already used by spec.levels[{keys[level.key]}]"
             yield field_fault(FieldError.DUPLICATE, path, message, "Each level needs a label of its own.")
         keys.setdefault(level.key, index)
 
@@ -237,7 +237,7 @@ def _reference_faults(
         path = ("spec", name, index, "schedulerName")
         field_name = "" if shown == name else f"spec.{shown}[{index}].schedulerName"
         if each.scheduler in first:
-            message = f"{said(each.scheduler)} is already that of spec.{name}[{first[each.scheduler]}]"
+            message = f"{said(each.scheduler)} is already used by spec.{name}[{first[each.scheduler]}]"
             hint = "A scheduler has one topology resource: keep one of the two."
             yield field_fault(FieldError.DUPLICATE, path, message, hint, field_name)
         elif enabled is not None and (problem := _scheduler_problem(each.scheduler, enabled)):
@@ -246,7 +246,7 @@ def _reference_faults(
         if not each.reference:
             key = "reference" if name == _ALIASES[0] else "topologyReference"
             message = f"{key} is empty"
-            hint = "Name the topology resource, or remove the entry to have one made."
+            hint = "Name the topology resource, or remove the entry to have one created."
             yield field_fault(FieldError.REQUIRED, ("spec", name, index, key), message, hint)
 
 

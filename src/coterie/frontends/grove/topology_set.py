@@ -37,7 +37,7 @@ def read_topologies(data: bytes, file: str) -> Topologies:
     """Return the topologies in a file, ignoring other objects; raise `SpecErrors` with every fault."""
     bundle = read_resources(data, file)
     if not bundle.of(*KINDS):
-        hint = "Objects of kind ClusterTopology or ClusterTopologyBinding, of grove.io/v1alpha1, are."
+        hint = "A topology is a ClusterTopology or a ClusterTopologyBinding of grove.io/v1alpha1."
         raise SpecErrors([Fault("there is no topology in it", hint=hint, place=Place(file))])
     return topologies_of(bundle.of(*KINDS))
 
@@ -122,5 +122,5 @@ def _twin(topology: ClusterTopology, first: ClusterTopology) -> Fault:
 
 def _wrong(title: str, faults: tuple[Fault, ...], file: str) -> Notice:
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    message = f"{title} is wrong and cannot be used: {faults[0].message}{more}"
+    message = f"{title} is invalid and cannot be used: {faults[0].message}{more}"
     return Notice("TopologyWrong", message, Place(file))

@@ -310,7 +310,7 @@ def _check_names(metadata: object, kind: str, wrong: Callable[[FieldError, Path,
         value, path = metadata.get(key), ("metadata", key)
         if value is None or value == "":
             if key == "name":
-                generated = "generateName is known to an API server only. " if "generateName" in metadata else ""
+                generated = "generateName works only with an API server. " if "generateName" in metadata else ""
                 hint = f"{generated}Give it one: metadata.name."
                 wrong(FieldError.REQUIRED, path, f"the {kind} has no name", hint)
         elif not isinstance(value, str):
@@ -339,4 +339,6 @@ def _ignored(objects: Sequence[Resource]) -> Iterator[Notice]:
     if others := [each for each in objects if each.kind not in DEVICE_KINDS]:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(each.kind for each in others).items()))
         kinds = kinds if len(kinds) <= 200 else f"{kinds[:199]}…"
-        yield Notice("KindsIgnored", f"not read by Coterie, and ignored: {kinds}", others[0].document.place(()))
+        yield Notice(
+            "KindsIgnored", f"ignored, because Coterie does not read them: {kinds}", others[0].document.place(())
+        )

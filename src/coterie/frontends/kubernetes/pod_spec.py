@@ -229,20 +229,20 @@ def _soft(model: PodSpecModel, path: Path) -> Iterator[Ignored]:
     node = model.affinity and model.affinity.node
     if node and node.preferred:
         where = (*path, "affinity", "nodeAffinity", _PREFERRED)
-        yield Ignored("preferred node affinity", "a plan keeps what is required only", where)
+        yield Ignored("preferred node affinity", "a plan honours only what is required", where)
     for name, place, found in _pod_affinities(model):
         if found.preferred:
             where = (*path, "affinity", place, _PREFERRED)
-            yield Ignored(f"preferred {name}", "a plan keeps what is required only", where)
+            yield Ignored(f"preferred {name}", "a plan honours only what is required", where)
     for index, each in enumerate(model.spread or ()):
         if each.when == "ScheduleAnyway":
             where = (*path, "topologySpreadConstraints", index)
             yield Ignored("topologySpreadConstraints", "pods are packed, not spread", where)
     if model.runtime_class:
-        why = "what the runtime class asks of nodes is not known"
+        why = "the node requirements of the runtime class are not known"
         yield Ignored("runtimeClassName", why, (*path, "runtimeClassName"))
     for index, volume in enumerate(model.volumes or ()):
         if volume.claim or volume.ephemeral:
-            yield Ignored("volumes", "where claimed volumes are is not known", (*path, "volumes", index))
+            yield Ignored("volumes", "the location of claimed volumes is not known", (*path, "volumes", index))
     if model.gates:
         yield Ignored("schedulingGates", "pods are planned as if their gates were open", (*path, "schedulingGates"))

@@ -135,8 +135,8 @@ def _bounded(field: str, path: str, where: tuple[str, ...]) -> Iterator[Wrong]:
         hint = f"At most {LONGEST_PATH:,} are allowed. Choose shorter names."
         yield Wrong(f"{field} {said(path)} has {size:,} bytes", hint, where)
     elif depth > DEEPEST_PATH:
-        hint = f"At most {DEEPEST_PATH} folders are allowed. Put it into fewer."
-        yield Wrong(f"{field} {said(path)} lies {depth:,} folders deep", hint, where)
+        hint = f"At most {DEEPEST_PATH} folders are allowed."
+        yield Wrong(f"{field} {said(path)} is {depth:,} folders deep", hint, where)
 
 
 def _container_path(path: str) -> str:

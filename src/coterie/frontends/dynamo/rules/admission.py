@@ -124,7 +124,7 @@ def _names(graph: GraphDeployment, settings: DynamoSettings) -> Iterator[Fault]:
 def _clash(graph: GraphDeployment, component: Component, other: Component, clique: str) -> Fault:
     message = f'"{component.name}" and "{other.name}" would both need the clique "{clique}"'
     if component.name.lower() == other.name.lower():
-        message = f'the name "{component.name}" is taken by "{other.name}": Grove knows no upper case'
+        message = f'the name "{component.name}" is taken by "{other.name}": Grove makes names lower case'
     return graph.fault(FieldError.DUPLICATE, (*component.path, "name"), message, "Rename one of them.")
 
 
@@ -192,7 +192,7 @@ def _warnings(graph: GraphDeployment, topologies: Topologies, settings: DynamoSe
     if ignored := [each for each in graph.unused if not each.blocks]:
         place = graph.resource.document.place(ignored[0].path, key=True)
         names = ", ".join(each.name for each in ignored)
-        message = f"Coterie does not act on {names}; the placement is the same without"
+        message = f"Coterie ignores {names}; the placement does not depend on that"
         yield Notice("FieldIgnored", message, place, ignored[0].path)
     if topologies is None and needs_topologies(graph):
         message = "which ClusterTopologies there are is not known, so names and levels were not checked"

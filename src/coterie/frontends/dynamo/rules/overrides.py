@@ -85,7 +85,7 @@ def _value(graph: GraphDeployment, value: object, path: Path, allowed: tuple[str
     step, *rest = allowed
     for name in sorted(value):
         if name != step:
-            message = f"an override may set topologyConstraint alone, not {name}"
+            message = f"an override may set only topologyConstraint, not {name}"
             hint = did_you_mean(name, [step]) or f"Only {'.'.join(allowed)} is allowed here."
             yield graph.fault(FieldError.FORBIDDEN, (*path, name), message, hint)
     if step not in value:

@@ -47,7 +47,7 @@ class PackModel(DocumentModel):
 class ConstraintModel(DocumentModel):
     """The pack constraint of each instance of a resource, in today's form and in the older one."""
 
-    topology_name: str | None = Field(None, alias="topologyName", description="The ClusterTopology that is meant.")
+    topology_name: str | None = Field(None, alias="topologyName", description="The name of the ClusterTopology.")
     pack: PackModel | None = Field(None, description="What is required and what is preferred.")
     pack_domain: Domain | None = Field(
         None, alias="packDomain", description="The required domain, as older files write it."
@@ -59,13 +59,13 @@ class ScaleModel(DocumentModel):
 
     min_replicas: Int32 | None = Field(None, alias="minReplicas", description="The fewest replicas.")
     max_replicas: Int32 = Field(alias="maxReplicas", description="The most replicas.")
-    metrics: Many[Any] | None = Field(None, description="What the autoscaler looks at.")
+    metrics: Many[Any] | None = Field(None, description="The metrics that the autoscaler uses.")
 
 
 class SharingModel(DocumentModel):
     """A device claim that pods share."""
 
-    name: str = Field(description="The claim template that is meant.")
+    name: str = Field(description="The name of the claim template.")
     namespace: str | None = Field(None, description="The namespace of a template outside this object.")
     scope: str = Field(description="AllReplicas or PerReplica.")
 
@@ -99,7 +99,7 @@ class SetSharingModel(SharingModel):
 class ClaimTemplateModel(DocumentModel):
     """A template of device claims, kept unchanged."""
 
-    name: str = Field(description="The name by which resourceSharing means it.")
+    name: str = Field(description="The name that resourceSharing refers to.")
     template_spec: dict[str, Any] = Field(alias="templateSpec", description="The claim itself.")
 
 
@@ -128,7 +128,7 @@ class CliqueModel(DocumentModel):
         None, alias="topologyConstraint", description="Where all pods of the clique go together."
     )
     sharing: Many[SharingModel] | None = Field(None, alias="resourceSharing", description="Device claims they share.")
-    spec: CliqueSpecModel = Field(description="How many pods of which kind.")
+    spec: CliqueSpecModel = Field(description="The pods of the clique, and how many there are.")
 
 
 class GroupModel(DocumentModel):
@@ -164,7 +164,9 @@ class TemplateModel(DocumentModel):
     cliques: Many[CliqueModel] = Field(description="The cliques of the set.")
     startup: str | None = Field(None, alias="cliqueStartupType", description="In which order cliques start.")
     priority_class: str | None = Field(None, alias="priorityClassName", description="The priority of the pods.")
-    headless: HeadlessModel | None = Field(None, alias="headlessServiceConfig", description="How pods have addresses.")
+    headless: HeadlessModel | None = Field(
+        None, alias="headlessServiceConfig", description="The headless Service of the pods."
+    )
     constraint: ConstraintModel | None = Field(
         None, alias="topologyConstraint", description="Where the pods of each replica of the set go together."
     )

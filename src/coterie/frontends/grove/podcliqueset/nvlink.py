@@ -32,7 +32,7 @@ def group_faults(pcs: PodCliqueSet, settings: GroveSettings) -> Iterator[Fault]:
             message = f"{said(value)} cannot be the name of an NVLink group"
             yield field_fault(FieldError.INVALID, path, message, f'{problem.hint} Write "none" for no group.')
         elif not settings.auto_mnnvl:
-            message = f"the NVLink group {said(value)} cannot be had: multi-node NVLink is off in this cluster"
+            message = f"the NVLink group {said(value)} is not available: multi-node NVLink is off in this cluster"
             yield field_fault(FieldError.INVALID, path, message, 'Remove the annotation, or write "none".')
 
 

@@ -98,9 +98,7 @@ def _claim_notices(claims: Iterable[tuple[str, DeviceClaim, Device]]) -> Iterato
     if unknown:
         names = ", ".join(map(said, unknown))
         what = f"the devices of the claim template {names} are" if len(unknown) == 1 else f"devices of {names} are"
-        message = (
-            f"{what} not known: the plan takes every node to have them, and counts no GPUs that they may stand for"
-        )
+        message = f"{what} not known: the plan assumes that every node has them, and counts no GPUs for them"
         yield Notice("ClaimsNotPlanned", message, path=next(iter(unknown.values())).path)
 
 
@@ -125,10 +123,10 @@ def _ignored(pcs: PodCliqueSet) -> Iterator[Ignored]:
     if pcs.priority_class:
         yield Ignored("priorityClassName", "no other pods are evicted", (*TEMPLATE, "priorityClassName"))
     if pcs.update_strategy != UpdateStrategy.ROLLING_RECREATE:
-        yield Ignored("updateStrategy", "it tells how changes are made", ("spec", "updateStrategy"))
+        yield Ignored("updateStrategy", "it affects updates only", ("spec", "updateStrategy"))
     if pcs.termination_delay_ns != DEFAULT_TERMINATION_DELAY_NS:
-        yield Ignored("terminationDelay", "it counts when pods are lost", (*TEMPLATE, "terminationDelay"))
+        yield Ignored("terminationDelay", "it matters only once pods are lost", (*TEMPLATE, "terminationDelay"))
     if not pcs.publish_not_ready:
-        yield Ignored("headlessServiceConfig", "it is about addresses", (*TEMPLATE, "headlessServiceConfig"))
+        yield Ignored("headlessServiceConfig", "it affects addresses only", (*TEMPLATE, "headlessServiceConfig"))
     if pcs.claim_templates:
         yield Ignored("resourceClaimTemplates", "only those that are shared count", pcs.claim_templates[0].path)

@@ -27,7 +27,7 @@ def scheduler_faults(pcs: PodCliqueSet, settings: GroveSettings) -> Iterator[Fau
     """Yield the reasons why the scheduler would reject the set; its API names the whole spec."""
     scheduler = scheduler_of(pcs, settings)
     if scheduler in WITHOUT_TOPOLOGY and (first := next(pcs.constraints(), None)) is not None:
-        message = f"the scheduler {said(scheduler)} takes no topology constraints"
+        message = f"the scheduler {said(scheduler)} does not support topology constraints"
         yield field_fault(FieldError.INVALID, first.path, message, f"Use {KAI}, or remove the constraints.", "spec")
     if scheduler != KAI:
         return
@@ -44,7 +44,7 @@ def scheduler_faults(pcs: PodCliqueSet, settings: GroveSettings) -> Iterator[Fau
 
 def no_queue() -> tuple[str, str]:
     """Return the fault and the hint for a set that names no queue."""
-    return "KAI places pods of a queue, and the set names none", f"Give it the label {QUEUE}."
+    return "KAI needs a queue, and the set names none", f"Give it the label {QUEUE}."
 
 
 def _named(pcs: PodCliqueSet) -> Iterator[tuple[Path, str]]:

@@ -152,7 +152,7 @@ def _ineffective(pcs: PodCliqueSet) -> Iterator[Notice]:
     restarts = [each for each in pcs.cliques if each.pod_spec.get("restartPolicy") not in (None, "", "Always")]
     if restarts:
         path: Path = (*restarts[0].pod_path, "restartPolicy")
-        message = "restartPolicy is always Always in a clique; what is written is not kept"
+        message = "restartPolicy is always Always in a clique; the value in the file is replaced"
         yield Notice("FieldIgnored", message, path=path)
     waiting = [each for each in pcs.cliques if each.starts_after]
     if waiting and pcs.startup != Startup.EXPLICIT:

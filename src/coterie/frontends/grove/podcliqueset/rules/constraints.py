@@ -138,7 +138,9 @@ class _TopologyNames:
 
 
 def _one_topology(path: Path, message: str) -> Fault:
-    return field_fault(FieldError.INVALID, path, message, "All constraints of a set mean the same ClusterTopology.")
+    return field_fault(
+        FieldError.INVALID, path, message, "All constraints of a set must name the same ClusterTopology."
+    )
 
 
 def _unknown_domains(pcs: PodCliqueSet, topology: Topology, name: str) -> Iterator[Fault]:
@@ -188,7 +190,7 @@ def _hierarchy(pcs: PodCliqueSet, topology: Topology) -> Iterator[Fault]:
                     f"{pair.below} has {kind} domain {said(below)}, which is broader than {said(above)} of {pair.whose}"
                 )
                 order = ", ".join(topology.names)
-                hint = f"From broad to narrow: {order}. What is below is equal or narrower."
+                hint = f"From broad to narrow: {order}. A part needs the same domain or a narrower one."
                 yield field_fault(FieldError.INVALID, path, message, hint, field_path(field))
 
 

@@ -155,7 +155,7 @@ def _circles(pcs: PodCliqueSet) -> Iterator[Fault]:
         circle = _circle(next(iter(left)), {name: waits[name] & left.keys() for name in left})
         shown = " → ".join(name[:63] for name in circle[:6]) + (" → …" if len(circle) > 6 else "")
         path = (*pcs.by_name[circle[0]].spec_path, "startsAfter")
-        message = f"cliques start after one another in a circle: {shown}"
+        message = f"cliques wait for each other in a cycle: {shown}"
         yield field_fault(FieldError.INVALID, path, message, "Remove one of them.", "spec.template.cliques")
 
 

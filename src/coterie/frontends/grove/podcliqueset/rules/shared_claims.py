@@ -73,13 +73,13 @@ def sharing_faults(pcs: PodCliqueSet, shared: Sequence[SharedClaim]) -> Iterator
 def _unknown(names: Sequence[str] | None, known: Collection[str], path: Path) -> Iterator[Fault]:
     for index, name in enumerate(names or ()):
         if name not in known:
-            hint = "Names are those of this object."
+            hint = "Use names of this object."
             yield field_fault(FieldError.NOT_FOUND, (*path, index), f"there is no {said(name)} here", hint)
 
 
 def _empty_filter(each: SharedClaim, fields: str) -> Fault:
     path = (*each.path, "filter")
-    return field_fault(FieldError.REQUIRED, path, "the filter names nobody", f"Give it {fields}, or remove it.")
+    return field_fault(FieldError.REQUIRED, path, "the filter names nothing", f"Give it {fields}, or remove it.")
 
 
 def _inner(data: Mapping[str, Any], path: Sequence[str]) -> object:

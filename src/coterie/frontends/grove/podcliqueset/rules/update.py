@@ -71,7 +71,7 @@ def _cliques(old: PodCliqueSet, new: PodCliqueSet) -> Iterator[Fault]:
         if before is None:
             continue
         if ordered and position[clique.name] != index:
-            message = f"clique {said(clique.name)} stood at place {position[clique.name] + 1} and cannot be moved"
+            message = f"clique {said(clique.name)} was at position {position[clique.name] + 1} and cannot be moved"
             field = field_path((*TEMPLATE, "cliques"))
             hint = f"Keep the order of the cliques: they start in the order of {new.startup}."
             yield field_fault(FieldError.INVALID, (*clique.path, "name"), message, hint, field)
