@@ -69,7 +69,7 @@ def test_the_status_is_a_resource_of_its_own() -> None:
 def test_a_conflict_names_the_other_managers() -> None:
     script = Script([TAKEN])
 
-    with pytest.raises(ObjectConflict, match=r'that "kubectl", "argo" manages: \.spec\.queue, ') as caught:
+    with pytest.raises(ObjectConflict, match=r'managed by "kubectl", "argo": \.spec\.queue, ') as caught:
         apply(api(script), GROUP)
 
     assert caught.value.managers == ("kubectl", "argo")

@@ -91,9 +91,9 @@ def test_the_wait_that_a_server_asks_for_is_kept() -> None:
     assert 1.0 <= times[1] - times[0] < 2.0
 
 
-@pytest.mark.parametrize("wish", ["Wed, 21 Oct 2026 07:28:00 GMT", "soon", "-1", "²", ""])
-def test_a_wish_that_is_no_number_of_seconds_is_none(wish: str) -> None:
-    script = Script([status(429, headers=[(b"retry-after", wish.encode())]), page([])])  # type: ignore[arg-type]
+@pytest.mark.parametrize("value", ["Wed, 21 Oct 2026 07:28:00 GMT", "soon", "-1", "²", ""])
+def test_a_retry_after_that_is_not_a_number_of_seconds_is_none(value: str) -> None:
+    script = Script([status(429, headers=[(b"retry-after", value.encode())]), page([])])  # type: ignore[arg-type]
 
     list_all(api(script), ObjectQuery(NODE), Identified)
 

@@ -73,8 +73,8 @@ def test_that_each_fits_alone_is_not_said_where_it_is_not_proved(
     if later:
         assert (verdict, refusal.reason) == (Verdict.WAITING, Reason.UNDECIDED)
         assert said.startswith(
-            'rack groups "a" and "b" do not fit together now; the search budget ended before it was known whether each '
-            "fits alone"
+            'rack groups "a" and "b" do not fit together now; the search budget ran out before it was known '
+            "whether each fits alone"
         )
     else:
         assert (verdict, refusal.reason) == (Verdict.IMPOSSIBLE, Reason.NEVER_FITS)

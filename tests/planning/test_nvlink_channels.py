@@ -40,10 +40,10 @@ spec:
 """
 
 
-def linked(drawing: Drawing, text: str, wish: str | None = None) -> Workload:
+def linked(drawing: Drawing, text: str, label: str | None = None) -> Workload:
     """Return a workload for a pool with NVLink."""
     made = workload(drawing, text, where=replace(pool(drawing), nvlink=True))
-    return replace(made, nvlink={gang.name: wish for gang in made.gangs})
+    return replace(made, nvlink={gang.name: label for gang in made.gangs})
 
 
 def planned(drawing: Drawing, one: Workload) -> Plan:
@@ -84,9 +84,9 @@ def test_a_pool_can_give_a_channel_to_every_task_with_gpus_and_the_plan_says_wha
     assert codes(plan) == ["NodesNotShared"]
 
 
-@pytest.mark.parametrize(("wish", "most"), [("true", 1), ("false", 2)])
-def test_the_wish_of_a_workflow_decides(wish: str, most: int) -> None:
-    plan = planned(drawn(CLIQUES), linked(drawn(CLIQUES), "g: 4 x 4gpu", wish))
+@pytest.mark.parametrize(("label", "most"), [("true", 1), ("false", 2)])
+def test_the_label_of_a_workflow_decides(label: str, most: int) -> None:
+    plan = planned(drawn(CLIQUES), linked(drawn(CLIQUES), "g: 4 x 4gpu", label))
     placed = nodes(plan, "g")
 
     assert placed is not None

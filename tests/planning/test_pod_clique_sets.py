@@ -67,7 +67,7 @@ def test_a_topology_that_nobody_knows_is_not_checked_in_any_kind(tmp_path: Path,
 @pytest.mark.parametrize("data", [SET, GRAPH], ids=["set", "graph"])
 def test_a_fault_by_levels_that_stand_in_for_a_topology_tells_so(data: Data) -> None:
     """The file names a ClusterTopology that nobody gave; it cannot be wrong about one."""
-    assumed = 'The ClusterTopology "t" was not given; the levels of the call are taken for it.'
+    assumed = 'The ClusterTopology "t" was not given; the levels of this call are used instead.'
 
     [mistaken] = faults(data, ZONES)
     [known] = faults(data, ZONES, {"t": ZONES})

@@ -23,7 +23,7 @@ from coterie.topology.cluster import Cluster
 from tests.planning.applied_manifests import Case, failings
 from tests.planning.plan_json import PLAN, breaches, holes
 from tests.property.pieces import SMALL
-from tests.property.worlds import EngineQuestion, planted, ruled, scattered, tiny, wishful
+from tests.property.worlds import EngineQuestion, contended, planted, ruled, scattered, tiny
 
 COMMAND = ("coterie", "plan", "w.yaml", "--cluster", "c.yaml")
 # A seed does not shrink to a smaller world, so there is no point in trying.
@@ -32,7 +32,7 @@ thorough = settings(max_examples=300, deadline=None, phases=PHASES)
 # From seeds: a thousand worlds drawn this way cost what a hundred cost that hypothesis draws choice by choice.
 tiny_worlds = st.integers(0, 2**32).map(lambda seed: tiny(Random(seed)))  # noqa: S311 - worlds are drawn, not secrets
 small_worlds = st.integers(0, 2**32).map(
-    lambda seed: (planted, scattered, ruled, wishful)[seed % 4](Random(seed), SMALL)  # noqa: S311 - the same
+    lambda seed: (planted, scattered, ruled, contended)[seed % 4](Random(seed), SMALL)  # noqa: S311 - the same
 )
 
 

@@ -149,13 +149,13 @@ def preferred_tradeoff(rng: Random) -> Trap:
     zones = [[rng.choice((1, 2, 2, 3, 4, 6)) for _ in range(rng.randint(1, 4))] for _ in range(rng.randint(2, 4))]
     nodes = [one for index, racks in enumerate(zones) for one in _racks(rng, racks, f"z{index}")]
     free = min(MOST_TASKS, sum(sum(racks) for racks in zones))
-    wishes: list[Sketch] = []
-    while free > 1 and len(wishes) < 4:
+    inner: list[Sketch] = []
+    while free > 1 and len(inner) < 4:
         many = min(free, rng.randint(2, 6))
         free -= many
-        wishes.append(Sketch("rack", required=chance(rng, 15), leaves=[Leaf(ONE)] * many))
-    cut = rng.randint(0, len(wishes))
-    outer = [Sketch("zone", required=chance(rng, 15), groups=some) for some in (wishes[:cut], wishes[cut:]) if some]
+        inner.append(Sketch("rack", required=chance(rng, 15), leaves=[Leaf(ONE)] * many))
+    cut = rng.randint(0, len(inner))
+    outer = [Sketch("zone", required=chance(rng, 15), groups=some) for some in (inner[:cut], inner[cut:]) if some]
     return ZONE_RACK, nodes, Sketch(groups=outer)
 
 

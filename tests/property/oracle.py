@@ -89,8 +89,8 @@ class _Question:
 
     def _cost(self, level: str) -> cp_model.LinearExpr:
         """Return the extra domains of all preferred groups at a level."""
-        wishes = [path for path, group in self.groups.items() if not group.required and group.level == level]
-        return cp_model.LinearExpr.sum([self._price(path, self.homes[level]) for path in wishes])
+        preferred = [path for path, group in self.groups.items() if not group.required and group.level == level]
+        return cp_model.LinearExpr.sum([self._price(path, self.homes[level]) for path in preferred])
 
     def _counts(self, number: int, one: Class, domains: Domains, room: TwinCapacity) -> dict[int, cp_model.IntVar]:
         """Make the count of one class on each node that can take any of it."""

@@ -128,8 +128,8 @@ def scattered(rng: Random, size: Size) -> EngineQuestion:
     return _with_anchors(world, anchors) if chance(rng, 25) else world
 
 
-def wishful(rng: Random, size: Size) -> EngineQuestion:
-    """Return a world of wishes that cannot all come true: small nodes, a high load, few groups, hardly any required."""
+def contended(rng: Random, size: Size) -> EngineQuestion:
+    """Return a world of preferences that cannot all be met: small nodes, a high load, few groups, few required."""
     topology = some_topology(rng, size)
     size = replace(size, nodes=max(4, size.tasks * 2 // 3), branches=(2, 2, 3, 4))
     large = rng.choice((1, 2, 3))
@@ -149,7 +149,7 @@ def wishful(rng: Random, size: Size) -> EngineQuestion:
         load -= at.leaves[-1].shape.amount(GPU)
     if chance(rng, 30):
         nodes = with_quirks(rng, nodes, topology)
-    return EngineQuestion("wishful", topology, tuple(nodes), assemble(root)[0])
+    return EngineQuestion("contended", topology, tuple(nodes), assemble(root)[0])
 
 
 def layered(rng: Random, size: Size) -> EngineQuestion:
@@ -239,7 +239,7 @@ FAMILIES: Mapping[str, Callable[[Random], EngineQuestion]] = {
     "scattered": lambda rng: scattered(rng, LARGE),
     "scattered_small": lambda rng: scattered(rng, SMALL),
     "ruled": lambda rng: ruled(rng, LARGE),
-    "wishful": lambda rng: wishful(rng, LARGE),
+    "contended": lambda rng: contended(rng, LARGE),
     "layered": lambda rng: layered(rng, LARGE),
     **{trap.__name__: _trap(trap) for trap in hard.TRAPS},
     "resumed": _resumed,
@@ -255,7 +255,7 @@ def world(seed: int, family: str = "") -> EngineQuestion:
 
 def tiny(rng: Random) -> EngineQuestion:
     """Return a world small enough to enumerate."""
-    return rng.choice((planted, scattered, ruled, wishful, layered))(rng, TINY)
+    return rng.choice((planted, scattered, ruled, contended, layered))(rng, TINY)
 
 
 def tiny_worlds() -> st.SearchStrategy[EngineQuestion]:
@@ -266,5 +266,5 @@ def tiny_worlds() -> st.SearchStrategy[EngineQuestion]:
 def small_worlds() -> st.SearchStrategy[EngineQuestion]:
     """Return worlds of moderate size, as hypothesis draws and shrinks them."""
     return st.randoms(use_true_random=False).map(
-        lambda rng: rng.choice((planted, scattered, ruled, wishful, layered))(rng, SMALL)
+        lambda rng: rng.choice((planted, scattered, ruled, contended, layered))(rng, SMALL)
     )

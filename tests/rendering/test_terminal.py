@@ -119,7 +119,7 @@ def test_more_coarsest_domains_than_a_screen_takes_are_cut_off_and_counted() -> 
 
     text = drawn(flat)
 
-    assert "4,940 racks more are not shown; -o json has all." in text
+    assert "4,940 more racks not shown; -o json has all." in text
     assert len(text.splitlines()) < 70
 
 

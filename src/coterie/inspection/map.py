@@ -50,7 +50,7 @@ def find_holder(cluster: Cluster, name: str) -> str:
     if len(short) == 1:
         return short[0]
     if short:
-        raise UsageError(f'"{name}" may be any of several holders', f"Name one of: {', '.join(short[:8])}.")
+        raise UsageError(f'"{name}" matches several holders', f"Name one of: {', '.join(short[:8])}.")
     known = f"Holders are: {', '.join(sorted(holders))}." if 0 < len(holders) <= 8 else ""
     guess = did_you_mean(name, sorted(holders)) if len(holders) <= 1000 else ""
     hint = f"{guess} {known}".strip() if holders else "No GPU is in use."

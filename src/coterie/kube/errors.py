@@ -194,11 +194,11 @@ def _conflict(call: RequestDescription, said: ApiStatus) -> CoterieError:
         matches = [match[1] for cause in causes if (match := _MANAGER.search(cause.message))]
         managers, fields = tuple(dict.fromkeys(matches)), tuple(cause.field for cause in causes)
         owners = _listed(f'"{manager}"' for manager in managers) or "somebody else"
-        message = f"{call.title()} has fields that {owners} manages: {_listed(fields)}"
+        message = f"{call.title()} has fields managed by {owners}: {_listed(fields)}"
         hint = "Change them there, or remove the object so that it can be created again."
         return ObjectConflict(message, hint, managers, fields)
     if said.reason == "AlreadyExists":
-        return ObjectConflict(f"there is a {call.title()} already", "Choose another name, or remove it first.")
+        return ObjectConflict(f"there is already a {call.title()}", "Choose another name, or remove it first.")
     return ObjectConflict(
         f"{call.title()} changed in the meantime: {_line(said.message)}", "Read it again, then try again."
     )

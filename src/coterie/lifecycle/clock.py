@@ -57,7 +57,7 @@ def _limits(rules: GroupRules, group: GroupState) -> Iterator[tuple[float, Statu
         since = [task.queued for task in group.tasks if task.status in _WAITS and task.queued is not None]
         if since:
             why = f": {group.waiting.reason}: {group.waiting.message}" if group.waiting else ""
-            message = f"no place within {rules.queue_timeout_s:g} s{why}"
+            message = f"not placed within {rules.queue_timeout_s:g} s{why}"
             yield min(since) + rules.queue_timeout_s, Status.FAILED_QUEUE_TIMEOUT, message
     if rules.start_timeout_s is not None:
         since = [task.placed for task in group.tasks if task.status is Status.INITIALIZING and task.placed is not None]

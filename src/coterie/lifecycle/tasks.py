@@ -59,7 +59,7 @@ def refused(transition: Transition, index: int, observed: Refused) -> None:
         return
     beside = observed.attempt > group.base and any(task.present and _is_active(task) for task in known_tasks)
     if beside and observed.reason not in _HELD_EVERYWHERE:
-        restart(transition, index, f"no place beside the running tasks: {observed.message}")
+        restart(transition, index, f"no room beside the running tasks: {observed.message}")
         return
     known = group.waiting
     if known is None or known.reason != observed.reason:

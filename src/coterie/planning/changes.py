@@ -67,7 +67,7 @@ def _coarser(asked: Sequence[str], workloads: Sequence[Workload], levels: Sequen
                 continue
             index = topology.index(level)
             if index == 0:
-                raise UsageError(f'level "{level}" is the coarsest already', "Use --prefer to make it optional.")
+                raise UsageError(f'level "{level}" is already the coarsest', "Use --prefer to make it optional.")
             yield Coarsen(level, topology.names[index - 1])
 
 

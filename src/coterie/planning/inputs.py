@@ -90,7 +90,7 @@ def snapshot_drift(snapshot: Snapshot) -> tuple[LabelFinding, ...]:
 def pool_for(
     config: Config | None,
     name: str | None,
-    wished: str | None,
+    workflow_pool: str | None,
     levels: Topology | TopologyChoice | None,
     snapshot: Snapshot | None,
     beside: Topologies = NO_TOPOLOGIES,
@@ -104,8 +104,8 @@ def pool_for(
     if config is None:
         if name is not None:
             raise UsageError("--pool needs a configuration", "Name it with --config FILE or $COTERIE_CONFIG.")
-        return _pool_without_config(wished or "default", levels, snapshot, beside)
-    pool = choose_pool(config, name, wished)
+        return _pool_without_config(workflow_pool or "default", levels, snapshot, beside)
+    pool = choose_pool(config, name, workflow_pool)
     if isinstance(levels, Topology):
         return replace(pool, topology=levels, topology_name=None)
     if levels is not None and (levels.name is not None or pool.topology_name is None):

@@ -86,7 +86,7 @@ def draft_documents(data: bytes, file: str, *, sets: Sequence[str] = (), set_str
         for other in bundle.others:
             if other.kind == "Status":
                 problem = f"this is an error that kubectl printed: {other.data.get('message') or 'it has no message'}"
-                hint = "Run the kubectl command again once its cause is removed."
+                hint = "Fix its cause, then run the kubectl command again."
                 raise SpecErrors([Fault(problem, hint=hint, place=Place(file))])
         kinds = ", ".join(dict.fromkeys(other.kind for other in bundle.others)) or "an empty list"
         hint = (
@@ -161,7 +161,7 @@ def workload_of(workflow: Workflow, lowered: LoweredWorkflow, pool: Pool) -> Wor
         lowered.gangs,
         lowered.needs,
         (*guessed_notices(pool), *lowered.notices),
-        nvlink={team.name: compute_domains.wish_of(workflow.spec.labels, team.name) for team in workflow.teams},
+        nvlink={team.name: compute_domains.label_value(workflow.spec.labels, team.name) for team in workflow.teams},
         namespace=pool.namespace,
     )
 
@@ -195,8 +195,8 @@ def workload_for(written: WrittenWorkload, pool: Pool, known: Mapping[str, Topol
 
 def faults_in(workflow: Workflow, pool: Pool, gone: frozenset[Path] = frozenset()) -> list[Fault]:
     """Return the faults that depend on a pool: topology, platforms and NVLink; not those of repaired values."""
-    wishes = (fault for fault in _nvlink_faults(workflow, pool) if not overlaps(fault.path, gone))
-    return by_file((*pool_faults(workflow, pool, gone), *wishes))
+    nvlink = (fault for fault in _nvlink_faults(workflow, pool) if not overlaps(fault.path, gone))
+    return by_file((*pool_faults(workflow, pool, gone), *nvlink))
 
 
 def _nvlink_faults(workflow: Workflow, pool: Pool) -> list[Fault]:

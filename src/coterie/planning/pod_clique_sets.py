@@ -94,7 +94,7 @@ class _Meant:
         if not self.stands_in:
             return ()
         levels = ", ".join(self.known[self.name].names)
-        message = f'the ClusterTopology "{self.name}" was not given; the levels of the call are taken for it: {levels}'
+        message = f'the ClusterTopology "{self.name}" was not given; the levels of this call are used instead: {levels}'
         return (Notice("TopologyAssumed", message),)
 
     def faults(self, judge: Callable[[Known | None], list[Fault]]) -> list[Fault]:
@@ -103,7 +103,7 @@ class _Meant:
         if not found or not self.stands_in:
             return found
         others = judge(None)
-        why = f'The ClusterTopology "{self.name}" was not given; the levels of the call are taken for it.'
+        why = f'The ClusterTopology "{self.name}" was not given; the levels of this call are used instead.'
         return [fault if fault in others else replace(fault, hint=f"{fault.hint} {why}".lstrip()) for fault in found]
 
 

@@ -282,7 +282,7 @@ class _Judge:
         first = self.all.found.get(resource.name)
         if own is not None and first is not None and first != own:
             place = first.resource.document.page.file
-            message = f"{resource} differs from the one in {place}; each file is judged by its own"
+            message = f"{resource} differs from the one in {place}; each file is checked against its own"
             path = ("metadata", "name")
             notice = Notice("TopologyDiffers", message, resource.document.place(path), path)
             return replace(said, notices=(*said.notices, notice))

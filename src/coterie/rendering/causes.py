@@ -92,7 +92,7 @@ def _neighbours(about: str, has: str, runs: str) -> str:
         return f"{has} host port {about.removeprefix(HOST_PORT).removesuffix('/taken')} taken"
     if about.startswith(APART):
         return f"{runs} a pod that anti-affinity keeps apart"
-    return f"{has} no pod near that affinity asks for"
+    return f"{has} no nearby pod that affinity asks for"
 
 
 def _offer(cause: Cause) -> str:

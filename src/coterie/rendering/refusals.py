@@ -18,7 +18,7 @@ from coterie.topology.pod_affinity import APART, HOST_PORT, NEAR, counts_neighbo
 from coterie.topology.ranges import fold
 
 _SHOWN_GROUPS = 4
-_NOT_SETTLED = "the search budget ended before it was known whether each fits alone"
+_NOT_SETTLED = "the search budget ran out before it was known whether each fits alone"
 
 _OBSTACLES = {
     **{f"no {name}": "no GPU" for name in GPUS},
@@ -105,7 +105,7 @@ def _neighbours(resource: str) -> str:
         return f"host port {resource.removeprefix(HOST_PORT).removesuffix('/taken')} taken"
     if resource.startswith(APART):
         return "a pod there that anti-affinity keeps apart"
-    return "no pod near that affinity asks for" if resource.startswith(NEAR) else ""
+    return "no nearby pod that affinity asks for" if resource.startswith(NEAR) else ""
 
 
 def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster) -> str:
@@ -178,7 +178,7 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
                 f"its running tasks are no longer in one {level}, so the rest of {_of(refusal, gang)} cannot join them"
             )
         case _:
-            return "the search budget ended before a placement was found or ruled out"
+            return "the search budget ran out before a placement was found or ruled out"
 
 
 def way_out(way: WayOut) -> str:

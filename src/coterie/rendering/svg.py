@@ -113,7 +113,7 @@ def _left_out(scene: MapScene, depth: int, areas: Sequence[Area]) -> list[str]:
     if hidden := len(scene.at(depth)) - len(areas):
         said.append(f"{count(hidden, scene.levels[depth - 1] if depth else 'cluster')} without free GPUs left out")
     if (more := len(areas) - _MOST_CARDS) > 0:
-        said.append(f"{more:,} more are not shown")
+        said.append(f"{more:,} more not shown")
     return said
 
 

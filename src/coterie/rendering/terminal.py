@@ -70,7 +70,7 @@ def _choose(scene: MapScene, style: Style, *, free: bool, fold: bool) -> _View:
         if len(areas) <= _COUNT_LINES or not fold:
             return _View(depth, Density.COUNTS, areas, said)
     left = len(areas) - _COUNT_LINES
-    said = (*said, f"{count(left, scene.levels[depth - 1])} more are not shown; -o json has all.")
+    said = (*said, f"{count(left, f'more {scene.levels[depth - 1]}')} not shown; -o json has all.")
     return _View(depth, Density.COUNTS, areas[:_COUNT_LINES], said)
 
 

@@ -86,7 +86,7 @@ def _details(group: Json, levels: Sequence[str], short: Abbreviations, *, wide: 
             missing = f"{len(left_out)} of {count(group['wanted'], 'wanted task')}"
             yield f"no room for {missing}: {fold(left_out)}"
         if not group["optimal"]:
-            yield "not proved to be the best: the search budget ended first"
+            yield "not proved to be the best: the search budget ran out first"
         if wide:
             yield from _tasks(group, levels)
     if group["refusal"]:
