@@ -114,7 +114,7 @@ class DrawnLab:
         config.write_text(json.dumps({"backends": {"b": backend}, "pools": {"pool": pool}}), encoding="utf-8")
         return call(command, workflow, "--cluster", snapshot, "--config", config, *more)
 
-    def workflow(self, tasks: Mapping[str, str], name: str = "wish", labels: Mapping[str, str] | None = None) -> Path:
+    def workflow(self, tasks: Mapping[str, str], name: str = "train", labels: Mapping[str, str] | None = None) -> Path:
         """Write a workflow of one group; a task is its GPUs and requirements: `4 zone=all rack=x clique~y`.
 
         With `=` a level is required, with `~` preferred.

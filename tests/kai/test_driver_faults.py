@@ -159,7 +159,7 @@ def test_without_its_controller_a_compute_domain_is_stuck_and_goes_when_that_is_
         try:
             here.service.cancel(ident)
             assert here.finished(ident) == "FAILED_CANCELED"
-            _told(here, "is stuck for")
+            _told(here, "has been stuck for")
             assert "resource.nvidia.com/computeDomain" in here.problems()
             # Another gang waits for its claims until the controller is back.
             waiting = here.submit(workflow("waiting", PAIR, gpu=8, topology=TOGETHER))

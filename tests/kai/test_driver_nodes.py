@@ -135,7 +135,7 @@ def test_t134_t136_a_pod_that_stays_terminating_is_deleted_by_force_and_finished
         assert here.tasks(ident)["c"]["status"] == "COMPLETED"
         (forced,) = [each for each in here.events(ident) if each["kind"] == "ForceDeleted"]
         assert (forced["task"], forced["attempt"]) == ("b", 1)
-        assert f"node {before['b']} does not end its pod" in forced["message"]
+        assert f"node {before['b']} did not end its pod" in forced["message"]
         here.end(ident, "a")
         assert here.finished(ident) == "COMPLETED"
         assert here.left() == {}

@@ -63,8 +63,8 @@ def tasks(count: int, gpus: int, *wants: str, first: str = "t") -> dict[str, str
 
 def test_a_group_gets_its_compute_domain_and_one_channel_for_each_node(lab: Lab, tmp_path: Path) -> None:
     here = stage(lab, tmp_path, TWO_CLIQUES, nvlink=True)
-    wish = here.workflow(tasks(2, 8, "clique=x"))
-    here.render(wish)
+    workflow = here.workflow(tasks(2, 8, "clique=x"))
+    here.render(workflow)
     nodes = run(here, 2)
 
     assert len(here.domains("clique", nodes)) == 1
@@ -82,11 +82,11 @@ def test_a_group_gets_its_compute_domain_and_one_channel_for_each_node(lab: Lab,
 def test_two_tasks_with_claims_never_share_a_node_in_the_plan_or_in_kai(lab: Lab, tmp_path: Path) -> None:
     here = stage(lab, tmp_path, TWO_CLIQUES, nvlink=True)
     asked = {"nvlink": "true"}
-    wish = here.workflow(tasks(2, 1, "clique=x"), "pair", asked)
-    planned = {one["node"] for one in here.plan(wish)["groups"][0]["assignments"]}
+    workflow = here.workflow(tasks(2, 1, "clique=x"), "pair", asked)
+    planned = {one["node"] for one in here.plan(workflow)["groups"][0]["assignments"]}
     assert len(planned) == 2
 
-    here.render(wish)
+    here.render(workflow)
     assert len(set(run(here, 2).values())) == 2
     here.clear()
 
@@ -145,10 +145,10 @@ def test_claims_do_not_count_when_kai_looks_for_a_domain(lab: Lab, tmp_path: Pat
 
 def test_a_clique_set_with_an_nvlink_group_takes_a_channel_for_each_pod(lab: Lab, tmp_path: Path) -> None:
     here = stage(lab, tmp_path, "cluster zone > clique\n  zone a: clique c1 [8 8]", nvlink=True)
-    wish = tmp_path / "serve.yaml"
-    wish.write_text(SET, encoding="utf-8")
-    assert "NodesNotShared" in warned(here.plan(wish))
-    here.render(wish)
+    workflow = tmp_path / "serve.yaml"
+    workflow.write_text(SET, encoding="utf-8")
+    assert "NodesNotShared" in warned(here.plan(workflow))
+    here.render(workflow)
     assert set(run(here, 2).values()) == {"a-c1-1", "a-c1-2"}
     assert len(claims(here)) == 2
 

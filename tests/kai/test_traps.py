@@ -39,9 +39,9 @@ def test_pods_of_different_sizes_are_refused_although_they_fit(lab: Lab, tmp_pat
     assert "can allocate only 2 of 3 required pods" in here.said("g")
 
     here.clear()
-    wish = here.workflow({"small": "4 rack=x", "large": "8 rack=x", "other": "4 rack=x"})
-    assert "KaiWouldWait" not in warned(here.plan(wish))
-    said = here.render(wish).err
+    workflow = here.workflow({"small": "4 rack=x", "large": "8 rack=x", "other": "4 rack=x"})
+    assert "KaiWouldWait" not in warned(here.plan(workflow))
+    said = here.render(workflow).err
     assert here.domains("rack", here.placed(3)) == ["r1"]
     assert 'warning[StorageRequested]: task "large" of group "g" gets a request for 1Ki' in said
 
@@ -49,12 +49,12 @@ def test_pods_of_different_sizes_are_refused_although_they_fit(lab: Lab, tmp_pat
 def test_pods_of_different_sizes_are_told_beforehand_where_nodes_report_no_storage(lab: Lab, tmp_path: Path) -> None:
     """Trap B, where it cannot be avoided."""
     here = stage(lab, tmp_path, TWO_RACKS)
-    wish = here.workflow({"small": "4 rack=x", "large": "8 rack=x", "other": "4 rack=x"})
-    plan = here.plan(wish)
+    workflow = here.workflow({"small": "4 rack=x", "large": "8 rack=x", "other": "4 rack=x"})
+    plan = here.plan(workflow)
     assert plan["verdict"] == "placed"
     assert "it finds room for 2 in one rack; to avoid it: rack as preferred" in warned(plan)["KaiWouldWait"]
 
-    assert "warning[MixedSizes]" in here.render(wish).err
+    assert "warning[MixedSizes]" in here.render(workflow).err
     assert here.settle() == {}
     here.clear()
     here.render(here.workflow({"small": "4 rack~x", "large": "8 rack~x", "other": "4 rack~x"}))
@@ -83,9 +83,9 @@ def test_siblings_are_placed_in_the_order_of_their_names(lab: Lab, tmp_path: Pat
     assert "couldn't be satisfied for job <default/g>, subgroup c" in here.said("g")
 
     here.clear()
-    wish = here.workflow({f"{name}{n}": f"1 rack={name}" for name, count in sizes.items() for n in range(count)})
-    assert "KaiWouldWait" not in warned(here.plan(wish))
-    here.render(wish)
+    workflow = here.workflow({f"{name}{n}": f"1 rack={name}" for name, count in sizes.items() for n in range(count)})
+    assert "KaiWouldWait" not in warned(here.plan(workflow))
+    here.render(workflow)
     placed = here.placed(11)
     found = {name: here.domains("rack", {task: placed[task] for task in placed if task[0] == name}) for name in sizes}
     assert found == {"a": ["r1"], "b": ["r1"], "c": ["r2"]}
@@ -106,9 +106,9 @@ def test_a_sibling_that_needs_one_rack_comes_before_one_that_may_be_split(lab: L
     assert here.settle() == {}
 
     here.clear()
-    wish = ROOT / "examples" / "05-reused-group-names" / "workflow.yaml"
-    assert "KaiWouldWait" not in warned(here.plan(wish))
-    here.render(wish)
+    workflow = ROOT / "examples" / "05-reused-group-names" / "workflow.yaml"
+    assert "KaiWouldWait" not in warned(here.plan(workflow))
+    here.render(workflow)
     placed = here.placed(4)
     assert here.domains("rack", {task: placed[task] for task in ("task-1", "task-2")}) == ["a1"]
     assert here.domains("zone", {task: placed[task] for task in ("task-3", "task-4")}) == ["b"]
@@ -118,12 +118,12 @@ def test_siblings_that_no_order_of_names_helps_are_told_beforehand(lab: Lab, tmp
     """Trap D, where it cannot be avoided: the largest takes the tightest rack, which the two smallest need."""
     here = stage(lab, tmp_path, "cluster rack\n  rack r1 [9]  rack r2 [6]")
     sizes = {"a": 5, "b": 4, "c": 3, "d": 3}
-    wish = here.workflow({f"{name}{n}": f"1 rack={name}" for name, count in sizes.items() for n in range(count)})
-    plan = here.plan(wish)
+    workflow = here.workflow({f"{name}{n}": f"1 rack={name}" for name, count in sizes.items() for n in range(count)})
+    plan = here.plan(workflow)
     assert plan["verdict"] == "placed"
     assert "after 3 other parts have taken theirs" in warned(plan)["KaiWouldWait"]
 
-    assert "warning[GreedySiblings]" in here.render(wish).err
+    assert "warning[GreedySiblings]" in here.render(workflow).err
     assert here.settle() == {}
 
 
@@ -152,10 +152,10 @@ def test_with_more_than_ten_domains_a_preference_uses_more_of_them_than_needed(l
     assert here.domains("rack", here.placed(17)) == ["s1", "s2", "s3"]
 
     here.clear()
-    wish = here.workflow({f"t{number}": "1 rack~x" for number in range(17)})
-    (constraint,) = here.plan(wish)["groups"][0]["constraints"]
+    workflow = here.workflow({f"t{number}": "1 rack~x" for number in range(17)})
+    (constraint,) = here.plan(workflow)["groups"][0]["constraints"]
     assert len(constraint["domains"]) == 2
-    here.render(wish)
+    here.render(workflow)
     assert len(here.domains("rack", here.placed(17))) == 3
 
 
@@ -206,9 +206,9 @@ def test_gangs_of_one_name_in_two_namespaces_are_taken_for_one(lab: Lab, tmp_pat
     assert set(here.placed(2)) == {"of-one", "of-two"}
 
     here.clear()
-    wish = here.workflow({"first": "8", "second": "8"})
+    workflow = here.workflow({"first": "8", "second": "8"})
     for name in ("one", "two"):
-        written = list(yaml.safe_load_all(here.call("render", wish, "--namespace", name).out))
+        written = list(yaml.safe_load_all(here.call("render", workflow, "--namespace", name).out))
         lab.apply([one for one in written if one["metadata"]["labels"].get("coterie.dev/task") != "second"])
     assert set(here.pods()) == {"first"}
     assert here.settle() == {}
@@ -276,9 +276,9 @@ def test_domains_are_told_apart_by_values_joined_with_dots(lab: Lab, tmp_path: P
     assert here.domains("zone", here.placed(2)) == ["a", "a.b"]
 
     here.clear()
-    wish = here.workflow({"one": "8 rack=x", "two": "8 rack=x"})
-    assert "KAI takes the rack a/b.c and the rack a.b/c for one" in warned(here.plan(wish))["DomainsMerged"]
-    done = here.call("render", wish)
+    workflow = here.workflow({"one": "8 rack=x", "two": "8 rack=x"})
+    assert "KAI takes the rack a/b.c and the rack a.b/c for one" in warned(here.plan(workflow))["DomainsMerged"]
+    done = here.call("render", workflow)
     assert done.code == 3
     assert 'what group "g" requires might not hold' in done.err
     assert done.out == ""

@@ -218,8 +218,8 @@ def test_folding_keeps_the_meaning(world: EngineQuestion) -> None:
             if group.required:
                 assert any(topology.index(level) >= topology.index(group.level) for level in levels)
             else:
-                wished = levels + [part.constraint.preferred for part in keeper if part.constraint.preferred]
-                assert any(topology.index(level) >= topology.index(group.level) for level in wished)
+                asked = levels + [part.constraint.preferred for part in keeper if part.constraint.preferred]
+                assert any(topology.index(level) >= topology.index(group.level) for level in asked)
 
 
 @settings(deadline=None)

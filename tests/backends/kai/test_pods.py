@@ -135,7 +135,7 @@ def test_local_files_are_text_if_they_can_be() -> None:
     [
         ("files: [{path: /x, localpath: x}]", {"x": b"y" * 1_048_577}, 'the files of task "a" have 1,048,577 bytes'),
         ("files: [{path: /x, localpath: x, base64: true}]", {"x": b"%%"}, "the contents of x are not Base64"),
-        ("files: [{path: /x, contents: y}], volumeMounts: [/x]", {}, '/x is taken twice in task "a"'),
+        ("files: [{path: /x, contents: y}], volumeMounts: [/x]", {}, '/x is used twice in task "a"'),
     ],
 )
 def test_files_that_no_pod_can_have_are_faults(fields: str, local: dict[str, bytes], expected: str) -> None:

@@ -69,8 +69,8 @@ def test_the_hosts_of_a_group_are_one_text_for_all_its_tasks() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        (("command: [run, {0}]",), "a word of the command has 131,072 bytes"),
-        (("command: [run]", "args: [{0}]"), "a word of the command has 131,072 bytes"),
+        (("command: [run, {0}]",), "an argument of the command has 131,072 bytes"),
+        (("command: [run]", "args: [{0}]"), "an argument of the command has 131,072 bytes"),
         (("command: [run]", "environment: {{X: {0}}}"), "the variable X has 131,074 bytes"),
     ],
 )
@@ -170,7 +170,7 @@ def test_all_that_is_wrong_is_told_at_once_and_where() -> None:
         "zero byte",
         "{{input:3}}",
         'folder of the file "/a/b"',
-        "gone was not sent along",
+        "gone was not sent with the workflow",
     ):
         assert any(words in message for message in found), words
 

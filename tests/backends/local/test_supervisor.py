@@ -33,7 +33,7 @@ from tests.eventually import eventually
     [
         (("true",), 0, ""),
         (("sh", "-c", "exit 7"), 7, ""),
-        (("no-such-command",), 127, "no folder of PATH has it"),
+        (("no-such-command",), 127, "it was not found on PATH"),
         (("/no/such/file",), 127, "there is no such file"),
         (("",), 127, "cannot run"),
         (("/etc/passwd",), 126, "it is not executable"),

@@ -237,7 +237,7 @@ def end_of(folder: Path) -> AttemptEnded | AttemptLost | None:
     except FileNotFoundError:
         pass
     except (OSError, ValueError):
-        return AttemptLost("its end was written down, but cannot be read")
+        return AttemptLost("its result was recorded, but cannot be read")
     try:
         return AttemptLost(regular_files.text(folder / "lost").strip() or "unknown")
     except OSError:

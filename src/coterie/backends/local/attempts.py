@@ -202,7 +202,7 @@ class AttemptTable:
             return "its folder was removed"
         if code is None or (code <= 0 and attempt.tries < _TRIES):
             return ""
-        words = os.strerror(code) if code > 0 else f"it was ended {attempt.tries} times"
+        words = os.strerror(code) if code > 0 else f"it ended {attempt.tries} times without starting"
         if not folders.withdraw(attempt.folder) and folders.holder_of(attempt.folder) is not None:
             return ""
         return f"the process that watches it could not start: {words}"
@@ -223,7 +223,7 @@ class AttemptTable:
         groups = {each: cgroup.of(str(each.folder)) for each in lost}
         left += sum(cgroup.end(path) for path in groups.values() if path)
         for each, why in lost.items():
-            words = why + (f"; {left} processes could not be stopped" if left else "")
+            words = why + (f"; {left} {'process' if left == 1 else 'processes'} could not be stopped" if left else "")
             if not groups[each] and folders.command_of(each.folder) is not None:
                 words += _HIDDEN
             # On a full disk the next supervisor determines this again.
@@ -252,5 +252,5 @@ def _why_lost(holder: processes.ProcessIdentity, code: int | None) -> str:
     if not holder.this_boot():
         return "the machine was restarted while it ran"
     if code and code > 0:
-        return f"its end could not be written down: {os.strerror(code)}"
+        return f"its result could not be recorded: {os.strerror(code)}"
     return "the process that watched it was killed"

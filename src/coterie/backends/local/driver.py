@@ -238,11 +238,11 @@ def _told(key: AttemptKey, status: local.Status) -> Observation | None:
         case local.AttemptEnded(exit_code, at, "timeout", _, since):
             return Ended(key.task, key.attempt, exit_code, "stopped after its time limit", since, at)
         case local.AttemptEnded():
-            return Lost(key.task, key.attempt, LossCause.PROCESS_LOST, "it was stopped from outside")
+            return Lost(key.task, key.attempt, LossCause.PROCESS_LOST, "it was stopped by something other than Coterie")
         case local.AttemptLost(why):
             return Lost(key.task, key.attempt, LossCause.PROCESS_LOST, why)
         case local.AttemptAbsent():
-            return Lost(key.task, key.attempt, LossCause.PROCESS_LOST, "nothing of it was found after a restart")
+            return Lost(key.task, key.attempt, LossCause.PROCESS_LOST, "it was not found after a restart")
     return None
 
 

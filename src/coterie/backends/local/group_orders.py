@@ -131,7 +131,11 @@ def _order(
     environment = {name: filling.fill(value, "environment", name) for name, value in spec.environment.items()}
     missing = {file.localpath for file in spec.files if file.localpath is not None and file.localpath not in run.local}
     filling.faults.extend(
-        Fault(f"the file {path} was not sent along", path=(*member.path, "files"), hint="Submit the workflow again.")
+        Fault(
+            f"the file {path} was not sent with the workflow",
+            path=(*member.path, "files"),
+            hint="Submit the workflow again.",
+        )
         for path in sorted(missing)
     )
     local = {**dict.fromkeys(missing, b""), **run.local} if missing else run.local
@@ -186,7 +190,7 @@ def _notices(workflow: Workflow, members: Sequence[WorkflowTask]) -> Iterator[No
         for number, entry in enumerate(member.spec.inputs):
             if entry.task is not None and entry.regex is not None:
                 path = (*member.path, "inputs", number, "regex")
-                message = "regex is ignored: the task sees all that the other has written"
+                message = "regex is ignored: the task sees everything that the other task wrote"
                 yield Notice("FieldIgnored", message, workflow.place(path, key=True), path)
     yield from reserved_notices(workflow, DEVICES)
 

@@ -105,7 +105,7 @@ class Supervisor:
 
     def status(self, key: AttemptKey) -> Status:
         """Return the status of an attempt."""
-        with self._lock, self._words("look after tasks"):
+        with self._lock, self._words("watch tasks"):
             self._advance()
             found = self._table.attempts.get(key)
             return found.status if found else AttemptAbsent()
@@ -118,7 +118,7 @@ class Supervisor:
 
     def statuses(self) -> dict[AttemptKey, Status]:
         """Return the status of every known attempt."""
-        with self._lock, self._words("look after tasks"):
+        with self._lock, self._words("watch tasks"):
             self._advance()
             return {key: found.status for key, found in self._table.attempts.items()}
 
@@ -129,7 +129,7 @@ class Supervisor:
         """
         deadline = time.monotonic() + timeout_s
         while True:
-            with self._lock, self._words("look after tasks"):
+            with self._lock, self._words("watch tasks"):
                 self._advance()
                 if self._changed:
                     self._changed = False
@@ -163,7 +163,7 @@ class Supervisor:
         Its attempts are absent from now on, and their folders are found under the same paths. They return with the next
         order of the same workflow.
         """
-        with self._lock, self._words("put tasks away"):
+        with self._lock, self._words("archive tasks"):
             self._advance()
             mine = [each for each in self._table.attempts.values() if each.key.workflow == workflow]
             if all(each.over for each in mine):
@@ -172,7 +172,7 @@ class Supervisor:
 
     def away(self) -> set[str]:
         """Return the archived workflows."""
-        with self._words("look for tasks that were put away"):
+        with self._words("look for archived tasks"):
             return folders.ended(self._root)
 
     def remove(self, workflow: str) -> None:
@@ -249,7 +249,7 @@ class Supervisor:
         while ready := self._start_order.next(table.running, most, table.attempts.__contains__):
             company = [table.attempts[key] for key in ready]
             if not open_files.enough_for(len(company), alone=not table.running):
-                self._hold_up(company, "there are too few handles")
+                self._hold_up(company, "there are too few file handles")
                 return
             for number, attempt in enumerate(company):
                 if why := table.launch(attempt):
@@ -263,7 +263,7 @@ class Supervisor:
         """Report why due tasks cannot start; if some of their set have begun without them, end those."""
         names = ", ".join(each.key.path for each in left[:3]) + (", …" if len(left) > 3 else "")
         files = f"at most {open_files.limit():,} files are open at a time, {open_files.PER_TASK} of them for each task"
-        self._held_up = f"{len(left)} tasks cannot start ({names}): {why}; {files}"
+        self._held_up = f"{len(left)} {'task' if len(left) == 1 else 'tasks'} cannot start ({names}): {why}; {files}"
         together = left[0].record.together
         if len(left) == len(together):
             return

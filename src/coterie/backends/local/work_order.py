@@ -114,10 +114,10 @@ def order_faults(order: WorkOrder) -> Iterator[tuple[str, str, tuple[str | int, 
     words += [(value, ("environment", name)) for name, value in order.environment.items()]
     for text, where in words:
         if "\0" in text:
-            yield f"{where[0]} has a zero byte in it", "Programs cannot receive one.", where
+            yield f"{where[0]} contains a zero byte", "Programs cannot receive one.", where
         size = _size(text) + (_size(f"{where[1]}=") if where[0] == "environment" else 0)
         if size > LONGEST_WORD:
-            what = f"the variable {where[1]}" if where[0] == "environment" else "a word of the command"
+            what = f"the variable {where[1]}" if where[0] == "environment" else "an argument of the command"
             yield (
                 f"{what} has {size:,} bytes, and a program can receive at most {LONGEST_WORD:,} in one",
                 "Put a long text into a file (files: [{path: /tmp/text, contents: …}]) and let the command read it.",
@@ -131,7 +131,7 @@ def order_faults(order: WorkOrder) -> Iterator[tuple[str, str, tuple[str | int, 
     for path in order.inputs:
         if not _straight(path):
             yield (
-                f'the path "{path}" of an input is not a direct path to it',
+                f'the path "{path}" of an input is not a plain absolute path',
                 "Example: /coterie/input/0",
                 ("inputs",),
             )
@@ -147,7 +147,7 @@ def _path_faults(files: list[str], folders: list[str]) -> Iterator[tuple[str, st
     for index, path in enumerate(files):
         where = ("files", index, "path")
         if not _straight(path):
-            yield f'the path "{path}" of a file is not a direct path to it', "Example: /tmp/run.sh", where
+            yield f'the path "{path}" of a file is not a plain absolute path', "Example: /tmp/run.sh", where
         elif any(len(part.encode("utf-8", "replace")) > 255 for part in path.split("/")):
             yield f'the path "{path}" has a name of more than 255 bytes', "Choose a shorter one.", where
         elif path in taken:

@@ -30,8 +30,8 @@ class ComputeDomainDecision:
     notice: Notice | None = None
 
 
-def wish_of(labels: Mapping[str, str], group: str) -> str | None:
-    """Return what the labels of a workflow say about the ComputeDomain of a group, if anything."""
+def label_value(labels: Mapping[str, str], group: str) -> str | None:
+    """Return the value of the NVLink label of a workflow that applies to a group, if it has one."""
     return labels.get(f"{LABEL}.{group}", labels.get(LABEL))
 
 
@@ -42,33 +42,33 @@ def label_faults(workflow: Workflow, pool: Pool) -> list[Fault]:
     return [fault for key in labels if key in named for fault in _label_faults(key, labels[key], pool, groups)]
 
 
-def _label_faults(key: str, wish: str, pool: Pool, groups: Sequence[str]) -> Iterator[Fault]:
+def _label_faults(key: str, value: str, pool: Pool, groups: Sequence[str]) -> Iterator[Fault]:
     path = ("workflow", "labels", key)
     group = key.removeprefix(LABEL).removeprefix(".")
     if group and group not in groups:
         yield Fault(f'the label {key} names no group "{group}"', path=path, hint=suggestion(group, list(groups)))
-    if pool.nvlink and wish not in ("true", "false"):
-        message = f'the label {key} is "{wish}", which is neither "true" nor "false"'
+    if pool.nvlink and value not in ("true", "false"):
+        message = f'the label {key} is "{value}", which is neither "true" nor "false"'
         hint = "It decides whether groups get a ComputeDomain; remove it for the default."
         yield Fault(message, path=path, hint=hint)
-    elif pool.nvlink_always and wish == "false":
+    elif pool.nvlink_always and value == "false":
         message = (
             f'the workflow wants no ComputeDomain, but pool "{pool.name}" gives one to every group (nvlink: always)'
         )
         yield Fault(message, path=path, hint="Remove the label, or choose another pool.")
-    elif not pool.nvlink and wish == "true":
+    elif not pool.nvlink and value == "true":
         message = f'the workflow asks for NVLink, but pool "{pool.name}" has none'
         yield Fault(message, path=path, hint="Choose a pool with nvlink: true, or remove the label.")
 
 
-def decide(gang: Gang, wish: str | None, cluster: Cluster | None, *, always: bool = False) -> ComputeDomainDecision:
+def decide(gang: Gang, label: str | None, cluster: Cluster | None, *, always: bool = False) -> ComputeDomainDecision:
     """Decide for a gang in a pool with NVLink; without a cluster, tasks are assumed to fill their nodes."""
     shapes = [task.shape for task in gang.all_tasks() if task.shape.amount(GPU)]
-    if not shapes or (wish == "false" and not always):
+    if not shapes or (label == "false" and not always):
         return ComputeDomainDecision(wanted=False)
     if always:
         return ComputeDomainDecision(wanted=True, notice=_alone(gang, shapes, cluster))
-    if wish == "true":
+    if label == "true":
         return ComputeDomainDecision(wanted=True)
     nevertheless = f'the workflow label {LABEL}.{gang.name}: "true" asks for one nevertheless'
     if len(shapes) == 1:
@@ -78,8 +78,8 @@ def decide(gang: Gang, wish: str | None, cluster: Cluster | None, *, always: boo
         return ComputeDomainDecision(wanted=False, notice=Notice("NoComputeDomain", message))
     if cluster is None:
         message = (
-            f'group "{gang.name}" gets a ComputeDomain, which is right if its tasks take whole nodes; --cluster has '
-            f'that checked, and the workflow label {LABEL}.{gang.name}: "true" or "false" decides it'
+            f'group "{gang.name}" gets a ComputeDomain, which is right if its tasks take whole nodes; pass --cluster '
+            f'to check that; the workflow label {LABEL}.{gang.name}: "true" or "false" decides it'
         )
         return ComputeDomainDecision(wanted=True, notice=Notice("WholeNodesAssumed", message))
     for shape in dict.fromkeys(shapes):

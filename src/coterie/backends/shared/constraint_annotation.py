@@ -78,7 +78,7 @@ def _recorded(data: object) -> Recorded:
     topology = Topology.of(*pairs)
     names = _field(data, "tasks", list)
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise _Broken("tasks are not different names")
+        raise _Broken("task names are not distinct")
     wanted = _field(data, "wanted", list, ())
     tasks = [Task(name, Shape(), rank, needed=rank not in wanted) for rank, name in enumerate(names)]
     left = dict(enumerate(tasks))
@@ -112,4 +112,4 @@ def _field(data: object, name: str, kind: type, otherwise: Sequence[Any] | None 
     found = data.get(name, otherwise) if isinstance(data, dict) else None
     if type(found) is kind or (found is otherwise and otherwise is not None):
         return found
-    raise _Broken(f'"{name}" is missing or not of its kind')
+    raise _Broken(f'"{name}" is missing or has the wrong type')

@@ -41,5 +41,5 @@ def reserved_notices(workflow: Workflow, *others: str) -> Iterator[Notice]:
         for name in member.spec.environment:
             if name in others or name.startswith(RESERVED):
                 path = (*member.path, "environment", name)
-                message = f"{name} is ignored: the task is given the one that belongs to its place"
+                message = f"{name} is ignored: Coterie sets this variable for each task"
                 yield Notice("FieldIgnored", message, workflow.place(path, key=True), path)

@@ -143,7 +143,7 @@ def _applied(api: Api, manifest: Manifest) -> str:
         if found is None:
             raise
         if found.metadata.label(STORE) != meta["labels"][STORE]:
-            message = f'there is a {manifest["kind"]} "{meta["name"]}" of somebody else'
+            message = f'there is already a {manifest["kind"]} "{meta["name"]}" that belongs to somebody else'
             raise UsageError(message, "Remove it, or use another namespace.") from None
         return found.metadata.uid
 

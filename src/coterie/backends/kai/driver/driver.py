@@ -299,7 +299,7 @@ class KaiDriver:
 
     @staticmethod
     def _forced(removal: ObjectRemoval, forced: ForcedPod) -> BackendEvent:
-        said = f"node {forced.node} does not end its pod, which was deleted by force"
+        said = f"node {forced.node} did not end its pod, which was deleted by force"
         said = f"{said} {forced.waited_s:.0f} s after its grace period"
         key = removal.logs.get(forced.meta.name)
         names = (key.group, key.task) if key else (forced.meta.group, forced.meta.task)

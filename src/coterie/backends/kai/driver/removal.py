@@ -160,4 +160,4 @@ def _age(meta: ObjectMeta, now: float) -> float:
 
 def _told(kind: ObjectKind, meta: ObjectMeta, now: float) -> str:
     holders = ", ".join(meta.finalizers or ()) or "unknown"
-    return f"{kind.name} {meta.name} of workflow {meta.workflow} is stuck for {_age(meta, now):.0f} s ({holders})"
+    return f"{kind.name} {meta.name} of workflow {meta.workflow} has been stuck for {_age(meta, now):.0f} s ({holders})"

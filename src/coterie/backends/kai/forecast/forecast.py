@@ -75,7 +75,7 @@ def _reason(refused: ForecastRefusal) -> str:
         case ForecastReason.NO_NODE_FOR_A_POD:
             return f"taking one pod after the other, it finds no node for one of {who}{after}"
         case _ if refused.most is None:
-            return f"by its sums there is no room in {where} for {who}{after}"
+            return f"by its count there is no room in {where} for {who}{after}"
         case _:
             count = f"{refused.wanted} pods of {who}" + (", each counted as the largest," * _mixed(part))
             return f"of {count} it finds room for {refused.most} in {where}{after}"

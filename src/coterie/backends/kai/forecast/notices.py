@@ -59,7 +59,7 @@ class KaiForecast:
             return
         more = f" and {len(self._skipped) - 1} more" if len(self._skipped) > 1 else ""
         message = (
-            f'whether KAI would place group "{self._skipped[0]}"{more} was not checked: for so many tasks on so many '
+            f'whether KAI would place group "{self._skipped[0]}"{more} was not checked: for this many tasks and '
             "nodes that takes too long"
         )
         yield Notice("KaiNotChecked", message)

@@ -107,10 +107,10 @@ def render(workflow: Workflow, lowered: LoweredWorkflow, pool: Pool, ask: Render
     manifests = list(objects.shared(scene))
     for team, gang in zip(workflow.teams, lowered.gangs, strict=True):
         if team.name in chosen:
-            wish = compute_domains.wish_of(workflow.spec.labels, team.name)
+            label = compute_domains.label_value(workflow.spec.labels, team.name)
             linked = compute_domains.ComputeDomainDecision(wanted=bool(ask.run and ask.run.claims))
             if pool.nvlink and (ask.run is None or ask.run.claims is None):
-                linked = compute_domains.decide(gang, wish, ask.cluster, always=pool.nvlink_always)
+                linked = compute_domains.decide(gang, label, ask.cluster, always=pool.nvlink_always)
             named = ask.run is not None or any(member.name in called for member in team.members)
             limit = lowered.exec_timeout
             limit = limit + _BACKSTOP_S if limit is not None and ask.run else limit
@@ -246,9 +246,7 @@ def _overlaps(member: WorkflowTask, mounts: Sequence[Manifest], pools: Collectio
             message = f'{path} of task "{member.name}" is taken by the pod_template of the pool'
             yield Fault(message, path=(*member.path, "name"), hint="Choose another path.")
         if count > 1:
-            message = (
-                f'{path} is taken twice in task "{member.name}", by files, volumeMounts or the task\'s own folders'
-            )
+            message = f'{path} is used twice in task "{member.name}", by files, volumeMounts or the task\'s own folders'
             yield Fault(message, path=(*member.path, "name"), hint="Choose another path for one of them.")
 
 

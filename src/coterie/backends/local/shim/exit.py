@@ -24,10 +24,10 @@ def unstartable(word: str, error: OSError | ValueError) -> tuple[int, str]:
     if not word:
         return 127, "cannot run a command without a name"
     if isinstance(error, ValueError):
-        return 126, f'cannot run "{word}": a word or variable has a zero byte in it'
+        return 126, f'cannot run "{word}": an argument or variable contains a zero byte'
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         if "/" not in word:
-            return 127, f'cannot run "{word}": no folder of PATH has it; {here}'
+            return 127, f'cannot run "{word}": it was not found on PATH; {here}'
         if os.path.exists(word):
             return 127, f'cannot run "{word}": the interpreter that its first line names does not exist; {here}'
         return 127, f'cannot run "{word}": there is no such file; {here}'

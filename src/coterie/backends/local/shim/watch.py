@@ -69,7 +69,8 @@ class Watch:
         if self._why == "timeout":
             log.say(f"stopped: it ran longer than {self._launch.timeout_s:g} s")
         log.close()
-        notes = [log.trouble, f"{left} processes could not be stopped" if left else ""]
+        unstopped = f"{left} {'process' if left == 1 else 'processes'} could not be stopped" if left else ""
+        notes = [log.trouble, unstopped]
         write_exit(self._folder, exit_code(status), self._why, "; ".join(note for note in notes if note))
 
     def _start(self) -> tuple[int, int]:
