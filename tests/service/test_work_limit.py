@@ -29,7 +29,7 @@ def test_those_over_the_limit_are_told_to_come_later_and_places_are_given_back()
         thread.start()
     eventually(lambda: limit.taken == 2)
     assert len(begun) == 1, "the other waits"
-    with pytest.raises(Unavailable, match="too many plans wait already"), limit.place("c"):
+    with pytest.raises(Unavailable, match="too many plans are already waiting"), limit.place("c"):
         pass
     go_on.set()
     for thread in threads:

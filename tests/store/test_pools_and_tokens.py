@@ -67,7 +67,7 @@ def test_an_unknown_pool_is_not_found_and_a_near_one_named(store: Store) -> None
     with pytest.raises(NotFound) as near:
         store.delete_pool("gb20")
 
-    assert nothing.value.hint == "No pool is stored."
+    assert nothing.value.hint == "No pools are stored."
     assert near.value.hint == 'Did you mean "gb200"?'
 
 

@@ -89,9 +89,9 @@ def test_nothing_is_stored_into_a_pool_that_was_deleted_or_changed_meanwhile(sto
     assert store.submit(new(pool_version=made.version))[1]
     now, _ = store.put_pool("gb200", {"n": 2}, NOW)
 
-    with pytest.raises(Conflict, match=r'^pool "gb200" was changed meanwhile; nothing was stored$'):
+    with pytest.raises(Conflict, match=r'^pool "gb200" was changed in the meantime; nothing was stored$'):
         store.submit(new(pool_version=made.version))
-    with pytest.raises(Conflict, match=r'^pool "other" was deleted meanwhile; nothing was stored$'):
+    with pytest.raises(Conflict, match=r'^pool "other" was deleted in the meantime; nothing was stored$'):
         store.submit(new(pool="other", pool_version=1))
 
     assert store.submit(new(pool_version=now.version))[0].id == "train-2"

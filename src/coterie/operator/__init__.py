@@ -1,4 +1,4 @@
-"""The operator: controllers that keep the objects of a cluster in agreement with its ClusterTopologies.
+"""The operator: controllers that keep the objects of a cluster in sync with its ClusterTopologies.
 
     work_queue   keys that wait for a reconciliation: each once, with backoff
     watches      one watch per kind, shared by all controllers, that outlives a missing kind

@@ -26,7 +26,9 @@ class OperatorMetrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self._queue = Gauge("coterie_operator_queue_depth", "Keys that wait.", ("controller",), registry=registry)
+        self._queue = Gauge(
+            "coterie_operator_queue_depth", "Keys waiting to be reconciled.", ("controller",), registry=registry
+        )
         self._requests = Counter(
             "coterie_operator_api_requests", "Requests to the API server.", ("verb", "kind", "code"), registry=registry
         )
@@ -38,7 +40,7 @@ class OperatorMetrics:
         )
         self.unavailable = Gauge(
             "coterie_operator_levels_unavailable",
-            "Objects that name a topology or a level that is not there.",
+            "Objects that name a topology or a level that does not exist.",
             ("kind",),
             registry=registry,
         )

@@ -92,7 +92,7 @@ def serve(
 def _unannounced(error: OSError) -> Unavailable:
     where = f"{error.filename}: " if error.filename else ""
     hint = "Make room on the disk of its folder, then start it again. Tasks keep running."
-    return Unavailable(f"{where}the service cannot say where it is: {error.strerror}", hint)
+    return Unavailable(f"{where}the service cannot write its address: {error.strerror}", hint)
 
 
 def served_names(host: str, names: Collection[str]) -> frozenset[str] | None:

@@ -38,11 +38,11 @@ class WorkLimit:
         with self._lock:
             if self._callers[caller] >= self._each:
                 raise Unavailable(
-                    f"{self._each} of your {self._what} are being worked on or wait already",
+                    f"{self._each} of your {self._what} are already running or waiting",
                     "Try again when they have been answered.",
                 )
             if self._callers.total() >= self._most:
-                raise Unavailable(f"too many {self._what} wait already", "Try again in a few seconds.")
+                raise Unavailable(f"too many {self._what} are already waiting", "Try again in a few seconds.")
             self._callers[caller] += 1
         try:
             while not self._places.acquire(timeout=POLL_S):

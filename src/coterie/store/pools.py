@@ -23,7 +23,7 @@ def one(tx: Connection, name: str) -> PoolRecord:
     row = tx.execute(select(pools).where(pools.c.name == name)).first()
     if row is None:
         known = [other.name for other in every(tx)]
-        have = f"Stored pools: {', '.join(known)}." if known else "No pool is stored."
+        have = f"Stored pools: {', '.join(known)}." if known else "No pools are stored."
         raise NotFound(f'there is no pool "{name}"', did_you_mean(name, known) or have)
     return PoolRecord(*row)
 
@@ -50,7 +50,7 @@ def unchanged(tx: Connection, name: str, version: int) -> None:
     now = tx.execute(select(pools.c.version).where(pools.c.name == name)).scalar()
     if now != version:
         became = "deleted" if now is None else "changed"
-        raise Conflict(f'pool "{name}" was {became} meanwhile; nothing was stored', "Send it again.")
+        raise Conflict(f'pool "{name}" was {became} in the meantime; nothing was stored', "Send it again.")
 
 
 def remove(tx: Connection, name: str, version: int | None) -> None:

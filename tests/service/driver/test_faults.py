@@ -261,7 +261,7 @@ def test_a_disk_of_tasks_that_is_full_while_the_database_is_not(tmp_path: Path) 
             assert hall.lines() == []
             late = spawn("serve", "--state", state, "--store", store, "--port", "0")
             assert late.code == 75
-            assert "the service cannot say where it is: No space left on device" in late.err
+            assert "the service cannot write its address: No space left on device" in late.err
             assert "hint: Make room" in late.err
             disk.clear()
             eventually(lambda: len(hall.lines()) == 2, hall.lines)

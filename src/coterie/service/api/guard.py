@@ -70,7 +70,7 @@ class Guard:
         origins = headers.get("origin", [])
         if scope["method"] not in SAFE and any(_authority(origin) != host.lower() for origin in origins):
             hint = "Pages of other sites may not change anything here."
-            return 403, "WrongOrigin", f'a page of "{origins[0][:80]}" may not ask for this', hint
+            return 403, "WrongOrigin", f'pages of "{origins[0][:80]}" may not make this request', hint
         lengths = headers.get("content-length", ["0"])
         if not all(length.isascii() and length.isdecimal() for length in lengths):
             return 400, "BadRequest", "the Content-Length header is not a number", "Send the size of the body."

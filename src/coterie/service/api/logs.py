@@ -41,7 +41,7 @@ def logs(
     offset: Annotated[int, Query(ge=0, lt=2**62, description="In bytes.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MOST, description="In bytes; not for `follow`.")] = MOST,
     follow: Annotated[bool, Query(description="Keep following until the attempt ends.")] = False,  # noqa: FBT002 - a parameter of the query
-    tail: Annotated[int | None, Query(ge=0, lt=2**31, description="Only the last lines, this many.")] = None,
+    tail: Annotated[int | None, Query(ge=0, lt=2**31, description="Only this number of last lines.")] = None,
     since: Annotated[
         float | None, Query(ge=0, lt=2**40, description="Only what was written after this time, in seconds since 1970.")
     ] = None,

@@ -354,7 +354,7 @@ class BackendQueues:
     def _words(self, told: WaitReason, world: BackendHoldings) -> tuple[str, str]:
         refusal, pool = told.decision.refusal, told.entry.pool
         if refusal is None:
-            return Reason.UNDECIDED.value, "it is not known yet whether there is a place"
+            return Reason.UNDECIDED.value, "it is not known yet whether it fits"
         return refusal_words(refusal, told.entry.gang, pool, world.capacity(pool).domains)
 
     def _tolerations(self, life: LiveWorkflow, group: str, task: str) -> tuple[Toleration, ...]:

@@ -176,7 +176,7 @@ class PromptTexts:
                 self._thread = threading.Thread(target=self._run, name="coterie-texts", daemon=True)
                 self._thread.start()
             self._condition.notify_all()
-        raise TextPending(f'workflow "{workflow}" is being read', "It is done in a moment.")
+        raise TextPending(f'workflow "{workflow}" is being read', "Try again in a moment.")
 
     def _run(self) -> None:
         while True:

@@ -300,7 +300,7 @@ def still_runs(catalog: PoolCatalog, workflow: str, pool: str) -> None:
     """Raise `Conflict` unless the pool of a workflow that is to be retried accepts workflows now."""
     known = catalog.pools.get(pool)
     others = [name for name in catalog.pools if name != pool]
-    hint = f"Make the pool again, or submit the workflow to another. Pools are: {', '.join(others) or 'none'}."
+    hint = f"Create the pool again, or submit the workflow to another. Pools are: {', '.join(others) or 'none'}."
     if known is None:
         raise Conflict(f'workflow "{workflow}" cannot be retried: its pool "{pool}" is gone', hint)
     try:
@@ -315,7 +315,7 @@ def runs_here(known: CatalogPool) -> Pool:
         raise UsageError(f'pool "{known.pool.name}" takes no workflows: {known.trouble}', "An admin has to fix it.")
     if not known.pool.traits.driven:
         raise UsageError(
-            f'pool "{known.pool.name}" is of scheduler "{known.pool.scheduler}", which this service does not drive',
+            f'pool "{known.pool.name}" has the scheduler "{known.pool.scheduler}", which this service does not drive',
             "Render it with `coterie render`, or choose a pool of a local backend.",
         )
     return known.pool

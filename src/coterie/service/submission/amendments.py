@@ -105,7 +105,7 @@ def _sentence(change: Change, before: Sequence[Gang], after: Sequence[Gang]) -> 
         case Coarsen(level, to):
             return f"{to} is asked for instead of {level}"
         case Tolerate(keys):
-            return f"its tasks tolerate the taint {' and '.join(keys)}"
+            return f"its tasks tolerate the {'taint' if len(keys) == 1 else 'taints'} {' and '.join(keys)}"
         case Keep(name, _, _):
             had, has = (
                 [task.name for gang in gangs for task in gang.all_tasks() if gang.name == name]
@@ -120,4 +120,5 @@ def _sentence(change: Change, before: Sequence[Gang], after: Sequence[Gang]) -> 
 def _awaited(change: Release | Uncordon) -> str:
     if isinstance(change, Release):
         return f"it waits until {change.owner} has ended; submitting it ends nothing else"
-    return f"it waits until {fold(change.nodes)} is uncordoned; submitting it changes no node"
+    verb = "is" if len(change.nodes) == 1 else "are"
+    return f"it waits until {fold(change.nodes)} {verb} uncordoned; submitting it changes no node"

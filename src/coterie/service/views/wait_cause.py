@@ -39,7 +39,7 @@ def wait_cause(refusal: Json | None, words: str, warnings: Iterable[Mapping[str,
     if reason == Reason.OVER_QUOTA or _QUOTA.search(words):
         return _cause(WaitCauseKind.QUOTA, "the pool has reached its limit of GPUs")
     if reason == Reason.UNDECIDED:
-        return _cause(WaitCauseKind.UNDECIDED, "the engine has not found out whether it fits")
+        return _cause(WaitCauseKind.UNDECIDED, "the engine has not determined whether it fits")
     if refusal is not None:
         return _cause(WaitCauseKind.DOES_NOT_FIT, "it does not fit now")
     if _CLAIMS.search(words):

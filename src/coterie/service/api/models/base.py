@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-_IN_API = "What a request holds instead of the options and commands in the hint."
+_IN_API = "The parts of a request that replace the options and commands in the hint."
 # Names of workflows, pools and tasks are shorter; a longer text names nothing.
 Short = Annotated[str, Field(max_length=253)]
 
@@ -50,8 +50,8 @@ class ErrorBody(ResponseBody):
     message: str
     hint: str
     in_api: list[str] = Field(description=_IN_API)
-    location: Location | None = Field(description="Where the first fault stands, when it has a place.")
-    errors: list[FaultBody] = Field(description="All faults, when what was sent has several or has places.")
+    location: Location | None = Field(description="The location of the first fault, if it has one.")
+    errors: list[FaultBody] = Field(description="All faults, if there are several or they have locations.")
     details: dict[str, Any] = Field(
         description="More for programs: the `workflows` that use a pool; `plan` and `verdict` as they are now."
     )

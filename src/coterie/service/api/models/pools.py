@@ -81,7 +81,7 @@ class Affected(ResponseBody):
     workflow: str
     group: str
     level: str
-    waits: bool = Field(description="It is not placed, and will not be as things are.")
+    waits: bool = Field(description="It is not placed, and cannot be placed without the level.")
 
 
 class Changed(ResponseBody):

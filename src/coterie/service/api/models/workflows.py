@@ -150,7 +150,7 @@ class WhyGroup(ResponseBody):
     """The reason why a group waits."""
 
     name: str
-    verdict: Verdict = Field(description="What the engine says now; placed: its turn comes.")
+    verdict: Verdict = Field(description="What the engine says now; placed: it starts when its turn comes.")
     waiting: Waiting | None
     refusal: Refusal | None
     cause: WaitCause | None = Field(
@@ -221,7 +221,9 @@ class DetailedGroup(WhyGroup):
     """The reason why a group waits, with all the evidence, or its outcome under changes."""
 
     alternatives: list[Choice] | None = Field(None, description="With `verbose`.")
-    assignments: list[Assignment] | None = Field(None, description="What if: where its tasks would go.")
+    assignments: list[Assignment] | None = Field(
+        None, description="Where its tasks would go with the requested changes."
+    )
 
 
 class WhyInDetail(Why):

@@ -142,7 +142,9 @@ async def pool_nodes(
     follow: Annotated[
         bool | None, Query(description="A stream, or a list; without it, a stream for `Accept: text/event-stream`.")
     ] = None,
-    after: Annotated[str | None, Query(max_length=40, description="Like Last-Event-ID, which counts more.")] = None,
+    after: Annotated[
+        str | None, Query(max_length=40, description="Like Last-Event-ID, which takes precedence.")
+    ] = None,
     last: Annotated[
         str | None, Header(alias="Last-Event-ID", max_length=40, description="The id of the last event that was seen.")
     ] = None,

@@ -112,7 +112,7 @@ class Drivers:
         home, open_driver = _home(backend), backend.traits.driver
         if open_driver is None:
             raise Unavailable(
-                f'backend "{backend.name}" is of a scheduler that nothing can drive',
+                f'backend "{backend.name}" has a scheduler that Coterie cannot drive',
                 "Choose a pool of another backend.",
             )
         settings, texts = self._settings.for_driver(self._store, backend.context, backend.namespace), self._texts

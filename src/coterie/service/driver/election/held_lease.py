@@ -96,7 +96,7 @@ class HeldLease:
             now = time.monotonic()
             took = 0.0 if (began := self._began) is None else now - began
             if took >= SLOW_S:
-                self._problems.say(_SLOW, f"a turn of the driver takes long: {took:.0f} s so far")
+                self._problems.say(_SLOW, f"a turn of the driver is slow: {took:.0f} s so far")
             if now < due or took >= STUCK_S:
                 continue
             try:
