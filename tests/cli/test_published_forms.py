@@ -156,7 +156,7 @@ def test_engines_with_claims_to_a_compute_domain_beside_them_each_have_a_node(de
     assert gpus(desk) == 20
     assert "ClaimsNotPlanned" not in codes(said)
     assert "NodesNotShared" in codes(said)
-    assert "not read by Coterie, and ignored: 1 ConfigMap (" in done.err
+    assert "ignored, because Coterie does not read them: 1 ConfigMap (" in done.err
 
 
 @pytest.mark.parametrize(

@@ -17,17 +17,14 @@ def fragmentation_words(result: Result) -> str:
     rule = result.rule
     where = f"in one {rule.level}" if rule.level else "on the cluster"
     return (
-        f"1 - (pods of {rule.node_gpus} GPUs that fit {where} now, at best) / (those that would if all free GPUs stood "
+        f"1 - (pods of {rule.node_gpus} GPUs that fit {where} now, at best) / (those that would if all free GPUs were "
         f"together, at most {rule.pods_per_domain}); counted while at least {rule.node_gpus} GPUs are free"
     )
 
 
 def queue_words(result: Result) -> str:
     """Return a sentence that describes the queue."""
-    return (
-        "first come, first served; a job that waits holds nobody back until "
-        f"{result.window:,} jobs have been passed over"
-    )
+    return f"first come, first served; a waiting job blocks no other until {result.window:,} jobs have been passed over"
 
 
 def duration(seconds: float) -> str:

@@ -100,8 +100,8 @@ class Rule:
         if self.level is None:
             return f"{pods} that may go anywhere"
         more = f"more: groups of one {self.level} each"
-        wish = f", one {self.coarser} preferred" if self.coarser else ""
-        return f"{pods}; up to {self.domain_gpus} GPUs: one {self.level} required; {more}{wish}"
+        preference = f", one {self.coarser} preferred" if self.coarser else ""
+        return f"{pods}; up to {self.domain_gpus} GPUs: one {self.level} required; {more}{preference}"
 
     def layout(self, gpus: int) -> Layout:
         """Return the layout of a job with this many GPUs."""
@@ -114,10 +114,12 @@ class Rule:
             coarser = self.coarser if len(groups) > 1 else None
         asked: list[RequestedTask] = []
         for group, size in enumerate(groups):
-            wishes = [] if coarser is None else [TaskRequirement(coarser, "job", required=False)]
-            wishes += [] if self.level is None else [TaskRequirement(self.level, f"g{group}")]
+            requirements = [] if coarser is None else [TaskRequirement(coarser, "job", required=False)]
+            requirements += [] if self.level is None else [TaskRequirement(self.level, f"g{group}")]
             start = len(asked)
-            asked += [RequestedTask(str(pod), shapes[sizes[pod]], tuple(wishes)) for pod in range(start, start + size)]
+            asked += [
+                RequestedTask(str(pod), shapes[sizes[pod]], tuple(requirements)) for pod in range(start, start + size)
+            ]
         index = self.domains.topology.index
         return Layout(
             tuple(task.shape for task in asked),

@@ -125,10 +125,8 @@ def _notices(trace: Trace, layouts: dict[int, Layout], found: Sequence[Figures])
         if left := one.jobs - one.started:
             yield Notice(
                 "NeverStarted",
-                f"{one.policy} never finds a place for {left:,} of {one.jobs:,} jobs, though there is one: "
+                f"{one.policy} never finds a place for {left:,} of {one.jobs:,} jobs, although there is one: "
                 "they do not count in its waits",
             )
         if one.undecided:
-            yield Notice(
-                "Undecided", f"{one.policy} gave up its search {one.undecided:,} times: these jobs kept waiting"
-            )
+            yield Notice("Undecided", f"searches that {one.policy} gave up: {one.undecided:,}; these jobs kept waiting")

@@ -228,7 +228,9 @@ def _notices(kind: TraceFormat, without: int, rows: Sequence[_TraceRow]) -> Iter
         yield Notice("NoGpus", f"jobs that ask for no GPU are left out: {without:,} of {len(rows):,}")
     shared = sum(1 for row in rows if row.cells.get("gpu_milli", "") not in {"", "0", "1000"})
     if shared:
-        yield Notice("SharedGpus", f"{shared:,} pods ask for a part of a GPU; each is given a whole one")
+        yield Notice(
+            "SharedGpus", f"pods that ask for part of a GPU are given a whole one: {shared:,} of {len(rows):,}"
+        )
     if kind in {OPENB, UNTIMED}:
         yield Notice("GpusOnly", "processors and memory of the trace are not replayed, only GPUs")
 
@@ -251,4 +253,4 @@ def _fewer(faults: Sequence[Fault], file: str) -> list[Fault]:
     if len(faults) <= _SHOWN_FAULTS:
         return list(faults)
     rest = len(faults) - _SHOWN_FAULTS
-    return [*faults[:_SHOWN_FAULTS], Fault(f"{rest:,} more rows like these are wrong", hint=_ROW, place=Place(file))]
+    return [*faults[:_SHOWN_FAULTS], Fault(f"and {rest:,} more like these", hint=_ROW, place=Place(file))]

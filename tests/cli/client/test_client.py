@@ -286,7 +286,7 @@ def test_a_failed_submission_that_was_followed_names_the_task_and_what_it_wrote(
 
     assert done.code == 100
     assert "exit code 3:\n  sorry\n" in done.err
-    assert "hint: All that it wrote: coterie logs sad-1/t0" in done.err
+    assert "hint: Full log: coterie logs sad-1/t0" in done.err
 
 
 def test_a_workflow_that_failed_is_placed_no_more(hall: ServiceFixture) -> None:

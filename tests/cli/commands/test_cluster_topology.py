@@ -212,7 +212,7 @@ def test_a_wrong_topology_in_the_snapshot_is_a_warning_until_it_is_used(desk: To
     desk.snapshot(named("one", []))
     done = desk.call("map snapshot.json --levels rack=example.com/r")
     assert done.code == 0
-    assert 'ClusterTopology "one" is wrong and cannot be used' in done.err
+    assert 'ClusterTopology "one" is invalid and cannot be used' in done.err
     done = desk.call("check --config named.config.yaml")
     assert done.code == 3
     assert 'ClusterTopology "one": a ClusterTopology needs at least one level' in done.err

@@ -198,4 +198,4 @@ def test_progress_is_one_changing_line_on_a_terminal_and_a_line_now_and_then_els
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.count("\r" if live else "\n") == (26 if live else 2)
-    assert "coterie: 20 of 100 jobs through, 20.0 h of the trace" in told.err
+    assert "coterie: 20 of 100 jobs replayed, 20.0 h of the trace" in told.err

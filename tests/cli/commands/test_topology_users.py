@@ -53,7 +53,7 @@ def test_a_change_is_judged_before_it_is_made(folder: Path) -> None:
 
     assert done.code == 0, done.err
     assert "It would change: removed: block, rack." in done.out
-    assert "gone: what runs stays, nothing new is placed" in done.out
+    assert "gone: running pods stay, new ones are not placed" in done.out
     assert done.out.splitlines()[-1] == "2 objects of 2 would lose required levels."
 
 

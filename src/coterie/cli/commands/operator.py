@@ -14,9 +14,9 @@ from coterie.cli.inputs.options import AllowedDomainOption, DebugOption, OffOpti
 from coterie.cli.inputs.parameters import with_options
 from coterie.cli.output.formats import Output
 
-_HELP = """Run the operator: keep ClusterTopologies of a cluster and KAI's Topologies in agreement, and admit objects.
+_HELP = """Run the operator: keep KAI's Topologies in sync with the ClusterTopologies of a cluster, and admit objects.
 
-It runs until it is stopped, beside further replicas if need be: one of them leads. Logs go to standard error.
+It runs until it is stopped. There may be several replicas, of which one leads. Logs go to standard error.
 
 \b
 Examples:

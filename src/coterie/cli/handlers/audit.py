@@ -58,7 +58,9 @@ def _read(source: str) -> Snapshot:
         message = "a cluster file has no gangs; an audit needs the objects of a cluster"
         raise SpecErrors([Fault(message, hint=_HINT, place=Place(shown(source)))])
     if snapshot.gang_pods and not snapshot.pod_groups:
-        message = f"{count(len(snapshot.gang_pods), 'pod')} in it belong to PodGroups, but there are no PodGroups in it"
+        pods = len(snapshot.gang_pods)
+        verb = "belongs" if pods == 1 else "belong"
+        message = f"{count(pods, 'pod')} in it {verb} to PodGroups, but there are no PodGroups in it"
         raise SpecErrors([Fault(message, hint=_HINT, place=Place(shown(source)))])
     return snapshot
 

@@ -25,7 +25,7 @@ def run(source: ClusterOptions, view: View, output: Drawing, *, web: bool = Fals
     """Print the map of the nodes of a call, or show it in a browser."""
     if web and output is not Drawing.TABLE:
         hint = f"Remove one of the two; `-o {Drawing.HTML}` writes what --web shows."
-        raise UsageError("--web prints no map, so it does not go with --output", hint)
+        raise UsageError("--web prints no map, so it cannot be used with --output", hint)
     world = read_cluster_input(source)
     domains = Domains.of(world.cluster, world.topology)
     depth = default_depth(domains) if view.level is None else level_depth(domains, view.level)

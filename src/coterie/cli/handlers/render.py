@@ -144,8 +144,8 @@ def _rendered(options: RenderOptions, source: ClusterOptions) -> RenderedManifes
                 documents.topologies | found.topologies,
                 (*documents.notices, *found.notices),
             )
-    wished = documents.workloads[0].pool if documents.workloads else None
-    snapshot, unread = _snapshot(faults, source, config, wished)
+    workflow_pool = documents.workloads[0].pool if documents.workloads else None
+    snapshot, unread = _snapshot(faults, source, config, workflow_pool)
     if faults:
         raise SpecErrors(faults)
     call = _Call(options, config, levels, snapshot, documents, tuple(homes))
@@ -168,7 +168,7 @@ def _documents(options: RenderOptions, file: str) -> Documents:
 
 
 def _snapshot(
-    faults: list[Fault], source: ClusterOptions, config: Config | None, wished: str | None
+    faults: list[Fault], source: ClusterOptions, config: Config | None, workflow_pool: str | None
 ) -> tuple[Snapshot | None, tuple[Notice, ...]]:
     """Return the named cluster, or that of the pool; manifests can be written without the latter."""
     if (name := source.cluster) is not None:
@@ -176,7 +176,7 @@ def _snapshot(
     if config is None or faults:
         return None, ()
     try:
-        own = backend_cluster(source, config, wished)
+        own = backend_cluster(source, config, workflow_pool)
     except (NotFound, UsageError):
         return None, ()  # there is no such pool, which is reported later, or its backend names no cluster
     try:
@@ -284,7 +284,7 @@ def _tolerates(call: _Call) -> bool:
 def _check_agreement(options: RenderOptions, own: str) -> None:
     """Refuse a namespace that differs from the one a document names, as kubectl does."""
     if own and options.namespace not in (None, own):
-        message = f'the file names the namespace "{own}", and the call "{options.namespace}"'
+        message = f'the file names the namespace "{own}", and --namespace is "{options.namespace}"'
         raise UsageError(message, "Leave out --namespace, or remove metadata.namespace from the file.")
 
 

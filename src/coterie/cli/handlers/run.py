@@ -199,7 +199,7 @@ def _lead(service: Service, folder: Path) -> None:
     until = time.monotonic() + service.settings.lease_s + 5
     while not service.health()["leader"]:
         if time.monotonic() > until:
-            hint = "Hand the workflow to that service with `coterie submit`, or choose another --state."
+            hint = "Submit the workflow to that service with `coterie submit`, or choose another --state."
             raise Unavailable(f"another service works in {folder}", hint)
         time.sleep(_TICK_S)
 

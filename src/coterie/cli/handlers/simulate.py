@@ -89,7 +89,7 @@ def _pace(options: SimulateOptions) -> TraceTiming | None:
         raise UsageError("--every and --lasting go together", "Example: --every 30 --lasting 3600")
     if not (0 <= options.every <= 1e6 and 0 <= options.lasting <= 1e9):
         raise UsageError(
-            "--every and --lasting are seconds, at most a million and a thousand million",
+            "--every and --lasting are seconds, at most 1,000,000 and 1,000,000,000",
             "Example: --every 30 --lasting 3600",
         )
     return TraceTiming(options.every, options.lasting)
@@ -114,7 +114,7 @@ def _level(rule: str | None, domains: Domains) -> str | None:
     if not depth:
         raise UsageError(
             "there are no levels for the rule that gives jobs their constraints",
-            "Name the levels, coarsest first: --levels spine=LABEL,rack=LABEL, or say --rule none.",
+            "Name the levels, coarsest first: --levels spine=LABEL,rack=LABEL, or pass --rule none.",
         )
     return domains.topology.names[depth - 1]
 
@@ -133,7 +133,7 @@ class _Ticker:
         if now - self._last < self._pause_s:
             return
         self._last = now
-        words = f"{policy}: {done:,} of {count(jobs, 'job')} through, {duration(time_s)} of the trace"
+        words = f"{policy}: {done:,} of {count(jobs, 'job')} replayed, {duration(time_s)} of the trace"
         if self._live:
             sys.stderr.write(f"\r{words.ljust(self._width)}")
             self._width = len(words)
@@ -198,7 +198,7 @@ def _rows(result: Result, *, wide: bool) -> Iterator[list[str]]:
         yield ["never started", *(f"{one.jobs - one.started:,}" for one in found)]
     yield ["violations", *(str(one.violations) for one in found)]
     if wide:
-        yield ["questions asked", *(f"{one.asked:,}" for one in found)]
+        yield ["policy calls", *(f"{one.asked:,}" for one in found)]
         yield ["undecided", *(f"{one.undecided:,}" for one in found)]
         yield [
             "placements per second",

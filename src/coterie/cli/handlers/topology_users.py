@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 _EFFECTS = {
     NO_EFFECT: "-",
-    NOT_PLACED: "gone: what runs stays, nothing new is placed",
+    NOT_PLACED: "gone: running pods stay, new ones are not placed",
     NOT_PREFERRED: "gone: no longer preferred",
     NOT_ROUTED: "gone: for the router alone, no placement changes",
 }

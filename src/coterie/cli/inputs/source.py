@@ -116,13 +116,13 @@ def _split(text: str | None) -> tuple[str | None, str | None]:
 
 
 def read_cluster(
-    faults: list[Fault], source: ClusterOptions, config: Config | None, wished: str | None
+    faults: list[Fault], source: ClusterOptions, config: Config | None, workflow_pool: str | None
 ) -> Snapshot | None:
     """Return the named cluster, or that of the chosen pool's backend.
 
-    `wished` is the pool that a workflow names. Raises `UsageError` when there is none, unless faults explain it.
+    `workflow_pool` is the pool that a workflow names. Raises `UsageError` when there is none, unless faults explain it.
     """
-    name = source.cluster or (backend_cluster(source, config, wished) if config else None)
+    name = source.cluster or (backend_cluster(source, config, workflow_pool) if config else None)
     if name is None:
         if faults:
             return None
@@ -145,9 +145,9 @@ def read_source(name: str, *, gangs: bool = False) -> Snapshot:
     return with_topologies(read_live(name, gangs=gangs), name)
 
 
-def backend_cluster(source: ClusterOptions, config: Config, wished: str | None) -> str:
+def backend_cluster(source: ClusterOptions, config: Config, workflow_pool: str | None) -> str:
     """Return the cluster of the chosen pool's backend: a file, relative to the configuration, or a context."""
-    pool = pool_for(config, source.pool, wished, Topology(), None)
+    pool = pool_for(config, source.pool, workflow_pool, Topology(), None)
     backend = config.backends[pool.backend]
     if backend.cluster is None and backend.context is not None:
         return f"{LIVE}{backend.context}"

@@ -79,17 +79,17 @@ def prepare(call: WorkflowInput) -> PreparedRun:
     text = read_text(call, pool=source.pool)
     found = collect(faults, lambda: with_files(call, text))
     drafts = () if found else drafted(text)
-    wished = found[1].pool if found else next((one.pool for one in drafts), None)
+    workflow_pool = found[1].pool if found else next((one.pool for one in drafts), None)
     snapshot = None
     changed = source.levels is not None or source.topology is not None
     changed = changed or bool(call.what_if.without or call.what_if.uncordon)
     with joined(faults, drafts):
         if source.cluster or (config and found and changed):
-            snapshot = read_cluster(faults, source, config, wished)
+            snapshot = read_cluster(faults, source, config, workflow_pool)
         elif config and drafts:
             # The levels of the pool may be in the cluster; without a cluster file, it is this machine.
             with suppress(UsageError):
-                snapshot = read_cluster(faults, source, config, wished)
+                snapshot = read_cluster(faults, source, config, workflow_pool)
     if known and (snapshot or not source.cluster):
         scene = CompileContext(
             lambda one: pool_for(config, source.pool, one.pool, levels, snapshot),

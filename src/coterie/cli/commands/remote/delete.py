@@ -23,9 +23,9 @@ class DeleteOptions:
         tuple[str, ...],
         typer.Argument(metavar="ID...", help="Workflows, such as train-7.", autocompletion=completion.ended_workflows),
     ]
-    force: Annotated[
-        bool, typer.Option("--force", help="Cancel workflows that have not ended, and delete them then.")
-    ] = False
+    force: Annotated[bool, typer.Option("--force", help="Cancel workflows that have not ended, then delete them.")] = (
+        False
+    )
     yes: YesOption = False
     service: ServiceOptions
     output: OutputOption = Output.TABLE

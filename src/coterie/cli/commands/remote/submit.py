@@ -82,7 +82,7 @@ def submit(options: SubmitOptions) -> None:
       coterie submit train.yaml --plan 4f2a91c0
       # take a way out that the plan offers
       coterie submit train.yaml --prefer rack
-      # stay until it ends, and end as it does
+      # follow it to its end, and exit with its result
       coterie submit train.yaml --follow
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     with service_client(options.service, options.output, debug=options.debug) as client:

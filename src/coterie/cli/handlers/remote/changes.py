@@ -61,7 +61,7 @@ def delete_all(client: Client, options: DeleteOptions) -> None:
 
 
 def _deletion(answer: Json) -> str:
-    return "deleted" if answer["deleted"] else "is being canceled, and is deleted after that"
+    return "deleted" if answer["deleted"] else "is being canceled, and will then be deleted"
 
 
 def _listed(idents: Sequence[str]) -> str:

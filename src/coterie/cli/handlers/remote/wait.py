@@ -107,7 +107,7 @@ def follow_to_end(client: Client, ident: str, output: Output) -> None:
         print_last_lines(view, lambda task: _written(client, ident, task))
         said = f": {view['message']}" if view["message"] else ""
         names = [task["name"] for task in failed_tasks(view)]
-        hint = f"All that it wrote: coterie logs {ident}/{names[0]}" if names else f"Its tasks: coterie show {ident}"
+        hint = f"Full log: coterie logs {ident}/{names[0]}" if names else f"Its tasks: coterie show {ident}"
         fail(f"{ident} ended as {view['status']} after {took}{said}", hint)
     else:
         typer.echo(safe(f"{ident} {view['status']} after {took}"), err=True)
