@@ -116,7 +116,7 @@ def test_an_admin_sees_what_an_edit_of_a_pool_would_do_before_it_is_saved(served
     page = seen.page
     page.get_by_role("button", name="Edit …").click()
     editor = page.get_by_label("Document of pool edited")
-    expect(page.get_by_text("This is the pool as it is.")).to_be_visible()
+    expect(page.get_by_text("No changes.")).to_be_visible()
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
     written = editor.input_value()
     editor.fill(written.replace("key: rack", "ke: rack"))

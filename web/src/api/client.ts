@@ -49,7 +49,7 @@ export async function call<T>(method: string, path: string, options: Call = {}):
     throw new ApiError(0, {
       code: 'Unreachable',
       message: 'the service does not answer',
-      hint: 'It may be starting again; the page keeps trying.',
+      hint: 'It may be restarting; the page keeps trying.',
     })
   }
   if (!answer.ok) throw await refusal(answer)
