@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +15,9 @@ from typing import Any, Self
 
 import httpx2
 
+from coterie.service.pools.history import KEPT_S, SAMPLE_S
 from coterie.service.settings import Submission
+from coterie.store import PoolSample, Store
 from tests.eventually import eventually
 from tests.service.running_service import task, workflow
 
@@ -69,6 +73,25 @@ def gang(name: str, size: int, topology: str = "[{key: rack}]", script: str = FO
     """Return a workflow of one gang that shares a domain."""
     tasks = [task(f"w{n}", script, "" if n else "lead: true") for n in range(size)]
     return workflow(name, {"gang": tasks}, gpu=gpu, topology=topology)
+
+
+def with_history(service: PageService, pool: str, gpus: int) -> None:
+    """Give a pool the past of a day: use that rises and falls, waits, and an hour in which no service ran."""
+    now = time.time() // SAMPLE_S * SAMPLE_S
+    samples = []
+    for minute in range(1, 24 * 60):
+        if 120 <= minute < 180:
+            continue
+        wave = (1 + math.sin(minute / 70)) / 2
+        used = round(gpus * (0.25 + 0.7 * wave))
+        waiting = 2 if wave > 0.7 else 0
+        share = None if used == gpus else round(0.6 * wave, 2)
+        at = now - minute * SAMPLE_S
+        samples.append(
+            PoolSample(pool, at, gpus, used, gpus - used, waiting, 8 * waiting, 900.0 * wave * waiting, share)
+        )
+    with Store.open(str(service.folder / "state" / "coterie.db")) as store:
+        store.add_samples(samples, now - 2 * KEPT_S)
 
 
 class PageService:

@@ -10,10 +10,12 @@ from coterie.inspection.node_map import NodeMap, node_map
 from coterie.rendering.scene import MapScene
 from coterie.service.core import Json, ServiceCore
 from coterie.service.pools import changes as pool_rules
+from coterie.service.pools.history import KEPT_S, SAMPLE_S, points
 from coterie.service.pools.resources import NodeUse, nodes_of
 from coterie.service.pools.topology_users import level_users
 from coterie.service.pools.usage import PoolUsage
 from coterie.service.settings import Settings
+from coterie.service.views.workflows import when
 from coterie.store import NewEvent
 
 
@@ -28,10 +30,14 @@ class PoolOperations(ServiceCore):
         """Return whether a pool runs its tasks on this machine."""
         return any(known.pool.traits.embedded for known in self._catalog().pools.values())
 
-    def pools(self) -> list[Json]:
-        """Return all pools."""
+    def pools(self, *, warnings: bool = True) -> list[Json]:
+        """Return all pools, with or without the findings about each, which take long on a large cluster."""
         live, tally = self._now(), self.store.tally()
-        return [pool_rules.pool_view(known, live, tally) for known in live.catalog.pools.values()]
+        return [pool_rules.pool_view(known, live, tally, warnings=warnings) for known in live.catalog.pools.values()]
+
+    def find_pool(self, name: str) -> None:
+        """Raise `NotFound` where there is no such pool."""
+        pool_rules.find(self._catalog(), name)
 
     def pool(self, name: str) -> Json:
         """Return a pool."""
@@ -124,6 +130,19 @@ class PoolOperations(ServiceCore):
             domains = pool_rules.domains_of(pool_rules.find(live.catalog, pool).pool, live)
             known = self._node_maps[pool] = (live, node_map(domains, default_depth(domains), pool=pool))
         return known[1]
+
+    def pool_history(self, pool: str, hours: int, most: int) -> Json:
+        """Return the use of a pool over the last hours, as at most so many points of equal length."""
+        self.find_pool(pool)
+        step = SAMPLE_S * max(1, -(-hours * 3600 // (SAMPLE_S * most)))
+        since = (int(self.settings.now()) // step + 1) * step - max(step, hours * 3600 // step * step)
+        found = points(self.store.samples(pool, since), since, step)
+        return {
+            "pool": pool,
+            "step_s": step,
+            "kept_s": KEPT_S,
+            "points": [{**each, "at": when(each["at"])} for each in found],
+        }
 
     def gauges(self) -> Mapping[str, Mapping[Any, int]]:
         """Return metrics: workflows by pool and status, GPUs by pool and by backend."""

@@ -17,6 +17,7 @@ from coterie.lifecycle import TaskState
 from coterie.service.core import Json
 from coterie.service.driver.election.ownership import unregister
 from coterie.service.pool_operations import PoolOperations
+from coterie.service.pools.history import UsageRecorder
 from coterie.service.settings import Settings
 from coterie.service.views import workflows as views
 from coterie.service.workflow_operations import WorkflowOperations
@@ -28,11 +29,13 @@ class Service(WorkflowOperations, PoolOperations):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._thread: threading.Thread | None = None
+        self._recorder = UsageRecorder(self.store, self._now, settings.now, lambda: self._driver.leading)
 
     def start(self) -> None:
         """Start driving workflows, once this replica leads."""
         self._thread = threading.Thread(target=self._driver.run, name="coterie-driver", daemon=True)
         self._thread.start()
+        self._recorder.start()
 
     def stop(self) -> None:
         """Stop driving, and close the store; tasks keep running, and the next start finds them."""
@@ -40,6 +43,7 @@ class Service(WorkflowOperations, PoolOperations):
             return
         self._stopped = True
         self._processes.close()
+        self._recorder.stop()
         self._driver.stop()
         if self._thread is not None:
             self._thread.join()

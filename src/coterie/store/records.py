@@ -44,6 +44,24 @@ class EventRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolSample:
+    """The use of a pool at a time: its GPUs, the workflows that wait, and the fragmentation of what is free.
+
+    GPUs that are neither used nor free are out of service. `fragmentation` is None where nothing is free.
+    """
+
+    pool: str
+    at: float
+    gpus: int
+    used: int
+    free: int
+    waiting: int
+    waiting_gpus: int
+    longest_wait_s: float
+    fragmentation: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class NewWorkflow:
     """A workflow to be stored.
 

@@ -9,7 +9,7 @@ from typing import Self
 from sqlalchemy import select
 
 from coterie.errors import CoterieError
-from coterie.store import events, leader_save, leases, pools, requests, tokens, workflows
+from coterie.store import events, leader_save, leases, pools, requests, samples, tokens, workflows
 from coterie.store.databases.database import Database, database
 from coterie.store.migration import migrate
 from coterie.store.records import (
@@ -22,6 +22,7 @@ from coterie.store.records import (
     NewWorkflow,
     PlacementRecord,
     PoolRecord,
+    PoolSample,
     RequestRecord,
     Summary,
     Token,
@@ -239,6 +240,16 @@ class Store:
         """Delete a pool without unfinished workflows."""
         with self._database.writing() as tx:
             pools.remove(tx, name, version)
+
+    def add_samples(self, new: Sequence[PoolSample], oldest: float) -> None:
+        """Store samples, in place of those of the same pools and times; delete those from before `oldest`."""
+        with self._database.writing() as tx:
+            samples.add(tx, new, oldest)
+
+    def samples(self, pool: str, since: float) -> tuple[PoolSample, ...]:
+        """Return the samples of a pool since a time, oldest first."""
+        with self._database.reading() as tx:
+            return samples.of(tx, pool, since)
 
     def add_token(self, token: Token) -> None:
         """Store a token."""

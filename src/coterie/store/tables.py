@@ -193,5 +193,20 @@ leases = Table(
     Column("expires_at", Double, nullable=False),
 )
 
+# The use of each pool, a row a minute; old rows are deleted when new ones are written.
+samples = Table(
+    "samples",
+    metadata,
+    Column("pool", SafeText, primary_key=True),
+    Column("at", Double, primary_key=True),
+    Column("gpus", Integer, nullable=False),
+    Column("used", Integer, nullable=False),
+    Column("free", Integer, nullable=False),
+    Column("waiting", Integer, nullable=False),
+    Column("waiting_gpus", Integer, nullable=False),
+    Column("longest_wait_s", Double, nullable=False),
+    Column("fragmentation", Double),
+)
+
 # A single row, created with the table and never changed: the unique identity of this store.
 identity = Table("identity", metadata, Column("store", SafeText, primary_key=True))

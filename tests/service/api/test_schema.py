@@ -80,6 +80,7 @@ def test_models_name_exactly_what_the_service_answers(client: TestClient, servic
         (plans.Plan, client.post("/api/v1/plan", json=body(single("x", "true", gpu=1), pool="main")).json()),
         (pools.Applied, made.json()),
         (pools.Pools, client.get("/api/v1/pools").json()),
+        (pools.PoolHistory, client.get("/api/v1/pools/main/history").json()),
         (pools.Topologies, client.get("/api/v1/topologies").json()),
         (pools.TopologyUsers, client.get("/api/v1/topologies/main/users?levels=zone").json()),
         (pools.Map, client.get("/api/v1/pools/main/map").json()),

@@ -21,9 +21,13 @@ _LEVEL_LENGTH = 381
 
 
 @router.get("/pools", response_model=models.Pools)
-def pools(service: Behind, _caller: Who) -> Response:
+def pools(
+    service: Behind,
+    _caller: Who,
+    warnings: Annotated[bool, Query(description="Also findings, which take long on a large cluster.")] = True,  # noqa: FBT002 - a parameter of the query
+) -> Response:
     """List all pools."""
-    return answer({"items": service.pools()})
+    return answer({"items": service.pools(warnings=warnings)})
 
 
 @router.get("/pools/{pool}", response_model=models.Pool)
@@ -63,6 +67,18 @@ def delete_pool(pool: str, service: Behind, caller: Who) -> None:
 def pool_map(pool: str, service: Behind, _caller: Who) -> Response:
     """Return the nodes of a pool by domain, with their holders."""
     return answer(service.map(pool))
+
+
+@router.get("/pools/{pool}/history", response_model=models.PoolHistory)
+def pool_history(
+    pool: str,
+    service: Behind,
+    _caller: Who,
+    hours: Annotated[int, Query(ge=1, le=24, description="How far back.")] = 6,
+    points: Annotated[int, Query(ge=1, le=1440, description="At most so many points, each over an equal time.")] = 120,
+) -> Response:
+    """Return the use, the waiting workflows and the fragmentation of a pool over the last hours."""
+    return answer(service.pool_history(pool, hours, points))
 
 
 @router.get("/topologies", response_model=models.Topologies)

@@ -14,6 +14,7 @@ from coterie.errors import Conflict, Fault, NotFound, Notice, SpecErrors, UsageE
 from coterie.inspection.labels import check_pool, part_of, pool_nodes
 from coterie.lifecycle import State, from_json
 from coterie.service.pools.catalog import CatalogPool, PoolCatalog, read_pool
+from coterie.service.pools.topology_drift import topology_drift
 from coterie.service.pools.usage import PoolUsage, unfinished
 from coterie.service.views.workflows import waits
 from coterie.store import Store
@@ -137,10 +138,12 @@ def refuse_managed(known: CatalogPool, catalog: PoolCatalog) -> None:
         )
 
 
-def pool_view(known: CatalogPool, live: PoolUsage, tally: Mapping[tuple[str, str], int]) -> Json:
+def pool_view(
+    known: CatalogPool, live: PoolUsage, tally: Mapping[tuple[str, str], int], *, warnings: bool = True
+) -> Json:
     """Return the view of a pool for users."""
     pool, catalog = known.pool, live.catalog
-    cluster = _cluster(pool, live)
+    cluster = known_cluster(pool, live)
     own = pool_nodes(cluster, pool) if cluster is not None else None
     mine = {status: count for (name, status), count in tally.items() if name == pool.name}
     return {
@@ -171,7 +174,7 @@ def pool_view(known: CatalogPool, live: PoolUsage, tally: Mapping[tuple[str, str
             "waiting": mine.get("WAITING", 0) + mine.get("PENDING", 0),
         },
         "document": dict(known.document),
-        "warnings": list(_warnings(known, catalog, cluster)),
+        "warnings": list(_warnings(known, catalog, cluster)) if warnings else [],
     }
 
 
@@ -181,11 +184,12 @@ def topology_view(known: CatalogPool, live: PoolUsage) -> Json:
     Where its nodes are not known here, nothing is counted.
     """
     pool = known.pool
-    cluster = _cluster(pool, live)
+    cluster = known_cluster(pool, live)
     if cluster is None:
         unknown = {"domains": None, "nodes": None, "unlabelled": None}
         levels = [{"key": level.name, "label": level.label, **unknown} for level in pool.topology.levels]
-        return {"pool": pool.name, "name": pool.topology_name, "counted": False, "levels": levels, "domains": []}
+        names = {"pool": pool.name, "name": pool.topology_name, "drift": None}
+        return {**names, "counted": False, "levels": levels, "domains": []}
     domains = Domains.of(pool_nodes(cluster, pool), pool.topology)
     own = domains.cluster
     total = own.gpus(own.allocatable)[domains.order]
@@ -194,6 +198,7 @@ def topology_view(known: CatalogPool, live: PoolUsage) -> Json:
     return {
         "pool": pool.name,
         "name": pool.topology_name,
+        "drift": topology_drift(pool, live.catalog.clusters.get(pool.backend)),
         "counted": True,
         "levels": [
             {
@@ -228,7 +233,7 @@ def domains_of(pool: Pool, live: PoolUsage) -> Domains:
     return Domains.of(pool_nodes(live.cluster(pool), pool), pool.topology)
 
 
-def _cluster(pool: Pool, live: PoolUsage) -> Cluster | None:
+def known_cluster(pool: Pool, live: PoolUsage) -> Cluster | None:
     """Return the nodes of a pool's backend, None where neither this service nor a file declares them."""
     if pool.backend in live.catalog.clusters:
         return live.cluster(pool)
@@ -238,7 +243,7 @@ def _cluster(pool: Pool, live: PoolUsage) -> Cluster | None:
 
 def gauges(live: PoolUsage, tally: Mapping[tuple[str, str], int]) -> Mapping[str, Mapping[Any, int]]:
     """Return metrics: workflows by pool and status, GPUs by pool and by backend."""
-    pools = {name: pool_view(known, live, tally)["gpus"] for name, known in live.catalog.pools.items()}
+    pools = {name: pool_view(known, live, tally, warnings=False)["gpus"] for name, known in live.catalog.pools.items()}
     return {
         "workflows": tally,
         "gpus_used": {name: found["used"] for name, found in pools.items()},

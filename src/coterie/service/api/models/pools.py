@@ -66,7 +66,7 @@ class Pool(ResponseBody):
     max_queue_timeout: int | None = Field(description="Seconds.")
     workflows: Busy
     document: dict[str, Any] = Field(description="The pool as it is written in a configuration.")
-    warnings: list[PoolWarning]
+    warnings: list[PoolWarning] = Field(description="Empty in a list that was asked for without them.")
 
 
 class Pools(ResponseBody):
@@ -130,11 +130,23 @@ class Domain(ResponseBody):
     gpus: Gpus
 
 
+class TopologyDrift(ResponseBody):
+    """The comparison of a scheduler's own topology with the ClusterTopology."""
+
+    scheduler: str
+    reference: str = Field(description="The name of the scheduler's topology.")
+    in_sync: bool
+    message: str = Field(description="The difference; empty where there is none.")
+
+
 class Topology(ResponseBody):
     """The levels of a pool, with their domains."""
 
     pool: str
     name: str | None = Field(description="The topology that they come from.")
+    drift: list[TopologyDrift] | None = Field(
+        description="Null where the levels do not come from a ClusterTopology, or the cluster shows no other topology."
+    )
     counted: bool = Field(description="The pool's nodes are known here, and counted.")
     levels: list[LevelCount]
     domains: list[Domain]
@@ -191,6 +203,31 @@ class TopologyUsers(ResponseBody):
     faults: list[str] = Field(description="Why the topology is invalid, where it is.")
     change: TopologyChange | None = Field(description="None where no other levels were given.")
     users: list[TopologyUser]
+
+
+class HistoryPoint(ResponseBody):
+    """The use of a pool in one step: means of GPUs and fragmentation, the most of what waited."""
+
+    at: str = Field(description="The beginning of the step.")
+    gpus: float
+    used: float
+    free: float = Field(description="GPUs that are neither used nor free are out of service.")
+    waiting: int = Field(description="Workflows with a group that waits.")
+    waiting_gpus: int = Field(description="All GPUs of these workflows.")
+    longest_wait_s: float = Field(description="How long the one that had waited longest had waited by then.")
+    fragmentation: float | None = Field(
+        description="The share of the best possible gang in one domain that did not fit, because the free GPUs were "
+        "scattered; null where less than a node's GPUs were free."
+    )
+
+
+class PoolHistory(ResponseBody):
+    """The use of a pool over the last hours; steps in which no service ran are missing."""
+
+    pool: str
+    step_s: int
+    kept_s: int = Field(description="How far back samples are kept.")
+    points: list[HistoryPoint] = Field(description="The oldest first.")
 
 
 class MapGpus(Gpus):

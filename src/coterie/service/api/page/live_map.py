@@ -107,7 +107,7 @@ class LiveMaps:
 
     def _encoded(self, history: MapHistory) -> bytes:
         if history.whole is None:
-            history.whole = msgspec.json.encode(history.map.json())
+            history.whole = history.map.encoded()
         return history.whole
 
 
@@ -157,7 +157,7 @@ async def pool_nodes(
     streams = "text/event-stream" in request.headers.get("accept", "") if follow is None else follow
     if not streams:
         return Response(await shared.of(("nodes", pool), partial(maps.whole, pool)), media_type=JSON)
-    await shared.of(("pool", pool), partial(service.pool, pool))
+    await shared.of(("pool", pool), partial(service.find_pool, pool))
     told = _followed(pool, maps, followers, shared, admission, _seen(maps, last or after))
     return followers.streamed(EventSourceResponse(told, headers={"X-Accel-Buffering": "no"}))
 
