@@ -1,17 +1,19 @@
-"""A gang of an NVLink pool on a real cluster: from `submit` to all pods bound, and the same objects by kubectl.
+"""Workflows of a service on a real cluster: `python -m bench.submission [gang] [rest] [restart]`, or all three.
 
-`python -m bench.submission [RUNS] [NODES …]` prints the ratio, and the calls of the service for one workflow from its
-submission to its clean end, for each number of nodes.
+`gang` compares a gang of an NVLink pool, from `submit` to all pods bound, with the same objects by kubectl, and counts
+the calls of the service for one workflow from its submission to its clean end. `rest` and `restart` are explained in
+`bench.steady_state`. `--help` lists the sizes.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
-import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -19,9 +21,9 @@ from typing import Any
 
 import yaml
 
+from bench import steady_state
+from bench.call_count import CallCount
 from bench.timing import once, say
-from coterie.kube.api import Api, ApiResponse
-from coterie.kube.errors import RequestDescription
 from coterie.library import read_cluster
 from coterie.service.service import Service
 from coterie.service.settings import Settings, Submission
@@ -34,6 +36,7 @@ LEVELS = [{"key": "zone", "label": ZONE}, {"key": "rack", "label": RACK}]
 _OWN = "app.kubernetes.io/managed-by=coterie"
 _KINDS = ("computedomains", "configmaps", "services", "podgroups.scheduling.run.ai", "pods")
 _PATIENCE_S = 300.0
+_PARTS = ("gang", "rest", "restart")
 
 Json = dict[str, Any]
 
@@ -52,22 +55,6 @@ class SubmissionTimes:
     def ratio(self) -> float:
         """The time of Coterie relative to kubectl."""
         return self.coterie_s / self.kubectl_s
-
-
-class CallCount:
-    """The number of calls of all clients in this process, without watches."""
-
-    def __init__(self) -> None:
-        self.calls: Counter[str] = Counter()
-        attempt = Api.attempt
-
-        def counted(
-            api: Api, call: RequestDescription, params: Mapping[str, str | None] | None = None, body: object = None
-        ) -> ApiResponse:
-            self.calls[call.verb] += 1
-            return attempt(api, call, params, body)
-
-        Api.attempt = counted  # type: ignore[assignment,method-assign]
 
 
 def measure(lab: Lab, runs: int, count: int, calls: CallCount) -> SubmissionTimes:
@@ -152,7 +139,7 @@ def _objects(lab: Lab) -> Sequence[Json]:
 
 
 def _restart_kai(lab: Lab) -> None:
-    """Restart KAI, which takes the devices of claims that go within one of its cycles for taken (seen on 0.13.1)."""
+    """Restart KAI, in which devices of earlier gangs can stay taken (docs/kai.md, P)."""
     scheduler = lab.programs["kai-scheduler"]
     scheduler.stop()
     said = scheduler.log.stat().st_size
@@ -170,18 +157,51 @@ def _until_bound(lab: Lab) -> None:
     lab.wait(bound, _PATIENCE_S, "all pods are bound")
 
 
-def main() -> None:
-    """Measure, and print a line for each number of nodes."""
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, and print a line for each result."""
+    options = _options(arguments)
+    for part in options.parts or _PARTS:
+        if part == "gang":
+            _compare(options)
+        elif part == "rest":
+            with _large(options.rest_nodes) as lab:
+                say(str(steady_state.rest(lab, options.rest_nodes, options.rest_workflows, options.rest_seconds)))
+        else:
+            with _large(options.restart_nodes) as lab:
+                say(str(steady_state.restart(lab, options.restart_nodes, options.restart_workflows)))
+
+
+def _compare(options: argparse.Namespace) -> None:
     calls = CallCount()
-    for count in [int(word) for word in sys.argv[2:]] or [128, 512]:
+    for count in options.nodes:
         with Lab() as lab:
             os.environ["KUBECONFIG"] = str(lab.kubeconfig)
-            found = measure(lab, runs, count, calls)
+            found = measure(lab, options.runs, count, calls)
         total = sum(found.calls.values())
         listed = ", ".join(f"{number} {verb}" for verb, number in sorted(found.calls.items()))
         times = f"submit {found.coterie_s:.2f} s, kubectl apply {found.kubectl_s:.2f} s, ratio {found.ratio:.2f}"
         say(f"{count:,} nodes, {PODS} pods: {times}; {total} calls for one workflow ({listed})")
+
+
+@contextmanager
+def _large(count: int) -> Iterator[Lab]:
+    with Lab(compute_domain=False) as lab:
+        say(f"a cluster of {count:,} nodes is made")
+        steady_state.add_nodes(lab, count)
+        yield lab
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.submission", description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*_PARTS, []], metavar="PART", help=f"{', '.join(_PARTS)}: all")
+    parser.add_argument("--runs", type=int, default=3, help="counted runs of the gang, each way")
+    parser.add_argument("--nodes", type=int, nargs="+", default=[128, 512], help="sizes of clusters for the gang")
+    parser.add_argument("--rest-nodes", type=int, default=5000)
+    parser.add_argument("--rest-workflows", type=int, default=200)
+    parser.add_argument("--rest-seconds", type=float, default=120.0, help="how long the service is watched at rest")
+    parser.add_argument("--restart-nodes", type=int, default=500)
+    parser.add_argument("--restart-workflows", type=int, default=1000)
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
