@@ -34,8 +34,8 @@ from tests.kai.service_on_kai import settings
 from tests.service.running_service import task, workflow
 
 PAIR = {"g": [task("a", "run", "lead: true"), task("b", "run")]}
-# Seven of eight GPUs are no whole node, so that only one workflow of a round has claims: KAI 0.13.1 takes the devices
-# of claims that go within one of its cycles for taken until it is restarted.
+# Seven of eight GPUs are no whole node, so that only one workflow of a round has claims: in KAI, devices can stay taken
+# after their pods are gone (docs/kai.md, P).
 FOUR = {"g": [task(name, "run", "" if number else "lead: true") for number, name in enumerate("cdef")]}
 PATIENCE_S = 120.0
 _READS = ("get", "list", "watch")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from lab.api import Object
 from lab.cluster import Lab
 
 from tests.kai.handwritten import DrawnLab, pod, pod_group, stage, warned
@@ -160,21 +161,59 @@ def test_a_clique_set_with_an_nvlink_group_takes_a_channel_for_each_pod(lab: Lab
 
 def test_a_claim_of_any_name_is_known_where_the_snapshot_has_claims(lab: Lab, tmp_path: Path) -> None:
     here = stage(lab, tmp_path, "cluster zone > clique\n  zone a: clique c1 [8]", nvlink=True)
-    domain = {
-        "apiVersion": "resource.nvidia.com/v1beta1",
-        "kind": "ComputeDomain",
-        "metadata": {"name": "mine", "namespace": "default"},
-        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "some-name"}}},
-    }
-    lab.apply(domain)
+    lab.apply(_domain("some-name"))
     lab.wait(lambda: lab.get("resourceclaimtemplate", "some-name"), 20, "the template is made")
-    made = pod(
-        "foreign", "foreign", 1, spec={"resourceClaims": [{"name": "c", "resourceClaimTemplateName": "some-name"}]}
-    )
-    made["spec"]["containers"][0]["resources"]["claims"] = [{"name": "c"}]
-    lab.apply([made, pod_group("foreign")])
+    lab.apply(_claimant("foreign"))
     run(here, 1)
 
     plan = here.plan(here.workflow(tasks(1, 1), "other", {"nvlink": "true"}))
     assert refusal(plan)["reason"] == "ComputeDomainBlocked"
     assert refusal(plan)["holders"] == [{"owner": "default/foreign", "gpus": 1, "domain": []}]
+
+
+def _domain(template: str) -> Object:
+    """Return a ComputeDomain as a user writes it."""
+    return {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": "ComputeDomain",
+        "metadata": {"name": "mine", "namespace": "default"},
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": template}}},
+    }
+
+
+def _claimant(name: str) -> list[Object]:
+    """Return a pod with a claim to the channel of its node, and its PodGroup."""
+    made = pod(name, name, 1, spec={"resourceClaims": [{"name": "c", "resourceClaimTemplateName": "some-name"}]})
+    made["spec"]["containers"][0]["resources"]["claims"] = [{"name": "c"}]
+    return [made, pod_group(name)]
+
+
+def test_kai_takes_a_channel_for_taken_that_was_bound_slowly_until_it_is_restarted(lab: Lab, tmp_path: Path) -> None:
+    """Trap P: what KAI notes about a claim between its choice and the binding is never forgotten."""
+    here = stage(lab, tmp_path, "cluster zone > clique\n  zone a: clique c1 [8]", nvlink=True)
+    lab.apply(_domain("some-name"))
+    lab.wait(lambda: lab.get("resourceclaimtemplate", "some-name"), 20, "the template is made")
+    scheduler, binder = lab.programs["kai-scheduler"], lab.programs["kai-binder"]
+    binder.stop()
+    try:
+        lab.apply(_claimant("first"))
+        lab.wait(lambda: lab.objects("bindrequests"), 30, "KAI has chosen a node")
+        # The round after that notes the claim.
+        said = scheduler.log.stat().st_size
+        lab.wait(lambda: scheduler.log.read_bytes()[said:].count(b"End scheduling") > 2, 30, "KAI goes on")
+    finally:
+        binder.start()
+    run(here, 1)
+    here.remove("first")
+    lab.wait(lambda: not lab.objects("resourceclaims"), 30, "its claim is gone")
+
+    lab.apply(_claimant("second"))
+    lab.wait(lambda: "cannot allocate all claims" in here.said("second"), 30, "KAI refuses it")
+    assert here.settle() == {}
+    # Nobody has the channel.
+    plan = here.plan(here.workflow(tasks(1, 1), "other", {"nvlink": "true"}))
+    assert plan["verdict"] == "placed"
+
+    scheduler.stop()
+    scheduler.start()
+    run(here, 1)
