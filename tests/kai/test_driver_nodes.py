@@ -117,6 +117,38 @@ def test_t130_t131_without_a_place_beside_the_survivors_the_whole_group_moves(la
         _end(here, ident)
 
 
+def test_t130_without_a_place_beside_the_survivors_of_a_subgroup_only_that_subgroup_moves(
+    lab: Lab, tmp_path: Path
+) -> None:
+    add_nodes(lab, _cluster(r1=2, r2=2, r3=2))
+    with serving(lab, _quick(tmp_path)) as here:
+        groups = {
+            "g": [
+                task("a", "run", "lead: true"),
+                task("b", "run"),
+                task("c", "run", "resource: second"),
+                task("d", "run", "resource: second"),
+            ]
+        }
+        rest = "    second: {gpu: 8, cpu: 1, topology: [{key: rack, group: two}]}\n"
+        ident = here.submit(workflow("w", groups, gpu=8, topology="[{key: rack, group: one}]", rest=rest))
+        here.running(ident, 4)
+        before = _nodes(here, ident)
+        _not_ready(lab, before["d"])
+        # Its rack has no other node for d, so that c goes with it to the third one.
+        after = _settled(here, ident, {"a": 1, "b": 1, "c": 3, "d": 3})
+        assert {name: after[name] for name in "ab"} == {name: before[name] for name in "ab"}
+        assert after["c"][:2] == after["d"][:2] != before["c"][:2]
+        assert here.service.placement(ident)["summary"]["violated"] == 0
+        (moved,) = [each for each in here.events(ident) if each["kind"] == "TasksRescheduled"]
+        assert moved["message"].startswith('tasks "c", "d" start again together: no place beside the running tasks')
+        assert "GroupRescheduled" not in _kinds(here, ident)
+        # Where there is no rack for them alone, the whole group starts again.
+        _not_ready(lab, after["d"], after["c"])
+        lab.wait(lambda: "GroupRescheduled" in _kinds(here, ident), LIMIT_S, "the whole group starts again")
+        _end(here, ident)
+
+
 def test_t134_t136_a_pod_that_stays_terminating_is_deleted_by_force_and_finished_tasks_stay_finished(
     lab: Lab, tmp_path: Path
 ) -> None:

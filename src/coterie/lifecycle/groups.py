@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from heapq import heappop, heappush
 
@@ -74,6 +75,21 @@ def reschedule(transition: Transition, index: int, place: int, why: str) -> None
     task = replace(task, status=Status.RESCHEDULED, message=why, presence=Presence.STOPPING, queued=transition.now)
     tasks = tuple(task if other == place else _recalled(each) for other, each in enumerate(known))
     transition.record("TaskRescheduled", why, transition.group(index, tasks=tasks, waiting=None), task)
+
+
+def move(transition: Transition, index: int, names: Collection[str], why: str) -> None:
+    """Reschedule the unfinished tasks of these names together; the others of their group stay where they are."""
+
+    def moved(task: TaskState) -> TaskState:
+        presence = Presence.STOPPING if task.present else leaving(task.presence)
+        task = archived(task, Status.RESCHEDULED, transition.now)
+        return replace(task, status=Status.RESCHEDULED, message=why, presence=presence, queued=transition.now)
+
+    known = transition.tasks(index)
+    tasks = tuple(moved(task) if task.name in names and not task.status.final else task for task in known)
+    listed = ", ".join(f'"{task.name}"' for task, before in zip(tasks, known, strict=True) if task is not before)
+    group = transition.group(index, tasks=tasks, waiting=None)
+    transition.record("TasksRescheduled", f"tasks {listed} start again together: {why}", group)
 
 
 def _recalled(task: TaskState) -> TaskState:

@@ -30,13 +30,17 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """No capacity is available now; `reason` and `message` are shown as the reason why the group waits."""
+    """No capacity is available now; `reason` and `message` are shown as the reason why the group waits.
+
+    Where the others of its domain are known, `together` are all tasks that must share it with the refused ones.
+    """
 
     group: str
     attempt: int
     reason: str
     message: str
     never: bool = False
+    together: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

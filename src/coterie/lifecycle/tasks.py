@@ -5,11 +5,11 @@ Each function ignores observations of earlier attempts, repeated ones, and those
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from coterie.errors import Reason
 from coterie.lifecycle.clock import overdue
-from coterie.lifecycle.groups import decide, reschedule, restart
+from coterie.lifecycle.groups import decide, move, reschedule, restart
 from coterie.lifecycle.observations import Ended, Lost, Placed, Refused, Rescued, Running, Scheduled, Up
 from coterie.lifecycle.spec import ExitAction
 from coterie.lifecycle.state import TaskState, Waiting
@@ -49,17 +49,22 @@ def placed(transition: Transition, index: int, observed: Placed) -> None:
 
 
 def refused(transition: Transition, index: int, observed: Refused) -> None:
-    """Record why a group waits, or move the whole group if its other tasks are running.
+    """Record why a group waits, or move tasks if others of the group are running.
 
-    The group moves only where other nodes can help. For some reasons no other domain is better: then the other tasks
-    keep running.
+    First those move that must share a domain with the refused ones; where they have none, or have just moved, the whole
+    group does. Tasks move only where other nodes can help. For some reasons no other domain is better: then the other
+    tasks keep running.
     """
     group, known_tasks = transition.groups[index], transition.tasks(index)
     if not any(task.attempt == observed.attempt and task.status is Status.SCHEDULING for task in known_tasks):
         return
     beside = observed.attempt > group.base and any(task.present and _is_active(task) for task in known_tasks)
     if beside and observed.reason not in _HELD_EVERYWHERE:
-        restart(transition, index, f"no room beside the running tasks: {observed.message}")
+        said = f"no room beside the running tasks: {observed.message}"
+        if _can_move(known_tasks, observed):
+            move(transition, index, observed.together, said)
+        else:
+            restart(transition, index, said)
         return
     known = group.waiting
     if known is None or known.reason != observed.reason:
@@ -67,6 +72,14 @@ def refused(transition: Transition, index: int, observed: Refused) -> None:
         transition.group(index, waiting=Waiting(observed.reason, observed.message, transition.now, observed.never))
     elif (known.message, known.never) != (observed.message, observed.never):
         transition.group(index, waiting=Waiting(observed.reason, observed.message, known.since, observed.never))
+
+
+def _can_move(tasks: Sequence[TaskState], observed: Refused) -> bool:
+    """Return whether tasks that share a domain can leave it, while others of the group stay where they are."""
+    unfinished = [task for task in tasks if not task.status.final]
+    own = [task for task in unfinished if task.name in observed.together]
+    placed = any(task.present and task.status is not Status.SCHEDULING for task in own)
+    return placed and len(own) < len(unfinished)
 
 
 def rescued(transition: Transition, index: int, observed: Rescued) -> None:

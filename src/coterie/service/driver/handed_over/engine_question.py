@@ -52,6 +52,15 @@ class EngineQuestion:
             return None
         return refusal_words(decision.refusal, self.gang, self.pool, self.capacity.domains)
 
+    def together(self) -> tuple[str, ...]:
+        """Return all tasks of the smallest groups, each in one domain, that have tasks which do not run yet."""
+        found: set[str] = set()
+        for task in self.gang.all_tasks():
+            if task.name not in self.anchors:
+                around = ([each.name for each in group.all_tasks()] for group in self.gang.walk() if group.required)
+                found.update(min((names for names in around if task.name in names), key=len, default=()))
+        return tuple(sorted(found))
+
 
 def refusal_words(refusal: Refusal, gang: Gang, pool: Pool, domains: Domains) -> tuple[str, str]:
     """Return the reason of a refusal, and its words."""

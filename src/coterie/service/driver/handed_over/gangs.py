@@ -1,7 +1,8 @@
 """Gangs that wait in the queue of their own scheduler, as the engine sees them.
 
 A scheduler with a queue of its own keeps a replacement waiting for as long as there is no place beside the running
-tasks. Where the engine proves that there is none, the whole group has to move. And such a scheduler may leave a gang
+tasks. Where the engine proves that there is none, those that must share a domain with it move as well, and then the
+whole group. And such a scheduler may leave a gang
 waiting that fits: where its pool allows it, the gang is pinned to the domains that the engine has found.
 """
 
@@ -69,7 +70,7 @@ class HandedOverGangs:
             said = question.refusal()
             if not self._lasts(key, now, _MOVE_S, holds=said is not None) or said is None:
                 return None
-            return Refused(asked.group, asked.attempt, *said)
+            return Refused(asked.group, asked.attempt, *said, together=question.together())
         found = question.placement()
         if group.pins:
             lost = not isinstance(found, Found) and found.proved
