@@ -98,7 +98,7 @@ def _nothing_left(lab: Lab) -> None:
 def test_a_gang_runs_with_its_environment_files_and_hosts_and_its_logs_stay(real: Lab, here: ServiceFixture) -> None:
     files = ", files: [{path: /data/greeting, contents: 'hello {{host:b}}'}], environment: {MINE: $(pwd)}"
     script = "cat /data/greeting; echo; echo $COTERIE_RANK/$COTERIE_WORLD_SIZE on $COTERIE_NODE: $MINE; "
-    a = _task("a", script + "echo $COTERIE_DOMAIN_ZONE $COTERIE_DOMAIN_RACK", files)
+    a = _task("a", script + "echo $COTERIE_DOMAIN_ZONE $COTERIE_DOMAIN_RACK $COTERIE_GPUS", files)
     ident, shown = _ended(here, _flow("train", a.replace("name: a,", "name: a, lead: true,"), _task("b", "sleep 1")))
     assert shown["status"] == "COMPLETED"
     _nothing_left(real)
@@ -107,7 +107,7 @@ def test_a_gang_runs_with_its_environment_files_and_hosts_and_its_logs_stay(real
     lines = here.call("logs", f"{ident}/a").out.splitlines()
     assert lines[0].startswith("hello b.train-1-g-")
     assert lines[1] == f"0/2 on {node}: $(pwd)"
-    assert lines[2] == "a r1"
+    assert lines[2] == "a r1 0"
     assert here.call("logs", f"{ident}/a", "--tail", "1").out.splitlines() == lines[2:]
     assert here.call("logs", f"{ident}/a", "--since", "1h", "--follow").out.splitlines() == lines
 

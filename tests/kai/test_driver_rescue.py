@@ -60,7 +60,7 @@ def test_a_gang_that_kai_leaves_waiting_is_pinned_to_its_domains_and_runs(lab: L
     with serving(lab, found) as here:
         ident = here.submit(_workflow("w", tasks))
         lab.wait(lambda: _cause(here, ident).get("kind") == "SchedulerRefuses", LIMIT_S, "KAI refuses it")
-        assert "although it fits" in _cause(here, ident)["message"]
+        assert f"although it fits ({trap}: " in _cause(here, ident)["message"]
     found = _settings(tmp_path, rescue=True)
     with serving(lab, found) as here:
         here.running(ident, len(tasks))

@@ -37,8 +37,9 @@ def test_what_kai_places_needs_no_warning() -> None:
 
 def test_mixed_sizes_are_named_with_the_count_and_a_level_that_helps() -> None:
     assert told(TWO, MIXED) == (
-        'KAI would leave group "g" pending although it fits: of 3 pods of rack group "default", each counted as the '
-        "largest, it finds room for 2 in one rack; to avoid it: rack as preferred, or zone instead of rack"
+        'KAI would leave group "g" pending although it fits (B: pods of different sizes): of 3 pods of rack group '
+        '"default", each counted as the largest, it finds room for 2 in one rack; to avoid it: rack as preferred, or '
+        "zone instead of rack"
     )
 
 

@@ -27,6 +27,10 @@ class TaskPlacement:
     gpus: Sequence[int] = ()
 
 
+# The kind of the event that a task has a node and waits for its image, of which nothing in its life cycle tells.
+IMAGE_MISSING = "ImageMissing"
+
+
 @dataclass(frozen=True, slots=True)
 class BackendEvent:
     """Something that users of a workflow should know, and that changes nothing in its life cycle."""

@@ -1,4 +1,4 @@
-"""The cause that holds a gang in the queue of its own scheduler, from the engine's answer and the scheduler's words."""
+"""The cause that holds a gang on a cluster, from the engine's answer and the words of its scheduler and its nodes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from coterie.errors import Reason
 
 Json = dict[str, Any]
 
-# KAI's words about pods that it has not seen, about the limit of a queue, and about claims to devices.
-_MEMBERS = re.compile(r"waiting for \d+ pods", re.IGNORECASE)
+# Words of drivers and of KAI about pods that are not there, about the limit of a queue, and about claims to devices.
+_MEMBERS = re.compile(r"\d+ of \d+ pods of the gang exist|waiting for \d+ pods", re.IGNORECASE)
 _QUOTA = re.compile(r"over.?quota|limit is |exceeds? .*quota", re.IGNORECASE)
-_CLAIMS = re.compile(r"resource ?claim|allocate all claims", re.IGNORECASE)
+_CLAIMS = re.compile(r"resource ?claim", re.IGNORECASE)
+_DEVICES = re.compile(r"allocate all claims", re.IGNORECASE)
 _FORECAST = "KaiWouldWait"
 
 
@@ -26,6 +27,8 @@ class WaitCauseKind(StrEnum):
     QUOTA = "Quota"
     CLAIMS = "Claims"
     MEMBERS = "Members"
+    IMAGE = "Image"
+    START = "Start"
     UNDECIDED = "Undecided"
     TURN = "Turn"
 
@@ -35,13 +38,16 @@ def wait_cause(refusal: Json | None, words: str, warnings: Iterable[Mapping[str,
     reason = refusal["reason"] if refusal else ""
     forecast = next((each["message"] for each in warnings if each["code"] == _FORECAST), "")
     if _MEMBERS.search(words):
-        return _cause(WaitCauseKind.MEMBERS, f"{title} has not seen all pods of the gang yet")
+        return _cause(WaitCauseKind.MEMBERS, "not all pods of the gang are there yet")
     if reason == Reason.OVER_QUOTA or _QUOTA.search(words):
         return _cause(WaitCauseKind.QUOTA, "the pool has reached its limit of GPUs")
     if reason == Reason.UNDECIDED:
         return _cause(WaitCauseKind.UNDECIDED, "the engine has not determined whether it fits")
     if refusal is not None:
         return _cause(WaitCauseKind.DOES_NOT_FIT, "it does not fit now")
+    if _DEVICES.search(words):
+        said = f"it fits, but {title} takes devices for taken that nobody holds (P: channels that stay taken)"
+        return _cause(WaitCauseKind.CLAIMS, f"{said}; restart its scheduler if this does not change")
     if _CLAIMS.search(words):
         return _cause(WaitCauseKind.CLAIMS, f"it fits, but {title} waits for its claims to devices")
     if forecast:
@@ -49,6 +55,15 @@ def wait_cause(refusal: Json | None, words: str, warnings: Iterable[Mapping[str,
     if words:
         return _cause(WaitCauseKind.SCHEDULER_REFUSES, f"it fits, but {title} does not place it")
     return _cause(WaitCauseKind.TURN, f"it fits, and {title} has not refused it")
+
+
+def start_cause(waiting: Iterable[str], message: str) -> Json:
+    """Return the cause of tasks that have nodes and do not run yet; `message` is about an image, or empty."""
+    if message:
+        return _cause(WaitCauseKind.IMAGE, message)
+    names = list(waiting)
+    said = f'task "{names[0]}"' if len(names) == 1 else f"{len(names)} tasks"
+    return _cause(WaitCauseKind.START, f"{said} on a node: images are pulled, volumes mounted and containers started")
 
 
 def _cause(kind: WaitCauseKind, message: str) -> Json:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from coterie.backends.base.driver import IMAGE_MISSING
 from coterie.config.configuration import Pool
 from coterie.errors import NotFound, Reason, did_you_mean
 from coterie.gang.tree import Gang
-from coterie.lifecycle import GroupState, State, from_json, requests, unscheduled
+from coterie.lifecycle import GroupState, State, Status, TaskState, from_json, requests, unscheduled
 from coterie.placement.whatif import options
 from coterie.planning.changes import AS_IT_IS, parse_changes
 from coterie.planning.fit import choices_json
@@ -22,7 +24,7 @@ from coterie.service.queue.positions import QueuePositions
 from coterie.service.queue.quota import QuotaQuestion, with_quota
 from coterie.service.queue.waiting_gang import Blocked, known_pool, waiting_gang
 from coterie.service.views import workflows
-from coterie.service.views.wait_cause import wait_cause
+from coterie.service.views.wait_cause import start_cause, wait_cause
 from coterie.store import Store, WorkflowRecord
 from coterie.topology.domains import Domains
 
@@ -48,8 +50,17 @@ def why_of(
     if group is not None and group not in names:
         hint = f"Groups are: {', '.join(names)}. {did_you_mean(group, names)}".strip()
         raise NotFound(f'workflow "{ident}" has no group "{group[:80]}"', hint)
-    asked = [each for each in state.groups if (each.name == group if group else _waits(each))]
+    pool = known_pool(live.catalog, stored.pool)
+    on_cluster = not isinstance(pool, Blocked) and pool.traits.own_queue
+    starting = {each.name for each in state.groups if on_cluster and any(_starting(each))}
+    asked = [each for each in state.groups if (each.name == group if group else _waits(each) or each.name in starting)]
     texts = CachedTexts(store)
+
+    def answer(each: GroupState) -> Json:
+        if _waits(each):
+            return _why(each, stored, live, texts, question)
+        return _not_waiting(each) | ({"cause": _start_cause(store, ident, each)} if each.name in starting else {})
+
     return {
         "id": ident,
         "status": stored.status,
@@ -57,7 +68,7 @@ def why_of(
         "waiting": positions.waiting.get(stored.pool, 0),
         "groups": [
             {
-                **(_why(each, stored, live, texts, question) if _waits(each) else _not_waiting(each)),
+                **answer(each),
                 "position": positions.positions.get((ident, each.name)),
             }
             for each in asked
@@ -79,6 +90,18 @@ def placement_of(store: Store, live: PoolUsage, ident: str) -> Json:
 def _waits(group: GroupState) -> bool:
     """Return whether a group waits for nodes, in Coterie's queue or in that of its scheduler."""
     return workflows.waits(group) or (not group.status.final and any(unscheduled(group)))
+
+
+def _starting(group: GroupState) -> Iterator[TaskState]:
+    """Yield the tasks that have nodes, and whose containers do not run yet."""
+    return (task for task in group.tasks if task.status is Status.INITIALIZING and not group.status.final)
+
+
+def _start_cause(store: Store, ident: str, group: GroupState) -> Json:
+    tasks = {(group.name, task.name, task.attempt) for task in _starting(group)}
+    told = [each for each in store.events(0, ident) if each.kind == IMAGE_MISSING]
+    own = [each.message for each in told if (each.group, each.task, each.attempt) in tasks]
+    return start_cause(sorted(name for _, name, _ in tasks), own[-1] if own else "")
 
 
 def _why(group: GroupState, stored: WorkflowRecord, live: PoolUsage, texts: CachedTexts, question: WhyQuery) -> Json:

@@ -34,7 +34,7 @@ from coterie.backends.kai.manifests.metadata import STORE
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import label_value
 from coterie.config.configuration import Pool
-from coterie.errors import NotFound, SpecErrors, Unavailable, UsageError
+from coterie.errors import CoterieError, NotFound, Reason, SpecErrors, Unavailable, UsageError
 from coterie.kube.api import connect
 from coterie.kube.errors import ApiForbidden, ObjectConflict
 from coterie.kube.kinds import COMPUTE_DOMAIN, POD, POD_GROUP
@@ -51,6 +51,7 @@ from coterie.lifecycle import (
     Lost,
     Observation,
     Presence,
+    Refused,
     Stop,
     Stopped,
 )
@@ -87,6 +88,7 @@ class KaiDriver:
         self._removals: dict[tuple[str, str], ObjectRemoval] = {}
         self._created: dict[RemovalScope, None] = {}
         self._reasons = GangWaitReasons()
+        self._shortages: list[tuple[str, News]] = []
         self._archived: set[str] = set()
         self._foreign: tuple[str, ...] = ()
         self._check_at = 0.0
@@ -116,6 +118,7 @@ class KaiDriver:
         """
         scope = RemovalScope(label_value(workflow.id), label_value(asked.group), "", asked.base, asked.attempt)
         self._created[scope] = None
+        whole = asked.attempt == asked.base
         try:
             text, files = self._texts.get(workflow.id)
             pool = self._pools.get(workflow.pool)
@@ -124,7 +127,6 @@ class KaiDriver:
                     f'pool "{workflow.pool}" or its ClusterTopology is not known here', "The service keeps trying."
                 )
             request = GroupRequest(pool, self._namespace, self._store, self._watches.cluster(), files)
-            whole = asked.attempt == asked.base
             # Tasks that join others, or are created again after a crash, do as the first ones did.
             claims = (pool.nvlink or not whole) and self._has_domain(scope)
             found = manifests_of(workflow, text, asked, request, claims=claims or (None if whole else False))
@@ -140,10 +142,23 @@ class KaiDriver:
             for task, _ in asked.tasks:
                 yield Lost(task, asked.attempt, LossCause.BACKEND_ERROR, said)
             return
+        except CoterieError as error:
+            # Replacements are not told as missing: no other domain would help, and their group would move.
+            if whole:
+                self._incomplete(workflow.id, asked, str(error))
+            raise
         for task, _ in asked.tasks:
             self._follow(TaskAttempt(workflow.id, asked.group, task, asked.attempt), workflow.pool)
         self._wake.set()
         yield Created(asked.group, asked.attempt)
+
+    def _incomplete(self, workflow: str, asked: Create, why: str) -> None:
+        """Tell that a gang waits for pods which cannot be created now."""
+        keys = [TaskAttempt(workflow, asked.group, task, asked.attempt) for task, _ in asked.tasks]
+        there = sum(self._watches.pod(pod_name(self._settings, key)) is not None for key in keys)
+        said = f"{there} of {len(keys)} pods of the gang exist: {why}"
+        found = Refused(asked.group, asked.attempt, Reason.GANG_INCOMPLETE.value, said)
+        self._shortages.append((workflow, found))
 
     def go(self, workflow: DrivenWorkflow, asked: Go) -> Iterator[Observation]:  # noqa: ARG002 - the same for all
         """Yield nothing: a gang's pods are bound together, and their commands start at once."""
@@ -191,6 +206,8 @@ class KaiDriver:
 
     def news(self) -> Iterator[tuple[str, News]]:
         """Yield observations of pods, reasons of KAI, and confirmed removals; then raise what keeps it from working."""
+        shortages, self._shortages = self._shortages, []
+        yield from shortages
         yield from self._pod_news()
         self._bound.write(self._pools, self._followed.attempts(), self._watches.pod, self._watches.labels)
         yield from self._wait_reasons()
@@ -247,7 +264,7 @@ class KaiDriver:
         self._watches.close()
         self._api.close()
 
-    def _pod_news(self) -> Iterator[tuple[str, Observation]]:
+    def _pod_news(self) -> Iterator[tuple[str, News]]:
         changed = self._watches.take_changed_pods()
         for name in self._followed.take_fresh():
             changed.setdefault(name, None)

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from coterie.backends.base.driver import TaskAttempt
+from coterie.backends.base.driver import IMAGE_MISSING, BackendEvent, News, TaskAttempt
 from coterie.backends.kai.driver.objects import TaskPod
-from coterie.backends.kai.driver.pod_report import missing, report
+from coterie.backends.kai.driver.pod_report import missing, missing_image, report
 from coterie.lifecycle import Ended, Lost, Observation
 
 # After this time, a created pod that no watch has shown is looked up.
@@ -24,6 +24,7 @@ class FollowedPod:
     adopted: bool = False
     seen: bool = False
     told: list[Observation] = field(default_factory=list)
+    image: str = ""
 
 
 class FollowedPods:
@@ -68,7 +69,7 @@ class FollowedPods:
         due = self._clock() - _UNSEEN_S
         return [name for name, pod in self._pods.items() if not pod.seen and pod.since <= due]
 
-    def news(self, name: str, pod: TaskPod | None, last: TaskPod | None = None) -> Iterator[tuple[str, Observation]]:
+    def news(self, name: str, pod: TaskPod | None, last: TaskPod | None = None) -> Iterator[tuple[str, News]]:
         """Yield what is new about a pod; `pod` is None for one that is gone, `last` its last known state."""
         followed = self._pods.get(name)
         if followed is None:
@@ -83,6 +84,9 @@ class FollowedPods:
             del self._pods[name]
             return
         followed.seen = True
+        if (said := missing_image(pod)) and said != followed.image:
+            followed.image = said
+            yield followed.key.workflow, BackendEvent(IMAGE_MISSING, said, followed.key.group, task, attempt)
         for each in report(pod, task, attempt):
             if each not in followed.told and not any(isinstance(old, Ended | Lost) for old in followed.told):
                 followed.told.append(each)

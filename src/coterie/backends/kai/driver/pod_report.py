@@ -15,6 +15,7 @@ from coterie.config.pod_template import TASK_CONTAINER
 from coterie.lifecycle import Ended, LossCause, Lost, Observation, Running, Scheduled
 
 # Reasons of a waiting container that waiting longer does not help. `ErrImagePull` is followed by a second try.
+_PULL = "ErrImagePull"
 _IMAGE = frozenset({"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"})
 _START = frozenset({"CreateContainerError", "CreateContainerConfigError", "RunContainerError", "PostStartHookError"})
 # Reasons of an ended container whose command never ran.
@@ -59,6 +60,19 @@ def missing(task: str, attempt: int, last: TaskPod | None) -> Lost:
     if found is not None:
         return Lost(task, attempt, *found)
     return Lost(task, attempt, LossCause.PROCESS_LOST, "its pod was deleted by somebody else")
+
+
+def missing_image(pod: TaskPod) -> str:
+    """Return why the image of a bound pod is not there yet, empty where nothing says so.
+
+    A node tries once more before it gives up.
+    """
+    for status in (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ())):
+        waiting = status.state.waiting
+        if waiting is not None and waiting.reason == _PULL:
+            words = _words(waiting.message)
+            return f"node {pod.spec.node_name} cannot pull an image" + (f": {words}" if words else "")
+    return ""
 
 
 def _end(pod: TaskPod, state: ContainerState, task: str, attempt: int) -> Observation | None:

@@ -50,7 +50,9 @@ def kai_notices(gang: Gang, capacity: Capacity, running: Mapping[str, str] | Non
     )
     helps = list(islice(works, _OFFERED))
     advice = f"to avoid it: {', or '.join(helps)}" if helps else "it starts when more is free"
-    message = f'KAI would leave group "{gang.name}" pending although it fits: {_reason(refused)}; {advice}'
+    message = (
+        f'KAI would leave group "{gang.name}" pending although it fits{_trap(refused)}: {_reason(refused)}; {advice}'
+    )
     return [Notice("KaiWouldWait", message)]
 
 
@@ -61,6 +63,15 @@ def _ordered(part: PodGroupPart) -> PodGroupPart:
 
 def _mixed(part: PodGroupPart) -> bool:
     return len({task.shape.requests for task in part.all_tasks()}) > 1
+
+
+def _trap(refused: ForecastRefusal) -> str:
+    """Return the section of the page on KAI that describes the refusal, in brackets; empty where none does."""
+    if refused.why is ForecastReason.COMMON_DOMAIN_TOO_FINE:
+        return " (A: one domain only)"
+    if refused.before:
+        return " (D: siblings)"
+    return " (B: pods of different sizes)" if _mixed(refused.part) else ""
 
 
 def _reason(refused: ForecastRefusal) -> str:

@@ -28,7 +28,7 @@ from coterie.frontends.workflow.lower import LoweredWorkflow
 from coterie.frontends.workflow.read import Workflow, located
 from coterie.frontends.workflow.rules import WorkflowGroup, WorkflowTask
 from coterie.frontends.workflow.values import suggestion
-from coterie.gang.tree import Gang
+from coterie.gang.tree import Gang, Task
 from coterie.topology.cluster import Cluster
 
 # Coterie ends tasks at their time limit; the cluster does so a little later, in case there is no service.
@@ -177,7 +177,8 @@ def _gang(
     order = priorities(gang.all_tasks())
     for task in gang.all_tasks():
         own = seat.within(homes[task.name], order.get(task.name))
-        yield pods.pod(scene, task, own, prepared.works[task.name])
+        work = prepared.works[task.name]
+        yield pods.pod(scene, task, own, _with_gpus(work, task) if scene.store else work)
 
 
 def _scene(workflow: Workflow, pool: Pool, ask: RenderRequest, declared: ClusterTopology | None) -> ManifestContext:
@@ -203,6 +204,11 @@ def _identified(
     node = {"fieldRef": {"fieldPath": "spec.nodeName"}}
     found = replace(work, environment=[*given, *own.items()], later=[("COTERIE_NODE", node)])
     return with_domains(found, scene, team.name, team.members[rank].name, attempt)
+
+
+def _with_gpus(work: pods.Work, task: Task) -> pods.Work:
+    """Return the work of a task with the numbers of its GPUs, which a container counts from 0, whichever they are."""
+    return replace(work, environment=[*work.environment, ("COTERIE_GPUS", ",".join(map(str, range(task.shape.gpus))))])
 
 
 def _chosen(workflow: Workflow, groups: Sequence[str]) -> set[str]:

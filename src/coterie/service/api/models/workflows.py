@@ -140,7 +140,7 @@ class Submitted(Workflow):
 
 
 class WaitCause(ResponseBody):
-    """The cause that holds a gang in the queue of its own scheduler."""
+    """The cause that holds a gang on a cluster: in the queue of its scheduler, or on its nodes."""
 
     kind: WaitCauseKind
     message: str
@@ -153,9 +153,7 @@ class WhyGroup(ResponseBody):
     verdict: Verdict = Field(description="What the engine says now; placed: it starts when its turn comes.")
     waiting: Waiting | None
     refusal: Refusal | None
-    cause: WaitCause | None = Field(
-        None, description="What holds a gang in the queue of its own scheduler; missing in Coterie's queue."
-    )
+    cause: WaitCause | None = Field(None, description="What holds a gang on a cluster; missing in Coterie's queue.")
     position: int | None = Field(description="Its place in the queue of the pool, from 1.")
 
 
@@ -166,7 +164,9 @@ class Why(ResponseBody):
     status: Status
     position: int | None = Field(description="The best of its groups' places in the queue.")
     waiting: int = Field(description="How many groups are in the queue of its pool.")
-    groups: list[WhyGroup] = Field(description="Those that wait for a place, or the one that was asked for.")
+    groups: list[WhyGroup] = Field(
+        description="Those that wait for a place or, on a cluster, for their containers; or the one that was asked for."
+    )
 
 
 class Candidate(ResponseBody):
