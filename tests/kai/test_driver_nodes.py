@@ -141,7 +141,7 @@ def test_t130_without_a_place_beside_the_survivors_of_a_subgroup_only_that_subgr
         assert after["c"][:2] == after["d"][:2] != before["c"][:2]
         assert here.service.placement(ident)["summary"]["violated"] == 0
         (moved,) = [each for each in here.events(ident) if each["kind"] == "TasksRescheduled"]
-        assert moved["message"].startswith('tasks "c", "d" start again together: no place beside the running tasks')
+        assert moved["message"].startswith('tasks "c", "d" start again together: no room beside the running tasks')
         assert "GroupRescheduled" not in _kinds(here, ident)
         # Where there is no rack for them alone, the whole group starts again.
         _not_ready(lab, after["d"], after["c"])

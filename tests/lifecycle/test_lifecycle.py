@@ -22,6 +22,7 @@ from coterie.lifecycle import (
     Holding,
     LossCause,
     Lost,
+    Observation,
     PastAttempt,
     Placed,
     Priority,
@@ -368,19 +369,21 @@ def test_a_workflow_file_has_all_that_a_life_needs() -> None:
 
 def test_tasks_of_one_domain_move_together_and_the_whole_group_only_if_that_does_not_help() -> None:
     spec = Spec((GroupRules("g", tuple(TaskRules(name, lead=name == "a") for name in "abcd")),))
-    begun = [Submitted(), Placed("g", 1), Created("g", 1), *(Running(name, 1, f"n-{name}") for name in "abcd")]
+    running = (Running(name, 1, f"n-{name}") for name in "abcd")
+    begun: list[Observation] = [Submitted(), Placed("g", 1), Created("g", 1), *running]
     state, _ = advance(spec, initial(spec), begun, 0.0)
-    lost = [Lost("d", 1, LossCause.NODE_FAILED, "gone"), Stopped("d", 1), Released("g", 1, ("d",)), Placed("g", 2)]
-    state, _ = advance(spec, state, [*lost, Created("g", 2)], 1.0)
+    lost = Lost("d", 1, LossCause.NODE_FAILED, "gone")
+    begun = [lost, Stopped("d", 1), Released("g", 1, ("d",)), Placed("g", 2), Created("g", 2)]
+    state, _ = advance(spec, state, begun, 1.0)
     refused = Refused("g", 2, "NoDomainFits", "no rack", together=("c", "d"))
 
     state, actions = advance(spec, state, [refused], 2.0)
     told = [each for each in actions if isinstance(each, Record)]
     assert [each.kind for each in told] == ["TasksRescheduled"]
-    assert told[0].message.startswith('tasks "c", "d" start again together: no place beside the running tasks')
+    assert told[0].message.startswith('tasks "c", "d" start again together: no room beside the running tasks')
     assert [task.status for task in state.groups[0].tasks] == ["RUNNING", "RUNNING", "RESCHEDULED", "RESCHEDULED"]
-    gone = [Stopped("c", 1), Stopped("d", 2), Released("g", 1, ("c",)), Released("g", 2, ("d",)), Placed("g", 3)]
-    state, _ = advance(spec, state, [*gone, Created("g", 3)], 3.0)
+    gone: list[Observation] = [Stopped("c", 1), Stopped("d", 2), Released("g", 1, ("c",)), Released("g", 2, ("d",))]
+    state, _ = advance(spec, state, [*gone, Placed("g", 3), Created("g", 3)], 3.0)
     assert [task.attempt for task in state.groups[0].tasks] == [1, 1, 3, 3]
 
     _, actions = advance(spec, state, [Refused("g", 3, "NoDomainFits", "no rack", together=("c", "d"))], 4.0)

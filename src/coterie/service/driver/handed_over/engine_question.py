@@ -57,8 +57,9 @@ class EngineQuestion:
         found: set[str] = set()
         for task in self.gang.all_tasks():
             if task.name not in self.anchors:
-                around = ([each.name for each in group.all_tasks()] for group in self.gang.walk() if group.required)
-                found.update(min((names for names in around if task.name in names), key=len, default=()))
+                required = (group for group in self.gang.walk() if group.required)
+                around = [[each.name for each in group.all_tasks()] for group in required]
+                found.update(min([names for names in around if task.name in names] or [[]], key=len))
         return tuple(sorted(found))
 
 
