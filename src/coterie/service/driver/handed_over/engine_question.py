@@ -59,7 +59,8 @@ class EngineQuestion:
             if task.name not in self.anchors:
                 required = (group for group in self.gang.walk() if group.required)
                 around = [[each.name for each in group.all_tasks()] for group in required]
-                found.update(min([names for names in around if task.name in names] or [[]], key=len))
+                smallest: list[str] = min((names for names in around if task.name in names), key=len, default=[])
+                found.update(smallest)
         return tuple(sorted(found))
 
 
