@@ -132,7 +132,7 @@ class PoolOperations(ServiceCore):
         return known[1]
 
     def pool_history(self, pool: str, hours: int, most: int) -> Json:
-        """Return the use of a pool over the last hours, as at most so many points of equal length."""
+        """Return the use of a pool over the last hours, as at most `most` points of equal length."""
         self.find_pool(pool)
         step = SAMPLE_S * max(1, -(-hours * 3600 // (SAMPLE_S * most)))
         since = (int(self.settings.now()) // step + 1) * step - max(step, hours * 3600 // step * step)

@@ -75,7 +75,7 @@ def pool_history(
     service: Behind,
     _caller: Who,
     hours: Annotated[int, Query(ge=1, le=24, description="How far back.")] = 6,
-    points: Annotated[int, Query(ge=1, le=1440, description="At most so many points, each over an equal time.")] = 120,
+    points: Annotated[int, Query(ge=1, le=1440, description="The maximum number of points, of equal length.")] = 120,
 ) -> Response:
     """Return the use, the waiting workflows and the fragmentation of a pool over the last hours."""
     return answer(service.pool_history(pool, hours, points))

@@ -56,9 +56,10 @@ class UsageRecorder:
         minute = int(now // SAMPLE_S)
         if minute == self._last or not self._leading():
             return
+        # Set first: a sample that fails is left out, and not tried every second.
+        self._last = minute
         found = list(samples(self._usage(), unfinished(self._store), now))
         self._store.add_samples(found, now - KEPT_S)
-        self._last = minute
 
     def _run(self) -> None:
         while not self._stopping.wait(_TICK_S):
