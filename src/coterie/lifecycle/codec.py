@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import cache
@@ -17,7 +17,7 @@ VERSION = 1
 
 Json = Any
 Stored = TypeVar("Stored", State, Spec)
-Path = tuple[str | int, ...]
+Decoder = Callable[[Json], object]
 
 
 def to_json(value: State | Spec) -> dict[str, Json]:
@@ -66,69 +66,141 @@ def from_json(kind: type[Stored], data: object) -> Stored:
             "Use the release of Coterie that wrote it, or a newer one.",
         )
     try:
-        found = _decoded(kind, {key: value for key, value in data.items() if key != "version"}, ())
+        found = _decoder(cast("Any", kind))({key: value for key, value in data.items() if key != "version"})
     except ValueError as error:
         raise UsageError(f"{what} cannot be read: {error}", "It is damaged.") from None
     return cast("Stored", found)
 
 
 def _encoded(value: object) -> Json:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: _encoded(found)
-            for field in fields(value)
-            if (found := getattr(value, field.name)) != field.default
-        }
-    if isinstance(value, tuple):
-        return [_encoded(item) for item in value]
-    return value.value if isinstance(value, StrEnum) else value
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is tuple:
+        return [_encoded(item) for item in cast("tuple[object, ...]", value)]
+    if (written := _written(cast("Any", kind))) is None:
+        return value.value if isinstance(value, StrEnum) else value
+    return {name: _encoded(found) for name, default in written if (found := getattr(value, name)) != default}
+
+
+_PLAIN = frozenset({str, int, float, bool, NoneType})
 
 
 @cache
-def _hints(kind: type) -> Mapping[str, Any]:
-    return get_type_hints(kind)
+def _written(kind: type) -> tuple[tuple[str, object], ...] | None:
+    """Return the fields of a dataclass with their defaults; None for any other type."""
+    return tuple((field.name, field.default) for field in fields(kind)) if is_dataclass(kind) else None
 
 
-def _decoded(kind: Any, data: Json, path: Path) -> object:  # noqa: ANN401 - a type hint is of any shape
+class _DamagedError(ValueError):
+    """Raised for data that is not of its type; its path is completed on the way up."""
+
+    def __init__(self, words: str, *path: str | int) -> None:
+        super().__init__(words)
+        self._words, self._path = words, path
+
+    def within(self, step: str | int) -> _DamagedError:
+        """Return the error with one more step before its path."""
+        return _DamagedError(self._words, step, *self._path)
+
+    def __str__(self) -> str:
+        """Return the place of the damage, and the damage."""
+        return f"{field_path(self._path) or 'it'} {self._words}"
+
+
+@cache
+def _decoder(kind: Any) -> Decoder:  # noqa: ANN401 - a type hint is of any shape
+    """Return the function that decodes data of a type: built once, since states are read very often."""
     if is_dataclass(kind) and isinstance(kind, type):
-        return _instance(kind, data, path)
+        return _instance(kind)
     if get_origin(kind) is UnionType:
         inner, *rest = [one for one in get_args(kind) if one is not NoneType]
         if rest:
             raise TypeError(kind)
-        return None if data is None else _decoded(inner, data, path)
+        decode = _decoder(inner)
+        return lambda data: None if data is None else decode(data)
     if get_origin(kind) is tuple:
-        return _sequence(get_args(kind), data, path)
+        kinds = get_args(kind)
+        return _list(_decoder(kinds[0])) if kinds[1:] == (Ellipsis,) else _row([_decoder(one) for one in kinds])
     if isinstance(kind, type) and issubclass(kind, StrEnum):
-        if data not in list(kind):
-            raise ValueError(f"{field_path(path)} is {data!r}, which is not known")
-        return kind(data)
-    if kind is float and type(data) is int:
-        return float(data)
-    if type(data) is not kind:
-        raise ValueError(f"{field_path(path)} is not of type {kind.__name__}")
-    return data
+        return _choice(kind)
+    return _value(kind)
 
 
-def _sequence(kinds: tuple[Any, ...], data: Json, path: Path) -> tuple[object, ...]:
-    if not isinstance(data, list | tuple):
-        raise ValueError(f"{field_path(path)} is not a list")  # noqa: TRY004 - one kind of error for damaged data
-    if kinds[1:] == (Ellipsis,):
-        kinds = (kinds[0],) * len(data)
-    if len(kinds) != len(data):
-        raise ValueError(f"{field_path(path)} has {len(data)} entries instead of {len(kinds)}")
-    return tuple(
-        _decoded(kind, item, (*path, index)) for index, (kind, item) in enumerate(zip(kinds, data, strict=True))
-    )
+def _choice(kind: type[StrEnum]) -> Decoder:
+    known = {one.value: one for one in kind}
+
+    def decode(data: Json) -> object:
+        found = known.get(data) if isinstance(data, str) else None
+        if found is None:
+            raise _DamagedError(f"is {data!r}, which is not known")
+        return found
+
+    return decode
 
 
-def _instance(kind: type, data: Json, path: Path) -> object:
-    if not isinstance(data, Mapping):
-        raise ValueError(f"{field_path(path) or 'it'} is not an object")  # noqa: TRY004 - as above
-    hints = _hints(kind)
-    if unknown := sorted(str(key) for key in data if key not in hints):
-        raise ValueError(f"{field_path((*path, unknown[0]))} is not known")
-    known = {field.name: field for field in fields(kind)}
-    if missing := [name for name, field in known.items() if name not in data and field.default is MISSING]:
-        raise ValueError(f"{field_path((*path, missing[0]))} is missing")
-    return kind(**{name: _decoded(hints[name], value, (*path, name)) for name, value in data.items()})
+def _value(kind: type) -> Decoder:
+    def decode(data: Json) -> object:
+        if type(data) is kind:
+            return data
+        if kind is float and type(data) is int:
+            return float(data)
+        raise _DamagedError(f"is not of type {kind.__name__}")
+
+    return decode
+
+
+def _list(item: Decoder) -> Decoder:
+    def decode(data: Json) -> object:
+        if not isinstance(data, list | tuple):
+            raise _DamagedError("is not a list")
+        found: list[object] = []
+        try:
+            for each in data:
+                found.append(item(each))  # noqa: PERF401 - the length is the place of a fault
+        except _DamagedError as error:
+            raise error.within(len(found)) from None
+        return tuple(found)
+
+    return decode
+
+
+def _row(items: list[Decoder]) -> Decoder:
+    def decode(data: Json) -> object:
+        if not isinstance(data, list | tuple):
+            raise _DamagedError("is not a list")
+        if len(items) != len(data):
+            raise _DamagedError(f"has {len(data)} entries instead of {len(items)}")
+        found: list[object] = []
+        try:
+            for item, each in zip(items, data, strict=True):
+                found.append(item(each))
+        except _DamagedError as error:
+            raise error.within(len(found)) from None
+        return tuple(found)
+
+    return decode
+
+
+def _instance(kind: type) -> Decoder:
+    hints = get_type_hints(kind)
+    known = {field.name: _decoder(hints[field.name]) for field in fields(kind)}
+    needed = {field.name for field in fields(kind) if field.default is MISSING}
+
+    def decode(data: Json) -> object:
+        if not isinstance(data, dict | Mapping):
+            raise _DamagedError("is not an object")
+        if unknown := data.keys() - known.keys():
+            raise _DamagedError("is not known", min(map(str, unknown)))
+        if not needed <= data.keys():
+            raise _DamagedError("is missing", next(name for name in known if name in needed and name not in data))
+        values: dict[str, object] = {}
+        name = ""
+        try:
+            for name, value in data.items():
+                values[name] = known[name](value)
+        except _DamagedError as error:
+            raise error.within(name) from None
+        return kind(**values)
+
+    return decode
