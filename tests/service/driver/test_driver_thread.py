@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Iterator
 from typing import cast
 
+import pytest
+
 from coterie.backends.base.driver import Driver, News
 from coterie.errors import Unavailable
+from coterie.service.driver.connections import driver_thread
 from coterie.service.driver.connections.driver_thread import DriverThread
 from tests.eventually import eventually
 
@@ -32,6 +37,60 @@ class BusyDriver:
 
     def close(self) -> None:
         """Do nothing."""
+
+
+class RefusingDriver:
+    """A driver that cannot reconcile pools, and notes when it was asked to."""
+
+    def __init__(self) -> None:
+        self.tried: list[float] = []
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait."""
+        time.sleep(timeout_s)
+        return False
+
+    def sync(self, _: object) -> None:
+        """Fail."""
+        self.tried.append(time.monotonic())
+        raise Unavailable("not now")
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class ClosedBackend:
+    """A backend that cannot be opened, and notes when it was tried."""
+
+    def __init__(self) -> None:
+        self.tried: list[float] = []
+
+    def open(self) -> Driver:
+        """Fail."""
+        self.tried.append(time.monotonic())
+        raise Unavailable("not there")
+
+
+def test_a_backend_that_cannot_be_opened_is_tried_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver_thread, "_PAUSE_S", 0.05)
+    monkeypatch.setattr(driver_thread, "_LONGEST_PAUSE_S", 0.2)
+    backend = ClosedBackend()
+    thread = DriverThread(backend.open, lambda: None)
+    eventually(lambda: len(backend.tried) >= 5)
+    thread.close()
+    waits = [later - sooner for sooner, later in itertools.pairwise(backend.tried)]
+    assert all(wait >= least for wait, least in zip(waits, (0.05, 0.1, 0.2, 0.2), strict=False)), waits
+
+
+def test_pools_that_cannot_be_reconciled_are_tried_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver_thread, "_PAUSE_S", 0.05)
+    driver = RefusingDriver()
+    thread = DriverThread(lambda: cast("Driver", driver), lambda: None)
+    thread.sync(())
+    eventually(lambda: len(driver.tried) >= 4)
+    thread.close()
+    waits = [later - sooner for sooner, later in itertools.pairwise(driver.tried)]
+    assert all(wait >= least for wait, least in zip(waits, (0.05, 0.1, 0.2), strict=False)), waits
 
 
 def test_a_driver_is_not_asked_again_before_its_observations_are_collected() -> None:

@@ -16,8 +16,8 @@ from coterie.sources import Snapshot
 if TYPE_CHECKING:
     from coterie.sources.watched_cluster import WatchedCluster
 
-# How long to wait before a cluster that cannot be reached is tried again.
-_PAUSE_S = 2.0
+# How long to wait before a cluster that cannot be reached is tried again, at first and at most; it doubles each time.
+_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 # The shortest time between two snapshots of a cluster, since pods come and go all the time.
 _PACE_S = 1.0
 
@@ -95,12 +95,14 @@ def _connect(one: _Connection) -> None:
     """Open a cluster, as often as it takes; then wait until it is to be closed."""
     from coterie.sources.watched_cluster import WatchedCluster  # noqa: PLC0415 - local backends need no client
 
+    wait_s = _PAUSE_S
     while not one.closed.is_set():
         try:
             one.watched = WatchedCluster(one.backend.context or "")
         except CoterieError as error:
             one.problem = str(error)
-            one.closed.wait(_PAUSE_S)
+            one.closed.wait(wait_s)
+            wait_s = min(_LONGEST_PAUSE_S, 2 * wait_s)
             continue
         one.closed.wait()
         one.watched.close()

@@ -19,6 +19,8 @@ _log.addHandler(logging.NullHandler())
 
 # How long to wait before a failed call is repeated.
 _PAUSE_S = 1.0
+# The longest wait before a backend is opened, or its pools are reconciled, again: each failure doubles it.
+_LONGEST_PAUSE_S = 30.0
 # How long one collection of observations may take.
 _WAIT_S = 0.2
 # How long closing waits for a call that does not return.
@@ -57,6 +59,7 @@ class _CallQueue:
     calls: deque[_DriverCall]
     at: float = 0.0
     failed: str = ""
+    failures: int = 0
     crashes: int = 0
 
 
@@ -192,12 +195,14 @@ class DriverThread:
             self._condition.notify_all()
 
     def _run(self) -> None:
+        failures = 0
         while self._driver is None and not self._closed:
             self._unopened = _words(self._failure(self._open))
             if self._unopened:
                 self._poke()
+                failures += 1
                 with self._condition:
-                    self._condition.wait_for(lambda: self._closed, _PAUSE_S)
+                    self._condition.wait_for(lambda: self._closed, _pause(failures))
         threading.Thread(target=self._listen, name="coterie-backend-news", daemon=True).start()
         while (driver := self._driver) is not None and (found := self._next()) is not None:
             name, line, call = found
@@ -249,13 +254,14 @@ class DriverThread:
     def _done(self, name: str, line: _CallQueue, call: _DriverCall, failed: Exception | None) -> None:
         self._current = None
         line.failed = _words(failed)
+        line.failures = line.failures + 1 if failed is not None else 0
         line.crashes = line.crashes + 1 if failed is not None and not isinstance(failed, CoterieError) else 0
         if failed is not None and line.crashes >= _CRASHES and name not in _COMMON:
             self._given_up.append((name, failed))
             if self._lines.get(name) is line:
                 del self._lines[name]
         elif failed is not None:
-            line.at = time.monotonic() + _PAUSE_S
+            line.at = time.monotonic() + (_pause(line.failures) if name == _SYNC else _PAUSE_S)
             if self._lines.get(name) is line:
                 self._lines.move_to_end(name)
         elif line.calls[0] is call:
@@ -275,6 +281,11 @@ class DriverThread:
             _log.exception("unexpected error of the driver")
             return error
         return None
+
+
+def _pause(failures: int) -> float:
+    """Return how long to wait after so many failures in a row."""
+    return min(_LONGEST_PAUSE_S, _PAUSE_S * 2.0 ** min(failures - 1, 10))
 
 
 def _words(error: Exception | None) -> str:
