@@ -13,6 +13,7 @@ import pytest
 from coterie.errors import CoterieError, Unavailable
 from coterie.service.service import Service
 from coterie.service.settings import Submission
+from coterie.service.work_process import WorkProcesses
 from coterie.store import WorkflowQuery
 from tests.eventually import eventually
 from tests.hostile.probe import PATIENCE_S, probed, sized
@@ -38,6 +39,18 @@ BURNING = b"""version: 2
 workflow:
   name: burning
   groups: [{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}]
+"""
+EXPANDING = b"""default-values:
+  count: 4
+version: 2
+workflow:
+  name: expanding
+  groups:
+{% for number in range(count) %}
+  - {name: "g{{ number }}", tasks: [{name: "t{{ number }}", image: any, command: [sh, -c, "true"]}]}
+{% endfor %}
+  resources:
+    default: {gpu: 0, cpu: 1}
 """
 
 
@@ -128,11 +141,35 @@ def test_hostile_requests(place: ServiceFolder) -> None:
     """Plans of very many groups and templates that never end, by several callers at once."""
     groups = {f"g{number}": [task(f"t{number}", "true")] for number in range(sized(600, 9000))}
     plan, burning = workflow("plan", groups, gpu=0), Submission(BURNING)
+    expanding = Submission(EXPANDING, sets=(f"count={sized(600, 9000)}",))
     service = started(place)
-    with repeated(8, lambda: service.plan(plan)), repeated(4, lambda: service.submit(burning)):
+    with (
+        repeated(8, lambda: service.plan(plan)),
+        repeated(8, lambda: service.plan(expanding)),
+        repeated(4, lambda: service.submit(burning)),
+    ):
         found = probed(service)
     service.stop()
     found.check("hostile requests")
+
+
+def test_a_short_template_for_very_many_tasks_is_worked_on_outside_the_service(
+    place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    run = WorkProcesses.run
+
+    def noted(processes: WorkProcesses, what: str, *rest: Any) -> object:
+        sent.append(what)
+        return run(processes, what, *rest)
+
+    monkeypatch.setattr(WorkProcesses, "run", noted)
+    with Service(place.settings()) as service:
+        assert service.plan(Submission(EXPANDING))["groups"]
+        assert not sent
+        assert len(service.plan(Submission(EXPANDING, sets=("count=400",)))["groups"]) == 400
+        assert len(service.submit(Submission(EXPANDING, sets=("count=400",), pool="main"))["groups"]) == 400
+    assert sent == ["this plan", "this submission"]
 
 
 @contextmanager

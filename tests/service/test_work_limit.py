@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from coterie.cancellation import POLL_S
 from coterie.errors import Unavailable
 from coterie.service.work_limit import WorkLimit
 from tests.eventually import PATIENCE_S, eventually
@@ -47,3 +48,24 @@ def test_one_caller_has_so_many_and_leaves_places_to_others() -> None:
             pass
         with limit.place("b"):
             pass
+
+
+def test_places_are_given_in_the_order_of_arrival() -> None:
+    limit = WorkLimit("plans", running=1, waiting=8, each=9)
+    begun = list[int]()
+
+    def work(number: int) -> None:
+        with limit.place("a"):
+            begun.append(number)
+
+    with limit.place("a"):
+        threads = []
+        for number in range(8):
+            threads.append(threading.Thread(target=work, args=(number,)))
+            threads[-1].start()
+            eventually(lambda number=number: limit.taken == number + 2)  # type: ignore[misc]
+        # Longer than a waiting request sleeps: one that looks whether its caller has left keeps its turn.
+        assert not threading.Event().wait(3 * POLL_S)
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert begun == list(range(8))

@@ -10,7 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coterie.errors import Conflict, NotFound
-from coterie.store import NewEvent, PlacementRecord, RequestRecord, Store, Upload, WorkflowQuery, WorkflowRecord
+from coterie.store import (
+    NewEvent,
+    PlacementRecord,
+    QueuedWorkflow,
+    RequestRecord,
+    Store,
+    Upload,
+    WorkflowQuery,
+    WorkflowRecord,
+)
 from tests.store.builders import NOW, change, finish, leading, new, submitted
 
 
@@ -225,6 +234,28 @@ def test_unfinished_workflows_come_whole_and_oldest_first(store: Store) -> None:
     finish(store, b, lease)
 
     assert store.unfinished() == (a, c)
+
+
+def test_a_submission_is_returned_as_a_read_would_return_it(store: Store) -> None:
+    odd = "\ud800\0\u00e9"
+    one = submitted(
+        store, labels={"a": odd}, owner=odd, digest={"queued": [["g", 1.5, 4, False]]}, notices=[{"x": odd}]
+    )
+    assert one == store.workflow(one.id)
+
+
+def test_queued_workflows_and_versions_are_read_without_the_rest(store: Store) -> None:
+    lease = leading(store)
+    since = 1_763_435_407.1234567
+    a = submitted(store, digest={"queued": [["g", since, 4, False]], "file": "w.yaml"})
+    b, c = submitted(store, priority="HIGH"), submitted(store)
+    finish(store, c, lease)
+    assert store.queued() == (
+        QueuedWorkflow(b.id, "gb200", "HIGH", b.number, None),
+        QueuedWorkflow(a.id, "gb200", "NORMAL", a.number, [["g", since, 4, False]]),
+    )
+    assert store.versions([a.id, c.id, "none-1"]) == {a.id: 1, c.id: 2}
+    assert store.versions([]) == {}
 
 
 def test_workflows_are_counted_by_pool_and_status(store: Store) -> None:

@@ -60,7 +60,7 @@ class ServiceCore:
             self._bell.notify_all()
 
     def _standing(self, *, exact: bool) -> QueuePositions:
-        return self._position_cache.now(self._catalog(), lambda: self._now().gpus, exact=exact)
+        return self._position_cache.now(self._catalog, lambda: self._now().gpus, exact=exact)
 
     def _positions(self, items: Sequence[Summary]) -> list[int | None]:
         """Return the positions of workflows in the queue; where none is queued, the queue is not read."""

@@ -23,6 +23,7 @@ from coterie.service.driver.election.replica import new_holder
 if TYPE_CHECKING:
     # A command that only talks to a service does not need these imports.
     from coterie.config.configuration import Config
+    from coterie.frontends.template.render import RenderedText
     from coterie.planning.changes import WhatIf
     from coterie.sources import Snapshot
 
@@ -100,8 +101,8 @@ class Submission:
 
     `labels` are added to those of the file. `local_files` holds the bytes of every `localpath` that the file names.
     `client_key` is the user's own name for the request: the same key never makes a second workflow. `what_if` are the
-    changes by options, `amendment` is their stored form. `rendered` is that of its rendered text, if it is
-    known already.
+    changes by options, `amendment` is their stored form. `rendered` is its rendered text, or the stored form of that,
+    if it is known already.
     """
 
     source: bytes
@@ -116,4 +117,4 @@ class Submission:
     owner: str = "local"
     what_if: WhatIf | None = None
     amendment: Mapping[str, Any] | None = None
-    rendered: Mapping[str, Any] | None = None
+    rendered: RenderedText | Mapping[str, Any] | None = None

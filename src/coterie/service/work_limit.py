@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,7 +19,8 @@ class WorkLimit:
 
     def __init__(self, what: str, *, running: int, waiting: int, each: int) -> None:
         self._what, self._most, self._each = what, running + waiting, each
-        self._places = threading.Semaphore(running)
+        self._free = running
+        self._waiting: deque[threading.Event] = deque()
         self._lock = threading.Lock()
         self._callers: Counter[str] = Counter()
 
@@ -31,10 +32,11 @@ class WorkLimit:
 
     @contextmanager
     def place(self, caller: str) -> Iterator[None]:
-        """Wait for a place; raise `Unavailable` at once where too many wait already, or too many of this caller.
+        """Wait for a place, in the order of arrival; raise `Unavailable` at once where too many wait already.
 
-        Raises `Abandoned` when the caller leaves meanwhile.
+        The same holds for too many of one caller. Raises `Abandoned` when the caller leaves meanwhile.
         """
+        turn = threading.Event()
         with self._lock:
             if self._callers[caller] >= self._each:
                 raise Unavailable(
@@ -44,15 +46,24 @@ class WorkLimit:
             if self._callers.total() >= self._most:
                 raise Unavailable(f"too many {self._what} are already waiting", "Try again in a few seconds.")
             self._callers[caller] += 1
+            self._waiting.append(turn)
+            self._admit()
         try:
-            while not self._places.acquire(timeout=POLL_S):
+            while not turn.wait(POLL_S):
                 check()
-            try:
-                yield
-            finally:
-                self._places.release()
+            yield
         finally:
             with self._lock:
+                if turn.is_set():
+                    self._free += 1
+                else:
+                    self._waiting.remove(turn)
+                self._admit()
                 self._callers[caller] -= 1
                 if not self._callers[caller]:
                     del self._callers[caller]
+
+    def _admit(self) -> None:
+        while self._free and self._waiting:
+            self._free -= 1
+            self._waiting.popleft().set()

@@ -9,12 +9,14 @@ from functools import partial
 from typing import TypeVar
 
 from coterie.errors import Conflict, UsageError
+from coterie.lifecycle import Spec, State
 from coterie.service.core import Json
+from coterie.service.driver.texts import FreshWorkflow
 from coterie.service.event_operations import EventOperations
 from coterie.service.pools import changes as pool_rules
 from coterie.service.pools.usage import PLAINLY, PoolUsage, WhyQuery
 from coterie.service.settings import Settings, Submission
-from coterie.service.submission.compilation import fingerprint
+from coterie.service.submission.compilation import fingerprint, is_template, rendered, size_of
 from coterie.service.submission.computations import admitted, planned
 from coterie.service.submission.requests import cancels, check_statuses, deletes, retries
 from coterie.service.views import workflows as views
@@ -40,7 +42,7 @@ class WorkflowOperations(EventOperations):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._submissions = WorkLimit("submissions", running=8, waiting=64, each=64)
+        self._submissions = WorkLimit("submissions", running=4, waiting=68, each=64)
         self._large = WorkLimit("templates and large submissions", running=2, waiting=24, each=16)
         self._plans = WorkLimit("plans", running=2, waiting=8, each=4)
         self._processes = WorkProcesses(_PROCESSES)
@@ -57,13 +59,14 @@ class WorkflowOperations(EventOperations):
         with self._limit(submission).place(submission.owner):
             needs_usage = plan is not None or submission.what_if is not None
             live = self._now() if needs_usage else PoolUsage(self._catalog(), {}, {})
-            found, row = self._computed(_LARGE, "this submission", admitted, submission, live, plan, force)
-            stored, created = self.store.submit(row)
-        if created:
-            self._fresh.append((stored.id, found.built, submission.local_files))
+            found = self._computed(_LARGE, "this submission", admitted, submission, live, plan, force)
+            stored, created = self.store.submit(found.row)
+        if not created:
+            return {**self._whole(stored), "created": False}
+        self._fresh.append(FreshWorkflow(stored, found.spec, found.state, found.built, submission.local_files))
         self._driver.poke()
         self._ring()
-        return {**self._whole(stored, () if created else None), "created": created}
+        return {**self._whole(stored, (), (found.spec, found.state)), "created": True}
 
     def plan(self, submission: Submission, *, rehearsed: bool = False) -> Json:
         """Return the placement that a workflow would get now, or with changes, or why none; nothing is stored.
@@ -76,10 +79,14 @@ class WorkflowOperations(EventOperations):
     def _computed(
         self, large: int, what: str, work: Callable[..., T], submission: Submission, live: PoolUsage, *rest: object
     ) -> T:
-        """Return the result of work on a submission; from a size on, a process of its own does it."""
+        """Return the result of work on a submission; from a size on, a process of its own does it.
+
+        A template is rendered first: a short one may stand for very many tasks.
+        """
+        submission = rendered(submission)
         settings = replace(self.settings, now=partial(float, self.settings.now()))
         arguments = (submission, live, settings, *rest)
-        if len(submission.source) < large:
+        if size_of(submission) < large:
             return work(*arguments)
         return self._processes.run(what, work, *arguments)
 
@@ -180,11 +187,17 @@ class WorkflowOperations(EventOperations):
             submission.owner, submission.client_key, lambda pool: fingerprint(submission, said or pool)
         )
 
-    def _whole(self, stored: WorkflowRecord, seats: Iterable[PlacementRecord] | None = None) -> Json:
+    def _whole(
+        self,
+        stored: WorkflowRecord,
+        seats: Iterable[PlacementRecord] | None = None,
+        decoded: tuple[Spec, State] | None = None,
+    ) -> Json:
         known = self.store.placements(stored.id) if seats is None else seats
-        return {**views.whole(stored, known, self._logs.output(stored).folder), "position": self._position(stored)}
+        view = views.whole(stored, known, self._logs.output(stored).folder, decoded)
+        return {**view, "position": self._position(stored)}
 
     def _limit(self, submission: Submission) -> WorkLimit:
         """Return the limit that a submission counts to: those that take long must not delay the others."""
-        takes_long = len(submission.source) > _LARGE or any(mark in submission.source for mark in (b"{{", b"{%", b"{#"))
+        takes_long = len(submission.source) > _LARGE or is_template(submission.source)
         return self._large if takes_long else self._submissions

@@ -126,6 +126,17 @@ class WorkflowRecord(Summary):
 
 
 @dataclass(frozen=True, slots=True)
+class QueuedWorkflow:
+    """A workflow as its place in the queue needs it; `queued` is that field of its digest, None where it has none."""
+
+    id: str
+    pool: str
+    priority: str
+    number: int
+    queued: Sequence[Json] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Upload:
     """The user's submission: the text, its options, and the files that it names, by path."""
 

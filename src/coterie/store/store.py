@@ -23,6 +23,7 @@ from coterie.store.records import (
     PlacementRecord,
     PoolRecord,
     PoolSample,
+    QueuedWorkflow,
     RequestRecord,
     Summary,
     Token,
@@ -122,6 +123,16 @@ class Store:
         """Return all workflows whose state may still change, oldest first."""
         with self._database.reading() as tx:
             return workflows.unfinished(tx)
+
+    def versions(self, idents: Collection[str]) -> Mapping[str, int]:
+        """Return the versions of workflows, by id; those that do not exist are left out."""
+        with self._database.reading() as tx:
+            return workflows.versions(tx, idents)
+
+    def queued(self) -> tuple[QueuedWorkflow, ...]:
+        """Return the unfinished workflows, as their places in the queue need them."""
+        with self._database.reading() as tx:
+            return workflows.queued(tx)
 
     def tally(self) -> Mapping[tuple[str, str], int]:
         """Return the number of workflows by pool and status."""

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Column, Connection, Select, false, func, insert, select, true, update
+from sqlalchemy import Column, Connection, Select, bindparam, false, func, insert, select, true, update
 
 from coterie.errors import Conflict, Hint, Mention, NotFound
 from coterie.store import events, pools
-from coterie.store.databases.columns import LARGEST, SafeText
-from coterie.store.records import NewEvent, NewWorkflow, Summary, Upload, WorkflowPage, WorkflowQuery, WorkflowRecord
+from coterie.store.databases.columns import LARGEST, SafeText, dumps, loads, storable
+from coterie.store.records import (
+    NewEvent,
+    NewWorkflow,
+    QueuedWorkflow,
+    Summary,
+    Upload,
+    WorkflowPage,
+    WorkflowQuery,
+    WorkflowRecord,
+)
 from coterie.store.tables import counters, files, labels, submissions, workflows
 from coterie.store.tables import events as event_table
 
@@ -19,6 +28,20 @@ MOST = 1000
 _SUMMARY: tuple[Column[Any], ...] = tuple(workflows.c[name] for name in Summary.__dataclass_fields__)
 _WHOLE: Select[Any] = select(*_SUMMARY, submissions.c.spec, workflows.c.state).join(
     submissions, submissions.c.workflow == workflows.c.id
+)
+_ONE = _WHOLE.where(workflows.c.id == bindparam("wanted"))
+_ONE_SUMMARY: Select[Any] = select(*_SUMMARY).where(workflows.c.id == bindparam("wanted"))
+_COUNT = (
+    update(counters)
+    .where(counters.c.name == bindparam("of"))
+    .values(last=counters.c.last + 1)
+    .returning(counters.c.last)
+)
+# Only one field of the digest: decoding the others of very many workflows would take most of the time.
+_QUEUED = (
+    select(workflows.c.id, workflows.c.pool, workflows.c.priority, workflows.c.number, workflows.c.digest["queued"])
+    .where(workflows.c.finished == false())
+    .order_by(workflows.c.number.desc())
 )
 _TALLY = select(workflows.c.pool, workflows.c.status, func.count()).group_by(workflows.c.pool, workflows.c.status)
 
@@ -35,26 +58,23 @@ def submit(tx: Connection, new: NewWorkflow) -> tuple[WorkflowRecord, bool]:
     if new.pool_version is not None:
         pools.unchanged(tx, new.pool, new.pool_version)
     ident = f"{new.name}-{_counted(tx, new.name)}"
-    tx.execute(
-        insert(workflows),
-        {
-            "id": ident,
-            "name": new.name,
-            "pool": new.pool,
-            "owner": new.owner,
-            "priority": new.priority,
-            "labels": dict(new.labels),
-            "submitted_at": new.submitted_at,
-            "status": new.status,
-            "finished": False,
-            "version": 1,
-            "client_key": new.client_key,
-            "fingerprint": new.fingerprint,
-            "digest": dict(new.digest),
-            "notices": list(new.notices),
-            "state": dict(new.state),
-        },
-    )
+    row: dict[str, Any] = {
+        "id": ident,
+        "name": new.name,
+        "pool": new.pool,
+        "owner": new.owner,
+        "priority": new.priority,
+        "labels": dict(new.labels),
+        "submitted_at": new.submitted_at,
+        "status": new.status,
+        "finished": False,
+        "version": 1,
+        "digest": dict(new.digest),
+        "notices": list(new.notices),
+        "state": dict(new.state),
+    }
+    added = tx.execute(insert(workflows), {**row, "client_key": new.client_key, "fingerprint": new.fingerprint})
+    (number,) = added.inserted_primary_key or (None,)
     tx.execute(
         insert(submissions),
         {
@@ -73,7 +93,8 @@ def submit(tx: Connection, new: NewWorkflow) -> tuple[WorkflowRecord, bool]:
     if new.files:
         tx.execute(insert(files), [{"workflow": ident, "path": p, "content": c} for p, c in new.files.items()])
     events.append(tx, events.rows(new.events, ident, new.pool))
-    return whole(tx, ident), True
+    row |= {"number": number, "started_at": None, "ended_at": None, "spec": dict(new.spec)}
+    return WorkflowRecord(**_as_stored(row)), True
 
 
 def repeated(tx: Connection, owner: str, key: str, fingerprint: Callable[[str], str]) -> WorkflowRecord | None:
@@ -93,14 +114,26 @@ def repeated(tx: Connection, owner: str, key: str, fingerprint: Callable[[str], 
     return whole(tx, known.id)
 
 
+def _as_stored(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a row as a read would return them, which costs far more."""
+    return {
+        name: (value if value.isascii() and "\0" not in value else storable(value))
+        if isinstance(value, str)
+        else loads(dumps(value))
+        if isinstance(value, dict | list)
+        else value
+        for name, value in row.items()
+    }
+
+
 def whole(tx: Connection, ident: str) -> WorkflowRecord:
     """Return a workflow with its spec and its state."""
-    return WorkflowRecord(*_found(tx, _WHOLE, ident))
+    return WorkflowRecord(*_found(tx, _ONE, ident))
 
 
 def summary(tx: Connection, ident: str) -> Summary:
     """Return the fields of a workflow that lists show."""
-    return Summary(*_found(tx, select(*_SUMMARY), ident))
+    return Summary(*_found(tx, _ONE_SUMMARY, ident))
 
 
 def upload(tx: Connection, ident: str) -> Upload:
@@ -145,6 +178,17 @@ def unfinished(tx: Connection) -> tuple[WorkflowRecord, ...]:
     return tuple(WorkflowRecord(*row) for row in tx.execute(wanted))
 
 
+def versions(tx: Connection, idents: Collection[str]) -> Mapping[str, int]:
+    """Return the versions of workflows, by id; those that do not exist are left out."""
+    found = tx.execute(select(workflows.c.id, workflows.c.version).where(workflows.c.id.in_(list(idents))))
+    return {row.id: row.version for row in found}
+
+
+def queued(tx: Connection) -> tuple[QueuedWorkflow, ...]:
+    """Return the unfinished workflows with the groups of their digests that are queued, newest first."""
+    return tuple(QueuedWorkflow(*row) for row in tx.execute(_QUEUED))
+
+
 def tally(tx: Connection) -> Mapping[tuple[str, str], int]:
     """Return the number of workflows by pool and status."""
     return {(pool, status): count for pool, status, count in tx.execute(_TALLY)}
@@ -165,17 +209,14 @@ def delete(tx: Connection, ident: str, at: float, by: str = "") -> None:
 
 
 def _counted(tx: Connection, name: str) -> int:
-    counted = (
-        update(counters).where(counters.c.name == name).values(last=counters.c.last + 1).returning(counters.c.last)
-    )
-    number = tx.execute(counted).scalar()
+    number = tx.execute(_COUNT, {"of": name}).scalar()
     if number is None:
         tx.execute(insert(counters), {"name": name, "last": 1})
     return int(number or 1)
 
 
 def _found(tx: Connection, wanted: Select[Any], ident: str) -> Sequence[Any]:
-    row = tx.execute(wanted.where(workflows.c.id == ident)).first()
+    row = tx.execute(wanted, {"wanted": ident}).first()
     if row is None:
         raise _unknown(ident)
     return row

@@ -76,11 +76,11 @@ def read_workflow(
     *,
     sets: Sequence[str] = (),
     set_strings: Sequence[str] = (),
-    rendered: Mapping[str, Any] | None = None,
+    rendered: RenderedText | Mapping[str, Any] | None = None,
 ) -> Workflow:
     """Return the workflow in a file with its template variables; raise `SpecErrors` with every fault.
 
-    `rendered` is the stored result of an earlier rendering of the same text with the same variables.
+    `rendered` is an earlier rendering of the same text with the same variables, or its stored form.
     """
     draft = draft_workflow(data, file, sets=sets, set_strings=set_strings, rendered=rendered)
     if draft.faults or draft.workflow is None:
@@ -94,12 +94,15 @@ def draft_workflow(
     *,
     sets: Sequence[str] = (),
     set_strings: Sequence[str] = (),
-    rendered: Mapping[str, Any] | None = None,
+    rendered: RenderedText | Mapping[str, Any] | None = None,
 ) -> Draft:
     """Return a workflow file read as far as possible; raise `SpecErrors` where its template or its YAML is invalid."""
     expect(FileKind.WORKFLOW, data, file)
     said = decode(data, file)
-    page = render(said, file, sets, set_strings) if rendered is None else RenderedText.of_json(rendered, file, said)
+    if rendered is None:
+        page = render(said, file, sets, set_strings)
+    else:
+        page = rendered if isinstance(rendered, RenderedText) else RenderedText.of_json(rendered, file, said)
     document = load(page.text, page.file, shown=page.shown, origins=page.origins)
     own, repaired = read_repaired(document.data, lambda data: valid(WorkflowFile, data, document, _advice))
     if repaired is None:

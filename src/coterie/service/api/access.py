@@ -15,6 +15,7 @@ from fastapi import Depends, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import from_json
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from coterie.cancellation import cancelled_by
@@ -36,6 +37,8 @@ YAML = ("application/yaml", "application/x-yaml", "text/yaml")
 MANY, LABELS, VALUES = 100, 16, 1000
 # A silent stream checks this often whether its caller is still authorised.
 RECHECK_S = 15.0
+# The size of a body below which parsing it takes less time than handing it to a thread.
+_SMALL = 1 << 15
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -155,7 +158,7 @@ async def presence(request: Request, _body: Raw) -> AsyncIterator[None]:
 PRESENT = Depends(presence)
 
 
-def submit_of(
+async def submit_of(
     request: Request,
     body: Raw,
     file: Annotated[Short, Query(description="For a YAML body: the name of the file.")] = "workflow.yaml",
@@ -184,34 +187,36 @@ def submit_of(
         raise UsageError(
             f"with a JSON body, {' and '.join(beside)} must not be in the query as well", "Put it into the body."
         )
-    return parsed(request, body, Submit)
+    return await parsed(request, body, Submit)
 
 
 Sent = Annotated[Submit, Depends(submit_of)]
 
 
 # FastAPI would read and parse the body of a model before it checks the caller, and on the event loop.
-def cancel_of(request: Request, body: Raw) -> Cancel:
+async def cancel_of(request: Request, body: Raw) -> Cancel:
     """Return the reason of a cancellation; the body may be empty."""
-    return parsed(request, body, Cancel) if body else Cancel()
+    return await parsed(request, body, Cancel) if body else Cancel()
 
 
 Cancelling = Annotated[Cancel, Depends(cancel_of)]
 
 
-def retry_of(request: Request, body: Raw) -> Retry:
+async def retry_of(request: Request, body: Raw) -> Retry:
     """Return the scope of a retry; the body may be empty."""
-    return parsed(request, body, Retry) if body else Retry()
+    return await parsed(request, body, Retry) if body else Retry()
 
 
 Retrying = Annotated[Retry, Depends(retry_of)]
 
 
-def parsed(request: Request, body: bytes, model: type[M]) -> M:
-    """Return the content of a JSON body."""
+async def parsed(request: Request, body: bytes, model: type[M]) -> M:
+    """Return the content of a JSON body; a large one is parsed on a thread."""
     content_type(request, JSON)
     try:
-        return model.model_validate_json(body)
+        if len(body) < _SMALL:
+            return model.model_validate_json(body)
+        return await run_in_threadpool(model.model_validate_json, body)
     except ValidationError as error:
         raise _invalid(error) from None
 

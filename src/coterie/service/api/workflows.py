@@ -41,7 +41,7 @@ router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"])
 SUBMIT = bodies(requests.Submit.model_json_schema())
 
 
-def what_if_of(
+async def what_if_of(
     prefer: Annotated[
         list[Short] | None, Query(max_length=MANY, description="Prefer these levels instead of requiring them.")
     ] = None,

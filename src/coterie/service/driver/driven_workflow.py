@@ -51,8 +51,12 @@ class LiveWorkflow:
     _encoder: StateEncoder = field(default_factory=StateEncoder)
 
     @staticmethod
-    def of(stored: WorkflowRecord) -> LiveWorkflow:
-        """Return a workflow from the store; raise `UsageError` for an unreadable one."""
+    def of(stored: WorkflowRecord, decoded: tuple[Spec, State] | None = None) -> LiveWorkflow:
+        """Return a workflow from the store; raise `UsageError` for an unreadable one.
+
+        `decoded` are its spec and its state, if the caller has them already.
+        """
+        spec, state = decoded or (from_json(Spec, stored.spec), from_json(State, stored.state))
         return LiveWorkflow(
             stored.id,
             stored.number,
@@ -61,8 +65,8 @@ class LiveWorkflow:
             stored.submitted_at,
             stored.digest,
             stored.version,
-            from_json(Spec, stored.spec),
-            from_json(State, stored.state),
+            spec,
+            state,
             stored.owner,
         )
 

@@ -63,11 +63,8 @@ class Intake:
         while self.behind and time.monotonic() < until:
             said, self._seen = self._store.announcements(self._seen, ("Submitted", "Deleted"), _PAGE)
             self.behind = len(said) == _PAGE
-            for kind, workflow in said:
-                if kind == "Deleted":
-                    self._cleanup.deleted.add(workflow)
-                elif workflow not in table:
-                    table.load(workflow)
+            self._cleanup.deleted.update(workflow for kind, workflow in said if kind == "Deleted")
+            table.take_up(workflow for kind, workflow in said if kind == "Submitted")
         while table.backlog and time.monotonic() < until:
             workflow = table.backlog.popleft()
             if workflow not in table and (life := table.load(workflow)) is not None:

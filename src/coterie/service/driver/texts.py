@@ -5,14 +5,15 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from coterie.config.configuration import Pool
 from coterie.errors import CoterieError, SpecErrors, Unavailable
 from coterie.frontends.workflow.read import Workflow
+from coterie.lifecycle import Spec, State
 from coterie.service.settings import Submission
 from coterie.service.submission.compilation import CompiledWorkflow, build, read
-from coterie.store import Store
+from coterie.store import Store, WorkflowRecord
 from coterie.topology.levels import Topology
 
 # How many texts are cached, and how many bytes of their files.
@@ -23,8 +24,20 @@ _AHEAD = 32
 # How long to wait before an unavailable store is asked again.
 _PAUSE_S = 0.5
 
-# Recently submitted workflows: id, parsed workflow, files. Any thread may add one.
-Fresh = deque[tuple[str, CompiledWorkflow, Mapping[str, bytes]]]
+
+@dataclass(frozen=True, slots=True)
+class FreshWorkflow:
+    """A workflow that was just submitted here: as it was stored, as it was parsed, and its files."""
+
+    stored: WorkflowRecord
+    spec: Spec
+    state: State
+    built: CompiledWorkflow
+    files: Mapping[str, bytes]
+
+
+# Recently submitted workflows. Any thread may add one.
+Fresh = deque[FreshWorkflow]
 Text = tuple[Workflow, Mapping[str, bytes]]
 
 
@@ -48,8 +61,15 @@ class CachedTexts:
         self._fresh = nothing_fresh() if fresh is None else fresh
         self._known: OrderedDict[str, Text] = OrderedDict()
         self._built: dict[str, CompiledWorkflow] = {}
+        self._submitted: dict[str, FreshWorkflow] = {}
         self._bytes = 0
         self._lock = threading.RLock()
+
+    def submitted(self, workflow: str) -> FreshWorkflow | None:
+        """Return a workflow that was just submitted here, once."""
+        with self._lock:
+            self._take_in()
+            return self._submitted.pop(workflow, None)
 
     def at_hand(self, workflow: str) -> Text | None:
         """Return a workflow and the files that came with it, if they are cached."""
@@ -106,12 +126,14 @@ class CachedTexts:
             _, files = self._known.pop(workflow, (None, {}))
             self._bytes -= sum(map(len, files.values()))
             self._built.pop(workflow, None)
+            self._submitted.pop(workflow, None)
 
     def _take_in(self) -> None:
         while self._fresh:
-            workflow, built, files = self._fresh.popleft()
-            self._remember(workflow, built.workflow, files)
-            self._built[workflow] = built
+            fresh = self._fresh.popleft()
+            workflow = fresh.stored.id
+            self._remember(workflow, fresh.built.workflow, fresh.files)
+            self._built[workflow], self._submitted[workflow] = fresh.built, fresh
 
     def _remember(self, workflow: str, text: Workflow, files: Mapping[str, bytes]) -> None:
         self.forget(workflow)

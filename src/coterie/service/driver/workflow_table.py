@@ -16,7 +16,7 @@ from coterie.service.driver.driven_workflow import LiveWorkflow, home_of
 from coterie.service.driver.executor import ActionExecutor
 from coterie.service.driver.problems import ServiceProblems
 from coterie.service.driver.quarantine import Quarantine
-from coterie.service.driver.texts import CachedTexts
+from coterie.service.driver.texts import CachedTexts, FreshWorkflow
 from coterie.store import NewEvent, Store
 
 
@@ -71,11 +71,24 @@ class WorkflowTable:
         with self._problems.reported(self._drivers.problem(life)):
             self._drivers.of(life).driver.adopt(life)
 
-    def load(self, workflow: str) -> LiveWorkflow | None:
+    def take_up(self, workflows: Iterable[str]) -> None:
+        """Drive new workflows; those that were submitted here and are unchanged since then are not read again."""
+        wanted = [workflow for workflow in dict.fromkeys(workflows) if workflow not in self.lives]
+        fresh = {workflow: found for workflow in wanted if (found := self._texts.submitted(workflow)) is not None}
+        versions = self._store.versions(fresh) if fresh else {}
+        for workflow in wanted:
+            known = fresh.get(workflow)
+            unchanged = known is not None and versions.get(workflow) == known.stored.version
+            self.load(workflow, known if unchanged else None)
+
+    def load(self, workflow: str, fresh: FreshWorkflow | None = None) -> LiveWorkflow | None:
         """Drive a workflow of the store, also one in quarantine; None where it is gone, or cannot be driven."""
         with self.apart(workflow):
             try:
-                life = LiveWorkflow.of(self._store.workflow(workflow))
+                if fresh is None:
+                    life = LiveWorkflow.of(self._store.workflow(workflow))
+                else:
+                    life = LiveWorkflow.of(fresh.stored, (fresh.spec, fresh.state))
             except NotFound:
                 self.quarantine.leave(workflow)
                 return None

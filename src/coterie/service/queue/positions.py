@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 
 from coterie.config.configuration import GpuQuota
 from coterie.service.pools.catalog import PoolCatalog
-from coterie.service.pools.usage import unfinished
 from coterie.service.queue.order import OrderInputs, in_order
-from coterie.store import Store, Summary
+from coterie.store import QueuedWorkflow, Store, Summary
 
 # Reading the queue for lists takes at most about a tenth of the time, however many gangs wait.
 _SHARE = 10
@@ -32,13 +31,13 @@ class QueuePositions:
 
 
 def queue_positions(
-    summaries: Iterable[Summary], catalog: PoolCatalog, used: Callable[[], Mapping[str, int]]
+    workflows: Iterable[QueuedWorkflow], catalog: PoolCatalog, used: Callable[[], Mapping[str, int]]
 ) -> QueuePositions:
     """Return the positions of workflows' gangs; `used` is called only where a pool has a guarantee."""
     waiting = {
-        (summary.id, name): OrderInputs(summary.pool, joins, summary.priority, since, summary.number, gpus)
-        for summary in summaries
-        for name, since, gpus, joins in summary.digest.get("queued", ())
+        (each.id, name): OrderInputs(each.pool, joins, each.priority, since, each.number, gpus)
+        for each in workflows
+        for name, since, gpus, joins in each.queued or ()
     }
     quotas = {name: known.pool.gpus for name, known in catalog.pools.items()}
     # A position is within its pool, so the shares of competing pools do not matter, only guarantees.
@@ -58,14 +57,17 @@ class PositionCache:
         self._store = store
         self._known: tuple[int, int, float, QueuePositions] | None = None
 
-    def now(self, catalog: PoolCatalog, used: Callable[[], Mapping[str, int]], *, exact: bool) -> QueuePositions:
+    def now(
+        self, current: Callable[[], PoolCatalog], used: Callable[[], Mapping[str, int]], *, exact: bool
+    ) -> QueuePositions:
         """Return the current positions or, unless they must be `exact`, those of a moment ago."""
-        last, began = self._store.last_event(), time.monotonic()
-        if self._known is not None:
-            seen, number, good_until, found = self._known
-            if (seen == last and number == catalog.number) or (began < good_until and not exact):
-                return found
-        found = queue_positions(unfinished(self._store), catalog, used)
+        known, began = self._known, time.monotonic()
+        if known is not None and began < known[2] and not exact:
+            return known[3]
+        last, catalog = self._store.last_event(), current()
+        if known is not None and known[:2] == (last, catalog.number):
+            return known[3]
+        found = queue_positions(self._store.queued(), catalog, used)
         ended = time.monotonic()
         self._known = (last, catalog.number, ended + _SHARE * (ended - began), found)
         return found

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from coterie.config.configuration import Pool
 from coterie.document.schema import by_file
 from coterie.errors import Fault, Hint, NeverFits, Notice, SpecErrors
-from coterie.lifecycle import Record, Submitted, initial, step, to_json
+from coterie.lifecycle import Record, Spec, State, Submitted, initial, step, to_json
 from coterie.planning.changes import parse_changes
 from coterie.planning.inputs import collect
 from coterie.planning.load import (
@@ -33,6 +35,7 @@ from coterie.service.submission.compilation import (
     build,
     check_call,
     fingerprint,
+    is_template,
     labels_of,
     never_fits,
     read,
@@ -43,6 +46,9 @@ from coterie.service.views import workflows
 from coterie.store import NewEvent, NewWorkflow
 
 _SHOWN = 3
+# How many compilations are cached, and of texts of how many bytes.
+_COMPILATIONS = 64
+_CACHED_BYTES = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,86 @@ def checked(
 ) -> CheckedSubmission:
     """Return a validated submission, or raise its faults; unless it is `rehearsed`, its tasks need not be startable."""
     check_call(submission, settings.files_limit)
+    key = _key(submission, settings, rehearsed=rehearsed)
+    compiled = _compilations.get(catalog, key) if key else None
+    if compiled is None:
+        compiled = _compiled(submission, catalog, settings, rehearsed=rehearsed)
+        if key:
+            _compilations.put(catalog, key, compiled)
+    known = catalog.pools[compiled.built.pool.name]
+    return CheckedSubmission(
+        submission,
+        compiled.built,
+        compiled.workload,
+        labels_of(compiled.built.workflow, submission),
+        compiled.notices,
+        None if known.managed else known.version,
+        compiled.never,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Compilation:
+    """The part of a valid submission that is the same whoever submits it."""
+
+    built: CompiledWorkflow
+    workload: Workload
+    notices: tuple[Notice, ...]
+    never: tuple[Notice, ...]
+
+
+class _Compilations:
+    """The latest compilations for one catalog: many workflows are submitted again, unchanged."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._catalog: PoolCatalog | None = None
+        self._known: OrderedDict[Hashable, _Compilation] = OrderedDict()
+
+    def get(self, catalog: PoolCatalog, key: Hashable) -> _Compilation | None:
+        with self._lock:
+            if self._catalog is not catalog or key not in self._known:
+                return None
+            self._known.move_to_end(key)
+            return self._known[key]
+
+    def put(self, catalog: PoolCatalog, key: Hashable, found: _Compilation) -> None:
+        with self._lock:
+            if self._catalog is not catalog:
+                self._known.clear()
+                self._catalog = catalog
+            self._known[key] = found
+            while len(self._known) > _COMPILATIONS:
+                self._known.popitem(last=False)
+
+
+_compilations = _Compilations()
+
+
+def _key(submission: Submission, settings: Settings, *, rehearsed: bool) -> Hashable | None:
+    """Return what a compilation depends on besides the catalog; None for one that is not cached.
+
+    A template may be rendered differently each time, files may be large, and so may the text.
+    """
+    if (
+        len(submission.source) > _CACHED_BYTES
+        or is_template(submission.source)
+        or submission.local_files
+        or submission.amendment
+    ):
+        return None
+    return (
+        submission.source,
+        submission.file,
+        submission.pool,
+        submission.sets,
+        submission.set_strings,
+        settings.processes,
+        rehearsed,
+    )
+
+
+def _compiled(submission: Submission, catalog: PoolCatalog, settings: Settings, *, rehearsed: bool) -> _Compilation:
     try:
         workflow = read(submission)
     except SpecErrors as error:
@@ -85,9 +171,7 @@ def checked(
     notices = (*built.notices, *never, *(nvlink_notices(workload, cluster) if pool.traits.kubernetes else ()))
     if check := pool.traits.submission:
         notices += tuple(check().size_notices(workflow, settings.processes))
-    known = catalog.pools[pool.name]
-    version = None if known.managed else known.version
-    return CheckedSubmission(submission, built, workload, labels_of(workflow, submission), notices, version, never)
+    return _Compilation(built, workload, notices, never)
 
 
 def with_changes(found: CheckedSubmission, live: PoolUsage, settings: Settings) -> CheckedSubmission:
@@ -138,8 +222,18 @@ def drafted(submission: Submission) -> Sequence[WrittenWorkload]:
     return [one for one in found.workloads if one.kind == WORKFLOW] if found else []
 
 
-def new_workflow(found: CheckedSubmission, settings: Settings) -> NewWorkflow:
-    """Return the row of a workflow to store."""
+@dataclass(frozen=True, slots=True)
+class AdmittedWorkflow:
+    """A workflow that may be stored: the row, and the parsed values that its driver needs."""
+
+    row: NewWorkflow
+    built: CompiledWorkflow
+    spec: Spec
+    state: State
+
+
+def new_workflow(found: CheckedSubmission, settings: Settings) -> AdmittedWorkflow:
+    """Return the workflow to store."""
     submission, built = found.submission, found.built
     name, pool = built.workflow.name, built.pool.name
     now = settings.now()
@@ -152,7 +246,7 @@ def new_workflow(found: CheckedSubmission, settings: Settings) -> NewWorkflow:
         for each in actions
         if isinstance(each, Record)
     ]
-    return NewWorkflow(
+    row = NewWorkflow(
         name=name,
         pool=pool,
         owner=submission.owner,
@@ -176,3 +270,4 @@ def new_workflow(found: CheckedSubmission, settings: Settings) -> NewWorkflow:
         amendment=submission.amendment,
         rendered=built.workflow.rendered.to_json() if built.workflow.rendered else None,
     )
+    return AdmittedWorkflow(row, built, spec, state)

@@ -12,9 +12,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from coterie.backends.base.settings import DEFAULT_PROCESSES
 from coterie.config.configuration import Pool
-from coterie.document.file_kind import FileKind, mismatch
+from coterie.document.file_kind import FileKind, expect, mismatch
+from coterie.document.located import decode
 from coterie.errors import Notice, Reason, SpecErrors, UsageError, did_you_mean
 from coterie.frontends.kubernetes.objects import is_kubernetes
+from coterie.frontends.template.render import RenderedText, render
 from coterie.frontends.workflow.lower import LoweredWorkflow, lower
 from coterie.frontends.workflow.model import Labels
 from coterie.frontends.workflow.read import Workflow, read_workflow
@@ -63,6 +65,28 @@ class CompiledWorkflow:
         """The notices for the user."""
         check = self.pool.traits.submission
         return (*self.lowered.notices, *(check().notices(self.workflow) if check else ()))
+
+
+def is_template(source: bytes) -> bool:
+    """Return whether a text may be a template."""
+    return any(mark in source for mark in (b"{{", b"{%", b"{#"))
+
+
+def rendered(submission: Submission) -> Submission:
+    """Return a submission with its template rendered, so that its size is known; raise `SpecErrors` for its faults."""
+    if submission.rendered is not None or is_kubernetes(submission.source) or not is_template(submission.source):
+        return submission
+    expect(FileKind.WORKFLOW, submission.source, submission.file)
+    text = decode(submission.source, submission.file)
+    return replace(submission, rendered=render(text, submission.file, submission.sets, submission.set_strings))
+
+
+def size_of(submission: Submission) -> int:
+    """Return the size of the text that is parsed."""
+    known = submission.rendered
+    if known is None:
+        return len(submission.source)
+    return len(known.text if isinstance(known, RenderedText) else known["text"])
 
 
 def read(submission: Submission) -> Workflow:

@@ -8,10 +8,16 @@ from coterie.errors import UsageError
 from coterie.frontends.kubernetes.objects import is_kubernetes
 from coterie.service.pools.usage import PoolUsage
 from coterie.service.settings import Settings, Submission
-from coterie.service.submission.admission import CheckedSubmission, checked, new_workflow, refuse_never, with_changes
+from coterie.service.submission.admission import (
+    AdmittedWorkflow,
+    CheckedSubmission,
+    checked,
+    new_workflow,
+    refuse_never,
+    with_changes,
+)
 from coterie.service.submission.object_preview import object_plan
 from coterie.service.submission.preview import hold_to, plan_of
-from coterie.store import NewWorkflow
 
 # How many groups a plan of the service may have: the time of a plan grows with their number.
 _PLANNED = 500
@@ -33,8 +39,8 @@ def admitted(
     settings: Settings,
     plan: str | None,
     force: bool,  # noqa: FBT001 - sent by position
-) -> tuple[CheckedSubmission, NewWorkflow]:
-    """Return a valid submission, and the row to store; raise what keeps it from being stored.
+) -> AdmittedWorkflow:
+    """Return the workflow of a submission; raise what keeps it from being stored.
 
     It has to get the placement of `plan`, if one is named, and without `force` it must be able to run in its pool.
     """
@@ -45,7 +51,7 @@ def admitted(
         found = with_changes(found, live, settings)
     if not force:
         refuse_never(found)
-    return found, new_workflow(found, settings)
+    return new_workflow(found, settings)
 
 
 def _plannable(found: CheckedSubmission) -> CheckedSubmission:

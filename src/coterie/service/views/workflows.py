@@ -55,14 +55,16 @@ def whole(
     stored: WorkflowRecord,
     placements: Iterable[PlacementRecord],
     folder: Callable[[TaskAttempt], str | None] = lambda _: None,
+    decoded: tuple[Spec, State] | None = None,
 ) -> Json:
     """Return a workflow with its groups and tasks; `folder` returns the folder of an attempt's files for others.
 
-    One whose state cannot be read has no groups, and a message that says so: it can still be canceled and deleted.
+    `decoded` are its spec and its state, if the caller has them already. One whose state cannot be read has no groups,
+    and a message that says so: it can still be canceled and deleted.
     """
     seats = {(each.group, each.task, each.attempt): each for each in placements}
     try:
-        spec, state = from_json(Spec, stored.spec), from_json(State, stored.state)
+        spec, state = decoded or (from_json(Spec, stored.spec), from_json(State, stored.state))
     except UsageError as error:
         return _unreadable(stored, seats.values(), str(error))
     if [rules.name for rules in spec.groups] != [group.name for group in state.groups]:

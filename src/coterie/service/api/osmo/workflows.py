@@ -57,9 +57,9 @@ def part_of(task_name: Short | None = None, retry_id: Retry = None, last_n_lines
 Part = Annotated[OutputPart, Depends(part_of)]
 
 
-def template_of(request: Request, body: Raw) -> models.TemplateSpec | None:
+async def template_of(request: Request, body: Raw) -> models.TemplateSpec | None:
     """Return the submitted workflow; None where an earlier one is to be run again."""
-    return parsed(request, body, models.TemplateSpec) if body else None
+    return await parsed(request, body, models.TemplateSpec) if body else None
 
 
 @router.post(

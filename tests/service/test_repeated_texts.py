@@ -1,0 +1,88 @@
+"""The same text, submitted again: it is compiled once for each state of the pools, and read by nobody again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from coterie.errors import NeverFits
+from coterie.frontends.workflow.read import Workflow
+from coterie.service.service import Service
+from coterie.service.settings import Submission
+from coterie.service.submission import admission, compilation
+from coterie.store import Store, WorkflowRecord
+from tests.eventually import eventually
+from tests.service.running_service import ServiceFolder, single
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> ServiceFolder:
+    return ServiceFolder(tmp_path / "place")
+
+
+@pytest.fixture
+def service(place: ServiceFolder) -> Iterator[Service]:
+    with Service(place.settings()) as found:
+        yield found
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the files that have been parsed for submissions."""
+    found: list[str] = []
+
+    def noted(submission: Submission) -> Workflow:
+        found.append(submission.file)
+        return compilation.read(submission)
+
+    monkeypatch.setattr(admission, "read", noted)
+    return found
+
+
+def test_a_text_is_compiled_once_and_its_call_counts_each_time(service: Service, read: list[str]) -> None:
+    text = single("same", "true", gpu=0)
+    views = [service.submit(replace(text, owner=name, labels={"of": name})) for name in ("ann", "bob")]
+    assert [(view["id"], view["owner"], view["labels"]) for view in views] == [
+        ("same-1", "ann", {"of": "ann"}),
+        ("same-2", "bob", {"of": "bob"}),
+    ]
+    assert len(read) == 1
+    service.submit(replace(text, file="other.yaml"))
+    assert len(read) == 2
+    for number in (1, 2, 3):
+        assert service.wait(f"same-{number}", timeout_s=30)["status"] == "COMPLETED"
+
+
+def test_a_text_is_compiled_again_when_the_pools_have_changed(
+    place: ServiceFolder, service: Service, read: list[str]
+) -> None:
+    text = single("same", "true", gpu=4)
+    service.submit(text)
+    config = place.folder / "coterie.yaml"
+    config.write_text(place.config + "    gpus: {limit: 2}\n", encoding="utf-8")
+    eventually(lambda: service.pool("main")["gpus"]["limit"] == 2)
+    with pytest.raises(NeverFits):
+        service.submit(text)
+    assert len(read) == 2
+
+
+def test_a_workflow_that_was_submitted_here_is_not_read_again(
+    place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    original = Store.workflow
+
+    def noted(store: Store, ident: str) -> WorkflowRecord:
+        loaded.append(ident)
+        return original(store, ident)
+
+    # It looks for workflows when it is told to, and not in the moment between the save and that.
+    with Service(place.settings(poll_s=10.0)) as service:
+        eventually(lambda: bool(service.health()["ready"]))
+        monkeypatch.setattr(Store, "workflow", noted)
+        service.submit(single("new", "true", gpu=0))
+        eventually(lambda: service.store.summary("new-1").finished)
+        assert not loaded
