@@ -106,6 +106,11 @@ class Lab:
         return self.folder / "logs"
 
     @property
+    def url(self) -> str:
+        """The address of the API server."""
+        return self._url
+
+    @property
     def api(self) -> Api:
         """A client of the API server that may do anything."""
         if self._api is None:

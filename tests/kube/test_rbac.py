@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from coterie.errors import CoterieError, NotFound
+from coterie.kube import kubeconfig
 from coterie.kube.api import Api
 from coterie.kube.apply import apply, apply_all
 from coterie.kube.cache import CacheChange
@@ -277,10 +278,27 @@ def test_the_manifests_with_postgres_are_accepted(cluster: Lab) -> None:
     cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", input=yaml.safe_dump_all(others))
 
 
-def test_a_service_is_refused_nothing_and_uses_all_that_is_granted(
-    cluster: Lab, account: Path, api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def token(cluster: Lab, api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let this process find the files of a pod of Coterie's service account, and give that of its token."""
     assert api.context  # the roles count
+    folder = tmp_path / "serviceaccount"
+    folder.mkdir()
+    (folder / "token").write_text(cluster.token_for("coterie", OWN))
+    (folder / "ca.crt").write_bytes((cluster.folder / "certificates" / "apiserver.crt").read_bytes())
+    (folder / "namespace").write_text(OWN)
+    host, _, port = cluster.url.rpartition("/")[2].partition(":")
+    monkeypatch.setattr(kubeconfig, "SERVICE_ACCOUNT", str(folder))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    for name, value in (("HOME", str(tmp_path)), ("KUBERNETES_SERVICE_HOST", host), ("KUBERNETES_SERVICE_PORT", port)):
+        monkeypatch.setenv(name, value)
+    return folder / "token"
+
+
+@pytest.mark.usefixtures("token")
+def test_a_service_in_a_pod_is_refused_nothing_and_uses_all_that_is_granted(
+    cluster: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     used: set[tuple[str, str, str]] = set()
     call_of = Api.call_of
 
@@ -291,10 +309,7 @@ def test_a_service_is_refused_nothing_and_uses_all_that_is_granted(
         return found
 
     monkeypatch.setattr(Api, "call_of", noted)
-    monkeypatch.setenv("KUBECONFIG", str(account))
-    file = tmp_path / "coterie.yaml"
-    file.write_text(CONFIGURATION, encoding="utf-8")
-    settings = Settings(store=str(tmp_path / "store.db"), state=tmp_path / "state", config=file, poll_s=0.05, grace_s=1)
+    settings = _settings(tmp_path)
     problems: list[str] = []
     with Service(settings) as service:
         cluster.wait(lambda: not service._catalog().unreached, PATIENCE_S, "the cluster is known")
@@ -305,13 +320,42 @@ def test_a_service_is_refused_nothing_and_uses_all_that_is_granted(
         problems += [each.message for each in service._problems.all()]
     before = topologies(cluster)
     # Other levels make another topology, and the first one goes.
-    file.write_text(CONFIGURATION.replace("zone, label", "region, label"), encoding="utf-8")
+    file = tmp_path / "coterie.yaml"
+    file.write_text(file.read_text().replace("zone, label", "region, label"), encoding="utf-8")
     with Service(settings) as service:
         cluster.wait(lambda: len(levels := topologies(cluster)) == 1 and levels != before, 90, "the first one is gone")
         problems += [each.message for each in service._problems.all()]
     assert [one for one in problems if "may not" in one] == []
     assert phases(cluster) == []
     assert set.union(*granted().values()) - used - SELDOM == set()
+
+
+def _settings(folder: Path) -> Settings:
+    """Return settings of a service that connects as a pod does, without a context."""
+    file = folder / "coterie.yaml"
+    file.write_text(CONFIGURATION.replace("context: coterie-lab, ", ""), encoding="utf-8")
+    return Settings(store=str(folder / "store.db"), state=folder / "state", config=file, poll_s=0.05, grace_s=1)
+
+
+def test_a_service_in_a_pod_takes_a_rotated_token_and_loses_nothing_meanwhile(
+    cluster: Lab, token: Path, tmp_path: Path
+) -> None:
+    with Service(_settings(tmp_path)) as service:
+        cluster.wait(lambda: not service._catalog().unreached, PATIENCE_S, "the cluster is known")
+        token.write_text("no-longer-valid")
+        ident = service.submit(Submission(WORKFLOW.encode()))["id"]
+
+        def told() -> str:
+            return " | ".join(each.message for each in service._problems.all())
+
+        cluster.wait(lambda: "does not accept the credentials" in told(), PATIENCE_S, "the token is refused")
+        assert phases(cluster) == []
+        token.write_text(cluster.token_for("coterie", OWN))
+        cluster.wait(lambda: phases(cluster) == ["Running"] * 2, PATIENCE_S, "the gang runs")
+        service.cancel(ident)
+        cluster.wait(lambda: service.store.workflow(ident).finished, 60, "the workflow is over")
+        assert service.workflow(ident)["status"] == "FAILED_CANCELED"
+        cluster.wait(lambda: not told(), PATIENCE_S, "no problem is left")
 
 
 def topologies(cluster: Lab) -> list[str]:
