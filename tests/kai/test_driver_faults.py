@@ -5,9 +5,12 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
 
 from coterie.backends.kai.driver import removal
@@ -80,6 +83,63 @@ def test_calls_that_fail_with_any_code_lose_nothing_and_leave_nothing(
         print(f"\nfaults injected: {sum(faulty.injected.values())} ({dict(faulty.injected)}), objects left: 0")  # noqa: T201 - counts
     assert len(faulty.injected) > 2
     assert all(len(uids) == 1 for uids in seen.values())
+
+
+class CutResponse:
+    """The response of a watch that breaks off after some parts of it."""
+
+    def __init__(self, response: httpx2.Response, parts: int) -> None:
+        self._response, self._parts = response, parts
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._response, name)
+
+    def iter_bytes(self) -> Iterator[bytes]:
+        """Yield the first parts, and fail as a connection does that was cut."""
+        for part, _ in zip(self._response.iter_bytes(), range(self._parts), strict=False):
+            yield part
+        raise httpx2.ReadError("the connection was cut")
+
+
+class CutWatches:
+    """Watches of all clients that break off again and again, or begin with a version that is gone."""
+
+    def __init__(self) -> None:
+        self._dice, self._stream = random.Random(SEED), Api.stream  # noqa: S311 - a test
+        self.count: Counter[str] = Counter()
+
+    def method(self) -> Callable[..., AbstractContextManager[Any]]:
+        """Return the method that clients have instead of their own."""
+
+        @contextmanager
+        def stream(api: Api, call: RequestDescription, *given: Any, **named: Any) -> Iterator[Any]:
+            if self._dice.random() < 0.2:
+                self.count["gone"] += 1
+                raise failure_of(call, 410, {}, b"")
+            with self._stream(api, call, *given, **named) as response:
+                self.count["cut"] += 1
+                yield CutResponse(response, self._dice.randint(1, 3))
+
+        return stream
+
+
+def test_watches_that_are_cut_again_and_again_miss_nothing(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_nodes(lab)
+    watches = CutWatches()
+    monkeypatch.setattr(Api, "stream", watches.method())
+    with serving(lab, settings(tmp_path)) as here:
+        idents = [here.submit(workflow(f"w{number}", PAIR, gpu=8, topology=TOGETHER)) for number in range(4)]
+        for number, ident in enumerate(idents):
+            here.running(ident, 2)
+            here.end(ident, "a", code=number % 2)
+            assert here.finished(ident) == ("FAILED" if number % 2 else "COMPLETED")
+            assert {one["attempt"] for one in here.tasks(ident).values()} == {1}
+        lab.wait(lambda: here.left() == {}, LIMIT_S, "nothing is left")
+    with capsys.disabled():
+        print(f"\nwatches cut: {watches.count['cut']}, begun too late: {watches.count['gone']}, objects left: 0")  # noqa: T201 - counts
+    assert watches.count["cut"] > 10
 
 
 def test_clean_up_goes_on_past_a_kind_that_cannot_be_deleted_and_tries_it_again(
