@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from coterie.backends.kai.driver import nvlink_channels
 from coterie.kube.api import connect
 from coterie.kube.apply import apply
 from lab import Lab
@@ -47,6 +48,30 @@ def test_a_held_compute_domain_is_reported_as_stuck_and_the_workflow_finishes(nv
         here.end(ident, "a")
         assert here.finished(ident) == "COMPLETED"
         assert here.left() == {}
+
+
+def test_a_channel_left_behind_is_named_with_its_node_until_its_claim_is_gone(
+    nvl: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nvlink_channels, "UNUSED_S", 0.5)
+    device = "compute-domain-default-channel.nvidia.com"
+    request = {"name": "channel", "exactly": {"deviceClassName": device}}
+    result = {"request": "channel", "driver": "compute-domain.nvidia.com", "pool": "r1-n1", "device": "channel-0"}
+    with serving(nvl, settings(tmp_path, nvlink=True)) as here:
+        nvl.apply(
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceClaim",
+                "metadata": {"name": "left", "namespace": "default"},
+                "spec": {"devices": {"requests": [request]}},
+            }
+        )
+        allocated = {"status": {"allocation": {"devices": {"results": [result]}}}}
+        nvl.api.patch("resourceclaims", "left", allocated, "default", status=True)
+        words = "the NVLink channel of node r1-n1 is held by ResourceClaim default/left, which no pod uses"
+        nvl.wait(lambda: words in here.problems(), 30, "the channel is named")
+        nvl.api.delete("resourceclaims", "left", "default")
+        nvl.wait(lambda: words not in here.problems(), 30, "the channel is free")
 
 
 def test_orphans_are_swept_at_the_start_and_foreign_objects_are_left_alone(nvl: Lab, tmp_path: Path) -> None:

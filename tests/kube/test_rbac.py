@@ -47,7 +47,7 @@ EVERYWHERE: Mapping[tuple[str, str], frozenset[str]] = {
     ("v1", "Node"): READ,
     ("v1", "Pod"): READ,
     ("scheduling.run.ai/v2alpha2", "PodGroup"): READ,
-    ("resource.k8s.io/v1", "ResourceClaim"): frozenset({"list"}),
+    ("resource.k8s.io/v1", "ResourceClaim"): READ,
     ("grove.io/v1alpha1", "ClusterTopology"): frozenset({"list"}),
     ("grove.io/v1alpha1", "ClusterTopologyBinding"): frozenset({"list"}),
     ("kai.scheduler/v1alpha1", "Topology"): WRITE | {"list", "delete"},

@@ -8,21 +8,26 @@ from typing import cast
 import pytest
 
 from coterie.backends.kai.driver.compute_domains import (
-    ChannelClaim,
-    ClaimAllocation,
-    ClaimDevices,
-    ClaimResult,
-    ClaimStatus,
     ComputeDomains,
     ComputeDomainStatus,
     DomainNode,
     GangComputeDomain,
     shortage,
-    unused_channels,
+)
+from coterie.backends.kai.driver.nvlink_channels import (
+    UNUSED_S,
+    ChannelClaim,
+    ClaimAllocation,
+    ClaimDevices,
+    ClaimResult,
+    ClaimStatus,
+    NvlinkChannels,
 )
 from coterie.backends.kai.driver.objects import ObjectMeta
 from coterie.errors import CoterieError, Unavailable
 from coterie.kube.api import Api
+from coterie.kube.cache import CacheChange, CacheEntry, ChangeType
+from coterie.kube.wire import Meta
 from coterie.topology.channels import DRIVER
 
 
@@ -43,16 +48,29 @@ def test_what_a_domain_lacks_is_told_by_clique(status: str, nodes: list[tuple[st
     assert shortage(GangComputeDomain(ObjectMeta("d"), ComputeDomainStatus(status, found))) == said
 
 
-def test_channels_of_claims_without_pods_are_named_with_their_nodes() -> None:
-    def claim(name: str, driver: str = DRIVER, users: int = 0, *, allocated: bool = True) -> ChannelClaim:
-        devices = ClaimDevices([ClaimResult(driver, f"node-{name}")])
-        allocation = ClaimAllocation(devices) if allocated else None
-        return ChannelClaim(ObjectMeta(name, "team"), ClaimStatus(allocation, [{"name": "p"}] * users))
+def test_channels_of_claims_that_no_pod_has_used_for_a_while_are_named_with_their_nodes() -> None:
+    now = 0.0
+    channels = NvlinkChannels(cast("Api", None), lambda: now)
 
-    claims = [claim("left"), claim("used", users=1), claim("new", allocated=False), claim("gpu", "gpu.nvidia.com")]
-    assert unused_channels(claims) == {
+    def change(
+        name: str, driver: str = DRIVER, users: int = 0, *, allocated: bool = True, did: ChangeType = ChangeType.ADDED
+    ) -> None:
+        allocation = ClaimAllocation(ClaimDevices([ClaimResult(driver, f"node-{name}")])) if allocated else None
+        claim = ChannelClaim(ObjectMeta(name, "team"), ClaimStatus(allocation, [{"name": "p"}] * users))
+        channels.changed(CacheChange(did, CacheEntry(Meta(name=name, namespace="team"), claim)))
+
+    change("left")
+    change("used", users=1)
+    change("new", allocated=False)
+    change("gpu", "gpu.nvidia.com")
+    assert channels.left_behind() == []
+    now = UNUSED_S
+    change("left", did=ChangeType.MODIFIED)
+    assert channels.left_behind() == [
         "the NVLink channel of node node-left is held by ResourceClaim team/left, which no pod uses"
-    }
+    ]
+    change("left", did=ChangeType.DELETED)
+    assert channels.left_behind() == []
 
 
 def test_what_cannot_be_followed_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,10 +80,11 @@ def test_what_cannot_be_followed_is_told_and_tried_again(monkeypatch: pytest.Mon
         if (error := answers.pop(0)) is not None:
             raise error
 
-    monkeypatch.setattr("coterie.backends.kai.driver.compute_domains.list_served", listed)
+    for module in ("compute_domains", "nvlink_channels"):
+        monkeypatch.setattr(f"coterie.backends.kai.driver.{module}.list_served", listed)
     domains = ComputeDomains(cast("Api", None), "default", "s1", threading.Event())
-    domains.check(channels=True)
+    domains.check()
     assert domains.troubles == ["ComputeDomains and NVLink channels cannot be followed: no claims for you"]
-    domains.check(channels=True)
+    domains.check()
     assert domains.troubles == []
     assert answers == []

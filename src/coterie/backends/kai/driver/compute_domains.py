@@ -1,23 +1,23 @@
-"""The ComputeDomains of a backend, kept up to date by a watch: those that are not ready, and channels left behind."""
+"""The ComputeDomains of a backend, kept up to date by a watch: those that are not ready, and what they lack."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 
 import msgspec
 
+from coterie.backends.kai.driver.nvlink_channels import NvlinkChannels
 from coterie.backends.kai.driver.objects import AnyObject, ObjectMeta
 from coterie.backends.kai.manifests.metadata import STORE
 from coterie.errors import CoterieError
 from coterie.kube.api import Api
 from coterie.kube.cache import CacheChange, ChangeType
-from coterie.kube.kinds import COMPUTE_DOMAIN, RESOURCE_CLAIM
+from coterie.kube.kinds import COMPUTE_DOMAIN
 from coterie.kube.reads import ObjectQuery, list_served
 from coterie.kube.watch_thread import WatchThread
-from coterie.topology.channels import DRIVER
 
 # How long a domain may take to become ready before anybody is told.
 PATIENCE_S = 10.0
@@ -47,39 +47,6 @@ class GangComputeDomain(msgspec.Struct, gc=False):
     status: ComputeDomainStatus = msgspec.field(default_factory=ComputeDomainStatus)
 
 
-class ClaimResult(msgspec.Struct, gc=False):
-    """An allocated device; the pool of a channel is its node."""
-
-    driver: str = ""
-    pool: str = ""
-
-
-class ClaimDevices(msgspec.Struct, gc=False):
-    """The allocated devices of a claim."""
-
-    results: list[ClaimResult] | None = None
-
-
-class ClaimAllocation(msgspec.Struct, gc=False):
-    """The allocation of a claim."""
-
-    devices: ClaimDevices = msgspec.field(default_factory=ClaimDevices)
-
-
-class ClaimStatus(msgspec.Struct, gc=False, rename="camel"):
-    """The allocation of a claim, and the pods that use it."""
-
-    allocation: ClaimAllocation | None = None
-    reserved_for: list[dict[str, str]] | None = None
-
-
-class ChannelClaim(msgspec.Struct, gc=False):
-    """A claim of any namespace."""
-
-    metadata: ObjectMeta
-    status: ClaimStatus = msgspec.field(default_factory=ClaimStatus)
-
-
 class ComputeDomains:
     """The ComputeDomains of one store in one namespace; a cluster without the kind has none."""
 
@@ -97,24 +64,22 @@ class ComputeDomains:
         self._stack = ExitStack()
         self._watch: WatchThread[GangComputeDomain] | None = None
         self._found: dict[str, tuple[float, GangComputeDomain]] = {}
-        self._unused: set[str] = set()
+        self._channels = NvlinkChannels(api, clock)
         self._failure = ""
-        self._channels: list[str] = []
 
     @property
     def troubles(self) -> list[str]:
-        """The failure of the last `check`, and the channels left behind that it found."""
-        return [*([self._failure] if self._failure else []), *self._channels]
+        """The failure of the last `check`, and the channels left behind."""
+        return [*([self._failure] if self._failure else []), *self._channels.left_behind()]
 
-    def check(self, *, channels: bool = False) -> None:
-        """Begin to watch, if that has not succeeded yet, and look for channels left behind; failures are `troubles`.
+    def check(self) -> None:
+        """Begin to watch domains and channels, if that has not succeeded yet; failures are `troubles`.
 
         Gangs do without both: they only say why one waits.
         """
         try:
             self._open()
-            if channels:
-                self._channels = self._left_behind()
+            self._channels.open()
         except CoterieError as error:
             self._failure = f"ComputeDomains and NVLink channels cannot be followed: {error}"
         else:
@@ -130,13 +95,14 @@ class ComputeDomains:
                 self._stack, self._watch = stack.pop_all(), watch
 
     def close(self) -> None:
-        """Stop the watch."""
+        """Stop the watches."""
+        self._channels.close()
         self._stack.close()
 
     @property
     def trouble(self) -> CoterieError | None:
-        """The failure that currently keeps the watch from being up to date, if any."""
-        return self._watch.trouble if self._watch is not None else None
+        """The failure that currently keeps a watch from being up to date, if any."""
+        return (self._watch.trouble if self._watch is not None else None) or self._channels.trouble
 
     def unready(self) -> dict[str, tuple[ObjectMeta, str]]:
         """Return the domains that should be ready by now, by name, and what they lack."""
@@ -148,14 +114,6 @@ class ComputeDomains:
             for name, (since, domain) in found
             if since <= due and domain.status.status != _READY and domain.metadata.deletion_timestamp is None
         }
-
-    def _left_behind(self) -> list[str]:
-        """Return the channels that claims of no pod have held at this call and at the one before."""
-        listed = list_served(self._api, ObjectQuery(RESOURCE_CLAIM), ChannelClaim)
-        found = unused_channels(listed.items if listed else ())
-        told = sorted(self._unused & found)
-        self._unused = found
-        return told
 
     def _changed(self, change: CacheChange[GangComputeDomain]) -> None:
         name, domain = change.entry.meta.name, change.entry.value
@@ -184,15 +142,3 @@ def shortage(domain: GangComputeDomain) -> str:
         missing = f" (not {', '.join(late)})" if late else ""
         parts.append(f"{clique}: {len(members) - len(late)} of {len(members)} nodes are ready{missing}")
     return f"ComputeDomain {name} is {domain.status.status}" + (f": {'; '.join(parts)}" if parts else "")
-
-
-def unused_channels(claims: Iterable[ChannelClaim]) -> set[str]:
-    """Return the channels that are allocated to claims which no pod uses."""
-    return {
-        f"the NVLink channel of node {result.pool} is held by ResourceClaim {claim.metadata.namespace}/"
-        f"{claim.metadata.name}, which no pod uses"
-        for claim in claims
-        if claim.status.allocation is not None and not claim.status.reserved_for
-        for result in claim.status.allocation.devices.results or ()
-        if result.driver == DRIVER
-    }

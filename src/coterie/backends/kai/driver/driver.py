@@ -236,7 +236,7 @@ class KaiDriver:
             self._remove("", f"sweep/{scope}", ObjectRemoval(scope, 0.0))
         self._objects.sweep(self._watches.groups())
         if any(pool.nvlink for pool in self._pools.values()):
-            self._domains.check(channels=True)
+            self._domains.check()
 
     def put_away(self, workflow: str) -> None:
         """Note that a workflow has ended: only its logs are kept."""
