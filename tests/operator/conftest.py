@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 from bench.operator import open_definition
 
+from coterie.kube.api import Api
 from coterie.kube.kinds import GRAPH_DEPLOYMENT, POD_CLIQUE_SET
+from coterie.kube.retry import RetryLimits
 from coterie.operator.crds import definitions
 from coterie.operator.operator import Operator
 from coterie.operator.settings import OperatorSettings
 from lab import Lab
+from tests.kube.faulty_transport import config
 
 Operate = Callable[..., Operator]
 
@@ -43,6 +46,13 @@ def workload_lab(topology_lab: Lab) -> Lab:
         lambda: serves(topology_lab, POD_CLIQUE_SET.plural, GRAPH_DEPLOYMENT.plural), 60, "the kinds are served"
     )
     return topology_lab
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    """Give a connection that nothing is sent through: there is no server behind it."""
+    with Api(config(), patience=RetryLimits(attempts=1)) as found:
+        yield found
 
 
 @pytest.fixture

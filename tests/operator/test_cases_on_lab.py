@@ -174,17 +174,14 @@ def judged_by_server(bench: Bench, case: Case) -> Iterator[Answer]:
 
 @pytest.fixture
 def bench(workload_lab: Lab, operate: Operate) -> Iterator[Bench]:
-    """Give the cluster with the old forms of all cases, and without a webhook yet."""
+    """Give the cluster, empty and without a webhook yet."""
     workload_lab.reset(120.0)
+    yield Bench(workload_lab, operate)
     workload_lab.api.delete(HOOKS, NAME)
-    found = Bench(workload_lab, operate)
-    found.prepare()
-    yield found
-    workload_lab.api.delete(HOOKS, NAME)
-    workload_lab.kubectl("delete", "namespaces", *{namespace(case) for case in WRITTEN if workloads(case.before or ())})
 
 
 def test_each_case_is_answered_as_coterie_validate_answers_it(bench: Bench) -> None:
+    bench.prepare()
     wrong = []
     for site in dict.fromkeys(site for case in WRITTEN for site in case.sites):
         bench.configured(site)

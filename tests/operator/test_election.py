@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
+from coterie.errors import Unavailable
+from coterie.kube.api import Api
+from coterie.kube.kinds import TOPOLOGY
 from coterie.operator.election import LeaseTiming, held, seen, takeable
+from coterie.operator.writer import NotLeading, Writer
 
 TIMING = LeaseTiming(duration_s=8.0, deadline_s=5.0, renew_s=1.5)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+OBJECT = {
+    "apiVersion": TOPOLOGY.api_version,
+    "kind": TOPOLOGY.name,
+    "metadata": {"name": "hall", "resourceVersion": "1"},
+}
 
 
 def test_a_lease_of_another_is_taken_only_after_it_stood_still_for_its_duration() -> None:
@@ -53,3 +65,22 @@ def test_a_leader_stops_writing_before_another_can_lead() -> None:
 
     assert timing.renew_s < timing.deadline_s
     assert timing.deadline_s + timing.write_s <= timing.duration_s
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda writer: writer.create(OBJECT),
+        lambda writer: writer.replace(OBJECT),
+        lambda writer: writer.delete(TOPOLOGY, "hall", "u1"),
+        lambda writer: writer.patch(TOPOLOGY, "hall", "", []),
+        lambda writer: writer.status(OBJECT, {}),
+        lambda writer: writer.event(OBJECT),
+    ],
+)
+def test_a_replica_that_does_not_lead_sends_no_write(api: Api, write: Callable[[Writer], object]) -> None:
+    with pytest.raises(NotLeading):
+        write(Writer(api, api, lambda: False))
+    # The same write of a leader is sent, to a server that is not there.
+    with pytest.raises(Unavailable):
+        write(Writer(api, api, lambda: True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -69,7 +70,9 @@ def leader(lab: Lab) -> str:
     return str((lease or {}).get("spec", {}).get("holderIdentity") or "")
 
 
-def test_another_replica_takes_over_within_seconds_when_the_leader_is_killed(cluster: Lab, tmp_path: Path) -> None:
+def test_another_replica_takes_over_within_seconds_and_a_former_leader_writes_nothing(
+    cluster: Lab, tmp_path: Path
+) -> None:
     with replica(cluster, tmp_path, "a") as first:
         address = told(first)
         cluster.wait(lambda: leader(cluster), 60, "the first leads")
@@ -85,14 +88,20 @@ def test_another_replica_takes_over_within_seconds_when_the_leader_is_killed(clu
             assert "coterie_operator_leader 1.0" in numbers
             assert 'coterie_operator_api_requests_total{code="201",kind="Topology",verb="post"} 1.0' in numbers
 
-            first.kill()
-            first.wait(10)
+            # It stops in the middle of its work, and believes to lead when it goes on.
+            first.send_signal(signal.SIGSTOP)
             cluster.apply(declared(ZONE, CLIQUE))
             cluster.wait(lambda: condition(cluster) == ("False", "InSync", 2), 60, "the second follows")
             assert leader(cluster) != before
             assert labels(cluster) == [ZONE, CLIQUE]
             assert reasons(cluster) == ["TopologyInSync"]
+            version = (cluster.get("clustertopologies", "racks") or {})["metadata"]["resourceVersion"]
+            first.send_signal(signal.SIGCONT)
+            cluster.wait(lambda: "coterie_operator_leader 0.0" in fetched(f"{address}/metrics"), 60, "it sees that")
+            assert (cluster.get("clustertopologies", "racks") or {})["metadata"]["resourceVersion"] == version
 
+            first.kill()
+            first.wait(10)
             second.terminate()
             assert second.wait(30) == 0
             assert leader(cluster) == ""
