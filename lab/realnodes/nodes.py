@@ -19,7 +19,7 @@ class RealNodes(Mapping[str, RealNode]):
 
     def __init__(self, lab: Surroundings, most: int, take_port: Callable[[], int]) -> None:
         if not 0 < most <= network.MOST_NODES:
-            raise LabError(f"{most} real nodes cannot be had", f"Ask for 1 to {network.MOST_NODES}.")
+            raise LabError(f"a lab cannot have {most} real nodes", f"Ask for 1 to {network.MOST_NODES}.")
         self._lab, self._most, self._take_port = lab, most, take_port
         self._nodes: dict[str, RealNode] = {}
         self._count = 0

@@ -277,7 +277,7 @@ def test_domains_are_told_apart_by_values_joined_with_dots(lab: Lab, tmp_path: P
 
     here.clear()
     workflow = here.workflow({"one": "8 rack=x", "two": "8 rack=x"})
-    assert "KAI takes the rack a/b.c and the rack a.b/c for one" in warned(here.plan(workflow))["DomainsMerged"]
+    assert "KAI treats the rack a/b.c and the rack a.b/c as one" in warned(here.plan(workflow))["DomainsMerged"]
     done = here.call("render", workflow)
     assert done.code == 3
     assert 'what group "g" requires might not hold' in done.err

@@ -54,7 +54,7 @@ def find_holder(cluster: Cluster, name: str) -> str:
     known = f"Holders are: {', '.join(sorted(holders))}." if 0 < len(holders) <= 8 else ""
     guess = did_you_mean(name, sorted(holders)) if len(holders) <= 1000 else ""
     hint = f"{guess} {known}".strip() if holders else "No GPU is in use."
-    raise NotFound(f'no owner called "{name}" holds a GPU here', hint)
+    raise NotFound(f'there is no holder "{name}"', hint)
 
 
 def scene_of(domains: Domains, depth: int, *, pool: str = "", highlight: str | None = None) -> MapScene:

@@ -117,7 +117,7 @@ def test_a_required_level_at_which_kai_takes_two_domains_for_one_is_refused() ->
 
     assert len(found) == 1
     assert found[0].startswith(
-        'what group "g" requires might not hold: KAI takes the rack a/s/x.r and the rack a.s/x/r'
+        'what group "g" requires might not hold: KAI treats the rack a/s/x.r and the rack a.s/x/r'
     )
     rendered(TOGETHER.replace("group: x", "group: x, requirementType: preferred"), cluster=Cluster.of(nodes))
 

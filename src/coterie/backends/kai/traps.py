@@ -81,7 +81,7 @@ class _Merged:
 
     def __str__(self) -> str:
         names = f"the {self.level} {'/'.join(self.one)} and the {self.level} {'/'.join(self.other)}"
-        return f"KAI takes {names} for one: it joins label values with dots"
+        return f"KAI treats {names} as one: it joins label values with dots"
 
 
 def _merged(cluster: Cluster, topology: Topology) -> Iterator[_Merged]:

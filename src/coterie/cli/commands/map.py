@@ -25,7 +25,7 @@ class MapOptions:
         typer.Option("--level", "-l", metavar="LEVEL", help="Show the domains of this level. Default: the finest."),
     ] = None
     workload: Annotated[
-        str | None, typer.Option("--workload", metavar="NAME", help="Highlight what this owner holds.")
+        str | None, typer.Option("--workload", metavar="NAME", help="Highlight what this holder of GPUs uses.")
     ] = None
     free: Annotated[bool, typer.Option("--free", help="Show what is free instead of what is used.")] = False
     source: ClusterOptions

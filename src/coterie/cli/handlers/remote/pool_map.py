@@ -37,7 +37,7 @@ def scene_of(found: Json, view: View) -> MapScene:
     if view.workload is not None and view.workload not in holders:
         known = f"Holders are: {', '.join(holders)}." if 0 < len(holders) <= 8 else ""
         hint = f"{did_you_mean(view.workload, holders)} {known}".strip() if holders else "No GPU is in use."
-        raise NotFound(f'no owner called "{view.workload}" holds a GPU here', hint)
+        raise NotFound(f'there is no holder "{view.workload}"', hint)
     return MapScene(tuple(levels[:depth]), _area(found, depth), str(found["pool"]), view.workload)
 
 
