@@ -36,7 +36,7 @@ def test_a_registration_of_a_manifest_needs_a_certificate_and_is_never_removed(t
     for said in (
         'the name of a ValidatingWebhookConfiguration, not "Coterie/x"',
         "--webhook-configuration needs --webhook and --webhook-certificates",
-        "--webhook-cleanup removes a registration that the operator has made",
+        "--webhook-cleanup cannot be used with --webhook-configuration",
     ):
         assert said in done.err
 

@@ -61,7 +61,7 @@ class OperatorOptions:
         typer.Option(
             "--webhook-configuration",
             metavar="NAME",
-            help="ValidatingWebhookConfiguration of a manifest, which gets the authority. Default: one of its own.",
+            help="Existing ValidatingWebhookConfiguration to add the authority to. Default: one of its own.",
         ),
     ] = ""
     webhook_cleanup: Annotated[

@@ -97,9 +97,8 @@ def _configuration_problems(options: OperatorOptions) -> Iterator[CoterieError]:
         )
     if options.webhook_cleanup:
         yield UsageError(
-            "--webhook-cleanup removes a registration that the operator has made, and --webhook-configuration names "
-            "one that it has not",
-            "Leave out one of the two.",
+            "--webhook-cleanup cannot be used with --webhook-configuration, which the operator did not create",
+            "Remove one of the two options.",
         )
 
 

@@ -24,7 +24,7 @@ _LEVEL_LENGTH = 381
 def pools(
     service: Behind,
     _caller: Who,
-    warnings: Annotated[bool, Query(description="Also findings, which take long on a large cluster.")] = True,  # noqa: FBT002 - a parameter of the query
+    warnings: Annotated[bool, Query(description="Include findings, which take long on a large cluster.")] = True,  # noqa: FBT002 - a parameter of the query
 ) -> Response:
     """List all pools."""
     return answer({"items": service.pools(warnings=warnings)})

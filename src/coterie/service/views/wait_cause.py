@@ -38,7 +38,7 @@ def wait_cause(refusal: Json | None, words: str, warnings: Iterable[Mapping[str,
     reason = refusal["reason"] if refusal else ""
     forecast = next((each["message"] for each in warnings if each["code"] == _FORECAST), "")
     if _MEMBERS.search(words):
-        return _cause(WaitCauseKind.MEMBERS, "not all pods of the gang are there yet")
+        return _cause(WaitCauseKind.MEMBERS, "not all pods of the gang exist yet")
     if reason == Reason.OVER_QUOTA or _QUOTA.search(words):
         return _cause(WaitCauseKind.QUOTA, "the pool has reached its limit of GPUs")
     if reason == Reason.UNDECIDED:
@@ -46,7 +46,7 @@ def wait_cause(refusal: Json | None, words: str, warnings: Iterable[Mapping[str,
     if refusal is not None:
         return _cause(WaitCauseKind.DOES_NOT_FIT, "it does not fit now")
     if _DEVICES.search(words):
-        said = f"it fits, but {title} takes devices for taken that nobody holds (P: channels that stay taken)"
+        said = f"it fits, but {title} counts devices as taken that nobody holds (P: channels that stay taken)"
         return _cause(WaitCauseKind.CLAIMS, f"{said}; restart its scheduler if this does not change")
     if _CLAIMS.search(words):
         return _cause(WaitCauseKind.CLAIMS, f"it fits, but {title} waits for its claims to devices")

@@ -214,7 +214,7 @@ class HistoryPoint(ResponseBody):
     free: float = Field(description="GPUs that are neither used nor free are out of service.")
     waiting: int = Field(description="Workflows with a group that waits.")
     waiting_gpus: int = Field(description="All GPUs of these workflows.")
-    longest_wait_s: float = Field(description="How long the one that had waited longest had waited by then.")
+    longest_wait_s: float = Field(description="The longest wait up to then of a workflow that was waiting.")
     fragmentation: float | None = Field(
         description="The share of the best possible gang in one domain that did not fit, because the free GPUs were "
         "scattered; null where less than a node's GPUs were free."
