@@ -10,7 +10,6 @@ from coterie.errors import NotFound, SpecErrors
 from coterie.gang.tree import Path
 from coterie.inspection.audit import AuditOutcome
 from coterie.lifecycle import holdings
-from coterie.rendering.text import count
 from coterie.service.driver.driven_workflow import LiveWorkflow, levels_of
 from coterie.service.driver.texts import CachedTexts
 from coterie.service.pools.catalog import PoolCatalog
@@ -61,7 +60,7 @@ def violated(
         ]
         for path in wrong[1].keys() - wrong[0].keys():
             said = f"{_words(path)} is no longer kept together: {wrong[1][path]}"
-            rest = f"{count(len(placed), 'task')} of the group keep running where they are"
+            rest = f"the running tasks of the group ({len(placed):,}) stay where they are"
             yield NewEvent(now, "Violated", f"{said}; {rest}", life.id, life.pool, group)
 
 
