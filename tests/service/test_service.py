@@ -138,7 +138,7 @@ def test_nothing_is_stored_into_a_pool_that_is_deleted_while_it_is_checked(
         return store(new)
 
     monkeypatch.setattr(service.store, "submit", late)
-    with pytest.raises(Conflict, match='pool "q" was deleted meanwhile'):
+    with pytest.raises(Conflict, match='pool "q" was deleted in the meantime'):
         service.submit(replace(single("late", "true"), pool="q"))
     assert service.workflows()["items"] == []
 
