@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from coterie.backends.kai.driver import nvlink_channels
+from coterie.backends.kai.driver.creation import create
+from coterie.errors import UsageError
 from coterie.kube.api import connect
 from coterie.kube.apply import apply
 from lab import Lab
@@ -93,6 +95,30 @@ def test_orphans_are_swept_at_the_start_and_foreign_objects_are_left_alone(nvl: 
         here.end(ident, "a")
         assert here.finished(ident) == "COMPLETED"
         assert here.left() == {"configmaps": ["of-another-store", "somebodys"]}
+
+
+def test_an_object_of_the_same_name_is_adopted_by_its_store_and_content_and_never_somebody_elses(nvl: Lab) -> None:
+    def made(store: str, value: str) -> dict[str, Any]:
+        return {**_config_map("same", store, "train-1"), "data": {"key": value}}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(nvl.kubeconfig))
+        with connect() as api:
+            nvl.apply(made("0000000000000000", "theirs"))
+            with pytest.raises(UsageError, match='there is a ConfigMap "same" of somebody else'):
+                list(create(api, [made("1111111111111111", "ours")], lambda _: ""))
+            theirs = nvl.get("configmaps", "same")
+            assert theirs
+            assert theirs["data"] == {"key": "theirs"}
+            nvl.api.delete("configmaps", "same", "default")
+
+            list(create(api, [made("1111111111111111", "ours")], lambda _: ""))
+            first = nvl.get("configmaps", "same")
+            # A crash may have come before the answer: the same object is applied once more, and stays as it is.
+            list(create(api, [made("1111111111111111", "ours")], lambda _: ""))
+            assert nvl.get("configmaps", "same") == first
+            assert first
+            assert first["data"] == {"key": "ours"}
 
 
 def test_two_services_in_one_namespace_never_touch_each_other(nvl: Lab, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from coterie.frontends.workflow.read import Workflow
 from coterie.gang.edits import pinned, without_nodes
 from coterie.kube.api import Api
 from coterie.kube.apply import apply
+from coterie.kube.errors import ObjectConflict
 from coterie.kube.kinds import POD_GROUP, kind_of
 from coterie.kube.reads import find
 from coterie.lifecycle import Create, GroupState, by_task
@@ -135,16 +136,18 @@ def create(api: Api, manifests: Sequence[Manifest], known: Callable[[Manifest], 
 
 def _applied(api: Api, manifest: Manifest) -> str:
     try:
-        return apply(api, manifest, reclaim=True).meta.uid
-    except SpecErrors:
+        return apply(api, manifest).meta.uid
+    except (SpecErrors, ObjectConflict) as error:
         # Fields of an object that exists can be immutable; then it is the one that was created before.
         meta = manifest["metadata"]
         found = find(api, kind_of(manifest), meta["name"], AnyObject, meta["namespace"])
-        if found is None:
+        if found is None or (isinstance(error, ObjectConflict) and not error.managers):
             raise
         if found.metadata.label(STORE) != meta["labels"][STORE]:
-            message = f'there is already a {manifest["kind"]} "{meta["name"]}" that belongs to somebody else'
+            message = f'there is a {manifest["kind"]} "{meta["name"]}" of somebody else'
             raise UsageError(message, "Remove it, or use another namespace.") from None
+        if isinstance(error, ObjectConflict):
+            return apply(api, manifest, reclaim=True).meta.uid
         return found.metadata.uid
 
 
