@@ -15,6 +15,9 @@ def test_a_changed_level_and_a_restart_cost_what_they_change(workload_lab: Lab) 
     # An event and a status for each user; the resource is tried, deleted and created, and the status is written.
     assert found.changed == 3
     assert found.change_writes == 2 * 3 + 4
+    # Each user reads the topology once more; the resource and its interim one, the work and its pods are read before a
+    # step and after it.
+    assert found.change_reads <= 3 + 2 * 4
 
 
 def test_decisions_are_measured_over_tls() -> None:

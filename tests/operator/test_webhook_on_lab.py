@@ -158,7 +158,10 @@ def test_kinds_of_an_operator_that_is_installed_later_are_left_to_it_and_taken_b
     lab.api.delete(HOOKS, "theirs")
     lab.wait(lambda: lab.get(TOPOLOGY, "racks") is not None, 60, "the topology is followed again")
     lab.wait(lambda: told(lab, "podcliquesets", "set")[1] == "ClusterTopologyNotFound", 60, "the set is told")
-    lab.wait(lambda: judged_kinds(lab) == {kind.plural for kind in OWNABLE}, 60, "all kinds are judged again")
+    everything = {kind.plural for kind in OWNABLE}
+    lab.wait(lambda: judged_kinds(lab) == everything, 60, "all kinds are judged again")
+    lab.api.delete(HOOKS, NAME)
+    lab.wait(lambda: judged_kinds(lab) == everything, 60, "a registration that was deleted is made again")
 
 
 def theirs(*plurals: str) -> Object:

@@ -101,7 +101,7 @@ class TopologyCatalog:
         return KnownTopologies(TopologyLookup(found, unread), frozenset(wrong), told=True)
 
     def _now(self, name: str) -> Iterator[Topology | None]:
-        """Yield the topologies of a name, None for one that cannot be used."""
+        """Yield the topologies of a name up to the first that can be used, None for each that cannot."""
         if self._api is None or not is_subdomain(name):
             return
         for watch in self._watches:
@@ -110,7 +110,10 @@ class TopologyCatalog:
             except MissingKind:
                 continue
             if data is not None:
-                yield _read({**data, "apiVersion": watch.kind.api_version, "kind": watch.kind.name})
+                topology = _read({**data, "apiVersion": watch.kind.api_version, "kind": watch.kind.name})
+                yield topology
+                if topology is not None:
+                    return
 
     def _follow(self, kind: ObjectKind) -> Callable[[CacheChange[Object]], None]:
         def changed(change: CacheChange[Object]) -> None:

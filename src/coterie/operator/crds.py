@@ -21,8 +21,12 @@ Schema = dict[str, Any]
 _DROPPED = frozenset({"title", "default", "additionalProperties", "$defs"})
 
 
-def definitions() -> list[dict[str, Any]]:
-    """Return both definitions as manifests."""
+def definitions(*, beside_grove: bool = False) -> list[dict[str, Any]]:
+    """Return both definitions as manifests, or the one that Grove lacks, without the short name that Grove uses."""
+    if beside_grove:
+        found = _definition(CLUSTER_TOPOLOGY, ClusterTopologyModel, "reference")
+        del found["spec"]["names"]["shortNames"]
+        return [found]
     return [
         _definition(CLUSTER_TOPOLOGY, ClusterTopologyModel, "reference"),
         _definition(CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBindingModel, "topologyReference"),

@@ -17,7 +17,7 @@ from coterie.errors import NotFound
 from coterie.frontends.admission import KnownTopologies
 from coterie.kube.api import Api, Timeouts, connect
 from coterie.kube.apply import apply
-from coterie.kube.cache import CacheChange
+from coterie.kube.cache import CacheChange, ChangeType
 from coterie.kube.delete import delete
 from coterie.kube.kinds import POD_CLIQUE_SET, VALIDATING_WEBHOOKS, ObjectKind, kind_of
 from coterie.kube.reads import ObjectQuery, find, list_all
@@ -176,7 +176,7 @@ class Operator:
         """Return the ownership of kinds: of the named ones, else of those for which no other operator has a webhook."""
         settings = self._settings
         watch = None
-        if not settings.own or settings.webhook_configuration:
+        if not settings.own or settings.webhook:
             # A cluster that cannot be reached, or that does not say who owns what, ends the start.
             list_all(api, ObjectQuery(VALIDATING_WEBHOOKS), Object)
             watch = SharedWatch(api, VALIDATING_WEBHOOKS, absent_s=settings.absent_s)
@@ -203,14 +203,17 @@ class Operator:
             _log.info("webhook registered", url=webhook.url, kinds=[kind.name for kind in kinds])
 
         def registration_changed(change: CacheChange[Object]) -> None:
-            if change.entry.meta.name == existing and lacks_authority(change.entry.value):
+            if change.entry.meta.name != (existing or REGISTRATION):
+                return
+            gone = change.did is ChangeType.DELETED
+            # What others write into a registration of the operator's own stays: it may be a replica elsewhere.
+            if gone or (existing and lacks_authority(change.entry.value)):
                 webhook.register_again()
 
         folder, check_s = settings.webhook_certificates, settings.certificate_check_s
         webhook = Webhook(app, host, port, register, ready=lambda: not self.problem(), folder=folder, check_s=check_s)
-        if existing:
-            self._watches[VALIDATING_WEBHOOKS.name].subscribe(registration_changed)
-        else:
+        self._watches[VALIDATING_WEBHOOKS.name].subscribe(registration_changed)
+        if not existing:
             ownership.subscribe(lambda _: webhook.register_again())
         webhook.start()
         self._webhook = webhook

@@ -101,6 +101,10 @@ def _operator(options: OperatorOptions) -> None:
 class OperatorCrdsOptions:
     """A call of `coterie operator crds` as it was written."""
 
+    beside_grove: Annotated[
+        bool,
+        typer.Option("--beside-grove", help="Only what Grove lacks: ClusterTopology, without Grove's short name."),
+    ] = False
     debug: DebugOption = False
 
 
@@ -113,10 +117,11 @@ def operator_crds(options: OperatorCrdsOptions) -> None:
     Examples:
       coterie operator crds | kubectl apply --server-side -f -
       coterie operator crds | kubectl diff --server-side -f -
+      coterie operator crds --beside-grove | kubectl apply --server-side -f -
     """  # noqa: D301 - \b keeps the examples' lines apart in the help text
     from coterie.cli.output.errors import reporting
 
     with reporting(Output.TABLE, debug=options.debug):
         from coterie.cli.handlers.operator import print_crds
 
-        print_crds()
+        print_crds(options)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from coterie.cli.commands.operator import OperatorOptions
+from coterie.cli.commands.operator import OperatorCrdsOptions, OperatorOptions
 from coterie.cli.inputs.allowed_domains import allowed_domain_problems
 from coterie.cli.output.screen import show
 from coterie.errors import CoterieError, NotFound, UsageError, did_you_mean
@@ -102,6 +102,6 @@ def _configuration_problems(options: OperatorOptions) -> Iterator[CoterieError]:
         )
 
 
-def print_crds() -> None:
+def print_crds(options: OperatorCrdsOptions) -> None:
     """Print the definitions as YAML, ready for kubectl."""
-    show([yaml.safe_dump_all(definitions(), sort_keys=False, width=120).rstrip("\n")])
+    show([yaml.safe_dump_all(definitions(beside_grove=options.beside_grove), sort_keys=False, width=120).rstrip("\n")])
