@@ -47,6 +47,7 @@ const look = () => {
 asked(look)
 const listen = EventSource.prototype.addEventListener
 EventSource.prototype.addEventListener = function (kind, act, ...rest) {
+  if (kind === 'change') window.noted.act = act
   listen.call(this, kind, kind !== 'change' ? act : (event) => {
     work = { ms: 0, frame: false }
     const mine = work
@@ -57,6 +58,20 @@ EventSource.prototype.addEventListener = function (kind, act, ...rest) {
   }, ...rest)
 }
 """
+
+# Hands changes to the page as fast as it draws them: each gives nodes to another workflow, or frees them.
+_REPLAY = """async ([count, nodes]) => {
+  for (let at = 0; at < count; at += 1) {
+    const held = (task) => (at % 2 ? [] : [{ owner: `replayed-${at}`, group: 'g', task: `t${task}`, gpus: 8 }])
+    const changed = Array.from({ length: 16 }, (_, task) => ({
+      index: ((at >> 1) * 16 + task) % nodes, gpus: 8, status: 'ready', channel: false, held: held(task),
+    }))
+    window.noted.act({ data: JSON.stringify({ nodes: changed }), lastEventId: '' })
+    await new Promise((next) => requestAnimationFrame(next))
+  }
+}"""
+# An hour of changes, one a second; the memory of the first tenth is what the page needs at all.
+HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +87,8 @@ class PageSpeed:
     pan_frame_median_ms: float
     pan_frame_p95_ms: float
     zoom_frame_p95_ms: float
-    heap_before_mib: float
-    heap_after_mib: float
+    heap_mib: float
+    heap_after_hour_mib: float
     idle_cpu: float
     watched_cpu: float
 
@@ -110,10 +125,13 @@ def measure(service: Served, files: PageFiles, options: argparse.Namespace) -> P
         zoomed = _frames(browser, page, _zoom)
         page.get_by_role("button", name="Show all").click()
         say(f"changes for {options.seconds:.0f} s")
-        before = _heap(page)
         with service.client() as client:
             _run_gangs(client, options.seconds)
         changes = [float(each) for each in page.evaluate("window.noted.changes")]
+        say(f"{options.changes:,} changes in quick succession")
+        page.evaluate(_REPLAY, [options.changes // 10, options.nodes])
+        before = _heap(page)
+        page.evaluate(_REPLAY, [options.changes, options.nodes])
         after = _heap(page)
     say(f"{WATCHERS} pages watch")
     idle = _busy(service, 0, options.seconds / 2)
@@ -213,5 +231,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench web", description=__doc__)
     parser.add_argument("--nodes", type=int, default=10_240, help="nodes of the pool (%(default)s)")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long changes arrive (%(default)s)")
+    parser.add_argument("--changes", type=int, default=HOUR, help="changes of the memory's measurement (%(default)s)")
     parser.add_argument("--json", type=Path, help="write the result there")
     return parser.parse_args(arguments)
