@@ -79,16 +79,26 @@ def with_history(service: PageService, pool: str, gpus: int) -> None:
     """Give a pool the past of a day: use that rises and falls, waits, and an hour in which no service ran."""
     now = time.time() // SAMPLE_S * SAMPLE_S
     samples = []
-    for minute in range(1, 24 * 60):
+    for minute in range(24 * 60):
         if 120 <= minute < 180:
             continue
-        wave = (1 + math.sin(minute / 70)) / 2
+        wave = (1 + math.sin((minute + 28) / 70)) / 2
         used = round(gpus * (0.25 + 0.7 * wave))
-        waiting = 2 if wave > 0.7 else 0
+        waiting = 1 if wave > 0.8 or not minute else 0
         share = None if used == gpus else round(0.6 * wave, 2)
         at = now - minute * SAMPLE_S
         samples.append(
-            PoolSample(pool, at, gpus, used, gpus - used, waiting, 8 * waiting, 900.0 * wave * waiting, share)
+            PoolSample(
+                pool,
+                at,
+                gpus,
+                used,
+                gpus - used,
+                waiting,
+                8 * waiting,
+                waiting * (1800.0 * wave if minute else 30.0),
+                share,
+            )
         )
     with Store.open(str(service.folder / "state" / "coterie.db")) as store:
         store.add_samples(samples, now - 2 * KEPT_S)

@@ -44,6 +44,10 @@ def full(served: PageService) -> PageService:
     return served
 
 
+# The words that come last on each picture.
+SAYS = {"map": "required rack: held", "why": "What would help", "pools": "Fragmentation"}
+
+
 def settled(page: Page) -> None:
     expect(page.locator("main")).not_to_contain_text("Loading")
     page.wait_for_load_state("load")
@@ -166,7 +170,8 @@ def test_pictures_of_the_documents(full: PageService, visit: Open, rewrite: bool
         file = screenshots / f"web-{name}.png"
         page = visit(f"{full.url}{place}", width=1360, height=820).page
         settled(page)
-        page.locator(".node, figure").first.wait_for()
+        expect(page.locator(".node, figure").first).to_be_visible()
+        expect(page.locator("main")).to_contain_text(SAYS[name])
         if rewrite:
             file.parent.mkdir(exist_ok=True)
             page.screenshot(path=file)
