@@ -139,6 +139,7 @@ def test_watches_that_are_lost_for_longer_than_the_history_come_to_the_same_end(
         assert (labels(cluster), labels(cluster, "new")) == ([ZONE, CLIQUE], [CLIQUE])
         assert reasons(cluster) == ["TopologyInSync"] * 3
         assert expired
+        operator.__exit__()
 
 
 def test_watches_that_are_behind_tell_nothing_that_is_over(
