@@ -38,7 +38,9 @@ def test_a_held_compute_domain_is_reported_as_stuck_and_the_workflow_finishes(nv
         held = [*domain["metadata"].get("finalizers", ()), HOLD]
         nvl.api.patch("computedomains", name, {"metadata": {"finalizers": held}}, "default")
         here.service.cancel(ident)
-        nvl.wait(lambda: f"ComputeDomain {name} of workflow {ident} is stuck" in here.problems(), 90, "it is stuck")
+        nvl.wait(
+            lambda: f"ComputeDomain {name} of workflow {ident} has been stuck" in here.problems(), 90, "it is stuck"
+        )
         assert HOLD in here.problems()
         assert here.finished(ident) == "FAILED_CANCELED"
         # All else is gone; a retry does not meet the old one.
