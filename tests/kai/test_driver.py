@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from bench.operator import open_definition
 
+from coterie.kube.kinds import POD_CLIQUE_SET
 from coterie.operator.crds import definitions
 from lab import Lab
 from tests.kai.service_on_kai import OWN, RACK, ZONE, KaiService, add_nodes, serving, settings
@@ -221,16 +223,17 @@ def test_a_gang_whose_compute_domain_nobody_prepares_waits_for_that_reason(nvl: 
 
 @pytest.fixture
 def topologies(nvl: Lab) -> Iterator[Lab]:
-    """Give the lab with the definition of ClusterTopologies, which others do not expect there."""
+    """Give the lab with the kinds of ClusterTopologies and PodCliqueSets, which others do not expect there."""
     (definition,) = [one for one in definitions() if one["spec"]["names"]["kind"] == "ClusterTopology"]
-    nvl.apply([definition])
-    name = definition["metadata"]["name"]
-    nvl.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s")
+    added = [definition, open_definition(POD_CLIQUE_SET, "v1alpha1")]
+    nvl.apply(added)
+    names = [f"crd/{one['metadata']['name']}" for one in added]
+    nvl.kubectl("wait", "--for=condition=Established", *names, "--timeout=30s")
     yield nvl
-    nvl.kubectl("delete", "crd", name, "--wait=true", "--timeout=60s")
+    nvl.kubectl("delete", *names, "--wait=true", "--timeout=60s")
 
 
-def test_a_pool_that_names_a_cluster_topology_uses_the_topology_that_it_refers_to(
+def test_a_pool_that_names_a_cluster_topology_uses_the_topology_that_it_refers_to_and_knows_its_users(
     topologies: Lab, tmp_path: Path
 ) -> None:
     levels = [{"domain": "zone", "key": ZONE}, {"domain": "rack", "key": RACK}]
@@ -249,6 +252,12 @@ def test_a_pool_that_names_a_cluster_topology_uses_the_topology_that_it_refers_t
                 "metadata": {"name": "theirs"},
                 "spec": {"levels": [{"nodeLabel": ZONE}, {"nodeLabel": RACK}]},
             },
+            {
+                "apiVersion": "grove.io/v1alpha1",
+                "kind": "PodCliqueSet",
+                "metadata": {"name": "serve", "namespace": "default"},
+                "spec": {"template": {"topologyConstraint": {"topologyName": "fleet", "pack": {"required": "rack"}}}},
+            },
         ]
     )
     config = "backends: {lab: {scheduler: kai, namespace: default}}\npools: {gb200: {topology: fleet}}\n"
@@ -257,6 +266,10 @@ def test_a_pool_that_names_a_cluster_topology_uses_the_topology_that_it_refers_t
         here.running(ident, 2)
         (group,) = topologies.objects("podgroups.scheduling.run.ai", selector=OWN)
         assert group["spec"]["topologyConstraint"] == {"topology": "theirs", "requiredTopologyLevel": RACK}
+        report = here.service.topology_users("gb200", ["zone"])
+        users = [(user["kind"], user["namespace"], user["name"], user["effect"]) for user in report["users"]]
+        assert users == [("Workflow", "", ident, "not-placed"), ("PodCliqueSet", "default", "serve", "not-placed")]
+        assert report["faults"] == []
         here.end(ident, "a")
         assert here.finished(ident) == "COMPLETED"
     # It is theirs: neither copied nor removed.

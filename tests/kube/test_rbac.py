@@ -50,6 +50,8 @@ EVERYWHERE: Mapping[tuple[str, str], frozenset[str]] = {
     ("resource.k8s.io/v1", "ResourceClaim"): READ,
     ("grove.io/v1alpha1", "ClusterTopology"): frozenset({"list"}),
     ("grove.io/v1alpha1", "ClusterTopologyBinding"): frozenset({"list"}),
+    ("grove.io/v1alpha1", "PodCliqueSet"): frozenset({"list"}),
+    ("nvidia.com/v1alpha1", "DynamoGraphDeployment"): frozenset({"list"}),
     ("kai.scheduler/v1alpha1", "Topology"): WRITE | {"list", "delete"},
     ("scheduling.run.ai/v2", "Queue"): WRITE | {"list", "delete"},
     ("scheduling.k8s.io/v1", "PriorityClass"): WRITE,
@@ -315,6 +317,8 @@ def test_a_service_in_a_pod_is_refused_nothing_and_uses_all_that_is_granted(
         cluster.wait(lambda: not service._catalog().unreached, PATIENCE_S, "the cluster is known")
         ident = service.submit(Submission(WORKFLOW.encode()))["id"]
         cluster.wait(lambda: phases(cluster) == ["Running"] * 2, PATIENCE_S, "the gang runs")
+        # As for the users of a ClusterTopology.
+        assert {one["kind"] for one in service._catalogue.live.referring_objects("lab")} == {"PodGroup"}
         service.cancel(ident)
         cluster.wait(lambda: service.store.workflow(ident).finished, 60, "the workflow is over")
         problems += [each.message for each in service._problems.all()]

@@ -108,7 +108,7 @@ class PoolOperations(ServiceCore):
     def topology_users(self, pool: str, levels: Sequence[str] | None = None) -> Json:
         """Return the users of a pool's levels; with other levels, also their effects."""
         known = pool_rules.find(self._catalog(), pool).pool
-        return level_users(known, self.store, levels).as_json()
+        return level_users(known, self.store, levels, self._catalogue.live.referring_objects).as_json()
 
     def scene(self, pool: str) -> MapScene:
         """Return the scene of a pool's nodes and their holders."""

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from coterie.errors import CoterieError
 from coterie.kube.api import Api, connect
@@ -21,6 +21,7 @@ from coterie.kube.watch_thread import WatchThread
 from coterie.sources import Snapshot
 from coterie.sources.kubernetes_objects import BareNode, BarePod
 from coterie.sources.live import PREFIX, UNFINISHED, LiveObjects, level_objects, snapshot_from
+from coterie.sources.referring_objects import live_objects
 
 _FIRST_S = 20.0
 _PATIENCE = RetryLimits(attempts=2, total_s=5.0)
@@ -72,6 +73,10 @@ class WatchedCluster:
         found = snapshot_from(self._api, nodes, pods, levels)
         self._made = version, found
         return found
+
+    def referring_objects(self) -> list[dict[str, Any]]:
+        """Return the objects that declare topologies or refer to them, read now."""
+        return live_objects(self._api)
 
     def close(self) -> None:
         """Stop all watches."""

@@ -111,7 +111,7 @@ def _lines(report: Json) -> Iterator[str]:
     yield from _head(report)
     users = report["users"]
     if not users:
-        yield "Nothing refers to it."
+        yield "Nothing that is known refers to it." if report["faults"] else "Nothing refers to it."
         return
     changed = report["change"] is not None
     rows: list[tuple[str, ...]] = [("USER", "LEVEL", "", "FIELD", *(("EFFECT",) if changed else ()))]
@@ -130,14 +130,16 @@ def _lines(report: Json) -> Iterator[str]:
 
 def _head(report: Json) -> Iterator[str]:
     name, levels, change = visible(report["topology"]), report["levels"], report["change"]
-    if report["faults"]:
-        yield f"The topology {name} is invalid, so its levels are not known:"
-        yield from (f"  {visible(fault)}" for fault in report["faults"])
-    elif levels is None:
-        yield f"There is no topology {name} now, but objects refer to it."
-    else:
+    faults = [f"  {visible(fault)}" for fault in report["faults"]]
+    if levels is not None:
         order = " > ".join(visible(level["domain"]) for level in levels)
         yield f"{name}: {order}"
+        yield from ["Not all of its users are known:", *faults] if faults else ()
+    elif faults:
+        yield f"The topology {name} is invalid, so its levels are not known:"
+        yield from faults
+    else:
+        yield f"There is no topology {name} now, but objects refer to it."
     if change is None:
         return
     if change["deleted"]:

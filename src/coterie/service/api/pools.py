@@ -103,7 +103,11 @@ def topology_users(
         Query(description="The levels that the pool would have, as NAME or NAME=LABEL; their effects are included."),
     ] = None,
 ) -> Response:
-    """Show the groups of unfinished workflows that require levels of a pool, and what other levels would do to them."""
+    """Show who requires levels of a pool, and what other levels would do to them.
+
+    These are groups of unfinished workflows and, where the levels come from a ClusterTopology, the PodCliqueSets and
+    graph deployments of the cluster that refer to it.
+    """
     return answer(service.topology_users(pool, levels))
 
 

@@ -6,10 +6,10 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coterie.config.configuration import Backend
-from coterie.errors import CoterieError
+from coterie.errors import CoterieError, Unavailable
 from coterie.planning.inputs import with_topologies
 from coterie.sources import Snapshot
 
@@ -85,6 +85,18 @@ class LiveClusters:
         found = {name: one.problem for name, one in list(self._open.items()) if one.watched is None}
         self._told = found
         return found
+
+    def referring_objects(self, backend: str) -> list[dict[str, Any]]:
+        """Return the objects of a cluster that refer to topologies; none for a backend without a live cluster.
+
+        Raises `CoterieError` where the cluster cannot be read.
+        """
+        one = self._open.get(backend)
+        if one is None:
+            return []
+        if one.watched is None:
+            raise Unavailable(one.problem, "Try again later.")
+        return one.watched.referring_objects()
 
     def close(self) -> None:
         """Stop watching."""

@@ -168,7 +168,7 @@ class TopologyLevel(ResponseBody):
 class LevelUse(ResponseBody):
     """A level that a part of a user names."""
 
-    field: str = Field(description="The group of the workflow.")
+    field: str = Field(description="The group of a workflow, or the field of an object of the cluster.")
     level: str
     required: bool | None = Field(description="None for a router's transfers, which concern no placement.")
     label: str = Field(description="The node label, for a level that is named by it.")
@@ -200,7 +200,7 @@ class TopologyUsers(ResponseBody):
 
     topology: str
     levels: list[TopologyLevel] | None
-    faults: list[str] = Field(description="Why the topology is invalid, where it is.")
+    faults: list[str] = Field(description="Why not all users are known, where that is so.")
     change: TopologyChange | None = Field(description="None where no other levels were given.")
     users: list[TopologyUser]
 
