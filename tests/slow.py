@@ -6,12 +6,21 @@ does naming their file or the test itself. Workers of a parallel run report thei
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.random_examples import QUICK
+
+_TESTS = Path(__file__).parent
+# Folders of which every test is slow.
+_FOLDERS = {
+    "hostile": "attacks a service for some time and measures how others fare meanwhile",
+    "web": "draws pages of a service in a browser",
+}
 _LEFT_OUT = pytest.StashKey[int]()
 # The key under which a worker reports its count.
 _REPORTED = "coterie_slow_tests_left_out"
@@ -22,9 +31,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", default=False, help="run slow tests as well")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let properties draw a share of their examples where slow tests are left out."""
+    if config.getoption("--all") or "slow" in config.getoption("markexpr") or _named_files(config):
+        os.environ.pop(QUICK, None)
+    else:
+        os.environ[QUICK] = "1"
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out slow tests that nobody asked for; those deselected otherwise are not counted."""
+    for item in items:
+        folder = item.path.parent.relative_to(_TESTS).parts[:1] if item.path.is_relative_to(_TESTS) else ()
+        if folder and folder[0] in _FOLDERS:
+            item.add_marker(pytest.mark.slow(_FOLDERS[folder[0]]))
     _check_reasons(items)
     if config.getoption("--all") or "slow" in config.getoption("markexpr"):
         return

@@ -55,6 +55,8 @@ def test_next():
 STUCK = """
 import threading, pytest
 from tests import limits
+
+pytestmark = pytest.mark.slow("starts test runs of its own, some of which exceed their limits")
 limits._LAST_RESORT_S = 1
 
 @pytest.mark.time_limit(1)

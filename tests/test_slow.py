@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow("starts test runs of its own")
+
 ROOT = Path(__file__).parents[1]
 TESTS = """
 import pytest

@@ -14,6 +14,7 @@ from coterie.kube.watch import Follower, WatchTiming
 from coterie.kube.wire import Identified, Meta
 from tests.kube.faulty_transport import api
 from tests.kube.simulated_server import Happening, Simulated, Step, Write
+from tests.random_examples import examples
 
 NAMES = ("a", "b", "c")
 writes = st.builds(Write, st.sampled_from(NAMES), delete=st.booleans())
@@ -25,7 +26,7 @@ def state(meta: Meta) -> tuple[str, str, str]:
     return meta.name, meta.uid, meta.resource_version
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(script=scripts, chunk=st.sampled_from([3, 64, 10_000]), limit=st.integers(1, 5), resync=st.floats(1, 60))
 def test_a_follower_ends_where_a_list_would(script: list[Happening], chunk: int, limit: int, resync: float) -> None:
     server = Simulated(list(script), chunk)

@@ -22,6 +22,7 @@ from coterie.lifecycle import (
     TaskRules,
 )
 from tests.lifecycle.world import World
+from tests.random_examples import examples
 
 EXITS = ((10, ExitAction.RESCHEDULE), (16, ExitAction.COMPLETE))
 NEVER_GIVEN = {Status.FAILED_SUBMISSION, Status.FAILED_SERVER_ERROR}
@@ -98,7 +99,7 @@ _OTHERS = int(os.environ.get("COTERIE_LIVES", "0"))
 
 
 @settings(
-    max_examples=_OTHERS or 300,
+    max_examples=_OTHERS or examples(300),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -12,6 +12,7 @@ from coterie.placement.engine import Found, NoPlacement, place
 from coterie.topology.cluster import CPU, GPU, Cluster, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
+from tests.random_examples import examples
 
 Z, R = "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"
 TOPOLOGY = Topology.of(("zone", Z), ("rack", R))
@@ -74,7 +75,7 @@ def test_a_level_without_domains_and_a_cluster_without_nodes_hold_nothing() -> N
     assert level_fit(FOUR, domains([]), "rack").total.now == 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=9),
     st.integers(1, 8),
@@ -92,7 +93,7 @@ def test_the_engine_places_exactly_what_counting_says(spread: list[tuple[int, in
     assert isinstance(place(gang(shape, best + 1), Capacity.now(seen)), NoPlacement)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=8), st.integers(1, 3))
 def test_so_many_gangs_fit_at_once_and_no_more(racks: list[int], tasks: int) -> None:
     seen = domains([node(f"n{at}", f"r{rack}") for at, rack in enumerate(racks)])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from coterie.planning.concurrency import MOST_SETS, ancestors, peak
 from coterie.topology.cluster import Ints
+from tests.random_examples import examples
 
 
 @st.composite
@@ -25,7 +26,7 @@ def histories(draw: st.DrawFn) -> tuple[dict[str, Ints], dict[str, frozenset[str
 
 
 @given(histories())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_the_peak_is_the_largest_sum_over_sets_without_order(
     history: tuple[dict[str, Ints], dict[str, frozenset[str]]],
 ) -> None:

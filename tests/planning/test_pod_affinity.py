@@ -19,6 +19,7 @@ from coterie.planning.workload import Workload
 from coterie.topology.cluster import GPU, Cluster, Node, Pod
 from coterie.topology.levels import Topology
 from coterie.topology.pod_affinity import HOSTNAME, AffinityTerm, HostPort, LabelRequirement, PodTraits
+from tests.random_examples import examples
 
 RACK = "example.com/rack"
 LEVELS = Topology.of(("rack", RACK), ("host", HOSTNAME))
@@ -226,13 +227,13 @@ def judged(world: PodAffinityCase) -> Verdict | None:
     return plan.verdict
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(worlds(kinds([HOSTNAME])))
 def test_anti_affinity_by_host_and_host_ports_are_kept_and_a_refusal_is_right(world: PodAffinityCase) -> None:
     judged(world)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(worlds(kinds([HOSTNAME, RACK], [HOSTNAME, RACK])))
 def test_whatever_is_planned_keeps_affinity_and_anti_affinity_and_a_refusal_is_right(world: PodAffinityCase) -> None:
     judged(world)

@@ -24,11 +24,12 @@ from tests.planning.applied_manifests import Case, failings
 from tests.planning.plan_json import PLAN, breaches, holes
 from tests.property.pieces import SMALL
 from tests.property.worlds import EngineQuestion, contended, planted, ruled, scattered, tiny
+from tests.random_examples import examples
 
 COMMAND = ("coterie", "plan", "w.yaml", "--cluster", "c.yaml")
 # A seed does not shrink to a smaller world, so there is no point in trying.
 PHASES = (Phase.explicit, Phase.generate)
-thorough = settings(max_examples=300, deadline=None, phases=PHASES)
+thorough = settings(max_examples=examples(300), deadline=None, phases=PHASES)
 # From seeds: a thousand worlds drawn this way cost what a hundred cost that hypothesis draws choice by choice.
 tiny_worlds = st.integers(0, 2**32).map(lambda seed: tiny(Random(seed)))  # noqa: S311 - worlds are drawn, not secrets
 small_worlds = st.integers(0, 2**32).map(
@@ -104,7 +105,7 @@ def faults(world: EngineQuestion) -> list[str]:
 
 
 @given(small_worlds)
-@settings(thorough, max_examples=60)
+@settings(thorough, max_examples=examples(60))
 def test_a_refusal_is_whole_steady_and_every_way_out_works(world: EngineQuestion) -> None:
     free = replace(world, anchors={}, pods=tuple(pod for pod in world.pods if pod.member is None))
     assert faults(free) == [], f"{world}"

@@ -18,9 +18,10 @@ from tests.property.judge import answer, without_task
 from tests.property.laws import renamed, reordered
 from tests.property.pieces import GIB, node
 from tests.property.worlds import EngineQuestion, small_worlds, tiny_worlds
+from tests.random_examples import examples
 
 randoms = st.randoms(use_true_random=False)
-thorough = settings(max_examples=150, deadline=None)
+thorough = settings(max_examples=examples(150), deadline=None)
 
 
 @given(tiny_worlds())

@@ -21,9 +21,10 @@ from tests.placement import twin
 from tests.property.judge import answer
 from tests.property.pieces import GIB, LEVELS, node, shape
 from tests.property.worlds import EngineQuestion, small_worlds
+from tests.random_examples import examples
 
 randoms = st.randoms(use_true_random=False)
-many = settings(max_examples=120, deadline=None, derandomize=True)
+many = settings(max_examples=examples(120), deadline=None, derandomize=True)
 
 
 @given(small_worlds())

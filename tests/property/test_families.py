@@ -17,9 +17,10 @@ from coterie.placement.family import decide_family
 from coterie.placement.refusal import Decision, Verdict
 from tests.placement import twin
 from tests.property.worlds import EngineQuestion, tiny_worlds
+from tests.random_examples import examples
 
 randoms = st.randoms(use_true_random=False)
-thorough = settings(max_examples=150, deadline=None)
+thorough = settings(max_examples=examples(150), deadline=None)
 
 
 @given(tiny_worlds(), randoms)

@@ -20,9 +20,10 @@ from coterie.service.queue.queue import PlacedGang, Queue, QueueEntry
 from coterie.topology.cluster import Cluster, Member, Pod
 from tests.placement.twin import best, extra, verify
 from tests.property.worlds import EngineQuestion, tiny_worlds
+from tests.random_examples import examples
 
 randoms = st.randoms(use_true_random=False)
-thorough = settings(max_examples=200, deadline=None)
+thorough = settings(max_examples=examples(200), deadline=None)
 
 
 @given(tiny_worlds(), randoms)

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from tests.placement import twin
 from tests.property.oracle import optimum
 from tests.property.worlds import FAMILIES, EngineQuestion, tiny, tiny_worlds, world
+from tests.random_examples import examples
 
 pytestmark = pytest.mark.oracle
 
 
 @given(tiny_worlds())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_oracle_agrees_with_twin(asked: EngineQuestion) -> None:
     expected = twin.best(asked.gang, asked.domains, asked.anchors, asked.room)
     assert optimum(asked.gang, asked.domains, asked.anchors, asked.room) == expected

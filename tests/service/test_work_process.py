@@ -20,6 +20,8 @@ from coterie.service.work_process import WorkProcesses
 from tests.eventually import eventually
 from tests.service.running_service import ServiceFolder, task, workflow
 
+pytestmark = pytest.mark.slow("starts processes that load the planner")
+
 
 @pytest.fixture(autouse=True)
 def modules_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:

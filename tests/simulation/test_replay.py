@@ -15,6 +15,7 @@ from coterie.simulation.simulate import Result, simulate
 from coterie.simulation.trace import Trace
 from coterie.topology.cluster import GPU, Cluster, Node, Pod
 from coterie.topology.domains import Domains
+from tests.random_examples import examples
 from tests.simulation.worlds import ALL, TOPOLOGY, fabric, jobs, run
 
 RACKS = fabric([[8, 8], [8, 8]])
@@ -137,7 +138,7 @@ def held_over_time(run: PolicyRun, result: Result) -> list[Counter[str]]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(clusters, traces, levels, st.sampled_from([1, 3, 100]))
 def test_every_job_runs_once_no_node_is_overfull_and_required_levels_hold(
     domains: Domains, trace: Trace, level: str | None, window: int
@@ -163,7 +164,7 @@ def test_every_job_runs_once_no_node_is_overfull_and_required_levels_hold(
                     assert len({(spines[pod], places[pod]) for pod in members}) == 1
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(clusters, traces, levels)
 def test_the_same_input_gives_the_same_result(domains: Domains, trace: Trace, level: str | None) -> None:
     first, second = (run(domains, trace, level=level) for _ in range(2))
@@ -172,7 +173,7 @@ def test_the_same_input_gives_the_same_result(domains: Domains, trace: Trace, le
     assert first.figures == second.figures
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([1, 4, 8, 16, 32]), st.floats(0.5, 20)), min_size=1, max_size=12))
 def test_without_contention_all_policies_are_equal(rows: list[tuple[int, float]]) -> None:
     """Each job comes when the one before has ended: nobody waits, whatever the policy."""

@@ -20,6 +20,7 @@ from coterie.store import (
     WorkflowQuery,
     WorkflowRecord,
 )
+from tests.random_examples import examples
 from tests.store.builders import NOW, change, finish, leading, new, submitted
 
 
@@ -329,7 +330,7 @@ def _scrubbed(value: Any) -> Any:
     return {_scrubbed(key): _scrubbed(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.dictionaries(_TEXT, _JSON, max_size=3), text=_TEXT, source=st.binary(max_size=20))
 def test_any_json_any_text_and_any_bytes_can_be_stored(store: Store, data: Any, text: str, source: bytes) -> None:
     one = submitted(store, text, state=data, source=source, labels={text: text}, files={text: source}, client_key=None)

@@ -33,6 +33,7 @@ from tests.backends.kai.test_golden import check
 from tests.backends.shared.test_names import DNS_LABEL, user_names
 from tests.frontends.workflow.samples import LEVELS, grouped, plain, task
 from tests.property.worlds import EngineQuestion, small_worlds
+from tests.random_examples import examples
 
 # Queues and topology
 
@@ -93,7 +94,7 @@ def test_subgroups_of_any_gang_are_a_tree_whose_leaves_count_its_tasks(world: En
     assert pod_group(scene, world.gang, root) == found
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.data())
 def test_any_workflow_of_groups_renders_to_sound_manifests(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 3))

@@ -17,6 +17,7 @@ from coterie.frontends.grove.podcliqueset.rules import admission
 from coterie.frontends.kubernetes.objects import read_resources, resource_of
 from tests.frontends.dynamo.objects import TOPOLOGIES, Data, alpha, beta, changed, pod, put, read
 from tests.frontends.mutations import junk, mutated
+from tests.random_examples import examples
 
 PIECE = {"apiVersion": "grove.io/v1alpha1", "value": {"topologyConstraint": {"pack": {"preferred": "rack"}}}}
 VALID = [
@@ -83,7 +84,7 @@ def judged_by_grove(lowered: LoweredGraph) -> list[Fault]:
     return blamed
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_mutated_graph_is_lowered_or_refused(data: st.DataObject) -> None:
     document = mutated(data, data.draw(st.sampled_from(VALID)), FIELDS, VALUES)
@@ -93,7 +94,7 @@ def test_a_mutated_graph_is_lowered_or_refused(data: st.DataObject) -> None:
 names = st.from_regex(r"[A-Za-z0-9]([-A-Za-z0-9]{0,40}[A-Za-z0-9])?", fullmatch=True)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.from_regex(r"[a-z0-9]([-a-z0-9]{0,60}[a-z0-9])?", fullmatch=True),
     st.lists(st.tuples(names, st.integers(1, 4), st.booleans()), min_size=1, max_size=4),

@@ -21,6 +21,7 @@ from coterie.frontends.grove.topology import (
 )
 from coterie.frontends.kubernetes.objects import read_resources, resource_of
 from coterie.topology.levels import HOSTNAME, Level, Topology
+from tests.random_examples import examples
 
 CT, CTB = "ClusterTopology", "ClusterTopologyBinding"
 ZONE, BLOCK, RACK, HOST = (
@@ -300,7 +301,7 @@ SPEC = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from([CT, CTB]), SPEC)
 def test_any_spec_at_all_is_read_or_refused_with_typed_faults(kind: str, spec: object) -> None:
     found: Sequence[Fault] = ()
@@ -311,7 +312,7 @@ def test_any_spec_at_all_is_read_or_refused_with_typed_faults(kind: str, spec: o
     assert all(isinstance(fault.type, FieldError) and fault.message and fault.place for fault in found)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(st.from_regex(r"\A[a-z][a-z0-9-]{0,62}\Z"), st.sampled_from("abcdefgh")), min_size=1))
 def test_levels_are_admitted_just_when_no_domain_and_no_key_repeats(levels: list[tuple[str, str]]) -> None:
     unique = all(len(set(column)) == len(levels) for column in zip(*levels, strict=True))

@@ -12,6 +12,7 @@ from coterie.errors import Fault, SpecErrors, field_path
 from coterie.frontends.grove.topology_set import known_topologies, read_topologies
 from coterie.frontends.kubernetes.objects import is_kubernetes, read_resources, resource_of
 from tests.frontends.grove.test_cluster_topology import CT, CTB, RACK, ZONE, made
+from tests.random_examples import examples
 
 HEAD = "apiVersion: grove.io/v1alpha1\nkind: ClusterTopology\n"
 TOPOLOGY = f"{HEAD}metadata: {{name: a}}\nspec: {{levels: [{{domain: rack, key: r}}]}}\n"
@@ -157,7 +158,7 @@ def test_a_wrong_topology_of_a_cluster_is_kept_with_its_faults() -> None:
     assert "is invalid and cannot be used" in known.notices[0].message
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_any_bytes_at_all_are_read_or_refused(data: bytes) -> None:
     found: tuple[Fault, ...] = ()

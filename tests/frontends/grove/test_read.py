@@ -31,6 +31,7 @@ from tests.frontends.grove.objects import (
     standard,
 )
 from tests.frontends.mutations import junk, mutated
+from tests.random_examples import examples
 
 CLIQUE = "spec.template.cliques[0]"
 
@@ -327,7 +328,7 @@ VALUES = junk("a", "shard", "rack", "zone", "AllReplicas", "0-300")
 FIELDS = ["name", "replicas", "pack", "filter", "x"]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_mutated_set_is_judged_or_refused(data: st.DataObject) -> None:
     manifest = mutated(data, rich(), FIELDS, VALUES)

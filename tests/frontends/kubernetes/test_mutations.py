@@ -20,6 +20,7 @@ from tests.frontends.dynamo import objects as dynamo
 from tests.frontends.grove import objects as grove
 from tests.frontends.grove.objects import Manifest, assigned, changed, constrained, standard
 from tests.frontends.slow_rules import breaches, update_breaches
+from tests.random_examples import examples
 
 LEVELS = [{"domain": level.name, "key": level.label} for level in grove.LEVELS.levels]
 
@@ -159,7 +160,7 @@ def test_the_documents_are_valid_before_they_are_changed(name: str) -> None:
 
 
 @pytest.mark.slow("reads hundreds of mutated files")
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(500), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), st.booleans())
 def test_a_mutated_file_is_refused_with_places_or_keeps_the_rules(data: st.DataObject, strict: bool) -> None:  # noqa: FBT001 - drawn
     _, text = mutated(data)
@@ -168,7 +169,7 @@ def test_a_mutated_file_is_refused_with_places_or_keeps_the_rules(data: st.DataO
 
 
 @pytest.mark.slow("calls a command for each of many mutated files")
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), st.booleans())
 def test_the_command_line_answers_a_mutated_file(data: st.DataObject, strict: bool) -> None:  # noqa: FBT001 - drawn
     _, text = mutated(data)
@@ -180,7 +181,7 @@ def test_the_command_line_answers_a_mutated_file(data: st.DataObject, strict: bo
     assert all(each["file"] == "standard input" and each["line"] for each in said["errors"])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_mutated_update_is_refused_with_places_or_keeps_the_rules(data: st.DataObject) -> None:
     name, text = mutated(data)

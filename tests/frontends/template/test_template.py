@@ -12,6 +12,7 @@ from coterie.document.located import load
 from coterie.errors import Fault, SpecErrors
 from coterie.frontends.template.render import RenderedText, render
 from tests.frontends.workflow.samples import refusal
+from tests.random_examples import examples
 
 
 def rendered(text: str, *sets: str, strings: tuple[str, ...] = ()) -> RenderedText:
@@ -252,7 +253,7 @@ def test_a_renderer_that_cannot_start_is_reported(monkeypatch: pytest.MonkeyPatc
     assert "cannot be rendered here" in fault.message
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(alphabet="{}%#ab .|()'\n-", max_size=30))
 def test_no_template_raises_anything_but_spec_errors(text: str) -> None:
     assert all(fault.place is not None for fault in refusal(lambda: rendered(f"workflow: {text}\n")))

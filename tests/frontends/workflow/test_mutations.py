@@ -22,6 +22,7 @@ from coterie.frontends.workflow.read import draft_workflow, read_workflow
 from tests.config.test_configuration import GOOD
 from tests.frontends.mutations import junk, mutated
 from tests.frontends.workflow.samples import POOL, refusal
+from tests.random_examples import examples
 
 TASK = {
     "name": "b",
@@ -61,7 +62,7 @@ VALUES = junk("a", "default", "rack", "../x", "0-300") | st.recursive(
 FIELDS = ["name", "task", "url", "groups", "tasks", "x", "lead"]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_mutated_workflow_is_lowered_or_refused(data: st.DataObject) -> None:
     document = mutated(data, VALID, FIELDS, VALUES)
@@ -117,7 +118,7 @@ def _further(document: object) -> list[Fault]:
     return []
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_mutilated_text_is_read_or_refused(data: st.DataObject) -> None:
     raw = bytearray(GOOD.encode())
@@ -131,7 +132,7 @@ def test_a_mutilated_text_is_read_or_refused(data: st.DataObject) -> None:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     assert all(fault.place is not None and fault.message for fault in refusal(lambda: read_workflow(data, "w.yaml")))

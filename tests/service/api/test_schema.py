@@ -130,6 +130,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     service.stop()
 
 
+@pytest.mark.slow("sends many inputs to every operation")
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_no_input_makes_the_service_fail(fuzzed: Any, path: str, method: str, mode: GenerationMode) -> None:

@@ -28,6 +28,8 @@ from tests.eventually import eventually
 from tests.service.running_service import ServiceFolder, single, task, workflow
 from tests.store.postgres_server import Postgres
 
+pytestmark = pytest.mark.slow("waits until leases expire")
+
 PATIENCE_S = 30.0
 
 

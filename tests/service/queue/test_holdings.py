@@ -14,6 +14,7 @@ from coterie.service.queue.holdings import BackendHoldings, TaskHolding
 from coterie.topology.cluster import CPU, GPU, GPUS, Cluster, Member, Node, Pod
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
+from tests.random_examples import examples
 
 RACK = Pool("racks", "lab", "local", topology=Topology.of(("rack", "rack")))
 FLAT = Pool("flat", "lab", "local")
@@ -80,7 +81,7 @@ def test_closed_nodes_take_nobody_and_open_again_as_they_were() -> None:
     assert world.capacity(RACK).fit(EIGHT).total == 3
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.booleans()), max_size=40))
 def test_live_views_equal_views_made_afresh(steps: list[tuple[int, int, bool]]) -> None:
     world = BackendHoldings(cluster())

@@ -14,6 +14,7 @@ from coterie.gang.tree import Shape
 from coterie.service.queue.order import OrderInputs, in_order
 from coterie.service.queue.queue import PlacedGang, Queue
 from coterie.topology.cluster import GPU
+from tests.random_examples import examples
 from tests.service.queue.builders import POOL, entry, gang, placed, world
 
 
@@ -146,7 +147,7 @@ QUOTAS = st.builds(GpuQuota, st.none() | st.integers(0, 24), st.none(), st.integ
 @given(
     st.lists(TURNS, max_size=12), st.fixed_dictionaries({name: st.tuples(QUOTAS, st.integers(0, 40)) for name in "abc"})
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_everybody_has_one_turn_and_pools_do_not_change_the_order_inside_one(
     turns: list[OrderInputs], pools: dict[str, tuple[GpuQuota, int]]
 ) -> None:
