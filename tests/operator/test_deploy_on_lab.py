@@ -226,6 +226,12 @@ def test_the_certificate_of_cert_manager_is_for_the_name_of_the_service() -> Non
     assert authority["spec"]["isCA"]
 
 
+def test_beside_grove_only_cluster_topologies_are_registered(workload_lab: Lab) -> None:
+    text = workload_lab.kubectl("kustomize", str(ROOT / "deploy" / "operator-beside-grove"))
+    (found,) = [each for each in yaml.safe_load_all(text) if each["kind"] == "ValidatingWebhookConfiguration"]
+    assert [hook["name"] for hook in found["webhooks"]] == ["clustertopologies.coterie.dev"]
+
+
 def test_the_overlay_with_a_certificate_can_be_built(workload_lab: Lab) -> None:
     text = workload_lab.kubectl("kustomize", str(OVERLAY))
     kinds = [each["kind"] for each in yaml.safe_load_all(text)]

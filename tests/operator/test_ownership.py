@@ -18,7 +18,11 @@ KINDS = (CLUSTER_TOPOLOGY, POD_CLIQUE_SET)
 
 
 def change(name: str, *plurals: str, gone: bool = False) -> CacheChange[Object]:
-    rules = [{"apiGroups": ["grove.io"], "resources": [*plurals]}]
+    return registration(name, "CREATE", *plurals, gone=gone)
+
+
+def registration(name: str, operation: str, *plurals: str, gone: bool = False) -> CacheChange[Object]:
+    rules = [{"apiGroups": ["grove.io"], "operations": [operation], "resources": [*plurals]}]
     value = {"metadata": {"name": name}, "webhooks": [{"name": "a.example.com", "rules": rules}]}
     did = ChangeType.DELETED if gone else ChangeType.ADDED
     return CacheChange(did, CacheEntry(Meta(name=name), value))
@@ -36,6 +40,8 @@ def test_kinds_are_left_to_another_operator_for_as_long_as_it_judges_them(api: A
     assert names(ownership) == []
 
     watch._take(Batch((change(NAME, "clustertopologies", "podcliquesets"),), whole=True))
+    assert names(ownership) == ["ClusterTopology", "PodCliqueSet"]
+    watch._take(Batch((registration("policy-for-deletions", "DELETE", "podcliquesets"),)))
     assert names(ownership) == ["ClusterTopology", "PodCliqueSet"]
     watch._take(Batch((change("grove", "podcliquesets"), change("policy", "*"))))
     assert names(ownership) == ["ClusterTopology"]

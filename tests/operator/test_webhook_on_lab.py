@@ -199,7 +199,7 @@ def test_a_graceful_end_removes_the_registration_when_told(workload_lab: Lab, op
 
 
 def test_kinds_that_another_operator_judges_are_left_to_it() -> None:
-    rule = {"apiGroups": ["grove.io"], "resources": ["podcliquesets"]}
+    rule = {"apiGroups": ["grove.io"], "operations": ["UPDATE"], "resources": ["podcliquesets"]}
     theirs = {"metadata": {"name": "grove"}, "webhooks": [{"rules": [rule]}]}
     policy = {"metadata": {"name": "policy"}, "webhooks": [{"rules": [{"apiGroups": ["*"], "resources": ["*"]}]}]}
 

@@ -111,7 +111,7 @@ def as_yaml(page: Page) -> None:
 
 
 def opened(page: Page) -> None:
-    for each in ("As a table", "Who requires these levels"):
+    for each in ("As a table", "Who uses these levels"):
         page.get_by_text(each).first.click()
     expect(page.get_by_role("columnheader", name="group")).to_be_visible()
 

@@ -90,7 +90,7 @@ def test_drift_of_a_cluster_topology_and_the_users_of_its_levels_are_shown(hall:
     pool = seen.page.get_by_label("Pool gpus")
     expect(pool).to_contain_text("Levels of ClusterTopology hall")
     expect(pool.get_by_text("Drift:")).to_contain_text(f'KAI Topology "own" lacks {SPINE}')
-    pool.get_by_text("Who requires these levels").click()
+    pool.get_by_text("Who uses these levels").click()
     expect(pool.get_by_role("row").filter(has_text=ident)).to_contain_text("rack")
     hall.cancel(ident)
     assert seen.errors == []

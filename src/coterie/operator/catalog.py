@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
@@ -19,6 +20,9 @@ from coterie.operator.watches import SharedWatch
 from coterie.topology.levels import Topology
 
 Object = dict[str, Any]
+
+# No further topology is read after this time: an API server waits only five seconds for a webhook.
+_LOOKUPS_S = 2.5
 
 
 class TopologyLookup(Mapping[str, Topology]):
@@ -86,9 +90,13 @@ class TopologyCatalog:
         """Return all topologies, with those of some names as the API has them now; a watch may be behind."""
         known = self.known()
         found, wrong, unread = dict(known.found), set(known.wrong), {}
+        deadline = time.monotonic() + _LOOKUPS_S
         for name in names:
             found.pop(name, None)
             wrong.discard(name)
+            if time.monotonic() > deadline:
+                unread[name] = "the API server takes too long to answer"
+                continue
             try:
                 there = list(self._now(name))
             except CoterieError as error:

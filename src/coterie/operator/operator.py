@@ -45,7 +45,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # How often leadership is checked while the first lists are read.
 _LIST_S = 1.0
 # An API server waits five seconds for a webhook, which may ask it for a topology of each kind meanwhile.
-_LOOKUP_S = 2.0
+_LOOKUP_S = 1.0
 
 _log = structlog.get_logger("coterie.operator")
 
@@ -103,7 +103,10 @@ class Operator:
 
     def readiness(self) -> str:
         """Return why this replica cannot do all of its work, or an empty string."""
-        unregistered = self._webhook is not None and not self._webhook.registered
+        webhook = self._webhook
+        # A registration of a manifest may be removed to unblock a cluster: this replica could answer nevertheless.
+        by_manifest = bool(self._settings.webhook_configuration)
+        unregistered = webhook is not None and not (webhook.was_registered if by_manifest else webhook.registered)
         return self.problem() or ("the webhook is not registered" if unregistered else "")
 
     def _start(self) -> None:

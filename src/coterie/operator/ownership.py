@@ -47,18 +47,19 @@ class Ownership:
         return owners is not None and name not in owners and any(kind.name == name for kind in self._candidates)
 
     def _judge(self, registrations: SharedWatch) -> None:
+        found = registrations.objects()
+        if found is None:
+            return  # what cannot be read says nothing about owners
         before = {kind.name for kind in self.kinds}
-        there = list((registrations.objects() or {}).values())
+        there = list(found.values())
         known, owners = self._owners, {}
         for kind in self._candidates:
             if owner := other_owner(kind, there, self._own):
                 owners[kind.name] = owner
                 if known is None or kind.name not in known:
-                    _log.warning(
-                        "kind left to another operator", kind=kind.name, webhook=owner, told_otherwise_by="--own"
-                    )
+                    _log.warning("kind left to another operator", kind=kind.name, webhook=owner, override="--own")
             elif known is not None and kind.name in known:
-                _log.info("kind owned again", kind=kind.name, no_longer_owned_by=known[kind.name])
+                _log.info("kind taken over", kind=kind.name, no_longer_owned_by=known[kind.name])
         self._owners = owners
         changed = before ^ {kind.name for kind in self.kinds}
         for told in self._subscribers if changed else ():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from coterie.kube.kinds import (
     GRAPH_DEPLOYMENT,
     POD_CLIQUE_SET,
     POD_GROUP,
+    ObjectKind,
 )
 from coterie.kube.reads import ObjectQuery, list_served
 
@@ -37,9 +38,9 @@ class _List(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-def live_objects(api: Api) -> list[Object]:
+def live_objects(api: Api, kinds: Sequence[ObjectKind] = KINDS) -> list[Object]:
     """Return the objects of a live cluster; kinds that it lacks have none."""
-    listed = ((kind, list_served(api, ObjectQuery(kind), Object)) for kind in KINDS)
+    listed = ((kind, list_served(api, ObjectQuery(kind), Object)) for kind in kinds)
     return [
         {**item, "apiVersion": kind.api_version, "kind": kind.name}
         for kind, found in listed

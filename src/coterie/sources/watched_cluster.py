@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from coterie.errors import CoterieError
 from coterie.kube.api import Api, connect
 from coterie.kube.cache import CacheChange, ChangeType, Key
-from coterie.kube.kinds import NODE, POD
+from coterie.kube.kinds import GRAPH_DEPLOYMENT, NODE, POD, POD_CLIQUE_SET
 from coterie.kube.reads import ObjectQuery
 from coterie.kube.retry import RetryLimits
 from coterie.kube.watch_thread import WatchThread
@@ -25,7 +25,7 @@ from coterie.sources.referring_objects import live_objects
 
 _FIRST_S = 20.0
 _PATIENCE = RetryLimits(attempts=2, total_s=5.0)
-# How often objects that declare levels are read again.
+# How often objects that declare levels, or refer to them, are read again.
 _LEVELS_S = 10.0
 
 S = TypeVar("S", BareNode, BarePod)
@@ -45,6 +45,7 @@ class WatchedCluster:
         self._pods: dict[Key, BarePod] = {}
         self._made: tuple[int, Snapshot] | None = None
         self._levels: tuple[float, LiveObjects] | None = None
+        self._referring: tuple[float, list[dict[str, Any]]] | None = None
         with ExitStack() as stack:
             self._api = stack.enter_context(connect(context, patience=_PATIENCE))
             self._watched = (
@@ -75,8 +76,11 @@ class WatchedCluster:
         return found
 
     def referring_objects(self) -> list[dict[str, Any]]:
-        """Return the objects that declare topologies or refer to them, read now."""
-        return live_objects(self._api)
+        """Return the PodCliqueSets and graph deployments, as they were a moment ago."""
+        now = time.monotonic()
+        if self._referring is None or now >= self._referring[0] + _LEVELS_S:
+            self._referring = now, live_objects(self._api, (POD_CLIQUE_SET, GRAPH_DEPLOYMENT))
+        return self._referring[1]
 
     def close(self) -> None:
         """Stop all watches."""

@@ -35,7 +35,6 @@ def test_objects_that_refer_to_the_topology_of_a_pool_are_users_with_the_effects
         referring("PodCliqueSet", "serve", "fleet", "rack"),
         referring("PodCliqueSet", "wide", "fleet", "zone"),
         referring("PodCliqueSet", "elsewhere", "other", "rack"),
-        {"kind": "PodGroup", "metadata": {"name": "of-a-workflow"}},
     ]
     report = level_users(POOL, store, ["zone"], lambda backend: objects if backend == "hall" else [])
     assert [(user.kind, user.namespace, user.name, user.effect) for user in report.users] == [

@@ -15,6 +15,7 @@ NAME = "coterie-operator"
 # All versions in which a kind is served; a request arrives in the version of its client.
 _VERSIONS = {GRAPH_DEPLOYMENT.name: ("v1alpha1", "v1beta1")}
 _TIMEOUT_S = 5
+_WRITES = frozenset({"CREATE", "UPDATE", "*"})
 
 
 def configuration(kinds: Sequence[ObjectKind], url: str, authority: bytes) -> dict[str, Any]:
@@ -80,5 +81,6 @@ def _bundle(authority: bytes) -> str:
 
 
 def _covers(rule: Object, kind: ObjectKind) -> bool:
-    """Return whether a rule names a kind; a rule for every kind is a policy, not an owner."""
-    return kind.group in rule.get("apiGroups", ()) and kind.plural in rule.get("resources", ())
+    """Return whether a rule names a kind that is written; a rule for every kind, or for deletions, is a policy."""
+    named = kind.group in rule.get("apiGroups", ()) and kind.plural in rule.get("resources", ())
+    return named and not _WRITES.isdisjoint(rule.get("operations") or ())

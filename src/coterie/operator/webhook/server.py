@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ PATH = "/validate"
 _MOST_BYTES = 8 << 20
 # The time between two looks at certificates.
 CERTIFICATE_CHECK_S = 60.0
+# How long the authority of former files is trusted: by then, every replica has the new ones.
+_HANDOVER = timedelta(minutes=10)
 
 _log = structlog.get_logger("coterie.operator")
 
@@ -132,6 +134,8 @@ class Webhook:
         self._authority: Authority | None = None
         self._next: Authority | None = None
         self._known_authority = b""
+        self._file_authority = b""
+        self._former_authority, self._former_until = b"", now()
         self._renew_at = now()
         # How often a registration was asked for, and the last one that was made.
         self._asked = 0
@@ -166,6 +170,11 @@ class Webhook:
         """Whether the cluster knows the webhook with its current authority."""
         return self._done == (self._asked, self._known_authority)
 
+    @property
+    def was_registered(self) -> bool:
+        """Whether the cluster has known the webhook since it started."""
+        return self._done is not None
+
     def register_again(self) -> None:
         """Call `on_authority` again soon: the registration has to change, or somebody has changed it."""
         self._asked += 1
@@ -189,10 +198,17 @@ class Webhook:
 
     def _renew(self) -> None:
         """Load a new certificate where one is due, or what the files have now."""
-        if self._folder is not None:
-            self._known_authority = load_files(self._context, self._folder)
-            return
         now = self._now()
+        if self._folder is not None:
+            found = load_files(self._context, self._folder)
+            if self._file_authority and found != self._file_authority:
+                self._former_authority, self._former_until = self._file_authority, now + _HANDOVER
+            if now >= self._former_until:
+                self._former_authority = b""
+            self._file_authority = found
+            # Other replicas may serve a certificate of the former authority for some time.
+            self._known_authority = found + self._former_authority
+            return
         if self._authority is None:
             self._authority = Authority(now)
             self._known_authority = self._authority.certificate

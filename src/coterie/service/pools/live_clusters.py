@@ -87,7 +87,7 @@ class LiveClusters:
         return found
 
     def referring_objects(self, backend: str) -> list[dict[str, Any]]:
-        """Return the objects of a cluster that refer to topologies; none for a backend without a live cluster.
+        """Return the PodCliqueSets and graph deployments of a cluster; none for a backend without a live cluster.
 
         Raises `CoterieError` where the cluster cannot be read.
         """

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from coterie.config.configuration import Pool
 from coterie.errors import CoterieError
 from coterie.inspection.topology_users import (
-    GRAPH,
-    SET,
     LevelUse,
     Object,
     TopologyUser,
@@ -24,8 +22,6 @@ from coterie.inspection.topology_users import (
 from coterie.service.pools.usage import unfinished
 from coterie.store import Store
 from coterie.topology.levels import Level, Topology
-
-_REFERRING = frozenset({SET, GRAPH})
 
 
 def level_users(
@@ -49,8 +45,7 @@ def level_users(
     if pool.topology_name is None:
         return UserReport(pool.name, before, users, change)
     try:
-        # Pods and PodGroups of the workflows themselves name the levels by their labels.
-        referring = [each for each in objects(pool.backend) if each["kind"] in _REFERRING]
+        referring = list(objects(pool.backend))
     except CoterieError as error:
         fault = f'objects of the cluster that refer to topology "{pool.topology_name}" cannot be read: {error}'
         return UserReport(pool.name, before, users, change, (fault,))
