@@ -16,6 +16,7 @@ from coterie.frontends.workflow.values import by_action, codes
 from coterie.lifecycle import (
     Action,
     Created,
+    Delete,
     ExitAction,
     Gone,
     GroupRules,
@@ -388,6 +389,32 @@ def test_tasks_of_one_domain_move_together_and_the_whole_group_only_if_that_does
 
     _, actions = advance(spec, state, [Refused("g", 3, "NoDomainFits", "no rack", together=("c", "d"))], 4.0)
     assert [each.kind for each in actions if isinstance(each, Record)] == ["GroupRescheduled"]
+
+
+def test_tasks_that_move_together_leave_their_group_alone_while_one_of_them_is_being_stopped() -> None:
+    team = tuple(TaskRules(name, lead=name == "b") for name in "abcd")
+    spec = Spec((GroupRules("g", team),))
+    running = (Running(name, 1, f"n-{name}") for name in "abcd")
+    begun: list[Observation] = [Submitted(), Placed("g", 1), Created("g", 1), *running]
+    state, _ = advance(spec, initial(spec), begun, 0.0)
+    lost = Lost("d", 1, LossCause.NODE_FAILED, "gone")
+    begun = [lost, Stopped("d", 1), Released("g", 1, ("d",)), Placed("g", 2), Created("g", 2)]
+    state, _ = advance(spec, state, begun, 1.0)
+
+    more = Lost("c", 1, LossCause.NODE_FAILED, "gone too")
+    refused = Refused("g", 2, "NoDomainFits", "no rack", together=("a", "c", "d"))
+    state, actions = advance(spec, state, [more, refused], 2.0)
+    assert [each for each in actions if isinstance(each, Delete)] == []
+    assert state.groups[0].tasks[1].status == "RUNNING"
+
+
+def test_a_wait_for_missing_pods_ends_when_they_exist() -> None:
+    spec = Spec((GroupRules("g", (TaskRules("a", lead=True),)),))
+    state, _ = advance(spec, initial(spec), [Submitted(), Placed("g", 1)], 0.0)
+    state, _ = advance(spec, state, [Refused("g", 1, "GangIncomplete", "0 of 1 pods exist")], 1.0)
+    assert state.groups[0].waiting is not None
+    state, _ = advance(spec, state, [Created("g", 1)], 2.0)
+    assert state.groups[0].waiting is None
 
 
 def test_a_rescue_starts_a_waiting_group_again_with_pins_and_only_while_it_waits() -> None:

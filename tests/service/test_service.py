@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from coterie.errors import Conflict, NeverFits, NotFound, SpecErrors, UsageError
+from coterie.errors import Conflict, NeverFits, NotFound, SpecErrors, Unavailable, UsageError
 from coterie.service.service import Service
 from coterie.service.settings import Settings, Submission
 from coterie.service.submission.compilation import fingerprint
@@ -141,6 +142,27 @@ def test_nothing_is_stored_into_a_pool_that_is_deleted_while_it_is_checked(
     with pytest.raises(Conflict, match='pool "q" was deleted in the meantime'):
         service.submit(replace(single("late", "true"), pool="q"))
     assert service.workflows()["items"] == []
+
+
+def test_a_new_workflow_is_not_passed_over_when_the_store_fails_as_it_is_taken_up(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures: list[Any] = []
+
+    def failing(find: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def once(wanted: Any) -> Any:
+            if len(failures) < 2 and threading.current_thread().name == "coterie-driver":
+                failures.append(wanted)
+                raise Unavailable("the database is busy", "Try again.")
+            return find(wanted)
+
+        return once
+
+    for name in ("versions", "workflow"):
+        monkeypatch.setattr(service.store, name, failing(getattr(service.store, name)))
+    service.submit(single("new", "true"))
+    assert ended(service, "new-1")["status"] == "COMPLETED"
+    assert failures
 
 
 def test_a_gang_waits_for_room_is_told_why_and_runs_when_it_comes(service: Service, tmp_path: Path) -> None:

@@ -81,7 +81,12 @@ def move(transition: Transition, index: int, names: Collection[str], why: str) -
     """Reschedule the unfinished tasks of these names together; the others of their group stay where they are."""
 
     def moved(task: TaskState) -> TaskState:
-        presence = Presence.STOPPING if task.present else leaving(task.presence)
+        # One that is being stopped already stays so: a task of its own that leaves further would take the group along.
+        presence = task.presence
+        if task.present:
+            presence = Presence.STOPPING
+        elif presence is Presence.QUEUED:
+            presence = leaving(presence)
         task = archived(task, Status.RESCHEDULED, transition.now)
         return replace(task, status=Status.RESCHEDULED, message=why, presence=presence, queued=transition.now)
 

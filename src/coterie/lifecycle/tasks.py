@@ -95,7 +95,10 @@ def rescued(transition: Transition, index: int, observed: Rescued) -> None:
 
 
 def created(transition: Transition, index: int, attempt: int) -> None:
-    """Record that a placement's objects exist."""
+    """Record that a placement's objects exist, which ends a wait for them."""
+    group = transition.groups[index]
+    if group.waiting is not None and group.waiting.reason == Reason.GANG_INCOMPLETE.value:
+        transition.group(index, waiting=None)
     for place in list(_of(transition, index, attempt, Presence.PLACED)):
         transition.task(index, place, presence=Presence.CREATED)
 

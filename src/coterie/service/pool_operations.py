@@ -135,7 +135,7 @@ class PoolOperations(ServiceCore):
         """Return the use of a pool over the last hours, as at most `most` points of equal length."""
         self.find_pool(pool)
         step = SAMPLE_S * max(1, -(-hours * 3600 // (SAMPLE_S * most)))
-        since = (int(self.settings.now()) // step + 1) * step - max(step, hours * 3600 // step * step)
+        since = (int(self.settings.now()) // SAMPLE_S + 1) * SAMPLE_S - max(step, hours * 3600 // step * step)
         found = points(self.store.samples(pool, since), since, step)
         return {
             "pool": pool,

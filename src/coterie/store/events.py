@@ -48,6 +48,12 @@ def after(tx: Connection, seq: int, workflow: str | None, limit: int) -> tuple[E
     return tuple(EventRecord(*row) for row in tx.execute(wanted.limit(max(1, min(limit, MOST)))))
 
 
+def latest(tx: Connection, workflow: str, kind: str, limit: int) -> tuple[EventRecord, ...]:
+    """Return the latest events of one kind of a workflow, the newest first."""
+    wanted = select(*_COLUMNS).where(events.c.workflow == workflow, events.c.kind == kind)
+    return tuple(EventRecord(*row) for row in tx.execute(wanted.order_by(events.c.seq.desc()).limit(limit)))
+
+
 def of_kinds(tx: Connection, seq: int, kinds: Sequence[str], limit: int) -> tuple[tuple[tuple[str, str], ...], int]:
     """Return the kind and the workflow of events of some kinds after a number, and the number to continue after."""
     newest = last(tx)

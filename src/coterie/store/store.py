@@ -178,6 +178,11 @@ class Store:
         with self._database.reading() as tx:
             return events.after(tx, after, workflow, limit)
 
+    def latest_events(self, workflow: str, kind: str, limit: int = 1000) -> tuple[EventRecord, ...]:
+        """Return the latest events of one kind of a workflow, the newest first."""
+        with self._database.reading() as tx:
+            return events.latest(tx, workflow, kind, limit)
+
     def announcements(self, after: int, kinds: Sequence[str], limit: int) -> tuple[tuple[tuple[str, str], ...], int]:
         """Return the kind and the workflow of events of some kinds, and the number to continue after."""
         with self._database.reading() as tx:

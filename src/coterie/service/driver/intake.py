@@ -61,11 +61,13 @@ class Intake:
         until = time.monotonic() + _TAKE_UP_S
         self.behind = True
         while self.behind and time.monotonic() < until:
-            said, self._seen = self._store.announcements(self._seen, ("Submitted", "Deleted"), _PAGE)
-            self.behind = len(said) == _PAGE
+            said, seen = self._store.announcements(self._seen, ("Submitted", "Deleted"), _PAGE)
             self._cleanup.deleted.update(workflow for kind, workflow in said if kind == "Deleted")
             table.take_up(workflow for kind, workflow in said if kind == "Submitted")
+            # Only now: a store that fails meanwhile must not make anybody be passed over.
+            self._seen, self.behind = seen, len(said) == _PAGE
         while table.backlog and time.monotonic() < until:
-            workflow = table.backlog.popleft()
+            workflow = table.backlog[0]
             if workflow not in table and (life := table.load(workflow)) is not None:
                 self._changes.readmit([life])
+            table.backlog.popleft()

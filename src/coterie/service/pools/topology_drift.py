@@ -16,7 +16,8 @@ Json = dict[str, Any]
 def topology_drift(pool: Pool, snapshot: Snapshot | None) -> list[Json] | None:
     """Return how each scheduler's topology compares with the pool's ClusterTopology; None where none is compared.
 
-    A snapshot without any topology of a scheduler shows no drift, since it may not have listed them.
+    A snapshot without any topology of a scheduler shows no drift, since it may not have listed them. Neither does a
+    missing topology of the same name: where no operator makes it, the pool uses a topology of the service.
     """
     if snapshot is None or pool.topology_name is None or pool.topology_name not in snapshot.topologies:
         return None
@@ -32,4 +33,5 @@ def topology_drift(pool: Pool, snapshot: Snapshot | None) -> list[Json] | None:
             "message": entry.message,
         }
         for entry in drift_of(found, kai).entries
-    ]
+        if entry.reference in kai or any(each.scheduler == entry.scheduler for each in found.references)
+    ] or None

@@ -99,9 +99,9 @@ def _starting(group: GroupState) -> Iterator[TaskState]:
 
 def _start_cause(store: Store, ident: str, group: GroupState) -> Json:
     tasks = {(group.name, task.name, task.attempt) for task in _starting(group)}
-    told = [each for each in store.events(0, ident) if each.kind == IMAGE_MISSING]
-    own = [each.message for each in told if (each.group, each.task, each.attempt) in tasks]
-    return start_cause(sorted(name for _, name, _ in tasks), own[-1] if own else "")
+    told = store.latest_events(ident, IMAGE_MISSING)
+    own = (each.message for each in told if (each.group, each.task, each.attempt) in tasks)
+    return start_cause(sorted(name for _, name, _ in tasks), next(own, ""))
 
 
 def _why(group: GroupState, stored: WorkflowRecord, live: PoolUsage, texts: CachedTexts, question: WhyQuery) -> Json:

@@ -70,6 +70,13 @@ class NvlinkChannels:
     def open(self) -> None:
         """Begin to watch, where the cluster has the kind and that has not succeeded yet."""
         query = ObjectQuery(RESOURCE_CLAIM)
+        if self._watch is not None and not self._watch.running:
+            # It was refused, for instance by a role that may list claims and not watch them.
+            self._stack.close()
+            self._watch = None
+        if self._watch is None:
+            with self._lock:
+                self._unused.clear()
         if self._watch is None and list_served(self._api, query, AnyObject) is not None:
             with ExitStack() as stack:
                 watch = WatchThread(self._api, query, ChannelClaim, on_change=self.changed)

@@ -76,6 +76,7 @@ class DriverThread:
         self._condition = threading.Condition()
         self._lines: OrderedDict[str, _CallQueue] = OrderedDict()
         self._told: deque[tuple[str, News]] = deque()
+        self._pools: list[Any] = []
         self._given_up: list[tuple[str, Exception]] = []
         self._left: set[str] = set()
         self._kept: set[str] = set()
@@ -91,8 +92,14 @@ class DriverThread:
         return self._driver.running if self._driver else 0
 
     def sync(self, pools: Collection[Any]) -> None:
-        """Schedule the reconciliation of pools."""
-        self._ask(_SYNC, "sync", lambda driver: driver.sync(pools), latest=True)
+        """Schedule the reconciliation of pools, at once where they differ from those of the last one."""
+        wanted = list(pools)
+        with self._condition:
+            line = self._lines.get(_SYNC)
+            if line is not None and wanted != self._pools:
+                line.at, line.failures = 0.0, 0
+            self._pools = wanted
+        self._ask(_SYNC, "sync", lambda driver: driver.sync(wanted), latest=True)
 
     def create(
         self, workflow: DrivenWorkflow, asked: Create, seats: Mapping[str, TaskPlacement]
