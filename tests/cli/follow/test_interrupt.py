@@ -71,9 +71,9 @@ def test_a_run_whose_terminal_goes_away_stops_its_tasks_with_grace(
             os.close(terminal)
         for _ in range(2):  # by the kernel, and by the shell
             process.send_signal(signal.SIGHUP)
-        process.wait(TIMEOUT_S)
         if not closed:
-            os.close(terminal)
+            read_until(terminal, None)  # as a terminal does: one that reads nothing makes its writers wait
+        process.wait(TIMEOUT_S)
 
     assert process.returncode == 130
     assert not task.alive()
