@@ -319,7 +319,8 @@ def test_only_what_is_finished_can_be_deleted_and_then_all_of_it_is(service: Ser
         service.delete("long-1")
     service.cancel("long-1", force=True)
     ended(service, "long-1")
-    assert (place.folder / "state/tasks/.ended/long-1").exists()
+    # It is archived after its end was stored.
+    eventually((place.folder / "state/tasks/.ended/long-1").exists)
     seen = service.last_event()
     service.delete("long-1")
     with pytest.raises(NotFound):
