@@ -25,6 +25,7 @@ def topology_drift(pool: Pool, snapshot: Snapshot | None) -> list[Json] | None:
     found = known_topologies(snapshot.objects, "").found.get(pool.topology_name)
     if found is None or not kai:
         return None
+    external = {each.name for each in found.references}
     return [
         {
             "scheduler": entry.scheduler,
@@ -33,5 +34,5 @@ def topology_drift(pool: Pool, snapshot: Snapshot | None) -> list[Json] | None:
             "message": entry.message,
         }
         for entry in drift_of(found, kai).entries
-        if entry.reference in kai or any(each.scheduler == entry.scheduler for each in found.references)
+        if entry.reference in kai or entry.reference in external
     ] or None
