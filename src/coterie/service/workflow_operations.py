@@ -63,9 +63,7 @@ class WorkflowOperations(EventOperations):
             stored, created = self.store.submit(found.row)
         if not created:
             return {**self._whole(stored), "created": False}
-        if self._driver.leading:
-            # A replica that does not lead would keep it for nobody.
-            self._fresh.append(FreshWorkflow(stored, found.spec, found.state, found.built, submission.local_files))
+        self._fresh.append(FreshWorkflow(stored, found.spec, found.state, found.built, submission.local_files))
         self._driver.poke()
         self._ring()
         return {**self._whole(stored, (), (found.spec, found.state)), "created": True}
