@@ -169,9 +169,10 @@ class ServiceProcess:
         return found
 
     def health(self) -> Json:
+        """Return what the service says of its health; one that cannot answer leads nothing and knows no holder."""
         answer = self.get("/api/v1/health")
         found: Json = answer.json()
-        return found if answer.status_code == 200 else {"problems": [found["error"]]}
+        return found if answer.status_code == 200 else {"problems": [found["error"]], "leader": False, "holder": None}
 
     def said(self) -> str:
         """Return what the problems of the moment say, and of what."""
