@@ -322,3 +322,9 @@ def test_an_object_that_is_none_hides_nothing_about_those_beside_it(site: Sample
     found = said(call("validate", "set.yaml", "-o", "json", cwd=site.folder))["errors"]
     assert {each["code"] for each in found} == {INVALID, UNKNOWN}
     assert len(found) == 2
+
+
+def test_a_file_that_does_not_exist_is_not_counted_as_a_fault_of_another(site: SampleFolder) -> None:
+    path = site.file("wrong.yaml", "workflow:\n  name: w\n" + tasks("none"))
+    done = call("plan", path, "--cluster", site.folder / "missing.yaml")
+    assert done.err.splitlines()[-1].endswith(" faults in the input")

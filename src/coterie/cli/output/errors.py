@@ -135,7 +135,8 @@ def print_faults(faults: Sequence[Fault]) -> None:
         typer.echo("\n".join(lines), err=True)
         if not rule[0]:
             typer.echo(err=True)
-    files = dict.fromkeys(fault.place.file for fault in faults if fault.place)
+    # A fault without a place, such as a file that does not exist, is in none of the files that the others are in.
+    files = dict.fromkeys(fault.place.file for fault in faults if fault.place) if all(f.place for f in faults) else {}
     if len(faults) > 1:
         typer.echo(f"{len(faults)} faults in {safe(', '.join(files)) or 'the input'}", err=True)
 
