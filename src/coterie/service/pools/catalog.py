@@ -34,6 +34,9 @@ Json = dict[str, Any]
 
 DEFAULT = "default"
 
+# What tells one content of a file from another: its time, its size and its number.
+_Mark = tuple[int, int, int]
+
 # The place of a path in a user's text: of its key where the second argument is true, else of its value.
 PlaceOf = Callable[[tuple[Step, ...], bool], Place]
 
@@ -104,32 +107,35 @@ class LiveCatalog:
     live: LiveClusters = field(default_factory=LiveClusters)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _catalog: PoolCatalog | None = None
-    _marks: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    _marks: dict[str, _Mark] = field(default_factory=dict)
     _records: tuple[PoolRecord, ...] = ()
     problem: str = ""
 
     def current(self) -> PoolCatalog:
         """Return the current catalog; raise the faults of the files when they are read for the first time."""
         with self._lock:
-            return self._catalog or self._read()
+            return self._catalog or self._read({})
 
     def refresh(self, records: Sequence[PoolRecord]) -> PoolCatalog:
         """Read the files again, and apply the stored pools; return the current catalog."""
         with self._lock:
-            kept = self._catalog or self._read()
+            kept = self._catalog or self._read({})
             changed = any(_mark(path) != mark for path, mark in self._marks.items()) or self.live.changed()
             if not changed and tuple(records) == self._records:
                 return kept
             self._records = tuple(records)
+            # Taken before the files are read, so that one that is written meanwhile is read again.
+            before, marks = {path: _mark(path) for path in self._marks}, dict[str, _Mark]()
             try:
-                return self._read()
+                return self._read(marks)
             except (CoterieError, OSError) as error:
-                self._marks = {path: _mark(path) for path in self._marks}
+                self._marks = before | marks
                 self.problem = str(error)
                 return kept
 
-    def _read(self) -> PoolCatalog:
-        base, documents, marks = self._base()
+    def _read(self, marks: dict[str, _Mark]) -> PoolCatalog:
+        """Read all files, and add the mark of each before it is read."""
+        base, documents = self._base(marks)
         backends, clusters = base.backends, self._clusters(base, marks)
         elsewhere = self._elsewhere(base, marks)
         snapshots = {**elsewhere, **clusters}
@@ -154,20 +160,20 @@ class LiveCatalog:
             self._catalog = kept = replace(found, number=kept.number + 1)
         return kept
 
-    def _base(self) -> tuple[Config, Mapping[str, Any], dict[str, tuple[int, int, int]]]:
+    def _base(self, marks: dict[str, _Mark]) -> tuple[Config, Mapping[str, Any]]:
         path, given = self.settings.config, self.settings.given
         if given is not None:
-            return given.config, {}, {}
+            return given.config, {}
         if path is None:
             machine = registry.EMBEDDED
             pool = Pool(DEFAULT, backend=machine, scheduler=machine)
-            return Config({machine: Backend(machine, machine)}, {DEFAULT: pool}, ""), {}, {}
-        mark = {str(path): _mark(str(path))}
+            return Config({machine: Backend(machine, machine)}, {DEFAULT: pool}, ""), {}
+        marks[str(path)] = _mark(str(path))
         data = read_bytes(str(path), sys.stdin.buffer)
         config = read_config(data, str(path))
-        return config, load(decode(data, str(path)), str(path)).data["pools"], mark
+        return config, load(decode(data, str(path)), str(path)).data["pools"]
 
-    def _clusters(self, base: Config, marks: dict[str, tuple[int, int, int]]) -> dict[str, Snapshot]:
+    def _clusters(self, base: Config, marks: dict[str, _Mark]) -> dict[str, Snapshot]:
         given = dict(self.settings.given.clusters) if self.settings.given else {}
         known = self._catalog.clusters if self._catalog else {}
         found: dict[str, Snapshot] = {}
@@ -186,7 +192,7 @@ class LiveCatalog:
                 found[name] = Snapshot(this_machine())
         return _kept(known, found)
 
-    def _elsewhere(self, base: Config, marks: dict[str, tuple[int, int, int]]) -> dict[str, Snapshot]:
+    def _elsewhere(self, base: Config, marks: dict[str, _Mark]) -> dict[str, Snapshot]:
         """Read the cluster files of backends on other machines; an unreadable one is ignored."""
         known = self._catalog.elsewhere if self._catalog else {}
         found: dict[str, Snapshot] = {}
@@ -196,7 +202,7 @@ class LiveCatalog:
                     found[name] = self._snapshot(backend.cluster, marks)
         return _kept(known, found)
 
-    def _snapshot(self, cluster: str, marks: dict[str, tuple[int, int, int]]) -> Snapshot:
+    def _snapshot(self, cluster: str, marks: dict[str, _Mark]) -> Snapshot:
         folder = self.settings.config.parent if self.settings.config else Path()
         file = str(folder / cluster)
         marks[file] = _mark(file)
@@ -296,7 +302,7 @@ def _stored(record: PoolRecord, backends: Mapping[str, Backend], clusters: Mappi
     return _resolved(CatalogPool(pool, record.spec, managed=False, version=record.version, notices=notices), clusters)
 
 
-def _mark(path: str) -> tuple[int, int, int]:
+def _mark(path: str) -> _Mark:
     try:
         found = os.stat(path)  # noqa: PTH116 - the same words for every system error
     except OSError:

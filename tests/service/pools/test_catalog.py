@@ -1,0 +1,57 @@
+"""The catalogue of pools while its files are being written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from coterie.service.pools import catalog
+from coterie.service.pools.catalog import LiveCatalog
+from coterie.sources.limits import read_bytes
+from tests.service.running_service import CLUSTER, CONFIG, ServiceFolder
+
+
+@pytest.mark.parametrize("name", ["coterie.yaml", "cluster.yaml"])
+def test_a_file_that_is_read_before_it_is_written_whole_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    place = ServiceFolder(tmp_path / "place")
+    found = LiveCatalog(place.settings())
+    assert found.refresh(()).pools["main"].pool.gpus.limit is None
+    file = place.folder / name
+    whole = {
+        "coterie.yaml": f"{CONFIG}    gpus: {{limit: 8}}\n",
+        "cluster.yaml": CLUSTER.replace("nodes: 4", "nodes: 3"),
+    }
+
+    def half(path: str, stdin: BinaryIO) -> bytes:
+        """Read a file that its writer has emptied, and has filled when it has been read."""
+        content = read_bytes(path, stdin)
+        if path == str(file) and not content:
+            file.write_text(whole[name], encoding="utf-8")
+        return content
+
+    monkeypatch.setattr(catalog, "read_bytes", half)
+    file.write_bytes(b"")
+    found.refresh(())
+    assert "is empty" in found.problem
+    now = found.refresh(())
+    assert found.problem == ""
+    assert (now.pools["main"].pool.gpus.limit, len(now.clusters["lab"].cluster)) == (
+        (8, 8) if "coterie" in name else (None, 6)
+    )
+
+
+def test_a_file_that_a_new_configuration_names_is_read_again_once_it_is_right(tmp_path: Path) -> None:
+    place = ServiceFolder(tmp_path / "place")
+    found = LiveCatalog(place.settings())
+    found.refresh(())
+    (place.folder / "other.yaml").write_text("nonsense", encoding="utf-8")
+    (place.folder / "coterie.yaml").write_text(CONFIG.replace("cluster.yaml", "other.yaml"), encoding="utf-8")
+    assert len(found.refresh(()).clusters["lab"].cluster) == 8
+    assert found.problem
+    (place.folder / "other.yaml").write_text(CLUSTER.replace("nodes: 4", "nodes: 3"), encoding="utf-8")
+    assert len(found.refresh(()).clusters["lab"].cluster) == 6
+    assert found.problem == ""
