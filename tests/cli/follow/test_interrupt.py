@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import tempfile
@@ -75,6 +76,26 @@ def test_a_run_whose_terminal_goes_away_stops_its_tasks_with_grace(
             read_until(terminal, None)  # as a terminal does: one that reads nothing makes its writers wait
         process.wait(TIMEOUT_S)
 
+    assert process.returncode == 130
+    assert not task.alive()
+    assert (desk.folder / "up.bye").exists()
+    assert list(base.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_run_whose_terminal_takes_no_more_output_stops_its_tasks_all_the_same(
+    desk: SampleFolder, base: Path, number: signal.Signals
+) -> None:
+    up = desk.folder / "up"
+    file = desk.file("wf.yaml", flow(SCRIPT.format(up)))
+    with at_terminal("run", file, "--cluster", desk.cluster, TMPDIR=str(base)) as (process, terminal):
+        task = _task(up)
+        read_until(terminal, "RUNNING")
+        os.write(terminal, b"\x13")  # Ctrl-S, and nobody presses Ctrl-Q
+        while select.select([terminal], [], [], 1.0)[0]:  # until nothing is drawn any more
+            os.read(terminal, 4096)
+        process.send_signal(number)
+        process.wait(TIMEOUT_S)
     assert process.returncode == 130
     assert not task.alive()
     assert (desk.folder / "up.bye").exists()

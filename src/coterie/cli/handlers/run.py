@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import shlex
 import signal
 import stat
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -47,6 +49,10 @@ Json = dict[str, Any]
 # How long to wait for tasks that were told to stop at once, when nothing else is left to do.
 _LAST_WAIT_S = 10.0
 _TICK_S = 0.05
+# How long a terminal may take no output when the run is to end.
+_FULL_MS = 2000
+# The signal that interrupts the system calls of other threads, and has no other meaning.
+_WAKE = signal.SIGURG
 # The messages of a shell, and of a task's starter, for a missing command.
 _NO_COMMAND = 127
 
@@ -152,7 +158,10 @@ def _interruptible() -> Iterator[None]:
 
     So does a terminal that disappears, unless the caller wants the run to outlive it, as `nohup` does.
     """
-    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, _terminate)}
+    before = {
+        signal.SIGTERM: signal.signal(signal.SIGTERM, _terminate),
+        _WAKE: signal.signal(_WAKE, lambda _number, _frame: None),
+    }
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         before[signal.SIGHUP] = signal.signal(signal.SIGHUP, _terminate)
     try:
@@ -168,17 +177,35 @@ def _terminate(number: int, _frame: FrameType | None) -> None:
         # more.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         _leave_terminal()
+    elif not _takes_output():
+        _leave_terminal()
     raise Terminated
 
 
+def _takes_output() -> bool:
+    """Return whether terminals take output now or soon: one that is full or halted would keep the run from ending."""
+    for handle in (1, 2):
+        if os.isatty(handle):
+            room = select.poll()
+            room.register(handle, select.POLLOUT)
+            if not room.poll(_FULL_MS):
+                return False
+    return True
+
+
 def _leave_terminal() -> None:
-    """Detach from a terminal that is gone: any write to it would fail."""
+    """Detach from a terminal that is gone, where any write would fail, or takes nothing, where it would not end."""
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for handle in (0, 1, 2):
         with suppress(OSError):
             if stat.S_ISCHR(os.fstat(handle).st_mode):
                 os.dup2(nothing, handle)
     os.close(nothing)
+    # A thread that waits in a write begins it anew after a signal, and then writes into nothing.
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and thread.ident is not None:
+            with suppress(ProcessLookupError):
+                signal.pthread_kill(thread.ident, _WAKE)
 
 
 @contextmanager
