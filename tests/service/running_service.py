@@ -33,6 +33,10 @@ pools:
 """
 
 
+# Longer than a busy machine may stop a service, so that none loses its lease unless a test takes it away.
+LEASE_S = 60.0
+
+
 @dataclass(frozen=True)
 class ServiceFolder:
     """A folder with a configuration and everything a service keeps."""
@@ -47,7 +51,7 @@ class ServiceFolder:
         if not config.exists():
             config.write_text(self.config, encoding="utf-8")
             (self.folder / "cluster.yaml").write_text(self.cluster, encoding="utf-8")
-        quick = {"poll_s": 0.05, "grace_s": 1.0, "lease_s": 2.0}
+        quick = {"poll_s": 0.05, "grace_s": 1.0, "lease_s": LEASE_S}
         return Settings(
             store=store or str(self.folder / "store.db"),
             state=self.folder / "state",

@@ -69,7 +69,8 @@ def test_a_jump_of_an_hour_ends_no_task_with_a_time_limit(tmp_path: Path) -> Non
     with Service(place.settings(now=machine.clock(place.folder))) as service:
         running = service.submit(single("running", "sleep 600", rest=limits))["id"]
         waiting = service.submit(single("waiting", "sleep 600", gpu=4, rest=limits))["id"]
-        service.wait(running, lambda view: view["status"] == "RUNNING", timeout_s=PATIENCE_S)
+        for ident in (running, waiting):
+            service.wait(ident, lambda view: view["status"] == "RUNNING", timeout_s=PATIENCE_S)
         machine.wall += 3600
         machine.wait(1)
         other = service.submit(single("other", "true"))["id"]

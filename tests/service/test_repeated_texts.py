@@ -53,7 +53,7 @@ def test_a_text_is_compiled_once_and_its_call_counts_each_time(service: Service,
     service.submit(replace(text, file="other.yaml"))
     assert len(read) == 2
     for number in (1, 2, 3):
-        assert service.wait(f"same-{number}", timeout_s=30)["status"] == "COMPLETED"
+        assert service.wait(f"same-{number}", timeout_s=60)["status"] == "COMPLETED"
 
 
 def test_a_text_is_compiled_again_when_the_pools_have_changed(

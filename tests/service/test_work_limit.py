@@ -28,7 +28,7 @@ def test_those_over_the_limit_are_told_to_come_later_and_places_are_given_back()
     threads = [threading.Thread(target=worker(name)) for name in ("a", "b")]
     for thread in threads:
         thread.start()
-    eventually(lambda: limit.taken == 2)
+    eventually(lambda: limit.taken == 2 and begun)
     assert len(begun) == 1, "the other waits"
     with pytest.raises(Unavailable, match="too many plans are already waiting"), limit.place("c"):
         pass

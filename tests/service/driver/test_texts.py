@@ -19,8 +19,8 @@ from tests.eventually import eventually
 from tests.service.running_service import ServiceFolder, single
 
 PATIENCE_S = 60.0
-# How long another workflow may wait for its end while a text is being read.
-PROMPT_S = 10.0
+# How long a text is being read at most: longer than all the workflows that must not wait for it.
+READING_S = 4 * PATIENCE_S
 TEMPLATE = b"""default-values:
   ranks: [first]
 version: 2
@@ -56,11 +56,11 @@ def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def completed(service: Service, ident: str) -> None:
-    ended(service, ident, "COMPLETED", PATIENCE_S)
+    ended(service, ident, "COMPLETED")
 
 
-def ended(service: Service, ident: str, status: str, timeout_s: float = PROMPT_S) -> None:
-    view = service.wait(ident, timeout_s=timeout_s)
+def ended(service: Service, ident: str, status: str) -> None:
+    view = service.wait(ident, timeout_s=PATIENCE_S)
     assert (view["status"], view["finished"]) == (status, True), view
 
 
@@ -108,7 +108,7 @@ def test_a_text_that_is_being_read_delays_no_other_workflow(
     get, go_on = CachedTexts.get, threading.Event()
 
     def slowly(texts: CachedTexts, workflow: str) -> tuple[Workflow, Mapping[str, bytes]]:
-        assert go_on.wait(PATIENCE_S)
+        assert go_on.wait(READING_S)
         return get(texts, workflow)
 
     monkeypatch.setattr(CachedTexts, "get", slowly)
