@@ -19,7 +19,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _WORKERS = 8
-_BUSY = 10.0
+_BUSY = 30.0
+# A request that is sent twice by chance does no harm, so one that broke off is sent again.
+_REPEATABLE = frozenset({"GET", "PATCH", "DELETE"})
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -88,10 +90,14 @@ class Api:
             try:
                 answer = self._client.request(method, path, content=content, headers=headers, params=params)
             except httpx2.TransportError as error:
-                raise ApiError(0, f"the API server does not answer: {error or type(error).__name__}") from None
-            # The server is busy for a moment, for example while it learns a new kind; nothing was done yet.
-            if answer.status_code not in {429, 503} or time.monotonic() > deadline:
-                break
+                # A server to which there is no way is not there; whoever restarts it waits for it.
+                broken = method in _REPEATABLE and not isinstance(error, httpx2.ConnectError)
+                if not broken or time.monotonic() > deadline:
+                    raise ApiError(0, f"the API server does not answer: {error or type(error).__name__}") from None
+            else:
+                # The server is busy for a moment, for example while it learns a new kind; nothing was done yet.
+                if answer.status_code not in {429, 503} or time.monotonic() > deadline:
+                    break
             time.sleep(0.1)
         if answer.status_code >= 400:
             raise ApiError(answer.status_code, _said(answer))

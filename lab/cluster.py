@@ -47,7 +47,8 @@ class Lab:
     """One cluster of its own, from `start` to `stop`, or for the length of a `with` block.
 
     Everything it writes is in its folder. The folder goes when the lab stops; after a failure the logs stay, and
-    `kept_logs` says where. With `tied` its programs end with this process, whatever happens to it.
+    `kept_logs` says where. With `tied` its programs end with this process, whatever happens to it. `resets` counts how
+    often it was reset.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Lab:
         self._folder: Path | None = None
         self._baseline: Mapping[str, frozenset[tuple[str, str]]] = {}
         self.programs: dict[str, Program] = {}
+        self.resets = 0
         self.keep_logs = False
         self.kept_logs: Path | None = None
 
@@ -220,19 +222,20 @@ class Lab:
         self.apply([kai.queue(parent), kai.queue(name, parent, gpus)])
         return name
 
-    def wait(self, predicate: Callable[[], T], timeout: float = 20.0, what: str = "") -> T:
-        """Return what `predicate` returns as soon as that is true.
+    def wait(self, predicate: Callable[[], T], timeout: float = 30.0, what: str = "") -> T:
+        """Return what `predicate` returns as soon as that is true; a busy machine gets several times the timeout.
 
         Raises `TimeoutExpiredError` with pod events and the scheduler's last words when the time is over, and
         `LabError` at once when a program of the lab has ended.
         """
         return waits.wait(self, predicate, timeout, what)
 
-    def reset(self, timeout: float = 30.0) -> None:
+    def reset(self, timeout: float = 120.0) -> None:
         """Bring the cluster back to how it was when it started: no node, no pod, nothing that a test made.
 
         Namespaces and the definitions of kinds stay.
         """
+        self.resets += 1
         if self._real is not None:
             self._real.clear()
         baseline.reset(self.api, self._baseline, timeout)
@@ -268,11 +271,12 @@ class Lab:
         self._run(plane.api_server)
         self._api = readiness.answering(plane)
         write_kubeconfig(plane.kubeconfig, plane.url, plane.token, plane.authority)
-        self._run(plane.controller_manager)
         self._run(kwok(built["kwok"], self.folder, plane.kubeconfig, tied=self._tied))
         if self._most_real:
             self._real = RealNodes(self._surroundings(built), self._most_real, self._ports.take)
         readiness.define(self._api, built.values())
+        # Its garbage collector looks for new kinds only every 30 s: what is defined before its start, it knows at once.
+        self._run(plane.controller_manager)
         ports = []
         if "kai" in self._schedulers:
             made = kai.kai(
@@ -290,7 +294,7 @@ class Lab:
         if self._with_compute_domain:
             self._api.each(self._api.create, prerequisites())
             self._run(compute_domain(built["computedomain"], self.folder, plane.kubeconfig, tied=self._tied))
-        self.wait(lambda: all(map(waits.listens, ports)), 20, "the schedulers run")
+        self.wait(lambda: all(map(waits.listens, ports)), 60, "the schedulers run")
         self._baseline = baseline.current(self._api)
 
     def _surroundings(self, built: Mapping[str, Path]) -> Surroundings:

@@ -118,7 +118,7 @@ def started_at(pid: int) -> str | None:
     return None if fields[0] == "Z" else fields[19]
 
 
-def end_group(pid: int, mark: str, patience: float = 10.0) -> bool:
+def end_group(pid: int, mark: str, patience: float = 60.0) -> bool:
     """End the process group of a process that began at `mark`; return whether it was still there."""
     if started_at(pid) != mark:
         return False

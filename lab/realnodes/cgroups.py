@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lab.errors import LabError
 
-_PATIENCE = 20.0
+_PATIENCE = 60.0
 
 
 def hierarchies(*kinds: str) -> list[Path]:

@@ -18,7 +18,7 @@ from lab.realnodes.requirements import program
 _OWN_FOLDERS = ("/run/containerd", "/var/lib/cni", "/var/log")
 # Paths of sockets may have a hundred characters only, and the folder of a lab may have more.
 KUBELET_FOLDER = "/var/lib/kubelet"
-_PATIENCE = 20.0
+_PATIENCE = 60.0
 # The first process of a namespace inherits the orphans of all others.
 _FIRST = """
 import ctypes, os, signal, sys

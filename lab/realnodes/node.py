@@ -17,7 +17,7 @@ from lab.realnodes.leftovers import cgroup_prefix, identity
 from lab.realnodes.namespaces import namespaces
 from lab.realnodes.requirements import program
 
-_START_S = 60.0
+_START_S = 120.0
 _FILE = "node.json"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 

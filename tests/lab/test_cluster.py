@@ -128,7 +128,7 @@ def test_waiting_in_vain_shows_what_is_known(lab: Lab) -> None:
     with pytest.raises(TimeoutExpiredError) as raised:
         lab.wait(lambda: phases(lab) == {"Running"}, 0.1, "the gang runs")
     text = str(raised.value)
-    assert "not within 0.1 s: the gang runs" in text
+    assert "not within 0.3 s: the gang runs" in text
     assert "default/too-large-model-1-0: Pending on no node" in text
     assert "Unschedulable" in text
     assert "kai-scheduler:" in text
