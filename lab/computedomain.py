@@ -37,10 +37,13 @@ def prerequisites() -> list[Object]:
     return [namespace, daemon, _device_class("compute-domain-default-channel.nvidia.com", channel)]
 
 
-def resource_slice(node: str) -> Object:
-    """Return what the driver's kubelet plugin would announce of a node: one channel and one daemon."""
+def resource_slice(node: str, number: int = 0) -> Object:
+    """Return what the driver's kubelet plugin would announce of a node: one channel and one daemon.
+
+    The number is a part of their names only.
+    """
     devices = [
-        {"name": f"{kind}-0", "attributes": {"type": {"string": kind}, "id": {"int": 0}}}
+        {"name": f"{kind}-{number}", "attributes": {"type": {"string": kind}, "id": {"int": 0}}}
         for kind in ("channel", "daemon")
     ]
     return {

@@ -43,8 +43,10 @@ def add(lab: Lab, cluster: Snapshot | Cluster) -> None:
     eligible = (index for index in range(len(whole)) if whole.ready[index] and whole.names[index] not in played)
     real = set(islice(eligible, lab.real_nodes_left))
     nodes = [node_object(whole, index) for index in range(len(whole)) if index not in real]
-    # A real node has no plugin that would hand its devices out.
-    slices = [resource_slice(node["metadata"]["name"]) for node in nodes if CLIQUE in node["metadata"]["labels"]]
+    # A real node has no plugin that would hand its devices out. KAI may take a device for taken as long as it runs, by
+    # its name (docs/kai.md, P), so a node that is added again after a reset has others.
+    named = [node["metadata"]["name"] for node in nodes if CLIQUE in node["metadata"]["labels"]]
+    slices = [resource_slice(name, lab.resets) for name in named]
     try:
         api.each(api.create, [*nodes, *slices])
         if real:

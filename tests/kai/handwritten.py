@@ -78,8 +78,12 @@ class DrawnLab:
         self.lab.api.delete("pod", meta["name"], meta["namespace"], grace=0)
         self.lab.wait(lambda: name not in self.pods(), 20, f"{name} is gone")
 
+    def says(self, name: str, words: str) -> None:
+        """Wait until KAI says some words about a PodGroup: it writes them some time after its round."""
+        self.lab.wait(lambda: words in self.said(name), 30, f'KAI says "{words}" about {name}')
+
     def said(self, name: str, namespace: str = "default") -> str:
-        """Return what KAI says about a PodGroup."""
+        """Return what KAI has said so far about a PodGroup."""
         group = self.lab.get("podgroups.scheduling.run.ai", name, namespace) or {}
         found = group.get("status", {}).get("schedulingConditions") or ()
         return " ".join(condition.get("message", "") for condition in found)

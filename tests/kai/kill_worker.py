@@ -37,7 +37,7 @@ PAIR = {"g": [task("a", "run", "lead: true"), task("b", "run")]}
 # Seven of eight GPUs are no whole node, so that only one workflow of a round has claims: in KAI, devices can stay taken
 # after their pods are gone (docs/kai.md, P).
 FOUR = {"g": [task(name, "run", "" if number else "lead: true") for number, name in enumerate("cdef")]}
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 _READS = ("get", "list", "watch")
 Step = tuple[str, Callable[[], bool]]
 

@@ -13,10 +13,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from lab.api import ApiError
 
 from lab import Lab
 from tests.cli.command import ROOT
@@ -28,9 +29,10 @@ KILLS = int(os.environ.get("COTERIE_KILLS", "6"))
 # Actions and writes between two kills; a round of workflows has about a hundred of them.
 _FURTHEST = 20
 _PER_ROUND = 8
-# In KAI, channels can stay taken after their pods are gone (docs/kai.md, P): after some rounds none would be left.
-_RESTART_KAI = 4
-_WORKER_S = 300.0
+# In KAI, channels can stay taken after their pods are gone (docs/kai.md, P), on a busy machine mostly. A round takes
+# those of one rack, and there are two racks; so KAI is restarted after every other kill, which takes half a second.
+_RESTART_KAI = 2
+_WORKER_S = 600.0
 _STATUSES = {"run": "COMPLETED", "wait": "FAILED_CANCELED", "fail": "COMPLETED"}
 
 
@@ -43,8 +45,10 @@ def _seen(lab: Lab) -> Iterator[dict[tuple[str, str], set[str]]]:
     def look() -> None:
         while not over.wait(0.1):
             for kind in ("pods", "podgroups.scheduling.run.ai", "computedomains"):
-                for each in lab.objects(kind, selector=OWN):
-                    found.setdefault((kind, each["metadata"]["name"]), set()).add(each["metadata"]["uid"])
+                # What one look misses, the next one sees.
+                with suppress(ApiError):
+                    for each in lab.objects(kind, selector=OWN):
+                        found.setdefault((kind, each["metadata"]["name"]), set()).add(each["metadata"]["uid"])
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
@@ -55,7 +59,7 @@ def _seen(lab: Lab) -> Iterator[dict[tuple[str, str], set[str]]]:
         thread.join(30)
 
 
-@pytest.mark.time_limit(300 + 30 * KILLS)
+@pytest.mark.time_limit(900 + 30 * KILLS)
 def test_a_killed_service_loses_nothing_creates_nothing_twice_and_leaves_nothing(
     lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

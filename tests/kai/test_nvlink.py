@@ -7,6 +7,7 @@ from typing import Any
 
 from lab.api import Object
 from lab.cluster import Lab
+from lab.process import Program
 
 from tests.kai.handwritten import DrawnLab, pod, pod_group, stage, warned
 
@@ -43,13 +44,13 @@ def run(here: DrawnLab, count: int) -> dict[str, str]:
 
 
 def claims(here: DrawnLab) -> dict[str, tuple[str, str]]:
-    """Return for each pod with a reserved claim the node and the device that were allocated."""
+    """Return for each pod with a reserved claim the node and the kind of device that were allocated."""
     found = {}
     for claim in here.lab.objects("resourceclaims"):
         status = claim.get("status", {})
         for user in status.get("reservedFor", ()):
             (result,) = status["allocation"]["devices"]["results"]
-            found[user["name"]] = (result["pool"], result["device"])
+            found[user["name"]] = (result["pool"], result["device"].rpartition("-")[0])
     return found
 
 
@@ -70,7 +71,7 @@ def test_a_group_gets_its_compute_domain_and_one_channel_for_each_node(lab: Lab,
 
     assert len(here.domains("clique", nodes)) == 1
     names = {task: one["metadata"]["name"] for task, one in here.pods().items()}
-    assert claims(here) == {names[task]: (node, "channel-0") for task, node in nodes.items()}
+    assert claims(here) == {names[task]: (node, "channel") for task, node in nodes.items()}
     (domain,) = lab.objects("computedomains")
     template = domain["spec"]["channel"]["resourceClaimTemplate"]["name"]
     made = lab.get("resourceclaimtemplate", template)
@@ -122,10 +123,12 @@ def test_a_gang_waits_in_the_plan_and_in_kai_alike_while_others_have_the_channel
         one["metadata"]["name"]
         for one in lab.objects("podgroups.scheduling.run.ai", selector="coterie.dev/workflow=second")
     ]
-    assert "cannot allocate all claims" in here.said(waiting)
+    here.says(waiting, "cannot allocate all claims")
 
     for name in ("a0", "a1"):
         here.remove(name)
+    # On a busy machine it may have bound the first ones slowly (trap P, below).
+    restart(lab.programs["kai-scheduler"])
     assert set(run(here, 2)) == {"b0", "b1"}
 
 
@@ -188,9 +191,14 @@ def _claimant(name: str) -> list[Object]:
     return [made, pod_group(name)]
 
 
-def test_kai_takes_a_channel_for_taken_that_was_bound_slowly_until_it_is_restarted(lab: Lab, tmp_path: Path) -> None:
-    """Trap P: what KAI notes about a claim between its choice and the binding is never forgotten."""
-    here = stage(lab, tmp_path, "cluster zone > clique\n  zone a: clique c1 [8]", nvlink=True)
+def restart(program: Program) -> None:
+    program.stop()
+    program.start()
+
+
+def channel_left_taken(lab: Lab, folder: Path) -> DrawnLab:
+    """Have KAI bind and lose a pod with a claim on the only node, so slowly that it takes the channel for taken."""
+    here = stage(lab, folder, "cluster zone > clique\n  zone a: clique c1 [8]", nvlink=True)
     lab.apply(_domain("some-name"))
     lab.wait(lambda: lab.get("resourceclaimtemplate", "some-name"), 20, "the template is made")
     scheduler, binder = lab.programs["kai-scheduler"], lab.programs["kai-binder"]
@@ -206,14 +214,28 @@ def test_kai_takes_a_channel_for_taken_that_was_bound_slowly_until_it_is_restart
     run(here, 1)
     here.remove("first")
     lab.wait(lambda: not lab.objects("resourceclaims"), 30, "its claim is gone")
+    return here
 
+
+def test_kai_takes_a_channel_for_taken_that_was_bound_slowly_until_it_is_restarted(lab: Lab, tmp_path: Path) -> None:
+    """Trap P: what KAI notes about a claim between its choice and the binding is never forgotten."""
+    here = channel_left_taken(lab, tmp_path)
     lab.apply(_claimant("second"))
-    lab.wait(lambda: "cannot allocate all claims" in here.said("second"), 30, "KAI refuses it")
+    here.says("second", "cannot allocate all claims")
     assert here.settle() == {}
     # Nobody has the channel.
     plan = here.plan(here.workflow(tasks(1, 1), "other", {"nvlink": "true"}))
     assert plan["verdict"] == "placed"
 
-    scheduler.stop()
-    scheduler.start()
+    restart(lab.programs["kai-scheduler"])
+    run(here, 1)
+
+
+def test_a_channel_that_stays_taken_is_not_met_by_the_next_test_of_a_lab(lab: Lab, tmp_path: Path) -> None:
+    channel_left_taken(lab, tmp_path)
+    lab.reset(120)
+    here = stage(lab, tmp_path, "cluster zone > clique\n  zone a: clique c1 [8]", nvlink=True)
+    lab.apply(_domain("some-name"))
+    lab.wait(lambda: lab.get("resourceclaimtemplate", "some-name"), 20, "the template is made")
+    lab.apply(_claimant("next"))
     run(here, 1)

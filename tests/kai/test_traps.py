@@ -24,7 +24,7 @@ def test_a_level_with_one_domain_only_is_never_satisfied(lab: Lab, tmp_path: Pat
     here = stage(lab, tmp_path, "cluster zone > rack\n  zone a: rack r1 [8 8]")
     lab.apply([*pods("g", [8, 8]), pod_group("g", 2, required="zone")])
     assert here.settle() == {}
-    assert "available: 0" in here.said("g")
+    here.says("g", "available: 0")
 
     here.clear()
     here.render(here.workflow({"one": "8 zone=x", "two": "8 zone=x"}))
@@ -36,7 +36,7 @@ def test_pods_of_different_sizes_are_refused_although_they_fit(lab: Lab, tmp_pat
     here = stage(lab, tmp_path, TWO_RACKS, storage=True)
     lab.apply([*pods("g", [8, 4, 4]), pod_group("g", 3, required="rack")])
     assert here.settle() == {}
-    assert "can allocate only 2 of 3 required pods" in here.said("g")
+    here.says("g", "can allocate only 2 of 3 required pods")
 
     here.clear()
     workflow = here.workflow({"small": "4 rack=x", "large": "8 rack=x", "other": "4 rack=x"})
@@ -80,7 +80,7 @@ def test_siblings_are_placed_in_the_order_of_their_names(lab: Lab, tmp_path: Pat
     lab.apply([one for name, count in sizes.items() for one in pods("g", [1] * count, subgroup=name)])
     lab.apply(pod_group("g", 11, subgroups=[subgroup(name, count, required="rack") for name, count in sizes.items()]))
     assert here.settle() == {}
-    assert "couldn't be satisfied for job <default/g>, subgroup c" in here.said("g")
+    here.says("g", "couldn't be satisfied for job <default/g>, subgroup c")
 
     here.clear()
     workflow = here.workflow({f"{name}{n}": f"1 rack={name}" for name, count in sizes.items() for n in range(count)})
@@ -164,6 +164,7 @@ def test_an_unknown_level_leaves_a_gang_pending_without_a_word_about_it(lab: Lab
     here = stage(lab, tmp_path, TWO_RACKS)
     lab.apply([*pods("g", [8]), pod_group("g", required="example.com/rakc")])
     assert here.settle() == {}
+    here.says("g", "Unable to schedule podgroup.")
     assert here.said("g").strip() == "Unable to schedule podgroup."
 
     here.clear()
