@@ -41,7 +41,7 @@ pools:
 """
 OWN = "app.kubernetes.io/managed-by=coterie"
 KINDS = ("pods", "podgroups.scheduling.run.ai", "computedomains", "configmaps", "secrets", "services")
-LIMIT_S = 60.0
+LIMIT_S = 90.0
 
 
 class KaiService:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from lab.api import ApiError
 
-from coterie.backends.kai.driver import nvlink_channels
+from coterie.backends.kai.driver import nvlink_channels, removal
 from coterie.backends.kai.driver.creation import create
 from coterie.errors import UsageError
 from coterie.kube.api import connect
@@ -29,7 +29,10 @@ def nvl(lab: Lab) -> Lab:
     return lab
 
 
-def test_a_held_compute_domain_is_reported_as_stuck_and_the_workflow_finishes(nvl: Lab, tmp_path: Path) -> None:
+def test_a_held_compute_domain_is_reported_as_stuck_and_the_workflow_finishes(
+    nvl: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal, "STUCK_S", 3.0)
     with serving(nvl, settings(tmp_path, nvlink=True)) as here:
         ident = here.submit(workflow("train", PAIR, gpu=8))
         here.running(ident, 2)
@@ -150,16 +153,34 @@ def test_a_gang_of_which_the_cluster_refuses_a_pod_fails_and_leaves_nothing(nvl:
     }
     with serving(nvl, settings(tmp_path)) as here:
         nvl.apply(quota)
-        # No controller of quotas runs in the lab, so the test says what is in use.
-        used = json.dumps({"status": {"hard": {"pods": "1"}, "used": {"pods": "0"}}})
-        nvl.kubectl("patch", "resourcequota", "few", "--subresource=status", "--type=merge", "-p", used)
         try:
+            # The API server learns of a quota after a moment: by then it would refuse any pod.
+            _set_used(nvl, 1)
+            nvl.wait(lambda: _is_full(nvl), 60, "the quota counts")
+            _set_used(nvl, 0)
             ident = here.submit(workflow("train", PAIR, gpu=1))
             assert here.finished(ident) == "FAILED_BACKEND_ERROR"
             assert "exceeded quota" in here.tasks(ident)["a"]["message"]
             assert here.left() == {}
         finally:
             nvl.api.delete("resourcequotas", "few", "default")
+
+
+def _set_used(lab: Lab, count: int) -> None:
+    """Say how many pods of the quota are in use: no controller of quotas runs in the lab."""
+    status = {"hard": {"pods": "1"}, "used": {"pods": str(count)}}
+    lab.api.patch("resourcequotas", "few", {"status": status}, "default", status=True)
+
+
+def _is_full(lab: Lab) -> bool:
+    """Return whether the API server refuses a pod because of the quota."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "namespace": "default"}}
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    try:
+        lab.api.request("POST", "/api/v1/namespaces/default/pods", {**pod, "spec": spec}, params={"dryRun": "All"})
+    except ApiError as error:
+        return "exceeded quota" in str(error)
+    return False
 
 
 def _own(lab: Lab, manifest: dict[str, Any]) -> None:

@@ -206,7 +206,8 @@ def _settled_but(here: KaiService, ident: str, name: str, attempt: int) -> dict[
 
 def test_t132_t133_a_node_that_recovers_in_time_costs_nothing(lab: Lab, tmp_path: Path) -> None:
     add_nodes(lab, _cluster(r1=2))
-    with serving(lab, replace(_quick(tmp_path), node_grace_s=8.0)) as here:
+    # Far longer than any machine takes for what follows.
+    with serving(lab, replace(_quick(tmp_path), node_grace_s=600.0)) as here:
         ident = here.submit(workflow("w", _gang("a", "b"), gpu=8, topology=TOGETHER))
         here.running(ident, 2)
         before = _nodes(here, ident)

@@ -41,7 +41,7 @@ SIDECAR = f"""\
           resources: {{requests: {{cpu: 100m}}}}
 """
 RESOURCES = "  resources: {default: {gpu: 1, cpu: 1, memory: 64Mi, platform: real}}\n"
-LIMIT = "90s"
+LIMIT = "300s"
 
 
 @pytest.fixture(scope="module")

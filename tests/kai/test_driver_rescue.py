@@ -80,11 +80,12 @@ def test_a_gang_that_kai_leaves_waiting_is_pinned_to_its_domains_and_runs(lab: L
 def test_a_rescue_is_undone_when_the_room_has_vanished(lab: Lab, tmp_path: Path) -> None:
     racks, tasks = TRAPS["B"]
     add_nodes(lab, _cluster(racks))
-    with serving(lab, _settings(tmp_path, rescue=True)) as here:
-        # KAI does not run while the room vanishes.
+    with serving(lab, _settings(tmp_path, rescue=False)) as here:
         ident = here.submit(_workflow("w", tasks))
         lab.wait(lambda: _cause(here, ident).get("kind") == "SchedulerRefuses", LIMIT_S, "KAI refuses it")
-        lab.programs["kai-scheduler"].stop()
+    # KAI does not run from before the rescue until the room has vanished.
+    lab.programs["kai-scheduler"].stop()
+    with serving(lab, _settings(tmp_path, rescue=True)) as here:
         try:
             _event(here, ident, "Rescued")
             lab.api.patch("nodes", "r1-n0", {"spec": {"unschedulable": True}})

@@ -39,7 +39,7 @@ def test_a_gang_that_waits_has_the_engines_reason_and_kais_words_and_runs_once_t
         assert {each["owner"] for each in group["refusal"]["holders"]} == {first}
         assert group["waiting"]["reason"] == "SchedulerRefused"
         assert group["cause"]["kind"] == "DoesNotFit"
-        assert here.service.pool("gb200")["gpus"]["used"] == 24
+        lab.wait(lambda: here.service.pool("gb200")["gpus"]["used"] == 24, 60, "its pods count once")
 
         here.service.cancel(first)
         here.running(second, 2)
@@ -131,8 +131,9 @@ def test_tasks_on_nodes_wait_for_their_containers_and_for_an_image_that_cannot_b
         lab.programs["kwok"].stop()
         try:
             ident = here.submit(workflow("train", _gang("a", "b"), gpu=8))
-            lab.wait(lambda: _cause(here, ident)[0] == "Start", 60, "both are on nodes")
-            assert _cause(here, ident)[1].startswith("2 tasks on a node: images are pulled")
+            words = "2 tasks on a node: images are pulled"
+            lab.wait(lambda: _cause(here, ident)[1].startswith(words), 60, "both are on nodes")
+            assert _cause(here, ident)[0] == "Start"
             (pod,) = here.pods(ident, "b")
             waiting = {"reason": "ErrImagePull", "message": "example.invalid/none:1: no such host"}
             status = {"name": "task", "state": {"waiting": waiting}, "ready": False, "restartCount": 0}
@@ -141,7 +142,11 @@ def test_tasks_on_nodes_wait_for_their_containers_and_for_an_image_that_cannot_b
             lab.wait(lambda: _cause(here, ident)[0] == "Image", 60, "the image is the reason")
             node = here.tasks(ident)["b"]["node"]
             assert _cause(here, ident)[1] == f"node {node} cannot pull an image: {waiting['message']}"
-            assert [one["task"] for one in here.events(ident) if one["kind"] == "ImageMissing"] == ["b"]
+
+            def missing() -> list[str]:
+                return [one["task"] for one in here.events(ident) if one["kind"] == "ImageMissing"]
+
+            lab.wait(lambda: missing() == ["b"], 60, "an event says so")
         finally:
             lab.programs["kwok"].start()
         here.running(ident, 2)

@@ -137,7 +137,9 @@ def test_groups_that_wait_for_others_are_applied_one_after_the_other(lab: Lab, t
         gang = stage.audit()[f"two-steps/{step}"]
         assert gang["state"] == "running"
         assert is_kept(lab, gang)
-        # The step is over: its pods end, and leave their nodes to the next one.
+        # The step is over: its pods end, and leave their nodes to the next one. KWOK has started them all before, which
+        # it would otherwise do after their end.
+        lab.wait(lambda: "Pending" not in gangs.phases(lab), 60, "all pods run")
         for task in gang["tasks"]:
             lab.api.patch("pods", task["pod"], {"status": {"phase": "Succeeded"}}, status=True)
 

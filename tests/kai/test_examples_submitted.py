@@ -9,9 +9,11 @@ import json
 import os
 import random
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from lab.api import ApiError
 
 from coterie.config.configuration import Pool
 from coterie.planning.load import WORKFLOW
@@ -80,7 +82,9 @@ def test_an_example_is_submitted_placed_audited_and_gone(
         def over() -> bool:
             for pod in lab.objects("pods", selector=OWN):
                 if pod["status"].get("phase") == "Running":
-                    lab.api.patch("pods", pod["metadata"]["name"], {"metadata": {"annotations": ENDING}}, "default")
+                    # It may be gone by now.
+                    with suppress(ApiError):
+                        lab.api.patch("pods", pod["metadata"]["name"], {"metadata": {"annotations": ENDING}}, "default")
             return here.data("show", said[0])["status"] not in ("RUNNING", "WAITING", "PENDING")
 
         lab.wait(over, LIMIT_S, "the workflow has ended")

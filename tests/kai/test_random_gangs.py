@@ -21,15 +21,16 @@ FIRST, GANGS = 5060, 20
 def test_a_random_gang_runs_as_required_or_not_at_all(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     cases = {f"case{number}": replace(case(number), bare=False) for number in range(FIRST, FIRST + GANGS)}
     rendered = {name: render(name, one.gang, pool_of(one)) for name, one in cases.items()}
-    rounds = Marker(lab)
     nodes.add(
         lab,
         Cluster.of(
             [node for one in cases.values() for node in one.nodes], [pod for one in cases.values() for pod in one.pods]
         ),
     )
+    rounds = Marker(lab)
     lab.api.each(lab.api.create, [manifest for one in rendered.values() for manifest in (*one.before, one.last)])
-    # Without their queue the gangs wait, so KAI knows all pods when it takes the first.
+    # Without their queue the gangs wait, so KAI knows all nodes and pods when it takes the first.
+    rounds.settle()
     lab.api.each(lab.api.create, list(objects.queues(rendered[f"case{FIRST}"].scene)))
     rounds.settle()
 

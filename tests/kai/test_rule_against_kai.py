@@ -68,14 +68,18 @@ class LastPod:
     node = Node("sentinel", {OWN: "sentinel"}, {CPU: 64_000, PODS: 110})
 
     def __init__(self, lab: Lab) -> None:
+        """Add the node, as the last one, and a queue that is of these pods alone."""
         self._lab = lab
         self._count = 0
+        self._pool = Pool("sentinels", "b", "kai")
+        add(lab, Cluster.of([self.node], []))
+        lab.apply(list(objects.queues(ManifestContext("default", "sentinel", self._pool))))
 
     def passes(self) -> None:
         name = f"sentinel{self._count}"
         self._count += 1
         shape = Shape(((CPU, 10),), selector=((OWN, "sentinel"),))
-        made = render(name, Gang("g", tasks=(Task("t", shape),)), Pool("pool", "b", "kai"))
+        made = render(name, Gang("g", tasks=(Task("t", shape),)), self._pool)
         for manifest in (*made.before, made.last):
             self._lab.api.create(manifest)
         pod = made.before[-1]["metadata"]["name"]
@@ -134,7 +138,8 @@ def outcomes(lab: Lab, cases: Sequence[Case]) -> list[KaiOutcome]:
     """Hand all cases to KAI at once, and return what became of each."""
     made = {f"case{one.number}": render(f"case{one.number}", one.gang, pool_of(one), bare=one.bare) for one in cases}
     nodes = [node for one in cases for node in one.nodes]
-    add(lab, Cluster.of([LastPod.node, *nodes], [pod for one in cases for pod in one.pods]))
+    add(lab, Cluster.of(nodes, [pod for one in cases for pod in one.pods]))
+    sentinel = LastPod(lab)
     lab.api.each(lab.api.create, [manifest for one in made.values() for manifest in one.before])
     lab.api.each(lab.api.create, [one.last for one in made.values()])
     order: dict[str, dict[str, tuple[str, str]]] = {}
@@ -142,9 +147,9 @@ def outcomes(lab: Lab, cases: Sequence[Case]) -> list[KaiOutcome]:
         meta = pod["metadata"]
         labels = meta["labels"]
         order.setdefault(labels[WORKFLOW], {})[labels[TASK]] = (meta["creationTimestamp"], meta["uid"])
-    # Without their queue the gangs wait, so KAI knows all pods when it takes the first.
-    lab.apply([one for one in objects.shared(next(iter(made.values())).scene) if one["kind"] == "Queue"])
-    sentinel = LastPod(lab)
+    # Without their queue the gangs wait, so KAI knows all nodes and pods when it takes the first.
+    sentinel.passes()
+    lab.apply(list(objects.queues(next(iter(made.values())).scene)))
     sentinel.passes()
     # What KAI chose in the round of the first is chosen when it comes to the second.
     sentinel.passes()
