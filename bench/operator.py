@@ -119,6 +119,7 @@ def cluster_costs(lab: Lab, topologies: int, sets: int) -> ClusterCosts:
     with _operating(lab) as operator:
         begun = time.perf_counter()
         _until(lambda: operator.leads and _reconciled(operator) >= sets + topologies and _idle(operator), _PATIENCE_S)
+        _until(lambda: not _working(operator), _PATIENCE_S)
         restart_s, restart_writes, restart_reads = time.perf_counter() - begun, _writes(operator), _reads(operator)
         changed = len(range(0, sets, topologies))
         begun = time.perf_counter()
@@ -126,6 +127,8 @@ def cluster_costs(lab: Lab, topologies: int, sets: int) -> ClusterCosts:
         lab.wait(lambda: _told(lab, "True") == changed, _PATIENCE_S, "the users are told")
         change_s = time.perf_counter() - begun
         lab.wait(lambda: _followed(lab, "t0"), _PATIENCE_S, "the scheduler has the new levels")
+        # Its status is seen before the write of it is counted.
+        _until(lambda: not _working(operator), _PATIENCE_S)
         change_writes, change_reads = _writes(operator) - restart_writes, _reads(operator) - restart_reads
     return ClusterCosts(
         topologies, sets, first_s, restart_s, restart_writes, change_s, change_writes, change_reads, changed, memory_mb
@@ -232,6 +235,11 @@ def _reconciled(operator: Operator) -> int:
 
 def _idle(operator: Operator) -> bool:
     return _sum(operator, "coterie_operator_queue_depth") == 0
+
+
+def _working(operator: Operator) -> bool:
+    # SLF001: users of an operator have no use for it.
+    return any(controller.queue.taken for controller in operator._controllers)  # noqa: SLF001
 
 
 def _memory_mb() -> float:

@@ -35,13 +35,13 @@ def restart(lab: Lab) -> None:
     """Restart the API server, and wait until it answers."""
     lab.programs["kube-apiserver"].stop()
     lab.programs["kube-apiserver"].start()
-    lab.wait(lambda: lab.kubectl("get", "--raw", "/readyz", check=False) == "ok", 60, "the API server is back")
+    lab.wait(lambda: lab.kubectl("get", "--raw", "/readyz", check=False) == "ok", 120, "the API server is back")
 
 
 def _asked(lab: Lab, path: str, **body: Any) -> dict[str, Any]:
     option = "--listen-client-urls="
     url = next(each.removeprefix(option) for each in lab.programs["etcd"].command if each.startswith(option))
-    answer = httpx2.post(f"{url}/v3/{path}", json=body, trust_env=False, timeout=10)
+    answer = httpx2.post(f"{url}/v3/{path}", json=body, trust_env=False, timeout=60)
     answer.raise_for_status()
     found: dict[str, Any] = answer.json()
     return found

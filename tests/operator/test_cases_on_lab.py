@@ -62,7 +62,14 @@ def asked(lab: Lab, method: str, manifest: Object, *, dry: bool = True) -> Answe
     version = manifest["apiVersion"].rpartition("/")[2]
     path = path.replace(f"/{kind.version}/", f"/{version}/")
     params = {"dryRun": "All"} if dry else {}
-    found: httpx2.Response = lab.api._client.request(method, path, json=manifest, params=params)
+
+    def sent() -> httpx2.Response | None:
+        found: httpx2.Response = lab.api._client.request(method, path, json=manifest, params=params)
+        # On a busy machine an API server may not wait for the answer of the webhook; then nothing was done.
+        return None if found.status_code >= 500 and "deadline exceeded" in found.text else found
+
+    found = lab.wait(sent, 30, "the webhook answers in time")
+    assert found is not None
     said = [each.split('"')[1].partition(":")[0] for each in found.headers.get_list("warning")]
     return Answer(found.status_code, found.json(), tuple(said))
 

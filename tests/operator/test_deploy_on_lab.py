@@ -29,6 +29,7 @@ from tests.frontends.dynamo.objects import beta
 from tests.lab.gangs import CLIQUE, ZONE, phases, two_models, two_zones
 from tests.operator.conftest import Operate
 from tests.operator.test_topologies_on_lab import TOPOLOGY, condition, declared, labels, settled, waits
+from tests.operator.test_webhook_on_lab import enforced
 from tests.operator.test_workloads_on_lab import GRAPHS, SETS, here, told
 
 DEPLOY, OVERLAY = ROOT / "deploy" / "operator", ROOT / "deploy" / "operator-cert-manager"
@@ -160,6 +161,7 @@ def test_the_account_may_do_what_the_operator_does_and_nothing_else(
     before = lab.get(HOOKS, NAME)
     apply(lab, by_url)
     assert lab.get(HOOKS, NAME) == before
+    lab.wait(lambda: enforced(lab), 60, "the API server asks the webhook, and trusts it")
     lab.wait(lambda: operator.leads, 60, "it leads")
     assert lab.get("leases.coordination.k8s.io", ACCOUNT, SPACE) is not None
     for each in (declared(ZONE), topology("t")):

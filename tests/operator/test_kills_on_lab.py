@@ -137,7 +137,7 @@ def test_an_operator_that_is_killed_at_a_write_is_continued_by_the_next(
         stderr=subprocess.DEVNULL,
     ) as process:
         try:
-            assert process.wait(60) == -signal.SIGKILL
+            assert process.wait(240) == -signal.SIGKILL
         finally:
             process.kill()
     operator = operate(lab, timing=TIMING, settle_s=0.2)
@@ -220,7 +220,7 @@ def test_certificates_that_end_are_replaced_under_the_eyes_of_the_api_server(
     lab.wait(lambda: refused(lab), 60, "the API server asks the webhook")
     lab.wait(lambda: not set(first) & set(bundle(lab)), 60, "no authority of the beginning is trusted any more")
 
-    lab.wait(lambda: refused(lab), 20, "the API server still gets answers")
+    lab.wait(lambda: refused(lab), 60, "the API server still gets answers")
     operator.__exit__()
     lab.api.delete(HOOKS, NAME)
 

@@ -208,10 +208,18 @@ def replayed(lab: Lab, begin: str) -> Iterator[tuple[int, set[str]]]:
         yield revision, wanted - existing
 
 
-def history(lab: Lab, kind: str, begin: str) -> list[Object]:
-    path = lab.api.resource(kind).path()
-    text = lab.kubectl("get", "--raw", f"{path}?watch=true&resourceVersion={begin}&timeoutSeconds=1")
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
+def history(lab: Lab, kind: str, begin: str) -> Iterator[Object]:
+    """Yield all events of a kind since the beginning, up to one that is caused here."""
+    last = {TOPOLOGY: kai_topology("last", ZONE), GROUP: {**two_models("last")[0]}}[kind]
+    lab.api.create(last)
+    params = {"watch": "true", "resourceVersion": begin, "timeoutSeconds": "300"}
+    with lab.api._client.stream("GET", lab.api.resource(kind).path(), params=params) as answer:
+        for line in answer.iter_lines():
+            event = json.loads(line)
+            if event["object"]["metadata"].get("name") == "last":
+                return
+            yield event
+    raise AssertionError("the history has no end")
 
 
 @pytest.mark.parametrize(

@@ -44,10 +44,11 @@ def test_a_key_that_changes_while_a_worker_has_it_is_handed_out_again() -> None:
     found.add("a")
 
     assert found.take(0) is None  # nobody else gets it meanwhile
+    assert found.taken == 1
     found.done("a")
     assert found.take(0) == "a"
     found.done("a")
-    assert len(found) == 0
+    assert (len(found), found.taken) == (0, 0)
 
 
 def test_failures_delay_a_key_more_and_more_up_to_a_limit_and_success_forgets_them() -> None:

@@ -42,6 +42,12 @@ class WorkQueue(Generic[K]):
         with self._changed:
             return len(self._ready) + len(self._delayed)
 
+    @property
+    def taken(self) -> int:
+        """The number of keys that workers have."""
+        with self._changed:
+            return len(self._taken)
+
     def add(self, key: K) -> None:
         """Hand out a key as soon as a worker is free."""
         with self._changed:
