@@ -1,10 +1,13 @@
-"""The migrations lead to the declared tables, forward and back, once."""
+"""The schema of a database: created at once, or by migrations that lead to the same tables, forward and back, once."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic import command
@@ -18,8 +21,9 @@ from sqlalchemy.exc import IntegrityError
 from coterie.errors import UsageError
 from coterie.store import Store
 from coterie.store.databases.database import Database, database
-from coterie.store.migration import VERSIONS, changing, configuration, migrate
-from coterie.store.tables import labels, metadata
+from coterie.store.schema import VERSIONS, prepare
+from coterie.store.tables import REVISION, labels, metadata
+from coterie.store.upgrade import changing, configuration, upgrade
 from tests.store.builders import submitted
 
 
@@ -35,19 +39,99 @@ def _tables(empty: Database) -> set[str]:
         return set(inspect(connection).get_table_names())
 
 
-def test_steps_go_up_down_and_up_again(empty: Database) -> None:
-    migrate(empty)
-    first = _tables(empty)
-    with changing(empty) as connection:
+def _schema(made: Database) -> dict[str, Any]:
+    """Return all that a database says of its tables, except the order of constraints, indexes and added columns."""
+
+    def plain(value: Any) -> Any:
+        return {key: plain(each) for key, each in value.items()} if isinstance(value, dict) else str(value)
+
+    def sorted_by_name(entries: Any) -> list[str]:
+        return sorted(str(plain(entry)) for entry in entries)
+
+    with made.reading() as connection:
+        found = inspect(connection)
+        return {
+            name: {
+                "columns": sorted_by_name(found.get_columns(name)),
+                "key": str(found.get_pk_constraint(name)),
+                "foreign keys": sorted_by_name(found.get_foreign_keys(name)),
+                "indexes": sorted_by_name(found.get_indexes(name)),
+                "unique": sorted_by_name(found.get_unique_constraints(name)),
+                "checks": sorted_by_name(found.get_check_constraints(name)),
+                "autoincrement": made.path is not None
+                and "AUTOINCREMENT"
+                in connection.execute(
+                    text("SELECT sql FROM sqlite_master WHERE name = :name"), {"name": name}
+                ).scalar_one(),
+            }
+            for name in _tables(made)
+            if name != "sqlite_sequence"
+        }
+
+
+def _downgrade(made: Database) -> None:
+    with changing(made) as connection:
         command.downgrade(configuration(connection), "base")
+
+
+def test_steps_go_up_down_and_up_again(empty: Database) -> None:
+    upgrade(empty)
+    first = _tables(empty)
+    _downgrade(empty)
     assert _tables(empty) <= {VERSIONS, "sqlite_sequence"}
-    migrate(empty)
+    upgrade(empty)
 
     assert _tables(empty) == first >= metadata.tables.keys()
 
 
+def test_a_new_database_has_the_tables_that_the_steps_lead_to(empty: Database) -> None:
+    prepare(empty)
+    created = _schema(empty)
+    assert created.keys() == {*metadata.tables, VERSIONS}
+    with changing(empty) as connection:
+        command.check(configuration(connection))
+    _downgrade(empty)
+    with changing(empty) as connection:
+        connection.execute(text(f"DROP TABLE {VERSIONS}"))
+    upgrade(empty)
+
+    assert _schema(empty) == created
+
+
+def test_the_tables_have_the_revision_of_the_newest_step() -> None:
+    assert ScriptDirectory.from_config(configuration()).get_current_head() == REVISION
+
+
+def test_every_store_has_an_identity_of_its_own(empty: Database, tmp_path: Path) -> None:
+    upgrade(empty)
+    prepare(empty)
+    with Store.open(str(tmp_path / "one.db")) as one, Store.open(str(tmp_path / "two.db")) as two:
+        assert len({Store(empty).identity(), one.identity(), two.identity()}) == 3
+
+
+def test_alembic_is_loaded_only_for_an_upgrade(tmp_path: Path) -> None:
+    script = """
+import sys
+from coterie.store import Store
+for _ in range(2):
+    Store.open(sys.argv[1]).close()
+assert "alembic" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "new.db")], check=True)
+
+
+def test_a_database_of_an_older_release_is_upgraded_when_it_is_opened(url: str, empty: Database) -> None:
+    with changing(empty) as connection:
+        command.upgrade(configuration(connection), "0001")
+
+    with Store.open(url) as store:
+        assert submitted(store).name == "train"
+        assert store.identity()
+        assert store.samples("pool", 0) == ()
+
+
 def test_the_steps_lead_to_the_tables_that_the_code_knows(empty: Database) -> None:
-    migrate(empty)
+    upgrade(empty)
 
     with changing(empty) as connection:
         command.check(configuration(connection))
@@ -79,7 +163,7 @@ def test_opening_again_keeps_everything(open_store: Callable[[], Store]) -> None
 
 
 def test_a_database_of_a_newer_release_is_refused_and_left_alone(url: str, empty: Database) -> None:
-    migrate(empty)
+    prepare(empty)
     with changing(empty) as connection:
         connection.execute(table(VERSIONS, column("version_num")).update().values(version_num="9999"))
 
@@ -97,17 +181,22 @@ def test_a_database_of_another_program_is_refused_and_left_alone(url: str, empty
     assert _tables(empty) == {"events"}
 
 
-def test_a_step_that_fails_leaves_nothing_behind(empty: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("made", "broken"), [(upgrade, "alembic.op.create_index"), (prepare, "coterie.store.schema.secrets.token_hex")]
+)
+def test_a_step_that_fails_leaves_nothing_behind(
+    made: Callable[[Database], None], broken: str, empty: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         raise UsageError("stop")
 
     with monkeypatch.context() as patched:
-        patched.setattr("alembic.op.create_index", fail)
+        patched.setattr(broken, fail)
         with pytest.raises(UsageError, match="stop"):
-            migrate(empty)
+            made(empty)
     assert _tables(empty) <= {"sqlite_sequence"}
 
-    migrate(empty)
+    made(empty)
 
 
 def test_a_table_that_is_built_anew_keeps_what_refers_to_it(url: str) -> None:
@@ -126,7 +215,7 @@ def test_a_table_that_is_built_anew_keeps_what_refers_to_it(url: str) -> None:
 
 def test_a_table_without_a_step_is_noticed(tmp_path: Path) -> None:
     made = database(str(tmp_path / "draft.db"), 5)
-    migrate(made)
+    upgrade(made)
 
     with changing(made) as connection:
         connection.execute(text("DROP TABLE tokens"))

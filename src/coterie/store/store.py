@@ -9,9 +9,8 @@ from typing import Self
 from sqlalchemy import select
 
 from coterie.errors import CoterieError
-from coterie.store import events, leader_save, leases, pools, requests, samples, tokens, workflows
+from coterie.store import events, leader_save, leases, pools, requests, samples, schema, tokens, workflows
 from coterie.store.databases.database import Database, database
-from coterie.store.migration import migrate
 from coterie.store.records import (
     EVERYTHING,
     LEADER,
@@ -56,7 +55,7 @@ class Store:
         made = database(url, patience_s)
         try:
             made.check()
-            migrate(made)
+            schema.prepare(made)
         except CoterieError:
             made.close()
             raise

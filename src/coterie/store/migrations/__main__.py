@@ -10,14 +10,14 @@ from alembic import command
 from alembic.script import ScriptDirectory
 
 from coterie.store.databases.database import database
-from coterie.store.migration import changing, configuration, migrate
+from coterie.store.upgrade import changing, configuration, upgrade
 
 
 def main(message: str) -> None:
     """Compare the tables with a fully migrated database, and write the difference as a new migration."""
     with tempfile.TemporaryDirectory() as folder:
         made = database(str(Path(folder, "draft.db")), patience_s=5)
-        migrate(made)
+        upgrade(made)
         with changing(made) as connection:
             config = configuration(connection)
             config.set_main_option("file_template", "r%%(rev)s_%%(slug)s")

@@ -7,7 +7,7 @@ from typing import Literal
 from alembic import context
 
 from coterie.store.databases.columns import SafeText
-from coterie.store.migration import VERSIONS
+from coterie.store.schema import VERSIONS
 from coterie.store.tables import metadata
 
 

@@ -11,10 +11,10 @@ down_revision = ${repr(down_revision)}
 
 
 def upgrade() -> None:
-    """Take the step."""
+    """Apply the migration."""
     ${upgrades if upgrades else "pass"}
 
 
 def downgrade() -> None:
-    """Take it back."""
+    """Revert the migration."""
     ${downgrades if downgrades else "pass"}

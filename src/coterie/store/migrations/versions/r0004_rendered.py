@@ -10,10 +10,10 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Take the step."""
+    """Apply the migration."""
     op.add_column("submissions", sa.Column("rendered", sa.JSON(), nullable=True))
 
 
 def downgrade() -> None:
-    """Take it back."""
+    """Revert the migration."""
     op.drop_column("submissions", "rendered")

@@ -1,4 +1,4 @@
-"""The migration of a database to the tables of this release, performed once by the first replica to start."""
+"""The upgrade of a database to the tables of this release, by the migrations that it lacks."""
 
 from __future__ import annotations
 
@@ -10,29 +10,20 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, text
 
 from coterie.errors import UsageError
 from coterie.store.databases.database import Database
-from coterie.store.tables import metadata
-
-VERSIONS = "coterie_schema"
+from coterie.store.schema import VERSIONS
 
 
-def migrate(database: Database) -> None:
-    """Apply the missing migrations, if any."""
+def upgrade(database: Database) -> None:
+    """Apply the missing migrations; refuse the tables of a newer release."""
     script = ScriptDirectory.from_config(configuration())
-    with database.reading() as connection:
-        if _lacks_nothing(connection, script):
-            return
     with changing(database) as connection:
-        if not _revision(connection) and (
-            theirs := metadata.tables.keys() & set(inspect(connection).get_table_names())
-        ):
-            raise UsageError(
-                f"{database.name} holds tables of another program ({', '.join(sorted(theirs)[:3])})",
-                "Give Coterie a database of its own.",
-            )
+        context = MigrationContext.configure(connection, opts={"version_table": VERSIONS})
+        if (revision := context.get_current_revision()) is not None:
+            _refuse_newer(script, revision)
         # Another replica may have migrated while this one waited for the lock; then nothing is left to do.
         command.upgrade(configuration(connection), "head")
 
@@ -65,14 +56,7 @@ def configuration(connection: Connection | None = None) -> Config:
     return config
 
 
-def _revision(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection, opts={"version_table": VERSIONS}).get_current_revision()
-
-
-def _lacks_nothing(connection: Connection, script: ScriptDirectory) -> bool:
-    revision = _revision(connection)
-    if revision is None:
-        return False
+def _refuse_newer(script: ScriptDirectory, revision: str) -> None:
     try:
         script.get_revision(revision)
     except CommandError:
@@ -80,4 +64,3 @@ def _lacks_nothing(connection: Connection, script: ScriptDirectory) -> bool:
             f"the database was written by a newer Coterie (its tables are of revision {revision})",
             "Use that release or a newer one. Tables are never downgraded automatically.",
         ) from None
-    return revision == script.get_current_head()
