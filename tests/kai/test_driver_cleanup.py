@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,11 @@ from lab.api import ApiError
 
 from coterie.backends.kai.driver import nvlink_channels, removal
 from coterie.backends.kai.driver.creation import create
+from coterie.backends.kai.driver.own_objects import apply_own
 from coterie.errors import UsageError
 from coterie.kube.api import connect
 from coterie.kube.apply import apply
+from coterie.kube.errors import ApiForbidden
 from lab import Lab
 from tests.kai.service_on_kai import OWN, add_nodes, serving, settings
 from tests.service.running_service import task, workflow
@@ -103,27 +107,82 @@ def test_orphans_are_swept_at_the_start_and_foreign_objects_are_left_alone(nvl: 
 
 
 def test_an_object_of_the_same_name_is_adopted_by_its_store_and_content_and_never_somebody_elses(nvl: Lab) -> None:
+    ours, theirs = "1111111111111111", "0000000000000000"
+
     def made(store: str, value: str) -> dict[str, Any]:
         return {**_config_map("same", store, "train-1"), "data": {"key": value}}
 
+    plain = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "same", "namespace": "default"}}
+    foreign: dict[str, Callable[[], object]] = {
+        "another service's": lambda: _own(nvl, made(theirs, "theirs")),
+        "another service's, with the same content": lambda: _own(nvl, made(theirs, "ours")),
+        "somebody's, without a field in common": lambda: nvl.apply(plain),
+        "somebody's copy of ours": lambda: nvl.apply(made(ours, "ours")),
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUBECONFIG", str(nvl.kubeconfig))
         with connect() as api:
-            nvl.apply(made("0000000000000000", "theirs"))
-            with pytest.raises(UsageError, match='there is a ConfigMap "same" of somebody else'):
-                list(create(api, [made("1111111111111111", "ours")], lambda _: ""))
-            theirs = nvl.get("configmaps", "same")
-            assert theirs
-            assert theirs["data"] == {"key": "theirs"}
-            nvl.api.delete("configmaps", "same", "default")
+            for whose, write in foreign.items():
+                write()
+                before = nvl.get("configmaps", "same")
+                for _ in range(2):
+                    with pytest.raises(UsageError, match='there is a ConfigMap "same" of somebody else'):
+                        list(create(api, [made(ours, "ours")], lambda _: ""))
+                    with pytest.raises(UsageError, match='there is a ConfigMap "same" of somebody else'):
+                        apply_own(api, made(ours, "ours"))
+                assert nvl.get("configmaps", "same") == before, whose
+                nvl.api.delete("configmaps", "same", "default")
 
-            list(create(api, [made("1111111111111111", "ours")], lambda _: ""))
+            list(create(api, [made(ours, "ours")], lambda _: ""))
             first = nvl.get("configmaps", "same")
-            # A crash may have come before the answer: the same object is applied once more, and stays as it is.
-            list(create(api, [made("1111111111111111", "ours")], lambda _: ""))
-            assert nvl.get("configmaps", "same") == first
+            # A crash may have come before the answer: the object is the same, whether it is created or applied again.
+            list(create(api, [made(ours, "ours")], lambda _: ""))
+            apply_own(api, made(ours, "ours"))
+            again = nvl.get("configmaps", "same")
             assert first
-            assert first["data"] == {"key": "ours"}
+            assert again
+            assert first["data"] == again["data"] == {"key": "ours"}
+            assert first["metadata"]["uid"] == again["metadata"]["uid"]
+            # What somebody changed is taken back, and nothing else of the object is touched.
+            nvl.api.patch("configmaps", "same", {"data": {"key": "changed", "more": "theirs"}}, "default")
+            list(create(api, [made(ours, "ours")], lambda _: ""))
+            taken = nvl.get("configmaps", "same")
+            assert taken
+            assert taken["data"] == {"key": "ours", "more": "theirs"}
+
+
+def test_a_quota_that_the_lost_answer_of_a_creation_has_used_up_does_not_refuse_the_object(nvl: Lab) -> None:
+    pod = _config_map("only", "1111111111111111", "train-1")
+    pod |= {"kind": "Pod", "spec": {"containers": [{"name": "task", "image": "i"}], "schedulerName": "nobody"}}
+    with pytest.MonkeyPatch.context() as patch, _quota(nvl):
+        patch.setenv("KUBECONFIG", str(nvl.kubeconfig))
+        with connect() as api:
+            list(create(api, [pod], lambda _: ""))
+            first = nvl.get("pods", "only")
+            list(create(api, [pod], lambda _: ""))
+            again = nvl.get("pods", "only")
+            assert first
+            assert again
+            assert first["metadata"]["uid"] == again["metadata"]["uid"]
+            other = {**pod, "metadata": {**pod["metadata"], "name": "other"}}
+            with pytest.raises(ApiForbidden, match="exceeded quota"):
+                list(create(api, [other], lambda _: ""))
+            nvl.api.delete("pods", "only", "default", grace=0)
+
+
+@contextmanager
+def _quota(lab: Lab) -> Iterator[None]:
+    """Allow one pod in the namespace, for as long as the block lasts."""
+    metadata = {"name": "few", "namespace": "default"}
+    lab.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": {"pods": "1"}}})
+    try:
+        # The API server learns of a quota after a moment: by then it would refuse any pod.
+        _set_used(lab, 1)
+        lab.wait(lambda: _is_full(lab), 60, "the quota counts")
+        _set_used(lab, 0)
+        yield
+    finally:
+        lab.api.delete("resourcequotas", "few", "default")
 
 
 def test_two_services_in_one_namespace_never_touch_each_other(nvl: Lab, tmp_path: Path) -> None:
@@ -145,25 +204,11 @@ def test_two_services_in_one_namespace_never_touch_each_other(nvl: Lab, tmp_path
 
 
 def test_a_gang_of_which_the_cluster_refuses_a_pod_fails_and_leaves_nothing(nvl: Lab, tmp_path: Path) -> None:
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "few", "namespace": "default"},
-        "spec": {"hard": {"pods": "1"}},
-    }
-    with serving(nvl, settings(tmp_path)) as here:
-        nvl.apply(quota)
-        try:
-            # The API server learns of a quota after a moment: by then it would refuse any pod.
-            _set_used(nvl, 1)
-            nvl.wait(lambda: _is_full(nvl), 60, "the quota counts")
-            _set_used(nvl, 0)
-            ident = here.submit(workflow("train", PAIR, gpu=1))
-            assert here.finished(ident) == "FAILED_BACKEND_ERROR"
-            assert "exceeded quota" in here.tasks(ident)["a"]["message"]
-            assert here.left() == {}
-        finally:
-            nvl.api.delete("resourcequotas", "few", "default")
+    with serving(nvl, settings(tmp_path)) as here, _quota(nvl):
+        ident = here.submit(workflow("train", PAIR, gpu=1))
+        assert here.finished(ident) == "FAILED_BACKEND_ERROR"
+        assert "exceeded quota" in here.tasks(ident)["a"]["message"]
+        assert here.left() == {}
 
 
 def _set_used(lab: Lab, count: int) -> None:

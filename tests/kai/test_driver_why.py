@@ -107,7 +107,7 @@ def test_a_gang_with_a_pod_that_cannot_be_created_waits_for_its_members(
     def failing(
         api: Api, call: RequestDescription, params: Mapping[str, str | None] | None = None, body: object = None
     ) -> ApiResponse:
-        if shut and call.verb == "patch" and call.kind.name == "Pod" and "-b-" in call.name:
+        if shut and call.verb == "post" and call.kind.name == "Pod" and "-b-" in call.name:
             raise failure_of(call, 500, {}, b"")
         return attempt(api, call, params, body)
 

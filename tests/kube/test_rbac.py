@@ -123,10 +123,12 @@ def kind(name: tuple[str, str]) -> ObjectKind:
     return kind_of({"apiVersion": name[0], "kind": name[1]})
 
 
-# What a service without trouble does not do: read an object before it takes back what somebody changed, look up a pod
-# that no watch shows, and delete the queue of a pool that is gone.
+# The verbs in rules of a request: an apply may create.
+RULES = {"patch": ("create", "patch"), "post": ("create",)}
+# What a service without trouble does not do: read an object and apply it again after a creation whose answer was lost,
+# look up a pod that no watch shows, and delete the queue of a pool that is gone.
 SELDOM = {
-    *((kind(name).group, kind(name).plural, "get") for name in (*EVERYWHERE, *FOR_TASKS)),
+    *((kind(name).group, kind(name).plural, verb) for name in (*EVERYWHERE, *FOR_TASKS) for verb in ("get", "patch")),
     ("scheduling.run.ai", "queues", "delete"),
 }
 
@@ -307,7 +309,7 @@ def test_a_service_in_a_pod_is_refused_nothing_and_uses_all_that_is_granted(
     def noted(self: Api, verb: str, kind: ObjectKind, *more: Any, **named: Any) -> Any:
         found = call_of(self, verb, kind, *more, **named)
         resource = f"{kind.plural}/{found.subresource}" if found.subresource else kind.plural
-        used.update((kind.group, resource, one) for one in (("create", "patch") if verb == "patch" else (verb,)))
+        used.update((kind.group, resource, one) for one in RULES.get(verb, (verb,)))
         return found
 
     monkeypatch.setattr(Api, "call_of", noted)

@@ -42,8 +42,7 @@ class Gangs:
         followed = ["w-a", "w-b", "v-a"]
         self.domains.write(pools, followed, self.pods.get, lambda _: {})
 
-    def apply(self, _: object, manifest: dict[str, Any], *, reclaim: bool) -> None:
-        assert reclaim
+    def apply(self, _: object, manifest: dict[str, Any]) -> None:
         if manifest["metadata"]["labels"]["coterie.dev/workflow"] in self.failing:
             raise Unavailable("it cannot be written")
         self.written.append(manifest["data"])
@@ -52,7 +51,7 @@ class Gangs:
 @pytest.fixture
 def gangs(monkeypatch: pytest.MonkeyPatch) -> Gangs:
     found = Gangs()
-    monkeypatch.setattr("coterie.backends.kai.driver.bound_domains.apply", found.apply)
+    monkeypatch.setattr("coterie.backends.kai.driver.bound_domains.apply_own", found.apply)
     monkeypatch.setattr(
         "coterie.backends.kai.driver.bound_domains.find", lambda *_: ObjectMeta("m") if found.existing else None
     )

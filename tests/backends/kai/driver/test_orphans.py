@@ -10,7 +10,7 @@ from coterie.backends.kai.driver.removal import RemovalScope
 from coterie.kube.kinds import COMPUTE_DOMAIN, POD, POD_GROUP, ObjectKind
 from coterie.lifecycle import GroupRules, GroupState, Presence, Spec, State, TaskRules, TaskState
 
-OWN = [FieldManager("coterie", "Apply")]
+OWN = [FieldManager("coterie")]
 SPEC = Spec((GroupRules("g", (TaskRules("t"),)),))
 
 
@@ -72,7 +72,7 @@ def test_spared_workflows_and_scopes_in_use_stay() -> None:
 
 def test_a_foreign_object_with_the_label_is_named_and_not_removed() -> None:
     kind, meta = found(POD, 1, "t")
-    copied = ObjectMeta("copy", labels=meta.labels, managed_fields=[FieldManager("kubectl", "Apply")])
+    copied = ObjectMeta("copy", labels=meta.labels, managed_fields=[FieldManager("kubectl")])
     result = sweep([(kind, copied)], {}, (), ())
     assert (result.scopes, result.foreign) == ((), ("Pod copy",))
 

@@ -8,6 +8,7 @@ creation             the objects of a group, in the order in which they depend o
 pod_report           the report of a pod about its task (pure)
 refusal              KAI's reason why a gang waits (pure)
 followed_pods        the pods of driven tasks, and what was already reported about them
+own_objects          writes that never touch an object of somebody else
 removal              the end of a group's objects, each kind gone before the next
 orphans              objects that no workflow has any more (pure)
 watches              the pods, PodGroups and nodes of a backend, kept up to date

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from coterie.backends.base.driver import TaskAttempt
 from coterie.backends.kai.driver.objects import AnyObject, TaskPod
+from coterie.backends.kai.driver.own_objects import apply_own
 from coterie.backends.kai.manifests.domain_values import domain_values
 from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.config.configuration import Pool
 from coterie.errors import CoterieError, Unavailable
 from coterie.kube.api import Api
-from coterie.kube.apply import apply
 from coterie.kube.kinds import CONFIG_MAP
 from coterie.kube.reads import find
 
@@ -131,7 +131,7 @@ class BoundDomains:
         manifest = domain_values(scene, group, attempt, waiting.nodes)
         # Without levels there is no ConfigMap, unless the pool had some when the pods were created: they wait for it.
         if pool.topology.levels or self._exists(manifest["metadata"]["name"]):
-            apply(self._api, manifest, reclaim=True)
+            apply_own(self._api, manifest)
         waiting.written, waiting.since = {task: node for task, (node, _) in nodes.items()}, None
 
     def _exists(self, name: str) -> bool:

@@ -12,22 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from coterie.backends.base.driver import DrivenWorkflow
-from coterie.backends.kai.driver.objects import AnyObject
-from coterie.backends.kai.manifests.metadata import STORE
+from coterie.backends.kai.driver.own_objects import create_own
 from coterie.backends.kai.manifests.render import RenderRequest, ServiceRun, render
 from coterie.backends.shared.constraint_annotation import ANNOTATION, write
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import label_value
 from coterie.config.configuration import Pool
-from coterie.errors import SpecErrors, UsageError
 from coterie.frontends.workflow.lower import lower
 from coterie.frontends.workflow.read import Workflow
 from coterie.gang.edits import pinned, without_nodes
 from coterie.kube.api import Api
-from coterie.kube.apply import apply
-from coterie.kube.errors import ObjectConflict
-from coterie.kube.kinds import POD_GROUP, kind_of
-from coterie.kube.reads import find
+from coterie.kube.kinds import POD_GROUP
 from coterie.lifecycle import Create, GroupState, by_task
 from coterie.placement.whatif import changed_gang
 from coterie.sources.task_labels import TASK
@@ -115,7 +110,7 @@ def _unfinished(manifests: Iterable[Manifest], group: GroupState) -> dict[str, i
 
 
 def create(api: Api, manifests: Sequence[Manifest], known: Callable[[Manifest], str]) -> Iterator[Manifest]:
-    """Apply manifests in order, and yield each that was applied; `known` gives the uid of an existing object, or "".
+    """Create objects in order, and yield each that was created; `known` gives the uid of an existing object, or "".
 
     An existing object of the group is left as it is: it may have been created before a pool changed. One of the same
     name that is not the store's is a conflict.
@@ -129,26 +124,9 @@ def create(api: Api, manifests: Sequence[Manifest], known: Callable[[Manifest], 
             owned = {**manifest, "metadata": metadata}
         uid = known(manifest)
         if not uid:
-            uid = _applied(api, owned)
+            uid = create_own(api, owned)
             yield manifest
         owners[kind] = _reference(manifest, uid)
-
-
-def _applied(api: Api, manifest: Manifest) -> str:
-    try:
-        return apply(api, manifest).meta.uid
-    except (SpecErrors, ObjectConflict) as error:
-        # Fields of an object that exists can be immutable; then it is the one that was created before.
-        meta = manifest["metadata"]
-        found = find(api, kind_of(manifest), meta["name"], AnyObject, meta["namespace"])
-        if found is None or (isinstance(error, ObjectConflict) and not error.managers):
-            raise
-        if found.metadata.label(STORE) != meta["labels"][STORE]:
-            message = f'there is a {manifest["kind"]} "{meta["name"]}" of somebody else'
-            raise UsageError(message, "Remove it, or use another namespace.") from None
-        if isinstance(error, ObjectConflict):
-            return apply(api, manifest, reclaim=True).meta.uid
-        return found.metadata.uid
 
 
 def _reference(manifest: Manifest, uid: str) -> Manifest:

@@ -14,7 +14,6 @@ class FieldManager(msgspec.Struct, gc=False):
     """One manager of an object's fields."""
 
     manager: str = ""
-    operation: str = ""
 
 
 class ObjectMeta(msgspec.Struct, gc=False, rename="camel"):
@@ -57,7 +56,7 @@ class ObjectMeta(msgspec.Struct, gc=False, rename="camel"):
     @property
     def own(self) -> bool:
         """Whether Coterie wrote the object; a copy that somebody else applied has its labels, but not its manager."""
-        return any(each.manager == MANAGER and each.operation == "Apply" for each in self.managed_fields or ())
+        return any(each.manager == MANAGER for each in self.managed_fields or ())
 
 
 class AnyObject(msgspec.Struct, gc=False):

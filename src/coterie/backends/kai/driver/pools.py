@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from coterie.backends.kai.driver.objects import AnyObject, GangPodGroup
+from coterie.backends.kai.driver.own_objects import apply_own
 from coterie.backends.kai.manifests import objects
 from coterie.backends.kai.manifests.metadata import POOL, STORE, ManifestContext
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.config.configuration import Pool
 from coterie.kube.api import Api
-from coterie.kube.apply import apply
 from coterie.kube.delete import delete
 from coterie.kube.kinds import QUEUE, TOPOLOGY
 from coterie.kube.reads import ObjectQuery, list_all
@@ -38,7 +38,7 @@ class PoolObjects:
                 wanted[manifest["kind"], manifest["metadata"]["name"]] = manifest
         for key, manifest in wanted.items():
             if self._written.get(key) != manifest:
-                apply(self._api, manifest, reclaim=True)
+                apply_own(self._api, manifest)
                 self._written[key] = manifest
         self._written = wanted
 
