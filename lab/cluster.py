@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import tempfile
@@ -202,11 +201,12 @@ class Lab:
         raise LabError(f'the lab has no program "{name}"')
 
     def apply(self, manifests: str | Object | Sequence[Object]) -> None:
-        """Apply manifests: YAML or JSON text, an object, or several."""
-        if not isinstance(manifests, str):
-            items = [manifests] if isinstance(manifests, dict) else list(manifests)
-            manifests = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-        self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=manifests)
+        """Apply manifests, one after the other: YAML or JSON text, an object, or several."""
+        if isinstance(manifests, str):
+            self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=manifests)
+        else:
+            for each in [manifests] if isinstance(manifests, dict) else manifests:
+                self.api.apply(each)
 
     def get(self, kind: str, name: str, namespace: str = "default") -> Object | None:
         """Return an object, or None when it is not there."""

@@ -138,7 +138,7 @@ class DrawnLab:
         self._sentinels += 1
         alone = {"nodeSelector": dict(_SENTINEL.labels)}
         self.lab.apply([pod_group(name, topology=""), pod(name, name, 0, spec=alone)])
-        self.lab.wait(lambda: "nodeName" in (self.lab.get("pod", name) or {"spec": {}})["spec"], 30, f"{name} is bound")
+        self.lab.wait(lambda: "nodeName" in (self.lab.get("pod", name) or {"spec": {}})["spec"], 60, f"{name} is bound")
 
     def _chosen_only(self) -> set[str]:
         waiting = {pod["metadata"]["name"] for pod in self.lab.objects("pods") if "nodeName" not in pod["spec"]}

@@ -224,13 +224,13 @@ def test_a_gang_whose_compute_domain_nobody_prepares_waits_for_that_reason(nvl: 
 @pytest.fixture
 def topologies(nvl: Lab) -> Iterator[Lab]:
     """Give the lab with the kinds of ClusterTopologies and PodCliqueSets, which others do not expect there."""
-    (definition,) = [one for one in definitions() if one["spec"]["names"]["kind"] == "ClusterTopology"]
-    added = [definition, open_definition(POD_CLIQUE_SET, "v1alpha1")]
+    # Grove's own definitions may be there from an earlier test.
+    added = [*definitions(beside_grove=True), open_definition(POD_CLIQUE_SET, "v1alpha1")]
     nvl.apply(added)
     names = [f"crd/{one['metadata']['name']}" for one in added]
-    nvl.kubectl("wait", "--for=condition=Established", *names, "--timeout=30s")
+    nvl.kubectl("wait", "--for=condition=Established", *names, "--timeout=180s")
     yield nvl
-    nvl.kubectl("delete", *names, "--wait=true", "--timeout=60s")
+    nvl.kubectl("delete", *names, "--wait=true", "--timeout=300s")
 
 
 def test_a_pool_that_names_a_cluster_topology_uses_the_topology_that_it_refers_to_and_knows_its_users(
