@@ -15,7 +15,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.web.page_service import ROOT, PageService
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-PATIENCE_MS = 30_000
+# Far longer than anything takes on a busy machine; what is there ends a wait at once.
+PATIENCE_MS = 120_000
 expect.set_options(timeout=PATIENCE_MS)
 
 
@@ -61,7 +62,10 @@ def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
 
     def opened(url: str, *, width: int = 1280, height: int = 800, dark: bool = False) -> Visit:
         context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if dark else "light",
+            # What fades in has other colours meanwhile.
+            reduced_motion="reduce",
         )
         contexts.append(context)
         context.set_default_timeout(PATIENCE_MS)

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import httpx2
+from lab.ports import Ports
 
 from coterie.service.pools.history import KEPT_S, SAMPLE_S
 from coterie.service.settings import Submission
@@ -22,7 +23,7 @@ from tests.eventually import eventually
 from tests.service.running_service import task, workflow
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 FOREVER = "echo started; sleep 600"
 
 # Two zones of racks, with a cordoned node, one that is not ready, and one without the label of a rack; and two NVLink
@@ -111,7 +112,9 @@ class PageService:
         self.folder = folder
         (folder / "coterie.yaml").write_text(config, encoding="utf-8")
         (folder / "cluster.yaml").write_text(cluster, encoding="utf-8")
-        self.port = 0
+        self._ports = Ports()
+        # Nobody else takes it while the service is stopped, as might happen to one that the kernel picks.
+        self.port = self._ports.take()
         self.token = ""
         self._process: subprocess.Popen[str] | None = None
 
@@ -128,6 +131,7 @@ class PageService:
             self.ask("POST", f"workflows/{each['id']}/cancel", json={"force": True})
         eventually(lambda: not self.list_workflows(finished=False), lambda: self.list_workflows(finished=False))
         self.stop()
+        self._ports.release()
 
     @property
     def url(self) -> str:

@@ -88,7 +88,7 @@ def test_submit_prints_the_address_of_the_workflow(served: PageService, tmp_path
     file = tmp_path / "w.yaml"
     file.write_bytes(gang("told", 1).source)
     command = (sys.executable, "-m", "coterie", "submit", str(file), "--pool", "training", "--server", served.url)
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
     (url,) = [line.removeprefix("web page: ") for line in done.stderr.splitlines() if line.startswith("web page: ")]
     assert url == f"{served.url}/workflows/told-1"
     expect(visit(url).page.get_by_role("heading", name="told-1")).to_be_visible()

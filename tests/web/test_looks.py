@@ -84,6 +84,7 @@ def edited(full: PageService) -> Iterator[PageService]:
 def edit(page: Page) -> None:
     page.get_by_role("button", name="Edit …").click()
     editor = page.get_by_label("Document of pool edited")
+    expect(page.get_by_text("No changes.")).to_be_visible()
     editor.fill(editor.input_value().replace("before", "after"))
     expect(page.get_by_text("This would change")).to_be_visible()
 
@@ -147,7 +148,7 @@ def test_no_state_of_a_page_has_serious_barriers(
 def test_a_snapshot_has_no_serious_barriers(full: PageService, tmp_path: Path, visit: Open, dark: bool) -> None:  # noqa: FBT001 - a parameter of the test
     file = tmp_path / "map.html"
     made = (sys.executable, "-m", "coterie", "map", str(full.folder / "cluster.yaml"), "-o", "html")
-    file.write_bytes(subprocess.run(made, capture_output=True, check=True, timeout=60).stdout)
+    file.write_bytes(subprocess.run(made, capture_output=True, check=True, timeout=240).stdout)
     page = visit(file.as_uri(), dark=dark).page
     page.locator(".node").first.wait_for()
     assert serious(page) == []

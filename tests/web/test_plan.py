@@ -72,7 +72,9 @@ def test_a_plan_that_is_no_longer_true_is_not_submitted(served: PageService, vis
     page.get_by_label("Workflow file").fill(gang("stale", 4).source.decode())
     expect(page.get_by_text("stale: placed")).to_be_visible()
     other = served.run(gang("first", 4))
-    page.get_by_role("button", name="Submit this plan").click()
+    with page.expect_response("**/api/v1/workflows?**") as answer:
+        page.get_by_role("button", name="Submit this plan").click()
+    assert answer.value.status == 409
     expect(page.get_by_text("stale: placed")).to_be_visible()
     assert [each for each in served.list_workflows() if each["name"] == "stale"] == []
     served.cancel(other)

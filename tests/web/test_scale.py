@@ -27,7 +27,7 @@ def opened(tmp_path: Path, visit: Open, nodes: int, query: str = "") -> Visit:
     cluster, file = tmp_path / "fleet.yaml", tmp_path / "map.html"
     cluster.write_text(fleet(nodes), encoding="utf-8")
     command = (sys.executable, "-m", "coterie", "map", str(cluster), "-o", "html")
-    file.write_bytes(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
+    file.write_bytes(subprocess.run(command, capture_output=True, check=True, timeout=240).stdout)
     return visit(f"{file.as_uri()}#{query}")
 
 
@@ -69,4 +69,4 @@ def test_a_large_fleet_is_drawn_and_its_nodes_are_chosen_by_keys_and_mouse(
 def test_a_filter_finds_a_node_of_a_large_fleet(tmp_path: Path, visit: Open) -> None:
     page = opened(tmp_path, visit, 10_240, "view=table&filter=z3s2r7-n120").page
     expect(page.get_by_role("button", name="z3s2r7-n120", exact=True)).to_be_visible()
-    assert page.get_by_role("row").count() == 5  # the head, a zone, a spine, a rack, the node
+    expect(page.get_by_role("row")).to_have_count(5)  # the head, a zone, a spine, a rack, the node

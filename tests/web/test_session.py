@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 
 import httpx2
@@ -68,12 +70,15 @@ def test_a_deleted_token_ends_the_stream_and_asks_again(guarded: PageService, vi
 
 
 def test_an_expired_token_ends_the_session_and_asks_again(guarded: PageService, visit: Open) -> None:
-    token = create_token(guarded, "cleo", "viewer", "--expires", "25s")
+    token = create_token(guarded, "cleo", "viewer", "--expires", "1h")
     page = visit(f"{guarded.url}/workflows").page
     page.get_by_label("Token").fill(token)
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_text("cleo · viewer")).to_be_visible()
-    expect(page.get_by_label("Token")).to_be_visible(timeout=2 * PATIENCE_MS)
+    with sqlite3.connect(guarded.folder / "state" / "coterie.db", timeout=PATIENCE_MS / 1000) as store:
+        assert store.execute("UPDATE tokens SET expires_at = ? WHERE name = 'cleo'", (time.time(),)).rowcount == 1
+    store.close()
+    expect(page.get_by_label("Token")).to_be_visible()
 
 
 def test_a_session_changes_nothing_for_requests_that_do_not_name_their_origin(guarded: PageService) -> None:
