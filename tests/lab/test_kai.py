@@ -51,9 +51,12 @@ def test_pods_of_a_compute_domain_have_their_claims_allocated(lab: Lab) -> None:
     claims = lab.objects("resourceclaims", "default")
     assert len(claims) == len(pods)
     assert all(claim["status"]["allocation"] and claim["status"]["reservedFor"] for claim in claims)
-    made = lab.get("computedomain", "train")
-    assert made is not None
-    assert made["status"]["status"] == "Ready"
+
+    def ready() -> bool:
+        made = lab.get("computedomain", "train") or {}
+        return bool(made.get("status", {}).get("status") == "Ready")
+
+    lab.wait(ready, 30, "the ComputeDomain is ready")
 
 
 def _claim(pod: dict[str, Any], template: str) -> None:

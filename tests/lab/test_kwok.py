@@ -48,9 +48,7 @@ def test_pods_end_after_their_time_with_their_exit_code(lab: Lab) -> None:
         ready = [condition for condition in pod["status"]["conditions"] if condition["type"] == "Ready"]
         assert [condition["status"] for condition in ready] == ["False"]
     assert time.monotonic() - began >= 1.5
-    running = lab.get("pod", "for-ever")
-    assert running is not None
-    assert running["status"]["phase"] == "Running"
+    lab.wait(lambda: (lab.get("pod", "for-ever") or {})["status"]["phase"] == "Running", what="the first one runs")
 
 
 def test_a_deleted_pod_goes(lab: Lab) -> None:

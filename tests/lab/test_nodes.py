@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -59,9 +58,7 @@ def test_nodes_of_a_clique_announce_their_devices(lab: Lab) -> None:
     assert [each["spec"]["nodeName"] for each in slices] == ["tainted"]
 
 
-def test_many_nodes_are_there_in_seconds(lab: Lab) -> None:
-    began = time.monotonic()
+def test_many_nodes_are_added_at_once(lab: Lab) -> None:
     labels = {CLIQUE: "c"}
     nodes.add(lab, Cluster.of(Node(f"n{index}", labels, {"nvidia.com/gpu": 4}) for index in range(512)))
-    assert time.monotonic() - began < 30
     assert len(lab.objects("nodes")) == 512
