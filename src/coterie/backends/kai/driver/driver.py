@@ -277,7 +277,7 @@ class KaiDriver:
             yield from self._followed.news(name, pod, last)
         if time.monotonic() >= self._check_at:
             self._check_at = time.monotonic() + _CHECK_S
-            for name in self._followed.unseen():
+            for name in self._followed.overdue():
                 pod = self._watches.pod(name)
                 if pod is not None or find(self._api, POD, name, AnyObject, self._namespace) is None:
                     yield from self._followed.news(name, pod)

@@ -8,16 +8,18 @@ from dataclasses import dataclass, field
 
 from coterie.backends.base.driver import IMAGE_MISSING, BackendEvent, News, TaskAttempt
 from coterie.backends.kai.driver.objects import TaskPod
-from coterie.backends.kai.driver.pod_report import missing, missing_image, report
+from coterie.backends.kai.driver.pod_report import lacks_folder, missing, missing_image, report
 from coterie.lifecycle import Ended, Lost, Observation
 
 # After this time, a created pod that no watch has shown is looked up.
 _UNSEEN_S = 10.0
+# After this time, a pod whose node cannot make a folder for it is lost. Nodes try again after 10 to 15 s.
+_FOLDER_S = 60.0
 
 
 @dataclass(slots=True)
 class FollowedPod:
-    """A pod, the attempt it is, and the observations that were reported of it."""
+    """A pod, the attempt it is, the observations that were reported of it, and since when it lacks a folder."""
 
     key: TaskAttempt
     since: float
@@ -25,6 +27,7 @@ class FollowedPod:
     seen: bool = False
     told: list[Observation] = field(default_factory=list)
     image: str = ""
+    lacking: float | None = None
 
 
 class FollowedPods:
@@ -64,10 +67,14 @@ class FollowedPods:
         """Return whether a pod existed before it was followed."""
         return name in self._pods and self._pods[name].adopted
 
-    def unseen(self) -> list[str]:
-        """Return pods that should have been seen by now."""
+    def overdue(self) -> list[str]:
+        """Return pods that should have been seen, or have a folder, by now."""
         due = self._clock() - _UNSEEN_S
-        return [name for name, pod in self._pods.items() if not pod.seen and pod.since <= due]
+        return [
+            name
+            for name, pod in self._pods.items()
+            if (not pod.seen and pod.since <= due) or (pod.lacking is not None and not self._may_start(pod))
+        ]
 
     def news(self, name: str, pod: TaskPod | None, last: TaskPod | None = None) -> Iterator[tuple[str, News]]:
         """Yield what is new about a pod; `pod` is None for one that is gone, `last` its last known state."""
@@ -87,7 +94,17 @@ class FollowedPods:
         if (said := missing_image(pod)) and said != followed.image:
             followed.image = said
             yield followed.key.workflow, BackendEvent(IMAGE_MISSING, said, followed.key.group, task, attempt)
+        if not lacks_folder(pod):
+            followed.lacking = None
+        elif followed.lacking is None:
+            followed.lacking = self._clock()
         for each in report(pod, task, attempt):
+            if isinstance(each, Lost) and self._may_start(followed):
+                continue
             if each not in followed.told and not any(isinstance(old, Ended | Lost) for old in followed.told):
                 followed.told.append(each)
                 yield followed.key.workflow, each
+
+    def _may_start(self, followed: FollowedPod) -> bool:
+        """Return whether the next try of a pod's node may make the folder that it lacks."""
+        return followed.lacking is not None and self._clock() < followed.lacking + _FOLDER_S

@@ -18,6 +18,9 @@ from coterie.lifecycle import Ended, LossCause, Lost, Observation, Running, Sche
 _PULL = "ErrImagePull"
 _IMAGE = frozenset({"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"})
 _START = frozenset({"CreateContainerError", "CreateContainerConfigError", "RunContainerError", "PostStartHookError"})
+# The words of a node that cannot make a folder of a workspace, with which a container is not lost at once: they are the
+# same when another node makes that folder at the same moment, and the next try succeeds.
+_FOLDER = "failed to create subPath directory"
 # Reasons of an ended container whose command never ran.
 _NEVER_RAN = frozenset({"StartError", "ContainerCannotRun"})
 _UNKNOWN = "ContainerStatusUnknown"
@@ -73,6 +76,12 @@ def missing_image(pod: TaskPod) -> str:
             words = _words(waiting.message)
             return f"node {pod.spec.node_name} cannot pull an image" + (f": {words}" if words else "")
     return ""
+
+
+def lacks_folder(pod: TaskPod) -> bool:
+    """Return whether the node of a pod could not make a folder of its workspace, and tries again."""
+    waiting = _state(pod).waiting
+    return waiting is not None and waiting.reason in _START and _FOLDER in waiting.message
 
 
 def _end(pod: TaskPod, state: ContainerState, task: str, attempt: int) -> Observation | None:
