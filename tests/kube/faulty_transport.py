@@ -15,7 +15,7 @@ from coterie.kube.api import Api, Timeouts
 from coterie.kube.retry import RetryLimits
 
 SERVER = "https://cluster.test:6443"
-HASTE = RetryLimits(attempts=4, total_s=5.0, first_wait_s=0.001, longest_wait_s=0.002)
+HASTE = RetryLimits(attempts=4, total_s=60.0, first_wait_s=0.001, longest_wait_s=0.002)
 
 Json = dict[str, Any]
 Handler = Callable[[httpx2.Request], httpx2.Response]

@@ -88,7 +88,7 @@ def test_the_wait_that_a_server_asks_for_is_kept() -> None:
 
     list_all(api(handler), ObjectQuery(NODE), Identified)
 
-    assert 1.0 <= times[1] - times[0] < 2.0
+    assert times[1] - times[0] >= 1.0
 
 
 @pytest.mark.parametrize("value", ["Wed, 21 Oct 2026 07:28:00 GMT", "soon", "-1", "²", ""])

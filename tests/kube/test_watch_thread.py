@@ -27,7 +27,7 @@ from tests.eventually import eventually
 from tests.kube.faulty_transport import Script, api, event, page, status, stream, thing
 
 HASTE = WatchTiming(first_wait_s=0.001, longest_wait_s=0.01)
-PATIENCE_S = 10.0
+PATIENCE_S = 120.0
 
 
 class Silent(ThreadingHTTPServer):
@@ -94,7 +94,8 @@ def test_a_watch_that_waits_for_a_silent_server_is_stopped_at_once() -> None:
         took = time.monotonic() - begun
 
     assert not watching.running
-    assert took < 1.0
+    # The server would be silent for two minutes.
+    assert took < PATIENCE_S / 2
     assert server.watches == 1
     assert sorted(name for _, name in watching.entries()) == ["a", "b"]
 
@@ -104,13 +105,13 @@ def test_a_watch_that_waits_before_trying_again_is_stopped_at_once() -> None:
         api(Script([status(500, message="down")])),
         ObjectQuery(POD),
         Identified,
-        pace=WatchTiming(first_wait_s=60, longest_wait_s=60),
+        pace=WatchTiming(first_wait_s=2 * PATIENCE_S, longest_wait_s=2 * PATIENCE_S),
     )
     with watching:
         eventually(lambda: watching.trouble is not None)
         begun = time.monotonic()
 
-    assert time.monotonic() - begun < 1.0
+    assert time.monotonic() - begun < PATIENCE_S / 2
     assert not watching.running
 
 

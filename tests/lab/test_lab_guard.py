@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from lab.process import started_at
 
 from tests import process_tree
+from tests.eventually import eventually
 from tests.lab.lab_guard import ROOT
 
 _KILLED = """
@@ -43,10 +43,7 @@ def test_a_lab_does_not_outlive_tests_that_are_killed(tmp_path: Path) -> None:
     assert done.returncode == -signal.SIGKILL
     pid, mark = done.stdout.split()
     folder = tmp_path / "coterie" / "lab" / "left"
-    deadline = time.monotonic() + 20
-    while folder.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not folder.exists()
+    eventually(lambda: not folder.exists(), "the lab is still there")
     assert started_at(int(pid)) != mark
     # The guard goes on for a while, lest a command that was killed no sooner starts another lab.
     process_tree.kill(process_tree.descendants() - others)
