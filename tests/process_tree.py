@@ -45,24 +45,25 @@ def adopt_orphans() -> None:
 
 def descendants(roots: Iterable[int] | None = None) -> set[Process]:
     """Return the processes below some, by default below this one; those that have ended do not count."""
-    if roots is None and not _has_children():
+    if roots is None and not _has_children_of_tests():
         return set()
     children = _children()
     found: set[Process] = set()
     new = [os.getpid()] if roots is None else list(roots)
     while new:
         below = [each for pid in new for each in children.pop(pid, ())]
-        found.update(process for process, ended in below if not ended)
-        new = [process.pid for process, _ in below]
+        found.update(each.process for each in below if not each.ended)
+        new = [each.process.pid for each in below]
     return {each for each in found if not any(kept in _command(each.pid) for kept in _KEPT)}
 
 
 def release_ended(since: set[Process]) -> None:
     """Let the kernel forget children that have ended, as it does with orphans, but those that were there before."""
-    for process, ended in _children().get(os.getpid(), ()) if _has_children() else ():
-        if ended and process not in since:
+    for pid in _own_children(os.getpid()) if _has_children() else ():
+        found = _stat(pid)
+        if found and found.ended and found.process not in since:
             with suppress(ChildProcessError):
-                os.waitpid(process.pid, os.WNOHANG)
+                os.waitpid(pid, os.WNOHANG)
 
 
 def kill(processes: Collection[Process]) -> None:
@@ -92,13 +93,11 @@ def _release_nested(_: int, __: FrameType | None) -> None:
 
     No process starts another one directly in such a namespace, so they are nobody's but ours.
     """
-    with suppress(OSError):
-        for children in Path("/proc/self/task").glob("*/children"):
-            for pid in children.read_text("ascii").split():
-                with suppress(OSError):
-                    status = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
-                    if "\nState:\tZ" in status and _NESTED.search(status):
-                        os.waitpid(int(pid), os.WNOHANG)
+    for pid in _own_children(os.getpid()):
+        with suppress(OSError):
+            status = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
+            if "\nState:\tZ" in status and _NESTED.search(status):
+                os.waitpid(pid, os.WNOHANG)
 
 
 def _has_children() -> bool:
@@ -109,15 +108,43 @@ def _has_children() -> bool:
     return True
 
 
-def _children() -> dict[int, list[tuple[Process, bool]]]:
-    """Return the children of every process of the machine, each with whether it has ended."""
-    found: dict[int, list[tuple[Process, bool]]] = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208 - names alone, after every test
-        if name.isdigit():
+def _has_children_of_tests() -> bool:
+    """Return whether there is a child other than the kept ones that have no children: most tests start no process."""
+    return _has_children() and any(
+        _own_children(pid) or not any(kept in _command(pid) for kept in _KEPT) for pid in _own_children(os.getpid())
+    )
+
+
+def _own_children(pid: int) -> list[int]:
+    """Return the children of one process; one may be missing while another one ends."""
+    found: list[int] = []
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names alone, after every test
             with suppress(OSError):
-                # The name of a program may have brackets and need not be text.
-                fields = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].decode().split()
-                found.setdefault(int(fields[1]), []).append((Process(int(name), fields[19]), fields[0] in "ZX"))
+                found += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split())
+    return found
+
+
+class _Found(NamedTuple):
+    process: Process
+    parent: int
+    ended: bool
+
+
+def _stat(pid: int) -> _Found | None:
+    with suppress(OSError):
+        # The name of a program may have brackets and need not be text.
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].decode().split()
+        return _Found(Process(pid, fields[19]), int(fields[1]), fields[0] in "ZX")
+    return None
+
+
+def _children() -> dict[int, list[_Found]]:
+    """Return the children of every process of the machine."""
+    found: dict[int, list[_Found]] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208 - names alone, after every test
+        if name.isdigit() and (one := _stat(int(name))):
+            found.setdefault(one.parent, []).append(one)
     return found
 
 
