@@ -29,34 +29,51 @@ class _Meta(msgspec.Struct, gc=False):
     namespace: str = "default"
 
 
-class _Result(msgspec.Struct, gc=False):
+class ClaimResult(msgspec.Struct, gc=False):
+    """An allocated device; the pool of a channel is its node."""
+
     driver: str = ""
+    pool: str = ""
     device: str = ""
 
 
-class _Devices(msgspec.Struct, gc=False):
-    results: list[_Result] | None = None
+class ClaimDevices(msgspec.Struct, gc=False):
+    """The allocated devices of a claim."""
+
+    results: list[ClaimResult] | None = None
 
 
-class _Allocation(msgspec.Struct, gc=False):
-    devices: _Devices | None = None
+class ClaimAllocation(msgspec.Struct, gc=False):
+    """The allocation of a claim."""
+
+    devices: ClaimDevices | None = None
 
 
-class _Consumer(msgspec.Struct, gc=False):
+class ClaimUser(msgspec.Struct, gc=False):
+    """An object, usually a pod, for which a claim is reserved."""
+
     resource: str = ""
     name: str = ""
 
 
-class _Status(msgspec.Struct, gc=False, rename="camel"):
-    allocation: _Allocation | None = None
-    reserved_for: list[_Consumer] | None = None
+class ClaimStatus(msgspec.Struct, gc=False, rename="camel"):
+    """The allocation of a claim, and its users."""
+
+    allocation: ClaimAllocation | None = None
+    reserved_for: list[ClaimUser] | None = None
+
+    @property
+    def results(self) -> Sequence[ClaimResult]:
+        """The devices that are allocated; none before the allocation."""
+        devices = self.allocation.devices if self.allocation else None
+        return (devices.results if devices else None) or ()
 
 
 class BareClaim(msgspec.Struct, gc=False):
     """A claim, its allocation, and the pods that use it."""
 
     metadata: _Meta = msgspec.field(default_factory=_Meta)
-    status: _Status | None = None
+    status: ClaimStatus | None = None
 
 
 class _Device(msgspec.Struct, gc=False):
@@ -127,7 +144,5 @@ def with_claims(
     )
 
 
-def _is_channel(status: _Status) -> bool:
-    devices = status.allocation.devices if status.allocation else None
-    results = (devices.results if devices else None) or ()
-    return any(result.driver == DRIVER and result.device.startswith(_DEVICE) for result in results)
+def _is_channel(status: ClaimStatus) -> bool:
+    return any(result.driver == DRIVER and result.device.startswith(_DEVICE) for result in status.results)

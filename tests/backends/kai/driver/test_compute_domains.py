@@ -14,20 +14,13 @@ from coterie.backends.kai.driver.compute_domains import (
     GangComputeDomain,
     shortage,
 )
-from coterie.backends.kai.driver.nvlink_channels import (
-    UNUSED_S,
-    ChannelClaim,
-    ClaimAllocation,
-    ClaimDevices,
-    ClaimResult,
-    ClaimStatus,
-    NvlinkChannels,
-)
+from coterie.backends.kai.driver.nvlink_channels import UNUSED_S, ChannelClaim, NvlinkChannels
 from coterie.backends.kai.driver.objects import ObjectMeta
 from coterie.errors import CoterieError, Unavailable
 from coterie.kube.api import Api
 from coterie.kube.cache import CacheChange, CacheEntry, ChangeType
 from coterie.kube.wire import Meta
+from coterie.sources.claims import ClaimAllocation, ClaimDevices, ClaimResult, ClaimStatus, ClaimUser
 from coterie.topology.channels import DRIVER
 
 
@@ -56,7 +49,7 @@ def test_channels_of_claims_that_no_pod_has_used_for_a_while_are_named_with_thei
         name: str, driver: str = DRIVER, users: int = 0, *, allocated: bool = True, did: ChangeType = ChangeType.ADDED
     ) -> None:
         allocation = ClaimAllocation(ClaimDevices([ClaimResult(driver, f"node-{name}")])) if allocated else None
-        claim = ChannelClaim(ObjectMeta(name, "team"), ClaimStatus(allocation, [{"name": "p"}] * users))
+        claim = ChannelClaim(ObjectMeta(name, "team"), ClaimStatus(allocation, [ClaimUser("pods", "p")] * users))
         channels.changed(CacheChange(did, CacheEntry(Meta(name=name, namespace="team"), claim)))
 
     change("left")

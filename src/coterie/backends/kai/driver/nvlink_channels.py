@@ -16,37 +16,12 @@ from coterie.kube.cache import CacheChange, ChangeType
 from coterie.kube.kinds import RESOURCE_CLAIM
 from coterie.kube.reads import ObjectQuery, list_served
 from coterie.kube.watch_thread import WatchThread
+from coterie.sources.claims import ClaimStatus
 from coterie.topology.channels import DRIVER
 
 # How long a claim may be without a pod before anybody is told: both come and go one after the other.
 UNUSED_S = 60.0
 _FIRST_S = 20.0
-
-
-class ClaimResult(msgspec.Struct, gc=False):
-    """An allocated device; the pool of a channel is its node."""
-
-    driver: str = ""
-    pool: str = ""
-
-
-class ClaimDevices(msgspec.Struct, gc=False):
-    """The allocated devices of a claim."""
-
-    results: list[ClaimResult] | None = None
-
-
-class ClaimAllocation(msgspec.Struct, gc=False):
-    """The allocation of a claim."""
-
-    devices: ClaimDevices = msgspec.field(default_factory=ClaimDevices)
-
-
-class ClaimStatus(msgspec.Struct, gc=False, rename="camel"):
-    """The allocation of a claim, and the pods that use it."""
-
-    allocation: ClaimAllocation | None = None
-    reserved_for: list[dict[str, str]] | None = None
 
 
 class ChannelClaim(msgspec.Struct, gc=False):
@@ -114,11 +89,11 @@ class NvlinkChannels:
 
 def unused_channels(claim: ChannelClaim) -> list[str]:
     """Return the channels that are allocated to a claim which no pod uses, as words."""
-    if claim.status.allocation is None or claim.status.reserved_for:
+    if claim.status.reserved_for:
         return []
     return [
         f"the NVLink channel of node {result.pool} is held by ResourceClaim {claim.metadata.namespace}/"
         f"{claim.metadata.name}, which no pod uses"
-        for result in claim.status.allocation.devices.results or ()
+        for result in claim.status.results
         if result.driver == DRIVER
     ]
