@@ -68,7 +68,7 @@ class Api:
         self._resources: dict[str, Resource] = {}
 
     def close(self) -> None:
-        """Let go of connections and threads."""
+        """Close connections and end threads."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._client.close()
 

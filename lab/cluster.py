@@ -91,7 +91,7 @@ class Lab:
 
     @property
     def folder(self) -> Path:
-        """Where the lab keeps all its files."""
+        """The folder of all files of the lab."""
         if self._folder is None:
             raise LabError("the lab has not been started", "Call start() first, or use it in a with block.")
         return self._folder
@@ -127,7 +127,7 @@ class Lab:
 
     @property
     def real_nodes_left(self) -> int:
-        """How many of the nodes that are added next become real."""
+        """The number of nodes still to be added that become real."""
         return self._real.left if self._real is not None else 0
 
     def start(self) -> None:

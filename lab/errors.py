@@ -1,4 +1,4 @@
-"""What the lab raises on purpose."""
+"""The errors that the lab raises on purpose."""
 
 from __future__ import annotations
 

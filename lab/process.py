@@ -65,7 +65,7 @@ class Program:
 
     @property
     def ended(self) -> str | None:
-        """How the process ended by itself, in words, or None while it runs or was not started."""
+        """The way in which the process ended by itself, in words; None while it runs or was not started."""
         code = self._process.poll() if self._process else None
         if code is None:
             return None

@@ -36,7 +36,7 @@ class Process:
 
 @dataclass(slots=True)
 class Record:
-    """What is remembered of a lab; `complete` once everything was started."""
+    """The stored facts about a lab; `complete` once everything was started."""
 
     name: str
     folder: str

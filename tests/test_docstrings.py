@@ -23,7 +23,7 @@ def docstrings(folder: Path) -> Iterator[tuple[str, str]]:
 def test_no_docstring_begins_with_a_question_word() -> None:
     found = [
         f"{place}: {text}"
-        for part in ("src", "bench")
+        for part in ("src", "bench", "lab", "tests")
         for place, text in docstrings(ROOT / part)
         if begins_with_question(text)
     ]

@@ -37,7 +37,7 @@ class RealNodes(Mapping[str, RealNode]):
 
     @property
     def left(self) -> int:
-        """How many may still be added."""
+        """The number of nodes that may still be added."""
         return self._most - len(self._nodes)
 
     def add(self, wanted: Sequence[Object]) -> None:

@@ -38,7 +38,7 @@ TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class Done:
-    """How a call ended."""
+    """The outcome of a call."""
 
     code: int
     out: str

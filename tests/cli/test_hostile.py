@@ -81,7 +81,7 @@ def test_half_a_gigabyte_is_refused_before_it_is_read(desk: SampleFolder, what: 
 
 
 def test_standard_input_is_read_no_further_than_its_limit(desk: SampleFolder) -> None:
-    """Whatever is piped in: a plan of it ends."""
+    """A plan ends, whatever is piped into it."""
     done = desk.plan("-", stdin=b"x" * (1 << 20))
 
     assert done.code == 3

@@ -168,7 +168,7 @@ def test_an_interrupt_ends_a_call_that_waits_for_its_input(desk: SampleFolder) -
 
 @LINUX
 def test_an_unexpected_error_shows_its_traceback_only_when_asked(desk: SampleFolder) -> None:
-    """Nothing a user writes should get here; a file that vanishes while it is read may."""
+    """A file that vanishes while it is read may get here; no text of a user should."""
     done = spawn("plan", "/proc/self/mem", "--cluster", desk.cluster)
 
     assert done.code in {1, 2}
@@ -180,7 +180,7 @@ def test_help_and_version_load_nothing_heavy() -> None:
 
 
 def test_commands_that_only_ask_a_service_load_nothing_heavy() -> None:
-    """That would take seconds on a busy machine. No service answers here; what a command loads it has loaded before."""
+    """Heavy modules take seconds to load on a busy machine. No service answers here, after all of them are loaded."""
     codes, found = loaded(*ASKING, COTERIE_SERVER="http://127.0.0.1:1")
 
     assert codes == [75] * len(ASKING)

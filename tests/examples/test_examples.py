@@ -83,7 +83,7 @@ class Example:
 
     @property
     def left_out(self) -> int:
-        """How many wanted tasks are promised to find no room."""
+        """The number of wanted tasks that are expected to find no room."""
         return sum(int(word.removesuffix(" left out")) for word in self.words if word.endswith(" left out"))
 
 

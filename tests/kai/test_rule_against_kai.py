@@ -112,7 +112,7 @@ def as_kai_takes_them(part: PodGroupPart, order: Mapping[str, tuple[str, str]]) 
 
 @dataclass(frozen=True)
 class KaiOutcome:
-    """What the rule says of a case, and what KAI did."""
+    """The outcomes of a case: by the rule, and by KAI."""
 
     one: Case
     said: ForecastPlacement | ForecastRefusal

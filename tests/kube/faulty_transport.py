@@ -51,7 +51,7 @@ class Script:
 
     @property
     def params(self) -> list[dict[str, str]]:
-        """What each request asked for."""
+        """The parameters of each request."""
         return [dict(request.url.params) for request in self.asked]
 
 

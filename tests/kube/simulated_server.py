@@ -17,7 +17,7 @@ from tests.kube.faulty_transport import Json, Stream, answer, event, page, statu
 
 
 class Step(Enum):
-    """What may happen besides changes of objects."""
+    """The steps of a server other than changes of objects."""
 
     COMPACT = "forget old versions"
     BOOKMARK = "send a bookmark"

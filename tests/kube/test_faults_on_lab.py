@@ -32,7 +32,7 @@ def plain() -> Iterator[Lab]:
 
 @dataclass(frozen=True)
 class Fault:
-    """Something wrong with how a cluster is reached: how it comes about, and what is said of it."""
+    """A fault of the connection to a cluster: its cause, and its message."""
 
     make: Callable[[Lab, dict[str, Any]], object]
     source: str

@@ -27,7 +27,7 @@ def hello(tmp_path: Path) -> Component:
 
 
 class _Told(io.StringIO):
-    """What a build says, and an event once somebody waits."""
+    """The messages of a build, and an event that is set once somebody waits."""
 
     def __init__(self) -> None:
         super().__init__()

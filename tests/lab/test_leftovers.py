@@ -1,4 +1,4 @@
-"""Nothing is left of real nodes, however their lab ends."""
+"""Real nodes leave nothing behind, however their lab ends."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _KINDS = ("pid", "mnt", "net")
 
 @dataclass(frozen=True)
 class Traces:
-    """What a lab with real nodes has on a machine while it runs."""
+    """The processes and mounts of a lab with real nodes on its machine."""
 
     folder: Path
     # With the time at which each began: the kernel gives the numbers of processes and of namespaces away again.

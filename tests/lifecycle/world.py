@@ -62,7 +62,7 @@ REASONS = ("NoCapacity", "NoDomainFits", "LevelLost", "OverQuota", "Undecided")
 
 @dataclass
 class Pod:
-    """What runs of one attempt of a task: created, up, running, ended or lost."""
+    """The pod of one attempt of a task: created, up, running, ended or lost."""
 
     task: str
     attempt: int

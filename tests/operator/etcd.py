@@ -1,4 +1,4 @@
-"""What only a database can do to an API server: a history that ends, and objects that cannot be read."""
+"""Faults of an API server that only its database can cause: a history that ends, and objects that cannot be read."""
 
 from __future__ import annotations
 

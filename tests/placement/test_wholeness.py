@@ -86,7 +86,7 @@ def test_what_a_gang_has_already_broken_up_itself_is_no_longer_whole() -> None:
 
 
 def test_gpus_of_any_make_count() -> None:
-    """As in the first test, of nodes with GPUs of AMD."""
+    """The first test again, with GPUs of AMD."""
     amd = "amd.com/gpu"
     free = {"n1": ("r1", 8), "n2": ("r1", 4), "n3": ("r2", 8), "n4": ("r2", 6)}
     nodes = [Node(name, {"rack": rack}, {amd: 8}) for name, (rack, _) in free.items()]

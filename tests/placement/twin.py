@@ -21,14 +21,14 @@ Identity = tuple[str, ...]
 
 
 class TwinCapacity(Enum):
-    """Which cluster is asked: as it stands, or emptied of all but DaemonSets."""
+    """The capacity of a cluster: the current one, or that of a cluster with DaemonSets alone."""
 
     NOW = "now"
     EMPTY = "empty"
 
 
 class TwinPlacement(Protocol):
-    """What a placement says of itself."""
+    """The claims of a placement about itself."""
 
     @property
     def nodes(self) -> Mapping[str, str]:

@@ -41,7 +41,7 @@ def three_partition(rng: Random) -> Trap:
 
 
 def many_equal_groups(rng: Random) -> Trap:
-    """As many equal groups as whole racks hold, or one more; what is left over in each rack is of no use."""
+    """Ask for as many equal groups as whole racks hold, or one more; the rest of each rack is too small for any."""
     size = rng.randint(2, 4)
     racks: list[int] = []
     while sum(free // size for free in racks) < MOST_TASKS // size - 3:

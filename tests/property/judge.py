@@ -20,7 +20,7 @@ from tests.property.worlds import EngineQuestion
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of one world: what is true of it, what the engine got wrong, and what it left unproved."""
+    """The verdict about one world: the truth, the engine's errors, and its claims left unproved."""
 
     name: str
     feasible: bool

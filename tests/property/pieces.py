@@ -46,7 +46,7 @@ AFFINITIES = (
 
 @dataclass(frozen=True)
 class Size:
-    """How large a world may get."""
+    """The limits of a world's size."""
 
     nodes: int
     tasks: int

@@ -43,7 +43,7 @@ RULE = "----"
 
 @dataclass
 class ScenarioState:
-    """What a scenario has built up so far."""
+    """The state of a scenario after its lines so far."""
 
     drawing: Drawing | None = None
     running: dict[str, list[Question]] = field(default_factory=dict)

@@ -24,7 +24,7 @@ _KEYS = st.none() | st.sampled_from(["k1", "k2"])
 
 @dataclass
 class ModelWorkflow:
-    """What the model knows of a workflow."""
+    """A workflow in the model."""
 
     version: int = 1
     status: str = "PENDING"

@@ -203,7 +203,7 @@ def test_every_task_is_in_one_leaf_and_names_are_valid_and_unique(world: EngineQ
 @settings(deadline=None)
 @given(small_worlds())
 def test_folding_keeps_the_meaning(world: EngineQuestion) -> None:
-    """What shares a part shares its domain: so the parts above a task say what the groups above it said, no less."""
+    """Tasks of one part share its domain, so the parts above a task require as much as the groups above it."""
     topology = world.topology
     root = fold(world.gang, topology)
     above = dict(chains(root))

@@ -77,7 +77,7 @@ def test_a_dry_run_plans_and_stores_nothing(hall: ServiceFixture) -> None:
 
 
 def test_a_dry_run_refuses_what_submitting_refuses(hall: ServiceFixture) -> None:
-    """What no process can be given shows only when the command is made for it."""
+    """An argument that no process can have is noticed only when the command is built."""
     text = flow("cat {{input:0}}/x", name="far").replace("lead: true,", "lead: true, inputs: [{url: s3://b/x}],")
     file = hall.file("far.yaml", text)
 

@@ -207,7 +207,7 @@ REFUSED = ("never-fits", "no-domain-fits", "groups-conflict", "nodes-excluded", 
 
 @pytest.mark.parametrize("example", REFUSED)
 def test_every_way_out_of_an_example_is_a_command_that_works(example: str) -> None:
-    """What is said to place now, or when or if something happens, exits with 0; the rest at least can wait."""
+    """A command that places the gang now, or under a named condition, exits with 0; any other leaves it waiting."""
     source = ("--cluster", "examples/refusals/cluster.yaml")
     done = call("plan", f"examples/refusals/{example}.yaml", *source, "-o", "json")
 

@@ -33,7 +33,7 @@ class ForecastPlacement:
 
 @dataclass(frozen=True, slots=True)
 class ForecastRefusal:
-    """Nothing starts; `part` failed in the attempt that came furthest, after the parts in `before` were placed.
+    """A gang that cannot start; `part` failed in the attempt that came furthest, after those in `before` were placed.
 
     `wanted` pods were to be placed at once; `most` is what the best domain holds, where KAI counts pods.
     """
