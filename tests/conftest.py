@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.random_examples import examples
 from tests.seed import SEED
 
-# Every run asks new questions, all drawn from one seed: what is always the same finds the same faults. Failures of
-# earlier runs are not kept, so that the seed alone says what a run asks. No answer is judged by its time: a busy
-# machine may stop a test for seconds anywhere.
-settings.register_profile("seeded", database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("seeded")
+# Bytecode of modules is kept, also where the environment forbids it: otherwise each of the programs that tests start
+# would compile all that it imports.
+sys.dont_write_bytecode = False
 _REPEAT = f"seed of this run: {SEED} (repeat it with COTERIE_SEED={SEED})"
 
 # The fixtures of tests that need a real cluster, the choice of slow tests, and the limits of all.
@@ -34,6 +35,23 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give the seed of the run to hypothesis, unless it has got one of its own."""
     if config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(SEED)
+
+
+def pytest_sessionstart() -> None:
+    """Set what holds for all properties, before their modules are imported.
+
+    Every run asks new questions, all drawn from one seed: what is always the same finds the same faults. Failures of
+    earlier runs are not kept, so that the seed alone says what a run asks. No answer is judged by its time: a busy
+    machine may stop a test for seconds anywhere.
+    """
+    settings.register_profile(
+        "seeded",
+        database=None,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+        max_examples=examples(settings().max_examples),
+    )
+    settings.load_profile("seeded")
 
 
 def pytest_report_header() -> str:

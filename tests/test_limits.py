@@ -14,6 +14,8 @@ import pytest
 
 from tests import process_tree
 
+pytestmark = pytest.mark.slow("starts test runs of its own")
+
 ROOT = Path(__file__).parents[1]
 Run = Callable[..., str]
 
@@ -155,6 +157,8 @@ def run(tmp_path: Path, request: pytest.FixtureRequest) -> Run:
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"),
+                # It takes as long to load as all others, and has nothing to do here.
+                *("-p", "no:schemathesis"),
                 *("-v", *workers, f"--rootdir={tmp_path}", "-c", os.devnull, str(file)),
             ],
             cwd=ROOT,

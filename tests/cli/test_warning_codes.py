@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TypeGuard
 
@@ -46,6 +47,7 @@ def test_every_code_of_a_warning_is_in_a_table_of_the_documentation() -> None:
     assert sorted(made() - listed) == []
 
 
+@cache
 def made() -> set[str]:
     """Return the codes of all warnings that the program makes."""
     return {code for source in SOURCES.rglob("*.py") for code in codes_in(source)}

@@ -8,12 +8,13 @@ import pytest
 
 from tests.property.compare import ComparisonCounts, verdicts
 from tests.property.worlds import FAMILIES
+from tests.random_examples import examples
 from tests.seed import SEED
 
 pytestmark = pytest.mark.oracle
 
 # The same worlds in every run: about those the engine must not only be right, but sure.
-WORLDS_PER_FAMILY = 25
+WORLDS_PER_FAMILY = examples(25)
 # New worlds in every run.
 NEW_WORLDS = 10
 NEW_WORLDS_WITH_RUNNING_TASKS = 300
