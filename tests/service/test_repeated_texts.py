@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -16,17 +14,6 @@ from coterie.service.submission import admission, compilation
 from coterie.store import Store, WorkflowRecord
 from tests.eventually import eventually
 from tests.service.running_service import ServiceFolder, single
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> ServiceFolder:
-    return ServiceFolder(tmp_path / "place")
-
-
-@pytest.fixture
-def service(place: ServiceFolder) -> Iterator[Service]:
-    with Service(place.settings()) as found:
-        yield found
 
 
 @pytest.fixture

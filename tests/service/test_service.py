@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,17 +21,6 @@ from tests.eventually import PATIENCE_S, eventually
 from tests.service.running_service import ServiceFolder, single, task, workflow
 
 Json = dict[str, Any]
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> ServiceFolder:
-    return ServiceFolder(tmp_path / "place")
-
-
-@pytest.fixture
-def service(place: ServiceFolder) -> Iterator[Service]:
-    with Service(place.settings()) as found:
-        yield found
 
 
 def ended(service: Service, ident: str) -> Json:

@@ -31,11 +31,6 @@ ROLES = {"bob": "user", "eve": "admin"}
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> ServiceFolder:
-    return ServiceFolder(tmp_path / "place")
-
-
-@pytest.fixture
 def deep(monkeypatch: pytest.MonkeyPatch) -> Submission:
     """Return a workflow that takes all GPUs, with files deeper than folders can be; it is accepted here."""
     monkeypatch.setattr(values, "LONGEST_PATH", 1 << 20)

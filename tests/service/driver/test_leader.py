@@ -31,11 +31,6 @@ from tests.store.postgres_server import Postgres
 pytestmark = pytest.mark.slow("waits until leases expire")
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> ServiceFolder:
-    return ServiceFolder(tmp_path / "place")
-
-
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":

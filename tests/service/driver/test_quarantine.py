@@ -38,11 +38,6 @@ workflow:
 """
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> ServiceFolder:
-    return ServiceFolder(tmp_path / "place")
-
-
 def running(service: Service, submission: Submission) -> str:
     """Submit something that takes all of its time, and return its id once it runs."""
     ident = str(service.submit(submission)["id"])

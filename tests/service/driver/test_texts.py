@@ -38,11 +38,6 @@ workflow:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> ServiceFolder:
-    return ServiceFolder(tmp_path / "place")
-
-
-@pytest.fixture
 def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the templates that have been rendered."""
     found: list[str] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,6 @@ KEYS = [
 def place(tmp_path: Path) -> ServiceFolder:
     config = CONFIG.replace("pools:", OTHERS.strip("\n") + "\npools:", 1)
     return ServiceFolder(tmp_path / "place", config=config)
-
-
-@pytest.fixture
-def service(place: ServiceFolder) -> Iterator[Service]:
-    with Service(place.settings()) as found:
-        yield found
 
 
 def test_a_pool_is_made_changed_shown_and_deleted(service: Service) -> None:
