@@ -48,6 +48,9 @@ def key(pool: Pool) -> str:
     return f"{pool.name} {pool.topology.names}"
 
 
+_ENDLESS = pytest.mark.slow("uses all the processor time that a template may use, twice")
+
+
 def asked(case: Case) -> Submission:
     return Submission(case.text.encode(), "w.yaml", sets=case.sets)
 
@@ -58,7 +61,9 @@ def offline(case: Case) -> tuple[Fault, ...]:
     return tuple(caught.value.faults)
 
 
-@pytest.mark.parametrize("case", WRONG, ids=lambda case: case.id)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case.id, marks=_ENDLESS if case.id == "T080-cpu" else ()) for case in WRONG]
+)
 def test_the_same_text_has_the_same_faults_submitted_planned_and_offline(
     case: Case, services: dict[str, Service]
 ) -> None:
