@@ -1,4 +1,4 @@
-"""Building the lab's programs, once per machine and version.
+"""The build of the lab's programs, once per machine and version.
 
 A component is built into a folder of the cache that is named after all that it depends on: its module folder, the
 compiler, and how it is built. It appears there whole or not at all, and runs that need it at the same time build it

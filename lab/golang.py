@@ -1,4 +1,4 @@
-"""Finding Go and running it."""
+"""The Go toolchain of this machine, and calls of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling how far a long build is: one line that changes on a terminal, now and then a new line elsewhere."""
+"""The progress of a long build: one line that changes on a terminal, now and then a new line elsewhere."""
 
 from __future__ import annotations
 

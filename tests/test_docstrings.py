@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 QUESTION_WORDS = frozenset(
@@ -12,20 +13,31 @@ QUESTION_WORDS = frozenset(
 )
 
 
-def docstrings(folder: Path) -> Iterator[tuple[str, str]]:
+class Docstring(NamedTuple):
+    place: str
+    text: str
+    of_module: bool
+
+
+@cache
+def docstrings(folder: Path) -> list[Docstring]:
+    """Return the docstrings of all modules that are not empty, and of their classes and functions."""
+    found = []
     for path in sorted(folder.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(module) if module.body else ():
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                line = getattr(node, "lineno", 1)
-                yield f"{path.relative_to(ROOT)}:{line}", ast.get_docstring(node) or ""
+                place = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
+                found.append(Docstring(place, ast.get_docstring(node) or "", node is module))
+    return found
 
 
 def test_no_docstring_begins_with_a_question_word() -> None:
     found = [
-        f"{place}: {text}"
+        f"{each.place}: {each.text}"
         for part in ("src", "bench", "lab", "tests")
-        for place, text in docstrings(ROOT / part)
-        if begins_with_question(text)
+        for each in docstrings(ROOT / part)
+        if begins_with_question(each.text)
     ]
     assert found == []
 
@@ -35,5 +47,4 @@ def begins_with_question(text: str) -> bool:
 
 
 def test_every_test_module_has_a_docstring() -> None:
-    modules = (path for path in sorted((ROOT / "tests").rglob("*.py")) if path.read_text().strip())
-    assert [str(path) for path in modules if not ast.get_docstring(ast.parse(path.read_text()))] == []
+    assert [each.place for each in docstrings(ROOT / "tests") if each.of_module and not each.text] == []

@@ -1,4 +1,4 @@
-"""Calling commands in this process, as a user would from the root of the repository."""
+"""Calls of commands in this process, as a user would make them from the root of the repository."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pods:
 
 
 def call(*arguments: str, columns: int = 100, stdin: str | None = None) -> Result:
-    """Run a command; its output and its talk are kept apart."""
+    """Run a command; its standard output and its standard error are kept apart."""
     return CliRunner().invoke(
         app, list(arguments), input=stdin, env={"COLUMNS": str(columns), "NO_COLOR": "1", "COTERIE_CONFIG": ""}
     )

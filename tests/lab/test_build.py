@@ -1,4 +1,4 @@
-"""Building programs once per machine and version."""
+"""The build of programs, once per machine and version."""
 
 from __future__ import annotations
 

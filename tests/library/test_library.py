@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def test_the_public_surface_is_this_list() -> None:
-    """Adding a name is a decision; losing one breaks somebody."""
+    """A new name is a decision; a lost one breaks somebody's program."""
     assert sorted(library.__all__) == [
         "AllowExcluded",
         "Answer",

@@ -54,7 +54,7 @@ def specs(draw: st.DrawFn) -> Spec:
 
 
 def live(world: World, choices: Sequence[tuple[int, int]]) -> None:
-    """Make one move for each choice; the first number says which, and how often it is mischief."""
+    """Make one move for each choice; the first number says which, and how often it is a fault."""
     for which, how in choices:
         moves = list(world.mischief() if which % 5 == 0 else world.moves()) or list(world.mischief())
         moves[which // 5 % len(moves)][1](how)

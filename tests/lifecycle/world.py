@@ -367,7 +367,7 @@ class World:
         self.hear(self.heard[-1])
 
     def drain(self) -> int:
-        """Let everything come to its end without further mischief; return how many moves it took."""
+        """Let everything come to its end without further faults; return how many moves it took."""
         self.draining = True
         for count in range(3000):
             if self.state.finished and not self.todo and not self.air and not self.deleting:

@@ -1,4 +1,4 @@
-"""Reading of objects: one by name, or all of a kind in pages, decoded directly into the caller's own structs."""
+"""Reads of objects: one by name, or all of a kind in pages, decoded directly into the caller's own structs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Drawing: values in, text or SVG out; callers pass the capabilities of the terminal."""
+"""Drawings: values in, text or SVG out; callers pass the capabilities of the terminal."""

@@ -1,4 +1,4 @@
-"""Reading of a whole input, up to a size that memory can hold."""
+"""The content of a whole input, up to a size that memory can hold."""
 
 from __future__ import annotations
 

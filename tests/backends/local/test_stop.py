@@ -1,4 +1,4 @@
-"""Stopping local tasks: grace periods, kills, time limits, and cleanup of child processes."""
+"""The end of local tasks on request: grace periods, kills, time limits, and cleanup of child processes."""
 
 from __future__ import annotations
 

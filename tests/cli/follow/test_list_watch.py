@@ -1,4 +1,4 @@
-"""Following a service: lists and logs continue when the service stops and returns."""
+"""Followers of a service: lists and logs continue when the service stops and returns."""
 
 from __future__ import annotations
 

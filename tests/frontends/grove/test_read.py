@@ -1,4 +1,4 @@
-"""Reading PodCliqueSets: defaults, wrong types, unknown fields, and fields that are passed through."""
+"""PodCliqueSets as they are read: defaults, wrong types, unknown fields, and fields that are passed through."""
 
 from __future__ import annotations
 

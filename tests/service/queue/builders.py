@@ -35,5 +35,5 @@ def entry(name: str, one: Gang, priority: str = "NORMAL", since: float = 0.0, po
 
 
 def placed(queue: Queue, now: float = 0.0) -> list[str]:
-    """Run a cycle; return the workflows of the gangs that were seated, in turn."""
+    """Run a cycle; return the workflows of the gangs that were placed, in turn."""
     return [told.entry.key[0] for told in queue.cycle(now) if isinstance(told, PlacedGang)]

@@ -35,7 +35,7 @@ def party(queue: Queue, groups: Mapping[str, Gang], pool: Pool = POOL, number: i
 
 
 def seats(queue: Queue, now: float = 0.0) -> dict[str, list[str]]:
-    """Run a cycle; return the nodes of every group that was seated, in turn."""
+    """Run a cycle; return the nodes of every group that was placed, in turn."""
     cycle = [each for each in queue.cycle(now) if isinstance(each, PlacedGang)]
     return {each.entry.key[1]: sorted(one.node for one in each.held) for each in cycle}
 

@@ -33,7 +33,7 @@ IMAGE_MISSING = "ImageMissing"
 
 @dataclass(frozen=True, slots=True)
 class BackendEvent:
-    """Something that users of a workflow should know, and that changes nothing in its life cycle."""
+    """An event that users of a workflow should know of, and that changes nothing in its life cycle."""
 
     kind: str
     message: str

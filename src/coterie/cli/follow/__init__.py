@@ -1,1 +1,1 @@
-"""Following work in progress: redrawn tables, log lines, prompts on Ctrl-C."""
+"""The display of work in progress: redrawn tables, log lines, prompts on Ctrl-C."""

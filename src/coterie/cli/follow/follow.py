@@ -1,4 +1,4 @@
-"""Following a workflow: a table that is redrawn on a terminal, lines with their time anywhere else."""
+"""The progress of a workflow: a table that is redrawn on a terminal, lines with their time anywhere else."""
 
 from __future__ import annotations
 
