@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -11,8 +13,9 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from coterie.cli.app import app
+from coterie.cli.command_table import PANELS
 from coterie.cli.exit_codes import MEANINGS, Exit, exit_code_help
-from coterie.cli.help import PANELS
+from coterie.cli.help import first_paragraph
 from coterie.cli.output.errors import code_of
 from coterie.errors import Conflict, CoterieError, Forbidden, NotFound, Unavailable, UsageError
 from tests.cli.command import ROOT, SampleFolder, call
@@ -63,6 +66,28 @@ def test_the_help_shows_every_command_once_and_what_it_is_for_uncut() -> None:
 
     assert sorted(listed) == sorted(name.split()[1] for name in COMMANDS if len(name.split()) == 2)
     assert "..." not in done.out.partition("Options:")[2]
+
+
+def test_the_help_shows_the_start_of_the_help_of_each_command() -> None:
+    shown = {name: entry.summary for panel in PANELS.values() for name, entry in panel.items()}
+
+    assert shown == {name: first_paragraph(COMMANDS[f"coterie {name}"].help) for name in shown}
+
+
+def test_only_the_command_that_is_called_is_loaded() -> None:
+    script = """
+import sys
+from coterie.cli import main
+
+for call, found in ((["--help"], set()), (["fit", "--help"], {"coterie.cli.commands.fit"})):
+    sys.argv = ["coterie", *call]
+    try:
+        main()
+    except SystemExit as end:
+        assert end.code == 0
+    assert {name for name in sys.modules if name.startswith("coterie.cli.commands.")} == found
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if len(name.split()) > 1])

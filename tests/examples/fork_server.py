@@ -72,8 +72,11 @@ def _server(environment: tuple[tuple[str, str], ...]) -> _Server:
 
 def serve() -> None:
     """Answer calls until standard input ends."""
-    from coterie.cli import handlers  # noqa: PLC0415 - the tests that use this server import nothing of it
+    # Here, since the tests that use this server import nothing of it.
+    from coterie.cli import handlers  # noqa: PLC0415
+    from coterie.cli.command_table import LazyCommands  # noqa: PLC0415
 
+    list(LazyCommands().values())
     for module in pkgutil.walk_packages(handlers.__path__, f"{handlers.__name__}."):
         import_module(module.name)
     gc.freeze()

@@ -1,6 +1,7 @@
 """The command line: parse, call, print; results go to standard output, messages to standard error.
 
-Nothing heavier than typer is imported until a command runs, so that help and completion are instant.
+Nothing heavier than typer is imported until a command runs, and no command but the one that is called, so that help
+and completion are instant.
 """
 
 from __future__ import annotations

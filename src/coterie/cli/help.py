@@ -10,58 +10,34 @@ from typing import Any, NoReturn
 from typer._click.exceptions import NoArgsIsHelpError, UsageError
 from typer.core import TyperGroup
 
+from coterie.cli.command_table import PANELS, LazyCommands
 from coterie.cli.exit_codes import Exit
-
-PANELS: Mapping[str, Sequence[str]] = {
-    "Plan and inspect files and clusters": (
-        "plan",
-        "validate",
-        "explain",
-        "render",
-        "check",
-        "audit",
-        "map",
-        "fit",
-        "simulate",
-    ),
-    "Run here": ("run",),
-    "Run a service": ("serve", "token"),
-    "Run in a cluster": ("operator",),
-    "Ask a service": (
-        "submit",
-        "list",
-        "show",
-        "why",
-        "top",
-        "logs",
-        "events",
-        "wait",
-        "cancel",
-        "retry",
-        "delete",
-        "pool",
-        "topology",
-    ),
-}
 
 
 class CommandList(TyperGroup):
     """A command group whose help shows each command's summary, uncut."""
 
-    def panels(self) -> Mapping[str, Sequence[str]]:
-        """Return the names of commands by the title above them."""
-        return {"Commands": tuple(self.commands)}
+    def panels(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the summaries of commands, by the title above them and by name."""
+        return {"Commands": {name: first_paragraph(command.help) for name, command in self.commands.items()}}
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - Typer keeps these types to itself
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 - Typer's own types
         """Write the commands of each panel."""
-        for title, names in self.panels().items():
-            found = [(name, self.get_command(ctx, name)) for name in names]
+        for title, summaries in self.panels().items():
             with formatter.section(title):
-                formatter.write_dl([(name, _first_words(command.help)) for name, command in found if command])
+                formatter.write_dl([*summaries.items()])
 
 
 class CommandGroups(CommandList):
     """The commands of `coterie` itself, by their requirements; a wrong call is reported like every other error."""
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - as Typer gives them
+        super().__init__(**options)
+        self.commands = LazyCommands()
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - Typer's own types
+        """Return the names of all commands, without loading them."""
+        return list(self.commands)
 
     def main(  # type: ignore[override] # how a call ends is decided here, whatever its caller asks for
         self,
@@ -81,11 +57,11 @@ class CommandGroups(CommandList):
             sys.exit(report_usage(error, self, given))
         sys.exit(code if isinstance(code, int) else Exit.DONE)
 
-    def panels(self) -> Mapping[str, Sequence[str]]:
-        """Return the names of commands by the title above them."""
-        return PANELS
+    def panels(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the summaries of commands, by the title above them and by name."""
+        return {title: {name: entry.summary for name, entry in panel.items()} for title, panel in PANELS.items()}
 
 
-def _first_words(text: str | None) -> str:
+def first_paragraph(text: str | None) -> str:
     """Return the first paragraph of a help text on one line, without its full stop."""
     return " ".join(inspect.cleandoc(text or "").partition("\n\n")[0].split()).removesuffix(".")

@@ -1,1 +1,1 @@
-"""The commands, one module each, with its options as a dataclass; all are loaded for help, so they import little."""
+"""The commands, one module each, with its options as a dataclass; a module imports little until its command runs."""
