@@ -37,10 +37,8 @@ def create_own(api: Api, manifest: Manifest) -> str:
 def apply_own(api: Api, manifest: Manifest) -> None:
     """Apply an object that may exist already."""
     found = _found(api, manifest)
-    if found is None:
-        create(api, manifest)
-    else:
-        apply(api, _identified(manifest, found), reclaim=True)
+    # Roles that name objects allow their creation only by an apply, whose request has the name.
+    apply(api, manifest if found is None else _identified(manifest, found), reclaim=found is not None)
 
 
 def _applied(api: Api, manifest: Manifest, found: ObjectMeta) -> str:
