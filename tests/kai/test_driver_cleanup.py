@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,39 @@ def test_two_services_in_one_namespace_never_touch_each_other(nvl: Lab, tmp_path
         two.service.cancel(second)
         two.finished(second)
         assert two.left() == {}
+
+
+TWINS = """
+backends:
+  one: {scheduler: kai, namespace: default}
+  two: {scheduler: kai, namespace: default}
+pools:
+  one: {backend: one}
+  two: {backend: two}
+"""
+
+
+def test_two_backends_in_one_namespace_leave_each_others_gangs_and_queues_alone(nvl: Lab, tmp_path: Path) -> None:
+    found = settings(tmp_path, config=TWINS)
+    with serving(nvl, found) as here:
+        idents = {name: here.submit(replace(workflow(name, PAIR, gpu=1), pool=name)) for name in ("one", "two")}
+        for ident in idents.values():
+            here.running(ident, 2)
+        queues = [one for one in nvl.objects("queues", selector=OWN) if one["spec"].get("parentQueue")]
+    assert len(queues) == 2
+    # What the sweep of each backend removes, by which the test knows that it has taken place.
+    for queue in queues:
+        old = _renamed(queue, f"old-{queue['metadata']['labels']['coterie.dev/backend']}")
+        del old["metadata"]["namespace"]
+        _own(nvl, old)
+    with serving(nvl, found) as here:
+        nvl.wait(lambda: not any(nvl.get("queues", f"old-{name}") for name in idents), 60, "both have swept")
+        assert {one["metadata"]["uid"] for one in queues} <= {one["metadata"]["uid"] for one in nvl.objects("queues")}
+        for ident in idents.values():
+            here.end(ident, "a")
+            assert here.finished(ident) == "COMPLETED"
+            assert {one["attempt"] for one in here.tasks(ident).values()} == {1}
+        nvl.wait(lambda: here.left() == {}, 60, "nothing is left")
 
 
 def test_a_gang_of_which_the_cluster_refuses_a_pod_fails_and_leaves_nothing(nvl: Lab, tmp_path: Path) -> None:

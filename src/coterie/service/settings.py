@@ -22,7 +22,7 @@ from coterie.service.driver.election.replica import new_holder
 
 if TYPE_CHECKING:
     # A command that only talks to a service does not need these imports.
-    from coterie.config.configuration import Config
+    from coterie.config.configuration import Backend, Config
     from coterie.frontends.template.render import RenderedText
     from coterie.planning.changes import WhatIf
     from coterie.sources import Snapshot
@@ -79,19 +79,20 @@ class Settings:
         """The folder in which tasks run."""
         return self.state / TASKS
 
-    def for_driver(self, store: str, context: str | None = None, namespace: str | None = None) -> DriverSettings:
-        """Return the settings of a driver of a store's workflows, for a backend with this context and namespace."""
+    def for_driver(self, store: str, backend: Backend) -> DriverSettings:
+        """Return the settings of a driver of a store's workflows on a backend."""
         return DriverSettings(
             self.tasks,
             self.processes,
             self.log_bytes,
-            context,
-            namespace,
+            backend.context,
+            backend.namespace,
             store,
             self.accounts,
             self.workflow_log_bytes,
             self.all_log_bytes,
             self.force_s,
+            backend.name,
         )
 
 

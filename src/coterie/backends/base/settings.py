@@ -35,7 +35,7 @@ class DriverSettings:
     """Settings of one driver.
 
     `folder` is the one in which tasks run on this machine, under `accounts` of their own where there are some;
-    `context` and `namespace` are those of the backend. `store` identifies the service's store, whose objects in a
+    `context` and `namespace` are those of the `backend`. `store` identifies the service's store, whose objects in a
     cluster carry it. A pod on a failed node that is still there `force_s` after its grace period is deleted by force.
     """
 
@@ -49,3 +49,4 @@ class DriverSettings:
     workflow_log_bytes: int = DEFAULT_WORKFLOW_LOGS
     all_log_bytes: int = DEFAULT_ALL_LOGS
     force_s: float = DEFAULT_FORCE_S
+    backend: str = ""

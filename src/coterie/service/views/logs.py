@@ -38,7 +38,7 @@ class Logs:
         if backend not in self._outputs:
             if (open_output := backend.traits.output) is None:
                 raise Unavailable(f'backend "{backend.name}" keeps no logs', "Read them where its tasks run.")
-            settings = self._settings.for_driver(self._store, backend.context, backend.namespace)
+            settings = self._settings.for_driver(self._store, backend)
             self._outputs[backend] = open_output(settings)
         return self._outputs[backend]
 

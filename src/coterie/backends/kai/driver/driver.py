@@ -30,7 +30,7 @@ from coterie.backends.kai.driver.pools import PoolObjects
 from coterie.backends.kai.driver.removal import STAGES, ForcedPod, ObjectRemoval, RemovalScope, Remover
 from coterie.backends.kai.driver.wait_reasons import GangWaitReasons
 from coterie.backends.kai.driver.watches import BackendWatches
-from coterie.backends.kai.manifests.metadata import STORE
+from coterie.backends.kai.manifests.metadata import BACKEND, STORE
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import label_value
 from coterie.config.configuration import Pool
@@ -79,7 +79,7 @@ class KaiDriver:
             self._api.close()
             raise
         self._remover = Remover(self._api, self._namespace, self._store, self._watches.failed_node, settings.force_s)
-        self._objects = PoolObjects(self._api, self._namespace, self._store)
+        self._objects = PoolObjects(self._api, self._namespace, self._store, settings.backend)
         self._bound = BoundDomains(self._api, self._namespace, self._store)
         self._domains = ComputeDomains(self._api, self._namespace, self._store, self._wake)
         self._logs, self._kept = ClusterLogs(self._api, self._namespace, settings), KeptLogs(settings)
@@ -228,7 +228,10 @@ class KaiDriver:
     def end_strays(self, workflows: Mapping[str, DrivenWorkflow], spared: Collection[str]) -> None:
         """Remove objects of this store that no workflow has any more."""
         kinds = [kind for kinds in STAGES for kind in kinds]
-        found = [(kind, meta) for kind in kinds for meta in self._remover.objects(kind, f"{STORE}={self._store}")]
+        listed = ((kind, meta) for kind in kinds for meta in self._remover.objects(kind, f"{STORE}={self._store}"))
+        # Another backend of the service may be the same namespace of the same cluster.
+        own = label_value(self._settings.backend)
+        found = [(kind, meta) for kind, meta in listed if meta.label(BACKEND) in ("", own)]
         busy = [*self._created, *(each.scope for each in self._removals.values())]
         result = sweep(found, workflows, spared, busy)
         self._foreign = result.foreign

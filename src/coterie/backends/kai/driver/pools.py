@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable
 from coterie.backends.kai.driver.objects import AnyObject, GangPodGroup
 from coterie.backends.kai.driver.own_objects import apply_own
 from coterie.backends.kai.manifests import objects
-from coterie.backends.kai.manifests.metadata import POOL, STORE, ManifestContext
+from coterie.backends.kai.manifests.metadata import BACKEND, STORE, ManifestContext
 from coterie.backends.shared.manifest_text import Manifest
+from coterie.backends.shared.names import label_value
 from coterie.config.configuration import Pool
 from coterie.kube.api import Api
 from coterie.kube.delete import delete
@@ -23,8 +24,10 @@ from coterie.kube.reads import ObjectQuery, list_all
 class PoolObjects:
     """The shared objects of a backend's pools."""
 
-    def __init__(self, api: Api, namespace: str, store: str) -> None:
+    def __init__(self, api: Api, namespace: str, store: str, backend: str) -> None:
         self._api, self._namespace, self._store = api, namespace, store
+        # The parent of the queues has no backend and stays; other backends may be on the same cluster.
+        self._own = f"{STORE}={store},{BACKEND}={label_value(backend)}"
         self._written: dict[tuple[str, str], Manifest] = {}
 
     def sync(self, pools: Iterable[Pool]) -> None:
@@ -43,12 +46,10 @@ class PoolObjects:
         self._written = wanted
 
     def sweep(self, groups: Collection[GangPodGroup]) -> None:
-        """Delete queues and topologies of this store that no pool has and no PodGroup names."""
+        """Delete queues and topologies of this backend that no pool has and no PodGroup names."""
         used = {name for group in groups for name in group.spec.topologies()} | {group.spec.queue for group in groups}
         for kind in (QUEUE, TOPOLOGY):
-            # The parent of the queues has no pool and stays.
-            query = ObjectQuery(kind, labels=f"{STORE}={self._store},{POOL}")
-            for each in list_all(self._api, query, AnyObject).items:
+            for each in list_all(self._api, ObjectQuery(kind, labels=self._own), AnyObject).items:
                 meta = each.metadata
                 if (kind.name, meta.name) not in self._written and meta.name not in used and meta.own:
                     delete(self._api, kind, meta.name, uid=meta.uid)

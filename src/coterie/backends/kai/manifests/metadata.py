@@ -18,6 +18,7 @@ _LONGEST_GANG = 52
 MANAGED = {MANAGED_BY: COTERIE}
 STORE = "coterie.dev/store"
 POOL = "coterie.dev/pool"
+BACKEND = "coterie.dev/backend"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +102,17 @@ class ManifestContext:
 
     def pool_labels(self) -> dict[str, str]:
         """Return the labels of objects that all workflows of the pool share."""
-        return {**self.store_labels(), **({POOL: label_value(self.pool.name)} if self.store else {})}
+        pool = {POOL: label_value(self.pool.name)} if self.store else {}
+        return {**self.store_labels(), **self._backend_label(), **pool}
+
+    def _backend_label(self) -> dict[str, str]:
+        """Return the label that tells apart backends of one service on the same cluster."""
+        return {BACKEND: label_value(self.pool.backend)} if self.store else {}
 
     def labels(self, group: str) -> dict[str, str]:
         """Return the labels of all objects of a group."""
         names = {WORKFLOW: label_value(self.workflow), GROUP: label_value(group)}
-        return {**self.own_labels, **self.store_labels(), **names}
+        return {**self.own_labels, **self.store_labels(), **self._backend_label(), **names}
 
     def queue_labels(self) -> dict[str, str]:
         """Return the labels that name the queue, for KAI before and after version 0.6."""

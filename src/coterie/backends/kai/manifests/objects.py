@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from coterie.backends.kai.manifests.metadata import MANAGED, ManifestContext
+from coterie.backends.kai.manifests.metadata import BACKEND, MANAGED, ManifestContext
 from coterie.backends.kai.pod_group import LevelConstraint, PodGroupPart, needed
 from coterie.backends.shared.constraint_annotation import ANNOTATION, write
 from coterie.backends.shared.manifest_text import Manifest
@@ -136,7 +136,7 @@ def claim_template(scene: ManifestContext, group: str) -> str:
 def service(scene: ManifestContext, group: str) -> Manifest:
     """Return the headless Service through which tasks find the hosts of a group, even before they are ready."""
     own = scene.labels(group)
-    selector = {key: own[key] for key in own if key.startswith("coterie.dev/")}
+    selector = {key: own[key] for key in own if key.startswith("coterie.dev/") and key != BACKEND}
     return headless(scene.metadata(scene.host_domain(group), group), selector)
 
 

@@ -115,7 +115,7 @@ class Drivers:
                 f'backend "{backend.name}" has a scheduler that Coterie cannot drive',
                 "Choose a pool of another backend.",
             )
-        settings, texts = self._settings.for_driver(self._store, backend.context, backend.namespace), self._texts
+        settings, texts = self._settings.for_driver(self._store, backend), self._texts
         if home == _MACHINE:
             found = Connection(home, _problem(home), open_driver(settings, self._prompt), backend)
         else:
