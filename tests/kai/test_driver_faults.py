@@ -1,29 +1,42 @@
-"""Faults of a real cluster under a service: refused, cut and slow calls, restarted parts, quotas and admission."""
+"""Faults of a real cluster under a service: refused, cut and slow calls, restarted parts, quotas and admission.
+
+NVIDIA's controller is away for some seconds. For a minute: COTERIE_OUTAGE=60 pytest -q tests/kai/test_driver_faults.py
+"""
 
 from __future__ import annotations
 
+import os
 import random
+import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+import yaml
 
 from coterie.backends.kai.driver import removal
+from coterie.backends.kai.driver.objects import seconds
+from coterie.errors import Unavailable
 from coterie.kube.api import Api, ApiResponse, failure_of
 from coterie.kube.errors import RequestDescription
+from coterie.service.service import Service
 from lab import Lab
-from tests.kai.service_on_kai import CLUSTER, OWN, KaiService, add_nodes, serving, settings
+from tests.kai.service_on_kai import CLUSTER, OWN, RACK, KaiService, add_nodes, serving, settings
+from tests.operator.forwarder import Forwarder, server_port
 from tests.seed import SEED
 from tests.service.running_service import task, workflow
 
 PAIR = {"g": [task("a", "run", "lead: true"), task("b", "run")]}
 TOGETHER = "[{key: rack}]"
 LIMIT_S = 90.0
+OUTAGE_S = float(os.environ.get("COTERIE_OUTAGE", "6"))
 CODES = (409, 410, 429, 500, 503)
 Attempt = Callable[[Api, RequestDescription, Mapping[str, str | None] | None, object], ApiResponse]
 
@@ -144,6 +157,90 @@ def test_watches_that_are_cut_again_and_again_miss_nothing(
     assert watches.count["cut"] > 10
 
 
+CLUSTERS = f"""
+backends:
+  lab: {{scheduler: kai, context: coterie-lab, namespace: default}}
+  dead: {{scheduler: kai, context: dead, namespace: default}}
+  slow: {{scheduler: kai, context: slow, namespace: slow}}
+pools:
+  lab: {{backend: lab, topology_keys: [{{key: rack, label: {RACK}}}]}}
+  dead: {{backend: dead, topology_keys: [{{key: rack, label: {RACK}}}]}}
+  slow: {{backend: slow, topology_keys: [{{key: rack, label: {RACK}}}]}}
+"""
+
+
+def _several(lab: Lab, folder: Path, slow: Path) -> str:
+    """Return kubeconfig files with the contexts of three clusters, one of which nobody answers for."""
+    found = yaml.safe_load(slow.read_text())
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    (cluster,), (user,) = found["clusters"], found["users"]
+    dead = {**cluster["cluster"], "server": f"https://127.0.0.1:{port}"}
+    found["clusters"] = [{"name": "slow", "cluster": cluster["cluster"]}, {"name": "dead", "cluster": dead}]
+    names = ("slow", "dead")
+    found["contexts"] = [{"name": name, "context": {"cluster": name, "user": user["name"]}} for name in names]
+    file = folder / "others"
+    file.write_text(yaml.safe_dump(found))
+    return f"{lab.kubeconfig}{os.pathsep}{file}"
+
+
+def test_of_several_clusters_those_that_do_not_answer_delay_nobody_and_are_shown(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_nodes(lab)
+    lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "slow"}})
+    found = settings(tmp_path, config=CLUSTERS)
+    with Forwarder(server_port(lab)) as way:
+        monkeypatch.setenv("KUBECONFIG", _several(lab, tmp_path, way.kubeconfig(lab, tmp_path)))
+        with Service(found) as service:
+            here = KaiService(service, lab)
+
+            def unreachable() -> dict[str, str]:
+                return {each["name"]: each["unreachable"] for each in service.pools() if each["unreachable"]}
+
+            def troubled() -> set[str]:
+                found = {each["what"] for each in service.health()["problems"]}
+                return {each for each in found if each.startswith("backend ")}
+
+            lab.wait(lambda: unreachable().keys() == {"dead"}, LIMIT_S, "two clusters are known")
+            lab.wait(lambda: troubled() == {"backend dead"}, LIMIT_S, "the dead one is told")
+            with pytest.raises(Unavailable, match='the cluster of backend "dead" is not known: '):
+                here.submit(replace(workflow("w", PAIR, gpu=8), pool="dead"))
+            running = here.submit(replace(workflow("running", PAIR, gpu=8, topology=TOGETHER), pool="slow"))
+            here.running(running, 2)
+
+            way.cut()
+            lab.wait(lambda: unreachable().keys() == {"dead", "slow"}, LIMIT_S, "the pool of the silent one says so")
+            lab.wait(lambda: troubled() == {"backend dead", "backend slow"}, LIMIT_S, "so does the health")
+            waiting = here.submit(replace(workflow("waiting", PAIR, gpu=8, topology=TOGETHER), pool="slow"))
+
+            def cause() -> str:
+                return " ".join(str(group.get("cause")) for group in service.why(waiting)["groups"])
+
+            lab.wait(lambda: "Unreachable" in cause(), LIMIT_S, "why says so")
+            assert 'the cluster of backend "slow" cannot be reached: ' in cause()
+            # The one that answers starts, runs and ends work meanwhile.
+            for code, status in ((0, "COMPLETED"), (3, "FAILED")):
+                ident = here.submit(replace(workflow("other", PAIR, gpu=8, topology=TOGETHER), pool="lab"))
+                here.running(ident, 2)
+                here.end(ident, "a", code)
+                assert here.finished(ident) == status
+            assert unreachable().keys() == {"dead", "slow"}
+            assert here.status(running) == "RUNNING"
+
+            way.restore()
+            # Calls to a cluster that did not answer are repeated after up to half a minute.
+            lab.wait(lambda: unreachable().keys() == {"dead"}, 3 * LIMIT_S, "the slow one is back")
+            lab.wait(lambda: troubled() == {"backend dead"}, 3 * LIMIT_S, "so is its driver")
+            here.running(waiting, 2)
+            assert {one["attempt"] for one in here.tasks(running).values()} == {1}
+            for ident in (running, waiting):
+                service.cancel(ident)
+                assert here.finished(ident) == "FAILED_CANCELED"
+            lab.wait(lambda: here.left() == {}, LIMIT_S, "nothing is left")
+
+
 def test_clean_up_goes_on_past_a_kind_that_cannot_be_deleted_and_tries_it_again(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,7 +308,7 @@ def _told(here: KaiService, words: str) -> None:
 def test_without_its_controller_a_compute_domain_is_stuck_and_goes_when_that_is_back(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(removal, "STUCK_S", 3.0)
+    monkeypatch.setattr(removal, "STUCK_S", min(removal.STUCK_S, OUTAGE_S / 2))
     add_nodes(lab)
     with serving(lab, settings(tmp_path, nvlink=True)) as here:
         ident = here.submit(workflow("train", PAIR, gpu=8, topology=TOGETHER))
@@ -226,6 +323,9 @@ def test_without_its_controller_a_compute_domain_is_stuck_and_goes_when_that_is_
             # Another gang waits for its claims until the controller is back.
             waiting = here.submit(workflow("waiting", PAIR, gpu=8, topology=TOGETHER))
             lab.wait(lambda: len(here.pods(waiting)) == 2, LIMIT_S, "its pods are there")
+            lab.wait(lambda: _deleted_for_s(lab) >= OUTAGE_S, OUTAGE_S + LIMIT_S, "it is stuck for all this time")
+            assert "has been stuck for" in here.problems()
+            assert here.status(waiting) != "RUNNING"
         finally:
             controller.start()
         here.running(waiting, 2)
@@ -233,6 +333,12 @@ def test_without_its_controller_a_compute_domain_is_stuck_and_goes_when_that_is_
         here.service.cancel(waiting)
         here.finished(waiting)
         lab.wait(lambda: here.left() == {}, LIMIT_S, "nothing is left")
+
+
+def _deleted_for_s(lab: Lab) -> float:
+    """Return the seconds since the deletion of a ComputeDomain that is still there."""
+    found = [one["metadata"].get("deletionTimestamp") for one in lab.objects("computedomains", selector=OWN)]
+    return max((time.time() - (seconds(at) or time.time()) for at in found), default=0.0)
 
 
 def test_admission_that_refuses_one_pod_of_a_gang_fails_it_with_its_words(lab: Lab, tmp_path: Path) -> None:

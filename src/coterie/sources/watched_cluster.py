@@ -34,11 +34,12 @@ S = TypeVar("S", BareNode, BarePod)
 class WatchedCluster:
     """The nodes and pods of a cluster, kept up to date; `version` grows with each change of a snapshot.
 
-    `source` names it as commands do.
+    `source` names it as commands do. `on_change` is called after each change.
     """
 
-    def __init__(self, context: str) -> None:
+    def __init__(self, context: str, on_change: Callable[[], None] = lambda: None) -> None:
         self.version = 0
+        self._on_change = on_change
         self.source = f"{PREFIX}{context}"
         self._lock = threading.Lock()
         self._nodes: dict[Key, BareNode] = {}
@@ -107,6 +108,7 @@ class WatchedCluster:
                 else:
                     known[key] = value
                 self.version += 1
+            self._on_change()
 
         return note
 

@@ -58,7 +58,8 @@ class PoolCatalog:
     """All backends and pools at one moment; `number` grows with each change.
 
     `clusters` has the nodes of the backends that run workflows here, `elsewhere` those that files declare for others.
-    `unreached` are the backends whose clusters are not known yet, each with the reason.
+    `unreached` are the backends whose clusters cannot be reached, each with the reason; what is known of them, if
+    anything, is out of date.
     """
 
     backends: Mapping[str, Backend]
@@ -136,6 +137,9 @@ class LiveCatalog:
     def _read(self, marks: dict[str, _Mark]) -> PoolCatalog:
         """Read all files, and add the mark of each before it is read."""
         base, documents = self._base(marks)
+        self.live.follow(backend for name, backend in base.backends.items() if self._is_live(name, backend))
+        # Before the snapshots: a cluster without a problem has one.
+        unreached = self.live.problems()
         backends, clusters = base.backends, self._clusters(base, marks)
         elsewhere = self._elsewhere(base, marks)
         snapshots = {**elsewhere, **clusters}
@@ -151,9 +155,7 @@ class LiveCatalog:
                 pools[record.name] = _stored(record, backends, snapshots)
         self._marks, self.problem = marks, ""
         kept = self._catalog
-        found = PoolCatalog(
-            backends, clusters, pools, base.file, kept.number if kept else 1, elsewhere, self.live.problems()
-        )
+        found = PoolCatalog(backends, clusters, pools, base.file, kept.number if kept else 1, elsewhere, unreached)
         if kept is None:
             self._catalog = kept = found
         elif kept != found:
@@ -177,7 +179,6 @@ class LiveCatalog:
         given = dict(self.settings.given.clusters) if self.settings.given else {}
         known = self._catalog.clusters if self._catalog else {}
         found: dict[str, Snapshot] = {}
-        self.live.follow(each for name, each in base.backends.items() if name not in given and _is_live(each))
         live = self.live.snapshots()
         for name, backend in base.backends.items():
             if name in given:
@@ -191,6 +192,10 @@ class LiveCatalog:
             elif backend.traits.embedded:
                 found[name] = Snapshot(this_machine())
         return _kept(known, found)
+
+    def _is_live(self, name: str, backend: Backend) -> bool:
+        """Return whether the nodes of a backend are read from its cluster, and did not come with the settings."""
+        return _is_live(backend) and not (self.settings.given and name in self.settings.given.clusters)
 
     def _elsewhere(self, base: Config, marks: dict[str, _Mark]) -> dict[str, Snapshot]:
         """Read the cluster files of backends on other machines; an unreadable one is ignored."""

@@ -167,6 +167,7 @@ def pool_view(
         },
         "nodes": len(own) if own is not None else 0,
         "counted": own is not None,
+        "unreachable": catalog.unreached.get(pool.backend),
         "max_exec_timeout": pool.max_exec_timeout,
         "max_queue_timeout": pool.max_queue_timeout,
         "workflows": {

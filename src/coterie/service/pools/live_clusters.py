@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,9 @@ from coterie.sources import Snapshot
 if TYPE_CHECKING:
     from coterie.sources.watched_cluster import WatchedCluster
 
+_log = logging.getLogger("coterie.clusters")
+_log.addHandler(logging.NullHandler())
+
 # How long to wait before a cluster that cannot be reached is tried again, at first and at most; it doubles each time.
 _PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 # The shortest time between two snapshots of a cluster, since pods come and go all the time.
@@ -24,13 +27,25 @@ _PACE_S = 1.0
 
 @dataclass(eq=False)
 class _Connection:
-    """The connection to one cluster, and the last snapshot of it."""
+    """The connection to one cluster, and the last snapshot of it; `failure` is that of the last try."""
 
     backend: Backend
     closed: threading.Event = field(default_factory=threading.Event)
+    changed: threading.Event = field(default_factory=threading.Event)
     watched: WatchedCluster | None = None
-    problem: str = "it is not connected yet"
-    last: tuple[float, int, Snapshot] | None = None
+    failure: str = "it is not connected yet"
+    snapshot: Snapshot | None = None
+
+    @property
+    def problem(self) -> str:
+        """The reason why the snapshot is missing or out of date, empty where it is neither."""
+        trouble = self.watched.trouble if self.watched is not None else None
+        return str(trouble) if trouble is not None else self.failure
+
+    def close(self) -> None:
+        """Let the thread of the connection end."""
+        self.closed.set()
+        self.changed.set()
 
 
 class LiveClusters:
@@ -40,6 +55,7 @@ class LiveClusters:
         self._lock = threading.Lock()
         self._open: dict[str, _Connection] = {}
         self._told: dict[str, str] = {}
+        self._given: dict[str, Snapshot] = {}
 
     def follow(self, backends: Iterable[Backend]) -> None:
         """Watch the clusters of exactly these backends."""
@@ -47,44 +63,40 @@ class LiveClusters:
         with self._lock:
             for name, one in list(self._open.items()):
                 if wanted.get(name) != one.backend:
-                    one.closed.set()
+                    one.close()
                     del self._open[name]
             new = [_Connection(backend) for name, backend in wanted.items() if name not in self._open]
             self._open |= {one.backend.name: one for one in new}
         for one in new:
             name = f"coterie-cluster {one.backend.name}"
-            threading.Thread(target=_connect, args=(one,), name=name, daemon=True).start()
+            threading.Thread(target=_follow, args=(one,), name=name, daemon=True).start()
 
     def snapshots(self) -> dict[str, Snapshot]:
-        """Return the current snapshots, without those of clusters that were never reached."""
-        found = {}
-        for name, one in list(self._open.items()):
-            try:
-                snapshot = _snapshot(one)
-            except CoterieError as error:
-                one.problem = str(error)
-                snapshot = one.last[2] if one.last else None
-            if snapshot is not None:
-                found[name] = snapshot
-        return found
+        """Return the last snapshots, without those of clusters that were never reached; never waits for a cluster."""
+        self._given = self._snapshots()
+        return dict(self._given)
 
     def changed(self) -> bool:
         """Return whether `snapshots` or `problems` would return anything new."""
-        now = time.monotonic()
-        connections = list(self._open.items())
-        if {name: one.problem for name, one in connections if one.watched is None} != self._told:
-            return True
-        return any(
-            one.watched is not None
-            and (one.last is None or (one.watched.version != one.last[1] and now >= one.last[0] + _PACE_S))
-            for _, one in connections
+        found = self._snapshots()
+        return (
+            found.keys() != self._given.keys()
+            or any(self._given[name] is not one for name, one in found.items())
+            or self._problems() != self._told
         )
 
     def problems(self) -> dict[str, str]:
-        """Return why clusters that were never reached are not known, by backend."""
-        found = {name: one.problem for name, one in list(self._open.items()) if one.watched is None}
-        self._told = found
-        return found
+        """Return why clusters are not known, or not as they are now, by backend."""
+        self._told = self._problems()
+        return dict(self._told)
+
+    def _snapshots(self) -> dict[str, Snapshot]:
+        found = ((name, one.snapshot) for name, one in list(self._open.items()))
+        return {name: snapshot for name, snapshot in found if snapshot is not None}
+
+    def _problems(self) -> dict[str, str]:
+        found = ((name, one.problem) for name, one in list(self._open.items()))
+        return {name: problem for name, problem in found if problem}
 
     def referring_objects(self, backend: str) -> list[dict[str, Any]]:
         """Return the PodCliqueSets and graph deployments of a cluster; none for a backend without a live cluster.
@@ -103,31 +115,31 @@ class LiveClusters:
         self.follow(())
 
 
-def _connect(one: _Connection) -> None:
-    """Open a cluster, as often as it takes; then wait until it is to be closed."""
+def _follow(one: _Connection) -> None:
+    """Open a cluster, as often as it takes; then take snapshots of it whenever it changes, until it is to be closed.
+
+    All calls are made here, so that a cluster which does not answer keeps nobody waiting.
+    """
     from coterie.sources.watched_cluster import WatchedCluster  # noqa: PLC0415 - local backends need no client
 
     wait_s = _PAUSE_S
     while not one.closed.is_set():
+        one.changed.clear()
         try:
-            one.watched = WatchedCluster(one.backend.context or "")
+            if one.watched is None:
+                one.watched = WatchedCluster(one.backend.context or "", one.changed.set)
+            one.snapshot = with_topologies(one.watched.snapshot(), one.watched.source)
         except CoterieError as error:
-            one.problem = str(error)
-            one.closed.wait(wait_s)
-            wait_s = min(_LONGEST_PAUSE_S, 2 * wait_s)
+            one.failure = str(error)
+        except Exception as error:  # noqa: BLE001 - it is tried again, and told until it works
+            _log.exception("unexpected error of the cluster of backend %s", one.backend.name)
+            one.failure = f"unexpected {type(error).__name__}: {error}"
+        else:
+            one.failure, wait_s = "", _PAUSE_S
+            if not one.closed.wait(_PACE_S):
+                one.changed.wait()
             continue
-        one.closed.wait()
+        one.closed.wait(wait_s)
+        wait_s = min(_LONGEST_PAUSE_S, 2 * wait_s)
+    if one.watched is not None:
         one.watched.close()
-
-
-def _snapshot(one: _Connection) -> Snapshot | None:
-    watched, last = one.watched, one.last
-    if watched is None:
-        return None
-    now = time.monotonic()
-    if last is not None and (watched.version == last[1] or now < last[0] + _PACE_S):
-        return last[2]
-    version = watched.version
-    found = with_topologies(watched.snapshot(), watched.source)
-    one.last = now, version, found
-    return found

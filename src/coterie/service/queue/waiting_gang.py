@@ -29,9 +29,18 @@ class Blocked:
 def known_pool(catalog: PoolCatalog, name: str) -> Pool | Blocked:
     """Return the pool of a workflow, if the nodes of its backend are known."""
     known = catalog.pools.get(name)
+    if known is not None and (problem := _unreached(known.pool.backend, catalog)):
+        return Blocked(Reason.SCHEDULER_REFUSED, problem)
     if known is None or known.pool.backend not in catalog.clusters:
         return Blocked(Reason.SCHEDULER_REFUSED, f'pool "{name}" has no nodes that this service knows')
     return known.pool
+
+
+def _unreached(backend: str, catalog: PoolCatalog) -> str:
+    """Return that the cluster of a backend was never reached, and why; otherwise an empty string."""
+    if backend in catalog.clusters or backend not in catalog.unreached:
+        return ""
+    return f'the cluster of backend "{backend}" cannot be reached: {catalog.unreached[backend]}'
 
 
 def waiting_gang(

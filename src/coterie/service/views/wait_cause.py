@@ -22,6 +22,7 @@ _FORECAST = "KaiWouldWait"
 class WaitCauseKind(StrEnum):
     """The kind of cause."""
 
+    UNREACHABLE = "Unreachable"
     DOES_NOT_FIT = "DoesNotFit"
     SCHEDULER_REFUSES = "SchedulerRefuses"
     QUOTA = "Quota"
@@ -55,6 +56,11 @@ def wait_cause(refusal: Json | None, words: str, warnings: Iterable[Mapping[str,
     if words:
         return _cause(WaitCauseKind.SCHEDULER_REFUSES, f"it fits, but {title} does not place it")
     return _cause(WaitCauseKind.TURN, f"it fits, and {title} has not refused it")
+
+
+def unreachable_cause(backend: str, problem: str) -> Json:
+    """Return the cause of a gang on a cluster that does not answer; `problem` is what was tried last."""
+    return _cause(WaitCauseKind.UNREACHABLE, f'the cluster of backend "{backend}" cannot be reached: {problem}')
 
 
 def start_cause(waiting: Iterable[str], message: str) -> Json:

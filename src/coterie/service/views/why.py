@@ -18,13 +18,14 @@ from coterie.planning.workload import Workload
 from coterie.rendering.command_line import words
 from coterie.service.driver.driven_workflow import levels_of
 from coterie.service.driver.texts import CachedTexts
+from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.pools.changes import find
 from coterie.service.pools.usage import PLAINLY, JoiningGang, PoolUsage, WhyQuery
 from coterie.service.queue.positions import QueuePositions
 from coterie.service.queue.quota import QuotaQuestion, with_quota
 from coterie.service.queue.waiting_gang import Blocked, known_pool, waiting_gang
 from coterie.service.views import workflows
-from coterie.service.views.wait_cause import start_cause, wait_cause
+from coterie.service.views.wait_cause import start_cause, unreachable_cause, wait_cause
 from coterie.store import Store, WorkflowRecord
 from coterie.topology.domains import Domains
 
@@ -59,7 +60,8 @@ def why_of(
     def answer(each: GroupState) -> Json:
         if _waits(each):
             return _why(each, stored, live, texts, question)
-        return _not_waiting(each) | ({"cause": _start_cause(store, ident, each)} if each.name in starting else {})
+        cause = _unreachable(stored.pool, live.catalog) or _start_cause(store, ident, each)
+        return _not_waiting(each) | ({"cause": cause} if each.name in starting else {})
 
     return {
         "id": ident,
@@ -108,8 +110,9 @@ def _why(group: GroupState, stored: WorkflowRecord, live: PoolUsage, texts: Cach
     told = workflows.waiting_of(group)
     shown: Json = {"name": group.name, "verdict": "waiting", "waiting": told, "refusal": None}
     pool = known_pool(live.catalog, stored.pool)
+    unreachable = _unreachable(stored.pool, live.catalog)
     if isinstance(pool, Blocked):
-        return {**shown, "refusal": _blocked(pool)}
+        return {**shown, "refusal": _blocked(pool), **({"cause": unreachable} if unreachable else {})}
     gang = waiting_gang(stored, [*requests(group), *unscheduled(group)], pool, texts)
     if isinstance(gang, Blocked):
         return {**shown, "refusal": _blocked(gang)}
@@ -117,7 +120,7 @@ def _why(group: GroupState, stored: WorkflowRecord, live: PoolUsage, texts: Cach
     more = {key: plan[key] for key in ("alternatives",) if key in plan}
     if pool.traits.own_queue:
         words = group.waiting.message if group.waiting is not None else ""
-        shown["cause"] = wait_cause(plan["refusal"], words, warnings, pool.traits.title)
+        shown["cause"] = unreachable or wait_cause(plan["refusal"], words, warnings, pool.traits.title)
     if question.what_if != AS_IT_IS:
         more["assignments"] = plan["assignments"]
         return {**shown, "verdict": plan["verdict"], "refusal": plan["refusal"], **more}
@@ -125,6 +128,13 @@ def _why(group: GroupState, stored: WorkflowRecord, live: PoolUsage, texts: Cach
         # It would fit on its nodes, and still has to wait: for the machine, or for a gang before it.
         return {**shown, "refusal": _refusal(Reason(group.waiting.reason), group.waiting.message), **more}
     return {**shown, "verdict": plan["verdict"], "refusal": plan["refusal"], **more}
+
+
+def _unreachable(pool: str, catalog: PoolCatalog) -> Json | None:
+    """Return the cause that nobody answers for a pool's cluster, None where that is not so."""
+    known = catalog.pools.get(pool)
+    problem = catalog.unreached.get(known.pool.backend) if known else None
+    return unreachable_cause(known.pool.backend, problem) if known and problem else None
 
 
 def _plan(

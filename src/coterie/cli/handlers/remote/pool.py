@@ -58,6 +58,9 @@ def pool_table(pools: Sequence[Json], style: Style, *, wide: bool) -> Iterator[s
     yield from painted(rows if wide else fitted(rows, style, _SPARE), style, whole=wide)
     if unknown := [visible(pool["name"]) for pool in pools if not pool["counted"]]:
         yield f"-: the nodes of {', '.join(unknown)} are not known here."
+    for backend, problem in {pool["backend"]: pool["unreachable"] for pool in pools}.items():
+        if problem:
+            yield f"The cluster of backend {visible(backend)} cannot be reached: {visible(problem)}"
 
 
 def _counts(pool: Json) -> Iterator[str]:
@@ -110,6 +113,7 @@ def _pool_lines(pool: Json) -> Iterator[str]:
         ("pool", pool["name"] + ("   (from the configuration file)" if pool["managed"] else "")),
         ("about", pool["description"] or ""),
         ("backend", f"{pool['backend']}, scheduler {pool['scheduler']}"),
+        ("unreachable", pool["unreachable"] or ""),
         ("nodes", nodes + (f"   {selector}" if selector else "")),
         ("GPUs", free),
         ("quota", quota),

@@ -62,6 +62,9 @@ class Pool(ResponseBody):
     gpus: Quota
     nodes: int
     counted: bool = Field(description="Its nodes are known here; otherwise they and their GPUs are 0.")
+    unreachable: str | None = Field(
+        description="Why its cluster cannot be reached; what is shown of its nodes, if anything, is out of date."
+    )
     max_exec_timeout: int | None = Field(description="Seconds.")
     max_queue_timeout: int | None = Field(description="Seconds.")
     workflows: Busy
