@@ -15,7 +15,7 @@ from lab import IMAGE, Lab, nodes
 from tests.cli.command import Done
 from tests.cli.service_fixtures import ServiceFixture, serving
 from tests.eventually import eventually
-from tests.kai.service_on_kai import CLUSTER, CONFIG, KINDS, OWN, add_nodes, settings
+from tests.kai.service_on_kai import CLUSTER, CONFIG, KINDS, OWN, RACK, ZONE, KaiService, add_nodes, settings
 from tests.kai.service_on_kai import serving as in_process
 
 pytestmark = pytest.mark.usefixtures("real_nodes_possible")
@@ -42,6 +42,7 @@ SIDECAR = f"""\
 """
 RESOURCES = "  resources: {default: {gpu: 1, cpu: 1, memory: 64Mi, platform: real}}\n"
 LIMIT = "300s"
+SECURITY = "pod-security.kubernetes.io/enforce"
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,8 @@ def real() -> Iterator[Lab]:
         Path(folder).chmod(0o777)
         add_nodes(lab, CLUSTER)
         lab.apply(nodes.workspace("files", Path(folder)))
+        # Pods that could harm their nodes are refused, as in most namespaces of others.
+        lab.api.patch("namespaces", "default", {"metadata": {"labels": {SECURITY: "baseline"}}})
         yield lab
 
 
@@ -120,6 +123,16 @@ def test_a_task_that_fails_says_its_last_words(real: Lab, here: ServiceFixture) 
     _nothing_left(real)
 
 
+def test_a_task_that_the_pod_security_of_its_namespace_forbids_fails_with_its_words(
+    real: Lab, here: ServiceFixture
+) -> None:
+    _, shown = _ended(here, _flow("mounts", _task("t", "true", ", volumeMounts: ['/etc:/node']")))
+    assert shown["status"] == "FAILED_BACKEND_ERROR"
+    (task,) = shown["groups"][0]["tasks"]
+    assert 'violates PodSecurity "baseline:latest": hostPath volumes' in task["message"]
+    _nothing_left(real)
+
+
 @pytest.mark.parametrize("here", [SIDECAR], indirect=True)
 def test_tasks_of_two_groups_read_each_others_output_with_what_the_pool_gives_to_pods(
     real: Lab, here: ServiceFixture
@@ -162,7 +175,7 @@ class Story:
 
 RETRY = ", exitActions: {RESCHEDULE: 3}"
 STORIES = (
-    Story("succeeds", "echo done", "COMPLETED", 0),
+    Story("succeeds", "env", "COMPLETED", 0, more=", environment: {MINE: $(pwd), COTERIE_RANK: '7'}"),
     Story("fails", "exit 7", "FAILED", 7),
     Story("is-retried", "test $COTERIE_ATTEMPT = 2 || exit 3", "COMPLETED", 0, attempt=2, more=RETRY),
     Story("is-killed", "sleep 100 & kill -9 $!; wait $!", "FAILED", 137),
@@ -173,11 +186,20 @@ STORIES = (
     Story("ignores-sigterm", "trap '' TERM; while :; do sleep 0.1; done", "FAILED_CANCELED", None),
 )
 LOCAL = "  here: {scheduler: local, cluster: cluster.yaml}\n"
+LOCAL_POOL = f"""\
+  local:
+    backend: here
+    topology_keys: [{{key: zone, label: {ZONE}}}, {{key: rack, label: {RACK}}}]
+"""
+# Variables that only name a place of the machine or the cluster in which a task runs.
+PLACES = ("COTERIE_WORKFLOW", "COTERIE_NODE", "COTERIE_HOSTS", "COTERIE_FILES", "COTERIE_OUTPUT", "COTERIE_GPUS")
+# By this the local backend knows its own processes.
+MARK = "COTERIE_MARK"
 
 
 def test_tasks_have_the_same_outcome_as_processes_and_as_pods(real: Lab, tmp_path: Path) -> None:
     (tmp_path / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
-    config = CONFIG.replace("NVLINK", "false").replace("pools:", LOCAL + "pools:") + REAL + "  local: {backend: here}\n"
+    config = CONFIG.replace("NVLINK", "false").replace("pools:", LOCAL + "pools:") + REAL + LOCAL_POOL
     # Limits are those of the namespace.
     limits = {"limits": [{"type": "Container", "default": {"memory": "96Mi"}}]}
     metadata = {"name": "small", "namespace": "default"}
@@ -198,10 +220,28 @@ def test_tasks_have_the_same_outcome_as_processes_and_as_pods(real: Lab, tmp_pat
             status = here.finished(ident)
             (task,) = here.tasks(ident).values()
             outcomes[story.name, pool] = (status, task["exit_code"], task["attempt"])
+        pod, process = (_environment(here, runs[STORIES[0], pool]) for pool in ("gb200", "local"))
         (memory,) = here.tasks(runs[STORIES[4], "gb200"]).values()
         assert memory["message"] == "exit code 137 (out of memory)"
         _nothing_left(real)
     assert outcomes == {(story.name, pool): (story.status, story.code, story.attempt) for story, pool in runs}
+    assert pod.keys() == process.keys() - {MARK}
+    assert {name for name in pod if name.startswith("COTERIE_DOMAIN_")} == {
+        "COTERIE_DOMAIN_ZONE",
+        "COTERIE_DOMAIN_RACK",
+    }
+    assert all(pod[name] and process[name] for name in pod)
+    # All nodes are in one zone; the rack is that of the node.
+    told = [name for name in pod if name not in (*PLACES, "COTERIE_DOMAIN_RACK")]
+    assert {name: pod[name] for name in told} == {name: process[name] for name in told}
+    assert len(pod["COTERIE_GPUS"].split(",")) == len(process["COTERIE_GPUS"].split(",")) == 1
+    assert len(pod["COTERIE_HOSTS"].split(",")) == len(process["COTERIE_HOSTS"].split(",")) == 1
+
+
+def _environment(here: KaiService, ident: str) -> dict[str, str]:
+    """Return the variables that a task has printed."""
+    lines = here.service.log(ident, "t").decode().splitlines()
+    return dict(line.split("=", 1) for line in lines if line.startswith(("COTERIE_", "MINE")))
 
 
 def _told(story: Story) -> str:

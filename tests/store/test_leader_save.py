@@ -168,6 +168,17 @@ def test_events_go_on_after_the_last_one_seen(store: Store) -> None:
     assert [event.message for event in store.events(workflow=a.id, after=first[1].seq)] == list("35")
 
 
+def test_the_latest_events_of_a_kind_are_found_behind_any_number_of_others(store: Store) -> None:
+    a, b = submitted(store), submitted(store)
+    wanted = [NewEvent(NOW, "ImageMissing", str(n), workflow=(b if n == 1 else a).id, attempt=n) for n in range(3)]
+    store.record([*wanted, *(NewEvent(NOW, "Other", "", workflow=a.id) for _ in range(1200))])
+
+    found = store.latest_events(a.id, "ImageMissing")
+
+    assert [(event.message, event.attempt) for event in found] == [("2", 2), ("0", 0)]
+    assert [event.message for event in store.latest_events(a.id, "ImageMissing", limit=1)] == ["2"]
+
+
 def test_the_first_event_is_numbered_above_zero(store: Store) -> None:
     assert store.last_event() == 0
     assert store.record([NewEvent(NOW, "K", "")]) > 0

@@ -46,7 +46,9 @@ def test_a_pool_whose_nodes_are_not_known_has_no_counts() -> None:
         "name": "far",
         "default": False,
         "nodes": 0,
+        "backend": "hall",
         "counted": False,
+        "unreachable": "connection refused",
         "gpus": {"used": 0, "total": 0, "free": 0, "limit": 8, "guarantee": None, "out_of_service": 0},
         "workflows": {"running": 0, "waiting": 1},
         "topology_keys": [{"key": "rack", "label": "rack"}],
@@ -56,3 +58,4 @@ def test_a_pool_whose_nodes_are_not_known_has_no_counts() -> None:
 
     assert lines[1] == ["far", "-", "-", "8", "-", "-", "-", "0", "1", "rack"]
     assert lines[2] == ["-:", "the", "nodes", "of", "far", "are", "not", "known", "here."]
+    assert " ".join(lines[3]) == "The cluster of backend hall cannot be reached: connection refused"

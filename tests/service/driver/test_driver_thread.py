@@ -44,15 +44,17 @@ class RefusingDriver:
 
     def __init__(self) -> None:
         self.tried: list[float] = []
+        self.pools: list[object] = []
 
     def wait(self, timeout_s: float) -> bool:
         """Wait."""
         time.sleep(timeout_s)
         return False
 
-    def sync(self, _: object) -> None:
+    def sync(self, pools: object) -> None:
         """Fail."""
         self.tried.append(time.monotonic())
+        self.pools.append(pools)
         raise Unavailable("not now")
 
     def close(self) -> None:
@@ -91,6 +93,32 @@ def test_pools_that_cannot_be_reconciled_are_tried_less_and_less_often(monkeypat
     thread.close()
     waits = [later - sooner for sooner, later in itertools.pairwise(driver.tried)]
     assert all(wait >= least for wait, least in zip(waits, (0.05, 0.1, 0.2), strict=False)), waits
+
+
+def test_corrected_pools_are_reconciled_at_once_and_unchanged_ones_when_their_turn_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Longer than the test may take.
+    monkeypatch.setattr(driver_thread, "_PAUSE_S", 600.0)
+    monkeypatch.setattr(driver_thread, "_LONGEST_PAUSE_S", 600.0)
+    driver = RefusingDriver()
+    thread = DriverThread(lambda: cast("Driver", driver), lambda: None)
+    thread.sync(["wrong"])
+    eventually(lambda: len(driver.tried) == 1)
+    # The failure is told once it is noted, and only then there is something to wait for.
+    eventually(lambda: _failure(thread) == "not now")
+    thread.sync(["wrong"])
+    thread.sync(["corrected"])
+    eventually(lambda: driver.pools == [["wrong"], ["corrected"]])
+    thread.close()
+
+
+def _failure(thread: DriverThread) -> str:
+    try:
+        list(thread.news())
+    except Unavailable as error:
+        return str(error)
+    return ""
 
 
 def test_a_driver_is_not_asked_again_before_its_observations_are_collected() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import cast
 
+import httpx2
 import pytest
 
 from coterie.backends.kai.driver.compute_domains import (
@@ -19,9 +21,12 @@ from coterie.backends.kai.driver.objects import ObjectMeta
 from coterie.errors import CoterieError, Unavailable
 from coterie.kube.api import Api
 from coterie.kube.cache import CacheChange, CacheEntry, ChangeType
+from coterie.kube.errors import ApiForbidden
 from coterie.kube.wire import Meta
 from coterie.sources.claims import ClaimAllocation, ClaimDevices, ClaimResult, ClaimStatus, ClaimUser
 from coterie.topology.channels import DRIVER
+from tests.eventually import eventually
+from tests.kube.faulty_transport import api, page, status, stream, thing
 
 
 @pytest.mark.parametrize(
@@ -64,6 +69,34 @@ def test_channels_of_claims_that_no_pod_has_used_for_a_while_are_named_with_thei
     ]
     change("left", did=ChangeType.DELETED)
     assert channels.left_behind() == []
+
+
+def test_a_refused_watch_of_claims_is_begun_again_with_the_claims_of_that_time() -> None:
+    allowed = threading.Event()
+    allocation = {"devices": {"results": [{"driver": DRIVER, "pool": "n1"}]}}
+
+    def server(request: httpx2.Request) -> httpx2.Response:
+        if "watch" in request.url.params:
+            return stream() if allowed.is_set() else status(403, "Forbidden", 'User "u" cannot watch resource')
+        return page([] if allowed.is_set() else [thing("left", namespace="team", status={"allocation": allocation})])
+
+    now = 0.0
+    with api(server) as cluster:
+        channels = NvlinkChannels(cluster, lambda: now)
+        # The list is known whether or not the refusal of the watch has come already.
+        with suppress(ApiForbidden):
+            channels.open()
+        now = UNUSED_S
+        eventually(lambda: len(channels.left_behind()) == 1)
+        eventually(lambda: channels._watch is None or not channels._watch.running)
+        allowed.set()
+        channels.open()
+        try:
+            eventually(lambda: channels._watch is not None and channels._watch.running)
+            # What has gone while nobody watched is not told for ever.
+            assert channels.left_behind() == []
+        finally:
+            channels.close()
 
 
 def test_what_cannot_be_followed_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
