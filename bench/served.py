@@ -58,10 +58,13 @@ def _cpu_s(pid: int) -> tuple[float, float]:
 
 
 @contextmanager
-def served(folder: Path, nodes: int) -> Iterator[Served]:
-    """Start a service that keeps everything in a new folder; stop it at the end, but keep the folder."""
+def served(folder: Path, nodes: int, *, held: bool = False) -> Iterator[Served]:
+    """Start a service that keeps everything in a new folder; stop it at the end, but keep the folder.
+
+    Most of its nodes are free, or held by other jobs.
+    """
     folder.mkdir()
-    (folder / "cluster.yaml").write_text(_cluster(nodes), encoding="utf-8")
+    (folder / "cluster.yaml").write_text(_cluster(nodes) + (_pods(nodes) if held else ""), encoding="utf-8")
     (folder / "coterie.yaml").write_text(_config(), encoding="utf-8")
     options = ["--config", folder / "coterie.yaml", "--state", folder / "state", "--port", "0"]
     with (folder / "stderr").open("w") as errors:
@@ -112,17 +115,34 @@ def _check(response: httpx2.Response) -> None:
 
 
 def _cluster(nodes: int) -> str:
-    racks = max(1, nodes // PER_RACK)
-    blocks = next(count for count in (5, 4, 3, 2, 1) if racks % count == 0)
+    blocks, racks = _blocks(nodes)
     return f"""\
 topology_keys: {_KEYS}
 fleet:
-- domains: {{block: {blocks}, rack: {racks // blocks}}}
+- domains: {{block: {blocks}, rack: {racks}}}
   nodes: {min(nodes, PER_RACK)}
   gpu: {GPUS}
   cpu: 64
   memory: 512Gi
 """
+
+
+def _blocks(nodes: int) -> tuple[int, int]:
+    """Return the number of blocks, and of racks in each."""
+    racks = max(1, nodes // PER_RACK)
+    blocks = next(count for count in (5, 4, 3, 2, 1) if racks % count == 0)
+    return blocks, racks // blocks
+
+
+def _pods(nodes: int) -> str:
+    """Return the pods of jobs that hold two thirds of all nodes, each in some neighbouring racks of a block."""
+    blocks, racks = _blocks(nodes)
+    return "pods:\n" + "".join(
+        f"- {{owner: job-{block}-{rack // 6}, node: block{block + 1}-rack{rack + 1}-n{node}, gpu: {GPUS}}}\n"
+        for block in range(blocks)
+        for rack in range(racks)
+        for node in range(1, 1 + 2 * min(nodes, PER_RACK) // 3)
+    )
 
 
 def _config() -> str:

@@ -1,8 +1,19 @@
 // The map on a canvas, for large pools: what is too small to see is not drawn, racks stand for their nodes and nodes
 // for their GPUs.
 import type { Focus } from './focus'
-import { CELL, CELL_TOP, DOMAIN_HEAD, GAP, ghostCells, type Layout, type NodeBox, type Rect, runs } from './layout'
-import type { MapNode } from './model'
+import {
+  CELL,
+  CELL_TOP,
+  DOMAIN_HEAD,
+  type DomainBox,
+  GAP,
+  ghostCells,
+  type Layout,
+  type NodeBox,
+  type Rect,
+  runs,
+} from './layout'
+import type { Domain, MapNode } from './model'
 import { type Palette, type Paint } from './palette'
 import type { View } from './view.svelte'
 import { headline, signOf } from './words'
@@ -83,59 +94,93 @@ export interface Drawing {
   height: number
 }
 
-/** Draw all, or only the finest domains of some nodes and the titles of those around them. */
-export function draw(
-  context: CanvasRenderingContext2D,
-  drawing: Drawing,
-  changed: readonly MapNode[] | null = null,
-): void {
-  const { layout, shown, width, height } = drawing
-  const detail = detailAt(shown.scale)
-  const frame: Rect = {
+/** The boxes that are drawn between two looks at the clock. */
+const STEP = 48
+
+/** Draw all, the racks before their nodes, with a pause after every few boxes. */
+export function* picture(context: CanvasRenderingContext2D, drawing: Drawing): Generator<void> {
+  const frame = begin(context, drawing)
+  context.clearRect(frame.x, frame.y, frame.width, frame.height)
+  yield* drawPart(context, drawing, frame, drawing.layout.domains, drawing.layout.nodes)
+}
+
+/** Draw the finest domains of some nodes again, and the titles of those around them. */
+export function patch(context: CanvasRenderingContext2D, drawing: Drawing, changed: readonly MapNode[]): void {
+  const frame = begin(context, drawing)
+  for (const { area, domains, nodes } of touched(drawing.layout, changed)) {
+    if (!meets(area, frame)) continue
+    context.save()
+    context.beginPath()
+    context.rect(area.x, area.y, area.width, area.height)
+    context.clip()
+    for (const _ of drawPart(context, drawing, area, domains, nodes));
+    context.restore()
+  }
+}
+
+/** Give the context the position and scale of a drawing; return the part of the map that it shows. */
+function begin(context: CanvasRenderingContext2D, { shown, width, height }: Drawing): Rect {
+  context.setTransform(shown.ratio, 0, 0, shown.ratio, 0, 0)
+  context.translate(shown.x + shown.left, shown.y + shown.top)
+  context.scale(shown.scale, shown.scale)
+  return {
     x: -(shown.x + shown.left) / shown.scale,
     y: -(shown.y + shown.top) / shown.scale,
     width: (width + 2 * shown.left) / shown.scale,
     height: (height + 2 * shown.top) / shown.scale,
   }
-  context.setTransform(shown.ratio, 0, 0, shown.ratio, 0, 0)
-  context.translate(shown.x + shown.left, shown.y + shown.top)
-  context.scale(shown.scale, shown.scale)
-  if (changed) {
-    for (const box of touched(layout, changed)) {
-      if (!meets(box, frame)) continue
-      context.save()
-      context.beginPath()
-      context.rect(box.x, box.y, box.width, box.height)
-      context.clip()
-      drawPart(context, drawing, box, detail)
-      context.restore()
-    }
-    return
-  }
-  context.clearRect(frame.x, frame.y, frame.width, frame.height)
-  drawPart(context, drawing, frame, detail)
 }
 
-/** The boxes that must be drawn again: the finest around each node, and the titles of the coarser ones. */
-function* touched(layout: Layout, nodes: readonly MapNode[]): Generator<Rect> {
-  const homes = new Set(nodes.map((node) => node.home.index))
-  const above = new Set<number>()
-  for (const node of nodes) for (let at = node.home.parent; at; at = at.parent) above.add(at.index)
+interface Part {
+  area: Rect
+  domains: DomainBox[]
+  nodes: NodeBox[]
+}
+
+/** The parts that must be drawn again: the finest box around each node, and the titles of the coarser ones. */
+function* touched(layout: Layout, nodes: readonly MapNode[]): Generator<Part> {
+  const homes = new Set(nodes.map((node) => node.home))
+  const above = new Set<Domain>()
+  for (const home of homes) for (let at: Domain | null = home; at; at = at.parent) above.add(at)
   for (const box of layout.domains) {
-    if (homes.has(box.domain.index)) yield box
-    else if (above.has(box.domain.index)) yield { x: box.x, y: box.y, width: box.width, height: DOMAIN_HEAD }
+    const { domain } = box
+    if (!above.has(domain)) continue
+    const finest = box.lacks || !domain.domains.length
+    if (!finest) {
+      yield { area: { x: box.x, y: box.y, width: box.width, height: DOMAIN_HEAD }, domains: [box], nodes: [] }
+    } else if (homes.has(domain)) {
+      yield { area: box, domains: [box], nodes: domain.own.map((node) => layout.nodes[node.index]!) }
+    }
   }
   // Nodes outside of all domains stand for themselves.
-  for (const node of nodes) if (node.home.index < 0) yield layout.nodes[node.index]!
+  for (const node of nodes) {
+    if (node.home.index >= 0) continue
+    const box = layout.nodes[node.index]!
+    yield { area: box, domains: [], nodes: [box] }
+  }
 }
 
-function drawPart(context: CanvasRenderingContext2D, drawing: Drawing, frame: Rect, detail: Detail): void {
-  drawDomains(context, drawing, frame, detail)
+function* drawPart(
+  context: CanvasRenderingContext2D,
+  drawing: Drawing,
+  frame: Rect,
+  domains: readonly DomainBox[],
+  nodes: readonly NodeBox[],
+): Generator<void> {
+  const detail = detailAt(drawing.shown.scale)
+  let count = 0
+  for (const box of domains) {
+    if (!meets(box, frame)) continue
+    drawDomain(context, drawing, box, detail)
+    if (++count % STEP === 0) yield
+  }
+  context.setLineDash([])
   if (detail !== 'domains') {
-    for (const box of drawing.layout.nodes) {
+    for (const box of nodes) {
       if (!meets(box, frame)) continue
       if (detail === 'gpus') drawGpus(context, drawing, box)
       else drawNode(context, drawing, box)
+      if (++count % STEP === 0) yield
     }
   }
   context.globalAlpha = 1
@@ -170,40 +215,35 @@ function drawSigns(context: CanvasRenderingContext2D, drawing: Drawing, frame: R
   }
 }
 
-function drawDomains(context: CanvasRenderingContext2D, drawing: Drawing, frame: Rect, detail: Detail): void {
+function drawDomain(context: CanvasRenderingContext2D, drawing: Drawing, box: DomainBox, detail: Detail): void {
   const { layout, shown: view, focus, colours } = drawing
-  for (const box of layout.domains) {
-    if (!meets(box, frame)) continue
-    const { domain } = box
-    const leaf = !domain.domains.length || Boolean(box.lacks)
-    const mark = box.lacks ? undefined : focus.outlines.get(domain.index)
-    context.globalAlpha = focus.active && !focus.domains.has(domain.index) ? 0.35 : 1
-    context.fillStyle = domain.level % 2 ? colours.inset : colours.panel
-    context.strokeStyle = mark ? (mark.outcome === 'held' ? colours.good : colours.bad) : colours.line
-    // The borders of coarse domains stay visible where all of them are small.
-    const border = detail === 'gpus' ? 1 : Math.max(1, layout.tiers.length - domain.level)
-    context.lineWidth = (mark ? 3 : border) / view.scale
-    context.setLineDash(box.lacks ? [5 / view.scale, 4 / view.scale] : [])
+  const { domain } = box
+  const leaf = !domain.domains.length || Boolean(box.lacks)
+  const mark = box.lacks ? undefined : focus.outlines.get(domain.index)
+  context.globalAlpha = focus.active && !focus.domains.has(domain.index) ? 0.35 : 1
+  context.fillStyle = domain.level % 2 ? colours.inset : colours.panel
+  context.strokeStyle = mark ? (mark.outcome === 'held' ? colours.good : colours.bad) : colours.line
+  // The borders of coarse domains stay visible where all of them are small.
+  const border = detail === 'gpus' ? 1 : Math.max(1, layout.tiers.length - domain.level)
+  context.lineWidth = (mark ? 3 : border) / view.scale
+  context.setLineDash(box.lacks ? [5 / view.scale, 4 / view.scale] : [])
+  context.fillRect(box.x, box.y, box.width, box.height)
+  if (leaf && detail === 'domains' && domain.gpus) {
+    // A bar from below: what is used of the domain.
+    const part = domain.used / domain.gpus
+    context.fillStyle = colours.free
     context.fillRect(box.x, box.y, box.width, box.height)
-    if (leaf && detail === 'domains' && domain.gpus) {
-      // A bar from below: what is used of the domain.
-      const part = domain.used / domain.gpus
-      context.fillStyle = colours.free
-      context.fillRect(box.x, box.y, box.width, box.height)
-      context.fillStyle = colours.accent
-      context.fillRect(box.x, box.y + box.height * (1 - part), box.width, box.height * part)
-    }
-    context.strokeRect(box.x, box.y, box.width, box.height)
-    drawTitle(context, drawing, box, leaf)
+    context.fillStyle = colours.accent
+    context.fillRect(box.x, box.y + box.height * (1 - part), box.width, box.height * part)
   }
-  context.setLineDash([])
-  context.globalAlpha = 1
+  context.strokeRect(box.x, box.y, box.width, box.height)
+  drawTitle(context, drawing, box, leaf)
 }
 
 function drawTitle(
   context: CanvasRenderingContext2D,
   drawing: Drawing,
-  box: Layout['domains'][number],
+  box: DomainBox,
   leaf: boolean,
 ): void {
   const { shown, colours, size } = drawing
@@ -218,7 +258,8 @@ function drawTitle(
   if (grow > 1.15) return
   context.fillStyle = colours.faint
   context.font = '11px system-ui, sans-serif'
-  context.fillText(words.numbers, box.x + 8, box.y + 29, box.width - 16)
+  const mark = box.lacks ? undefined : drawing.focus.outlines.get(box.domain.index)
+  context.fillText(mark?.words ?? words.numbers, box.x + 8, box.y + 29, box.width - 16)
 }
 
 function alphaOf(drawing: Drawing, node: MapNode): number {
@@ -227,7 +268,7 @@ function alphaOf(drawing: Drawing, node: MapNode): number {
 
 /** A node as one square, filled by the share of each of its holders. */
 function drawNode(context: CanvasRenderingContext2D, drawing: Drawing, box: NodeBox): void {
-  const { palette, colours, cursor } = drawing
+  const { palette, colours, cursor, focus } = drawing
   const { node } = box
   context.globalAlpha = alphaOf(drawing, node)
   context.fillStyle = node.status === 'ready' ? colours.free : node.status === 'cordoned' ? colours.warn : colours.bad
@@ -239,7 +280,7 @@ function drawNode(context: CanvasRenderingContext2D, drawing: Drawing, box: Node
     context.fillRect(left, box.y, width, box.height)
     left += width
   }
-  if (cursor === node.index) frameOf(context, drawing, box)
+  if (cursor === node.index || focus.chosen === node.name || focus.ghosts.has(node.name)) frameOf(context, drawing, box)
 }
 
 function drawGpus(context: CanvasRenderingContext2D, drawing: Drawing, box: NodeBox): void {

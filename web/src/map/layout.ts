@@ -62,10 +62,9 @@ export function laidOut(model: MapModel, aspect: number): Layout {
       place(x, y) {
         own.forEach((node, at) => {
           const shown = Math.max(1, Math.min(node.gpus, MOST_CELLS))
-          const cell = Math.min(CELL, (nodeWidth - 2 * NODE_PAD + GAP) / shown - GAP)
           nodes[node.index] = {
             node,
-            cell,
+            cell: Math.min(CELL, (nodeWidth - 2 * NODE_PAD + GAP) / shown - GAP),
             x: x + (at % columns) * (nodeWidth + 4),
             y: y + Math.floor(at / columns) * (nodeHeight + 4),
             width: nodeWidth,
@@ -92,11 +91,17 @@ export function laidOut(model: MapModel, aspect: number): Layout {
   const columnsOf = (count: number, shape: number) =>
     Math.ceil(Math.sqrt((count * nodeHeight * shape) / nodeWidth))
 
+  // The finest domains look the same in every shape that is tried for the coarser ones.
+  const finest = new Map<Domain, Block>()
+
   function block(domain: Domain, shape: number): Block {
-    if (!domain.domains.length) {
-      return boxed(domain, '', grid(domain.own, columnsOf(domain.own.length, 1.1)))
+    if (domain.domains.length) return boxed(domain, '', inside(domain, shape, shape))
+    let found = finest.get(domain)
+    if (!found) {
+      found = boxed(domain, '', grid(domain.own, columnsOf(domain.own.length, 1.1)))
+      finest.set(domain, found)
     }
-    return boxed(domain, '', inside(domain, shape, shape))
+    return found
   }
 
   function inside(domain: Domain, shape: number, nested: number): Block {

@@ -181,7 +181,8 @@ async def _followed(
                 news = await shared.of(("map", pool, seen), partial(maps.news, pool, seen))
                 await admission.check(telling=bool(news.events))
                 for number, kind, data in news.events:
-                    yield format_sse_event(event=kind, data_str=data.decode(), id=f"{maps.epoch}-{number}")
+                    # JSON is one line, so that the bytes that all followers share are sent as they are.
+                    yield b"event: %b\nid: %b-%d\ndata: %b\n\n" % (kind.encode(), maps.epoch.encode(), number, data)
                     spoke = time.monotonic()
                 seen, pause = news.number, news.pause_s
             except Unavailable:
