@@ -43,7 +43,7 @@ GROUP: Schema = {
     "size": str,
     "verdict": str,
     "optimal": bool,
-    "assignments": [{"task": str, "node": str, "domains": Mapping, "runs?": bool}],
+    "assignments": [{"task": str, "node": str, "gpus": int, "domains": Mapping, "runs?": bool}],
     "constraints": [
         {
             "path": PATH,

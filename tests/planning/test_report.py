@@ -36,9 +36,9 @@ def test_a_placed_plan_says_where_every_task_goes_and_what_was_missed() -> None:
                 "verdict": "placed",
                 "optimal": True,
                 "assignments": [
-                    {"task": "m1-0", "node": "a-1-1", "domains": {"spine": "a", "rack": "1"}},
-                    {"task": "m1-1", "node": "a-1-2", "domains": {"spine": "a", "rack": "1"}},
-                    {"task": "m2-0", "node": "b-2-1", "domains": {"spine": "b", "rack": "2"}},
+                    {"task": "m1-0", "node": "a-1-1", "gpus": 8, "domains": {"spine": "a", "rack": "1"}},
+                    {"task": "m1-1", "node": "a-1-2", "gpus": 8, "domains": {"spine": "a", "rack": "1"}},
+                    {"task": "m2-0", "node": "b-2-1", "gpus": 8, "domains": {"spine": "b", "rack": "2"}},
                 ],
                 "constraints": [
                     {

@@ -67,6 +67,36 @@ def test_a_plan_is_drawn_before_anything_changes_and_submitted_as_it_is(served: 
     served.cancel("previewed-1")
 
 
+def test_a_file_is_dropped_and_each_of_its_tasks_is_drawn_with_its_own_gpus(served: PageService, visit: Open) -> None:
+    resources = "  resources:\n    default: {gpu: 4, cpu: 1}\n    small: {gpu: 1, cpu: 1}\n"
+    text = f"""\
+version: 2
+workflow:
+  name: dropped
+{resources}  groups:
+  - name: mixed
+    tasks:
+    - {{name: trainer, image: any, lead: true, command: [sleep, "600"]}}
+    - {{name: helper, image: any, resource: small, command: [sleep, "600"]}}
+"""
+    page = visit(f"{served.url}/plan?pool=training").page
+    file = page.evaluate_handle(
+        """text => {
+          const data = new DataTransfer()
+          data.items.add(new File([text], 'dropped.yaml', { type: 'application/yaml' }))
+          return data
+        }""",
+        text,
+    )
+    editor = page.get_by_label("Workflow file")
+    editor.dispatch_event("dragover", {"dataTransfer": file})
+    editor.dispatch_event("drop", {"dataTransfer": file})
+    expect(editor).to_have_value(text)
+    expect(page.get_by_text("dropped: placed")).to_be_visible()
+    expect(page.locator("rect.ghost")).to_have_count(5)
+    assert [each for each in served.list_workflows() if each["name"] == "dropped"] == []
+
+
 def test_a_plan_that_is_no_longer_true_is_not_submitted(served: PageService, visit: Open) -> None:
     page = visit(f"{served.url}/plan?pool=training").page
     page.get_by_label("Workflow file").fill(gang("stale", 4).source.decode())

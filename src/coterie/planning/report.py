@@ -67,6 +67,7 @@ def _group(one: GangPlan, plan: Plan, command: Sequence[str]) -> Json:
             {
                 "task": task.name,
                 "node": found.nodes[task.name],
+                "gpus": task.shape.gpus,
                 "domains": plan.domains.values(found.positions[task.name]),
                 **({"runs": True} if task.name in one.survivors else {}),
             }

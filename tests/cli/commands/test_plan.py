@@ -138,7 +138,7 @@ def test_a_snapshot_may_come_from_standard_input_with_levels_for_the_call(desk: 
 
     said = json.loads(done.out)
     assert (done.code, said["verdict"], said["stats"]["nodes"]) == (0, "placed", 2)
-    assert said["groups"][0]["assignments"][0] == {"task": "t0", "node": "n0", "domains": {"rack": "r1"}}
+    assert said["groups"][0]["assignments"][0] == {"task": "t0", "node": "n0", "gpus": 8, "domains": {"rack": "r1"}}
 
 
 def test_a_workflow_may_come_from_standard_input(desk: SampleFolder) -> None:

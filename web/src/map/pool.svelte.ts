@@ -12,7 +12,6 @@ export class LivePool {
   model = $state.raw<MapModel | null>(null)
   /** Counts the changes, so that what depends on the nodes is drawn again. */
   tick = $state(0)
-  error = $state('')
   /** The nodes that the last change was about; null for all. */
   changed: readonly MapNode[] | null = null
   outlines = $state.raw<ReadonlyMap<number, Outline>>(new Map())
@@ -68,10 +67,10 @@ export class LivePool {
     }
   }
 
-  /** Mark the GPUs that the tasks of a plan would take, this many each. */
-  plan(assignments: readonly Assignment[], gpus: number): void {
+  /** Mark the GPUs that the tasks of a plan would take. */
+  plan(assignments: readonly Assignment[]): void {
     const found = new Map<string, number>()
-    for (const { node, runs } of assignments) if (!runs) found.set(node, (found.get(node) ?? 0) + gpus)
+    for (const { node, gpus, runs } of assignments) if (!runs) found.set(node, (found.get(node) ?? 0) + gpus)
     this.ghosts = found
   }
 

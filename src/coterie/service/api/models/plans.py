@@ -100,6 +100,7 @@ class Assignment(ResponseBody):
 
     task: str
     node: str
+    gpus: int = Field(description="The GPUs that it would take there.")
     domains: dict[str, str]
     runs: bool = Field(default=False, description="Whether it runs there already.")
 
