@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
@@ -55,6 +56,22 @@ def test_names_with_markup_are_text(odd: PageService, visit: Open, view: str) ->
     expect(seen.page.get_by_label("Holders")).to_contain_text(NASTY)
     assert seen.page.locator("main img").count() == 0
     assert seen.errors == []
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("/map?pool=none", "There is no pool none"),
+        ("/pools/none", "There is no pool none"),
+        ("/workflows/none-1", "none-1 is not there"),
+        (f"/workflows/{quote(NASTY, safe='')}", f"{NASTY} is not there"),
+    ],
+)
+def test_an_address_of_nothing_says_so(odd: PageService, visit: Open, place: str, words: str) -> None:
+    page = visit(f"{odd.url}{place}").page
+    expect(page.get_by_role("alert")).to_contain_text(words)
+    expect(page.locator("main")).not_to_contain_text("Loading")
+    expect(page.locator("main img")).to_have_count(0)
 
 
 def test_a_workflow_that_is_deleted_while_it_is_open_says_so(odd: PageService, visit: Open) -> None:

@@ -114,6 +114,27 @@ def test_names_of_nvlink_domains_are_short_and_distinct(busy: PageService, visit
     assert all(len(text) < 20 for text in short)
 
 
+def test_pools_are_shown_side_by_side_and_each_is_chosen_and_filtered_alone(busy: PageService, visit: Open) -> None:
+    page = visit(f"{busy.url}/map?pool=training").page
+    page.get_by_label("nvl72", exact=True).check()
+    page.wait_for_url("**/map?pool=training&pool=nvl72")
+    left, right = (page.get_by_label(f"Map of pool {name}", exact=True) for name in ("training", "nvl72"))
+    for each in (left, right):
+        expect(each.locator(".node").first).to_be_visible()
+        expect(each.get_by_role("status").filter(has_text="● live")).to_be_visible()
+    boxes = [each.bounding_box() for each in (left, right)]
+    assert boxes[0] is not None
+    assert boxes[1] is not None
+    assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]
+    assert abs(boxes[0]["y"] - boxes[1]["y"]) < 2
+    right.locator('[data-task="serve-1/w0"]').click()
+    expect(right.locator(".task.lit")).to_have_count(3)
+    expect(left.locator(".task.lit")).to_have_count(0)
+    page.get_by_label("training", exact=True).uncheck()
+    expect(left).to_have_count(0)
+    expect(right.locator(".task.lit")).to_have_count(3)
+
+
 def test_nothing_leaves_the_origin_and_nothing_is_inline(busy: PageService, visit: Open) -> None:
     seen = visit(f"{busy.url}/")
     seen.page.locator(".node").first.wait_for()

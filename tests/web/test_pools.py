@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -82,6 +84,16 @@ def test_use_waits_and_fragmentation_are_plotted_and_said_in_words(hall: PageSer
     page.wait_for_url("**/pools/gpus?hours=24")
     expect(page.get_by_role("heading", name="The last 24 hours")).to_be_visible()
     assert seen.errors == []
+
+
+def test_a_plot_says_how_old_its_last_sample_is(hall: PageService, visit: Open) -> None:
+    page = visit("about:blank").page
+    # For a browser that is three hours ahead, no service has taken a sample for that long.
+    page.clock.set_fixed_time(time.time() + 3 * 3600)
+    page.goto(f"{hall.url}/pools/gpus")
+    used = page.get_by_role("img", name="GPUs in use")
+    expect(used).to_have_accessible_name(re.compile(r"^GPUs in use: [23]h\d\dm ago \d+ of 16"))
+    expect(page.locator("figcaption", has_text="GPUs in use")).to_contain_text(re.compile(r"of 16 · [23]h\d\dm ago"))
 
 
 def test_drift_of_a_cluster_topology_and_the_users_of_its_levels_are_shown(hall: PageService, visit: Open) -> None:

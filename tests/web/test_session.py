@@ -69,6 +69,30 @@ def test_a_deleted_token_ends_the_stream_and_asks_again(guarded: PageService, vi
     expect(page.get_by_label("Token")).to_be_visible()
 
 
+def test_a_user_ends_a_workflow_of_his_own_alone_and_its_events_say_who_did_it(
+    guarded: PageService, visit: Open
+) -> None:
+    other = guarded.run(gang("other", 1))
+    token = create_token(guarded, "dora", "user")
+    page = visit(f"{guarded.url}/workflows/{other}?tab=events").page
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("row").filter(has_text="Submitted")).to_contain_text("ann")
+    expect(page.get_by_role("button", name="Cancel …")).to_have_count(0)
+    page.goto(f"{guarded.url}/plan?pool=training")
+    page.get_by_label("Workflow file").fill(gang("own", 2).source.decode())
+    page.get_by_role("button", name="Submit this plan").click()
+    page.wait_for_url("**/workflows/own-1")
+    guarded.until("own-1", lambda found: found["status"] == "RUNNING")
+    page.get_by_role("button", name="Cancel …").click()
+    page.get_by_role("button", name="Cancel it").click()
+    guarded.until("own-1", lambda found: bool(found["finished"]))
+    page.get_by_role("link", name="events", exact=True).click()
+    expect(page.get_by_role("row").filter(has_text="Submitted")).to_contain_text("dora")
+    expect(page.get_by_role("row").filter(has_text="canceled by dora").first).to_be_visible()
+    guarded.cancel(other)
+
+
 def test_an_expired_token_ends_the_session_and_asks_again(guarded: PageService, visit: Open) -> None:
     token = create_token(guarded, "cleo", "viewer", "--expires", "1h")
     page = visit(f"{guarded.url}/workflows").page

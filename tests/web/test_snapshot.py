@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -89,6 +90,47 @@ def test_names_with_markup_are_text(tmp_path: Path, visit: Open) -> None:
     seen = visit(written(tmp_path, "map", cluster).as_uri())
     expect(seen.page.get_by_label("Holders")).to_contain_text(NASTY)
     assert seen.page.locator("img").count() == 0
+    assert seen.errors == []
+
+
+def claimed() -> str:
+    """Return two nodes as kubectl lists them; a pod on the first has a claim to its NVLink channel."""
+    nodes = [
+        {
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {"nvidia.com/gpu.clique": "8c2f4d1e-5b7a-4c39-9d26-0f1e2a3b4c5d.0"}},
+            "status": {"allocatable": {"nvidia.com/gpu": "4"}, "conditions": [{"type": "Ready", "status": "True"}]},
+        }
+        for name in ("n1", "n2")
+    ]
+    claim = {"name": "compute-domain", "resourceClaimTemplateName": "train-channel"}
+    container = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": "2"}}}
+    pods = [
+        {
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"nodeName": node, "containers": [container], "resourceClaims": claims},
+            "status": {"phase": "Running"},
+        }
+        for name, node, claims in (("train-0", "n1", [claim]), ("other-0", "n2", []))
+    ]
+    return json.dumps({"kind": "List", "items": [*nodes, *pods]})
+
+
+@pytest.mark.usefixtures("built_page")
+def test_a_node_whose_nvlink_channel_is_taken_is_told_apart(tmp_path: Path, visit: Open) -> None:
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(claimed(), encoding="utf-8")
+    seen = visit(written(tmp_path, "map", cluster).as_uri())
+    page = seen.page
+    expect(page.locator(".marks .channel")).to_have_text(["◆"])
+    expect(page.get_by_label("Holders")).to_contain_text("◆ NVLink channel taken")
+    expect(page.get_by_role("button", name="node n1,")).to_have_accessible_name(re.compile("NVLink channel taken"))
+    expect(page.get_by_role("button", name="node n2,")).not_to_have_accessible_name(re.compile("channel"))
+    page.get_by_placeholder("Filter").fill("channel")
+    expect(page.locator(".node:not(.dim)")).to_have_count(1)
+    page.locator(".node:not(.dim)").click(position={"x": 10, "y": 5})
+    expect(page.get_by_label("Selection")).to_contain_text("its NVLink channel is taken")
     assert seen.errors == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -9,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.service.running_service import task, workflow
 from tests.web.conftest import Visit
-from tests.web.page_service import PageService, gang
+from tests.web.page_service import FOREVER, PageService, gang
 
 Open = Callable[..., Visit]
 
@@ -44,6 +45,24 @@ def test_a_workflow_shows_its_groups_and_the_outcome_of_its_constraints(
     page.get_by_role("link", name="spec", exact=True).click()
     expect(page.get_by_text("name: train")).to_be_visible()
     assert seen.errors == []
+
+
+def test_the_timeline_shows_when_each_task_waited_and_ran(served: PageService, visit: Open) -> None:
+    steps = {
+        "first": [task("load", "exit 0")],
+        "second": [task("fit", FOREVER, "inputs: [{task: load}]")],
+    }
+    ident = served.submit(workflow("steps", steps, gpu=1))
+    served.until(ident, lambda found: found["groups"][1]["status"] == "RUNNING")
+    page = visit(f"{served.url}/workflows/{ident}").page
+    expect(page.get_by_role("img", name="first is completed")).to_be_visible()
+    expect(page.get_by_role("img", name="second is running")).to_be_visible()
+    page.get_by_role("link", name="timeline", exact=True).click()
+    line = page.get_by_role("img", name="Timeline: load ran ")
+    expect(line).to_have_accessible_name(re.compile(r"load ran \d+s; fit ran \d+"))
+    ended, runs = (float(line.locator(f"rect.{kind}").get_attribute("x") or 0) for kind in ("COMPLETED", "RUNNING"))
+    assert ended < runs
+    served.cancel(ident)
 
 
 def test_a_log_of_a_hundred_thousand_lines_is_followed_and_searched_and_never_interpreted(

@@ -48,5 +48,6 @@ export class Focus {
 
 function texts(node: MapNode): string[] {
   const status = { ready: '', cordoned: 'cordoned', not_ready: 'not ready' }[node.status]
-  return [node.name, node.short, status, ...node.home.path, ...node.held.flatMap((each) => [each.owner, each.task])]
+  const channel = node.channel ? 'NVLink channel taken' : ''
+  return [node.name, node.short, status, channel, ...node.home.path, ...node.held.flatMap((each) => [each.owner, each.task])]
 }

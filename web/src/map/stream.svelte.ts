@@ -1,6 +1,6 @@
 // The nodes of a pool as they change. The browser reconnects by itself after most breaks; after others we do, and in
 // either case go on from the last event that was seen.
-import { address, segment } from '../api/client'
+import { ApiError, address, get, segment } from '../api/client'
 import type { NodeChange, NodeMap } from '../api/types'
 import { session } from '../session.svelte'
 
@@ -52,8 +52,22 @@ export class MapStream {
       this.state = 'broken'
       if (source.readyState !== EventSource.CLOSED || this.#source !== source) return
       this.close()
-      void session.check()
-      this.#timer = setTimeout(() => this.#open(), RETRY_MS)
+      void this.#again()
+    }
+  }
+
+  /** Open the stream again in a while, unless there is no such pool: an event source does not say why it failed. */
+  async #again(): Promise<void> {
+    this.#timer = setTimeout(() => this.#open(), RETRY_MS)
+    const waited = this.#timer
+    void session.check()
+    try {
+      await get(`pools/${segment(this.pool)}`)
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404 || this.#timer !== waited) return
+      this.close()
+      this.reason = 'deleted'
+      this.state = 'ended'
     }
   }
 }
