@@ -66,12 +66,21 @@ def test_a_good_configuration_is_read_whole() -> None:
     assert config.notices == ()
 
 
+@pytest.mark.parametrize("value", ["200000-200999", "2000", "tasks", "svc-tasks"])
+def test_accounts_are_kept_as_they_are_written(value: str) -> None:
+    assert read_config(accounts(value).encode(), "c").backends["b"].task_accounts == value
+
+
 def test_the_only_backend_needs_no_naming() -> None:
     assert read_config(b"backends: {lab: {scheduler: local}}\npools: {a: {}}\n", "c").pools["a"].backend == "lab"
 
 
 def pool(body: str, scheduler: str = "kai") -> str:
     return f"backends: {{b: {{scheduler: {scheduler}}}}}\npools: {{p: {{{body}}}}}\n"
+
+
+def accounts(value: str, scheduler: str = "local") -> str:
+    return f"backends: {{b: {{scheduler: {scheduler}, task_accounts: {value}}}}}\npools: {{p: {{backend: b}}}}\n"
 
 
 LEVEL = "topology_keys: [{key: rack, label: rack}]"
@@ -123,6 +132,11 @@ LEVEL = "topology_keys: [{key: rack, label: rack}]"
         ("backends: {b: {scheduler: kia}}\npools: {p: {}}\n", "scheduler must be local or kai or default", "Allowed"),
         ("backends: {b: {scheduler: local, context: c}}\npools: {p: {}}\n", "is local and has no context", "Remove"),
         ("backends: {b: {scheduler: kai}, c: {scheduler: kai}}\npools: {p: {}}\n", "names no backend", "b, c"),
+        (accounts("9-2"), 'task_accounts "9-2" names no accounts', "200000-200999"),
+        (accounts("0"), "names no accounts", "other than root"),
+        (accounts("root"), 'task_accounts "root" names no accounts', "other than root"),
+        (accounts("5", "kai"), "is not local and has no task_accounts", "Remove the line"),
+        (accounts("5", "local, task_accounts: 6}, c: {scheduler: local"), "different task_accounts", "the same"),
         ("backends: {b: {scheduler: kai}}\npools: {P_1: {}}\n", 'the name "P_1" is not allowed', "lower-case"),
         (f"backends: {{b: {{scheduler: kai}}}}\npools: {{{'p' * 64}: {{}}}}\n", "is not allowed", "1 to 63"),
         ("backends: {b: {scheduler: kai}}\npools: {p: {}, p: {}}\n", '"p" is given twice', "Keep one"),

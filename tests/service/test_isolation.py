@@ -19,6 +19,7 @@ from coterie.service.security import new_token
 from coterie.service.server import serve
 from coterie.service.service import Service
 from coterie.store import Store
+from tests.cli.command import Done, call
 from tests.service.running_service import ServiceFolder, single, task, workflow
 
 PATIENCE_S = 60.0
@@ -123,6 +124,42 @@ def test_a_folder_that_accounts_cannot_enter_is_named_once_several_people_have_t
     with pytest.raises(UsageError, match="cannot enter") as refused:
         check_isolation({"ann", "bob"}, None, folder, trusted=False)
     assert "--trust-tasks" in refused.value.hint
+
+
+CONFIG = "backends: {{here: {{scheduler: local, task_accounts: {accounts}}}}}\npools: {{p: {{{pool}}}}}\n"
+
+
+def served_with(place: ServiceFolder, accounts: str, *options: str, pool: str = "") -> Done:
+    """Call `serve` on a taken port, so that it ends with its first complaint."""
+    config = place.folder / "coterie.yaml"
+    config.write_text(CONFIG.format(accounts=accounts, pool=pool), encoding="utf-8")
+    state = ("--state", place.settings().state)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        return call("serve", "--config", config, *state, "--port", port, *options)
+
+
+@AS_ROOT
+def test_the_accounts_of_the_configuration_are_those_of_tasks(
+    place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[TaskAccounts | None] = []
+    monkeypatch.setattr("coterie.cli.handlers.serve.serve", lambda settings, *_, **__: seen.append(settings.accounts))
+    assert served_with(place, "2000-2009").code == 0
+    assert served_with(place, "2000-2009", "--task-accounts", "3000").code == 0
+    assert seen == [TaskAccounts(range(2000, 2010)), TaskAccounts(range(3000, 3001))]
+
+
+def test_faults_of_accounts_are_reported_with_those_of_the_configuration(place: ServiceFolder) -> None:
+    done = served_with(place, "9-2", "--task-accounts", "nobody-here", pool="nvlinks: true")
+    assert done.code != 0
+    for said in ("nobody-here" if os.geteuid() == 0 else "--task-accounts", "9-2", "nvlinks"):
+        assert said in done.err
+    named = served_with(place, "nobody-here")
+    assert 'task_accounts of backend "here" in' in named.err
+    together = served_with(place, "2000", "--trust-tasks")
+    assert 'task_accounts of backend "here" in' in together.err
+    assert "cannot be used together" in together.err
 
 
 def test_nobody_with_a_token_is_called_as_those_without(place: ServiceFolder) -> None:

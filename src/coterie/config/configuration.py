@@ -25,13 +25,14 @@ Selector = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A cluster, or the embedded one, and its scheduler."""
+    """A cluster, or the embedded one, and its scheduler; `task_accounts` are those of tasks on this machine."""
 
     name: str
     scheduler: str
     cluster: str | None = None
     context: str | None = None
     namespace: str | None = None
+    task_accounts: str | None = None
 
     @property
     def traits(self) -> Traits:
@@ -156,6 +157,7 @@ def read_config(data: bytes, file: str) -> Config:
         fault.at(document.place(fault.path))
         for found in (
             *(_backend_faults(name, backend) for name, backend in model.backends.items()),
+            _account_faults(model.backends),
             *(_pool_faults(name, pool, model.backends) for name, pool in model.pools.items()),
         )
         for fault in found
@@ -164,7 +166,7 @@ def read_config(data: bytes, file: str) -> Config:
     if faults := sorted((*own, *further), key=in_order) if own else further:
         raise SpecErrors(faults)
     backends = {
-        name: Backend(name, found.scheduler, found.cluster, found.context, found.namespace)
+        name: Backend(name, found.scheduler, found.cluster, found.context, found.namespace, found.task_accounts)
         for name, found in model.backends.items()
     }
     pools = {name: _pool(name, pool, backends) for name, pool in model.pools.items()}
@@ -237,6 +239,23 @@ def _backend_faults(name: str, backend: BackendModel) -> Iterator[Fault]:
                     path=("backends", name, key),
                     hint="Remove the line, or give the backend the scheduler of a Kubernetes cluster.",
                 )
+
+
+def _account_faults(backends: Mapping[str, BackendModel]) -> Iterator[Fault]:
+    """Yield the faults of accounts: only this machine has them, and all local backends are this machine."""
+    first: str | None = None
+    for name, backend in backends.items():
+        if backend.task_accounts is None:
+            continue
+        path = ("backends", name, "task_accounts")
+        if not registry.traits(backend.scheduler).embedded:
+            hint = "Remove the line: pods run under the accounts of their images."
+            yield Fault(f'backend "{name}" is not local and has no task_accounts', path=path, hint=hint)
+        elif first is not None and backends[first].task_accounts != backend.task_accounts:
+            hint = "All local backends are the machine of the service: give them the same, or one of them alone."
+            yield Fault(f'backends "{first}" and "{name}" have different task_accounts', path=path, hint=hint)
+        else:
+            first = name
 
 
 def _pool_faults(name: str, pool: PoolModel, backends: Mapping[str, BackendModel]) -> Iterator[Fault]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from coterie.backends.base.account_ids import HINT, account_fault
 from coterie.backends.base.registry import MODULES
 from coterie.config.pod_template import PodTemplateModel
 from coterie.document.quantities import Count, Duration, count
@@ -43,6 +44,11 @@ def _dns_name(value: str) -> Iterator[Wrong]:
 def _folder(value: str) -> Iterator[Wrong]:
     if not all(_FOLDER.fullmatch(part) for part in value.split("/")):
         yield Wrong(f"{{field}} {said(value)} is not a folder of the volume", "Example: teams/research")
+
+
+def _accounts(value: str) -> Iterator[Wrong]:
+    if why := account_fault(value):
+        yield Wrong(f"{{field}} {said(value)} {why}", HINT)
 
 
 def _selector(found: dict[str, str]) -> Iterator[Wrong]:
@@ -119,6 +125,9 @@ class BackendModel(DocumentModel):
     cluster: str | None = Field(None, description="A cluster file or other source of nodes.")
     context: str | None = Field(None, description="The kubeconfig context of the cluster.")
     namespace: Name | None = Field(None, description="The namespace in which tasks run.")
+    task_accounts: Annotated[Text, rule(_accounts)] | None = Field(
+        None, description="The user ids of local tasks: FIRST-LAST, one for each person, or one user."
+    )
 
 
 class WorkspaceModel(DocumentModel):

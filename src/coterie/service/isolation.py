@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import pwd
 from collections.abc import Collection
 from pathlib import Path
 
+from coterie.backends.base.account_ids import account_ids
 from coterie.backends.base.reach import check_reach
 from coterie.backends.base.settings import TaskAccounts
 from coterie.errors import UsageError
@@ -16,24 +16,27 @@ OPEN_TO_ALL = (
     "no tokens: every user of this machine may do everything here, and run commands as the user of the service"
 )
 
-_HIGHEST = (1 << 31) - 1
 
-
-def task_accounts(given: str | None, folder: Path, *, trusted: bool) -> TaskAccounts | None:
+def task_accounts(
+    given: str | None, folder: Path, *, trusted: bool, named: str = "--task-accounts"
+) -> TaskAccounts | None:
     """Return the accounts of tasks: the given ones, those of root by default, or None where tasks run as the service.
 
-    Only root can start processes under other accounts, and only in a folder that they can enter. Tasks of callers
-    without a token run as the service unless accounts are given: such a caller may do everything anyway.
+    `named` is the option or the field that gives them. Only root can start processes under other accounts, and only in
+    a folder that they can enter. Tasks of callers without a token run as the service unless accounts are given: such a
+    caller may do everything anyway.
     """
     if given is not None and trusted:
-        raise UsageError("--trust-tasks and --task-accounts cannot be used together", "Give one of the two.")
+        raise UsageError(f"--trust-tasks and {named} cannot be used together", "Give one of the two.")
     if given is not None and os.geteuid() != 0:
-        raise UsageError("only root can run tasks under other accounts", "Start the service as root.")
+        raise UsageError(
+            f"only root can run tasks under other accounts, which {named} asks for", "Start the service as root."
+        )
     if trusted or os.geteuid() != 0:
         return None
     if given is not None:
         check_reach(folder)
-        return TaskAccounts(_ids(given))
+        return TaskAccounts(account_ids(given))
     try:
         check_reach(folder)
     except UsageError:
@@ -52,22 +55,3 @@ def check_isolation(owners: Collection[str], accounts: TaskAccounts | None, fold
             "Start the service as root, and tasks run under accounts of their own. If you trust every task as you "
             "trust the service, start it with --trust-tasks.",
         )
-
-
-def _ids(given: str) -> range:
-    first, _, last = given.partition("-")
-    if first.isdecimal() and (last or first).isdecimal():
-        low, high = int(first), int(last or first)
-        if 0 < low <= high <= _HIGHEST:
-            return range(low, high + 1)
-    else:
-        try:
-            found = pwd.getpwnam(given).pw_uid
-        except KeyError:
-            raise UsageError(f'there is no user "{given[:80]}"', _HINT) from None
-        if found:
-            return range(found, found + 1)
-    raise UsageError(f'"{given[:80]}" names no accounts for tasks', _HINT)
-
-
-_HINT = "Write a range of user ids such as 200000-200999, for one of each person, or one user other than root."

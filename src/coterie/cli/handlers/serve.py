@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import typer
 
+from coterie.backends.base.settings import TaskAccounts
 from coterie.backends.local.container_paths import check_root
 from coterie.backends.local.open_files import raise_limit
 from coterie.cli.commands.serve import ServeOptions
 from coterie.cli.inputs.service_location import announce, announced, state_folder
 from coterie.cli.output.formats import safe
 from coterie.cli.output.screen import show
+from coterie.config.configuration import read_config
+from coterie.errors import Fault, SpecErrors, UsageError
 from coterie.inspection.page_files import MISSING, REMEDY, built
+from coterie.planning.inputs import collect
 from coterie.service.clock import SteadyClock
 from coterie.service.isolation import task_accounts
 from coterie.service.server import serve
 from coterie.service.settings import Settings
+from coterie.sources.limits import read_bytes
 
 
 def run(options: ServeOptions) -> None:
@@ -25,7 +31,7 @@ def run(options: ServeOptions) -> None:
     folder = state_folder(options.storage.state)
     check_root(folder.resolve())
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    accounts = task_accounts(options.task_accounts, folder, trusted=options.trust_tasks)
+    accounts = _accounts(options, folder)
     if accounts is not None:
         # Its tasks pass through it to their own folders; nobody else can list it, or read what is in it.
         folder.chmod(0o711)
@@ -56,6 +62,28 @@ def run(options: ServeOptions) -> None:
             announce=said,
             warn=lambda text: typer.echo(text, err=True),
         )
+
+
+def _accounts(options: ServeOptions, folder: Path) -> TaskAccounts | None:
+    """Return the accounts of tasks, of the option or of the configuration; all faults of both are raised at once."""
+    faults: list[Fault] = []
+    given, named = options.task_accounts, "--task-accounts"
+    if options.config and options.config != "-":
+        file = options.config
+        config = collect(faults, lambda: read_config(read_bytes(file, sys.stdin.buffer), file))
+        for backend in config.backends.values() if config and given is None else ():
+            if backend.task_accounts is not None:
+                given, named = backend.task_accounts, f'task_accounts of backend "{backend.name}" in {file}'
+    try:
+        found = task_accounts(given, folder, trusted=options.trust_tasks, named=named)
+    except UsageError as error:
+        if not faults and given is options.task_accounts:
+            raise
+        said = str(error) if named in str(error) else f"{named}: {error}"
+        faults.insert(0, Fault(said, hint=error.hint))
+    if faults:
+        raise SpecErrors(faults)
+    return found
 
 
 def store_of(given: str | None, folder: Path) -> str:
