@@ -42,6 +42,37 @@ def test_a_workflow_may_be_sent_as_the_file_it_is(client: TestClient) -> None:
     assert (spec["source"], spec["sets"]) == (source.decode(), ["word=hi"])
 
 
+PLAINLY_WRONG: tuple[object, ...] = (
+    {"source": 3},
+    {"source": "workflow: {}", "sources": ""},
+    {"source": "workflow: {}", "label": ["x"]},
+    {"source": "workflow: {}", "files": {"a": "?"}},
+    {"source": "workflow: {}", "pool": "nowhere"},
+    [],
+)
+
+
+@pytest.mark.parametrize("wrong", PLAINLY_WRONG)
+def test_a_plain_submission_gets_the_same_answer_as_any_other(client: TestClient, wrong: object) -> None:
+    plain = client.post(AT, json=wrong)
+    usual = client.post(f"{AT}?dry_run=false", json=wrong)
+    assert plain.status_code == usual.status_code >= 400
+    assert plain.json() == usual.json()
+
+
+def test_the_short_way_of_plain_submissions_knows_keys_force_and_content_types(client: TestClient) -> None:
+    sent, keyed = body(single("plain", "true")), {"Idempotency-Key": "k"}
+    assert [client.post(AT, json=sent, headers=keyed).status_code for _ in range(2)] == [201, 200]
+    assert client.post(AT, json=sent, headers={"Idempotency-Key": "k" * 201}).status_code == 422
+    assert client.post(AT, json=sent, headers={"Idempotency-Key": ""}).status_code == 422
+    assert client.post(f"{AT}?forced=true", json=sent).status_code == 422
+    assert client.post(AT, content=b"{}", headers={"content-type": "text/plain"}).status_code == 415
+    huge = body(single("huge", "true", gpu=1000))
+    refused = client.post(AT, json=huge)
+    assert (refused.status_code, error_of(refused)["code"]) == (409, "NeverFits")
+    assert client.post(f"{AT}?force=true", json=huge).status_code == 201
+
+
 def test_a_query_beside_a_json_body_is_refused(client: TestClient) -> None:
     answer = client.post(AT, json=body(single("twice", "true")), params={"pool": "main"})
     assert answer.status_code == 400

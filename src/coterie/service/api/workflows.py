@@ -31,6 +31,7 @@ from coterie.service.api.access import (
 from coterie.service.api.models import plans, requests
 from coterie.service.api.models import workflows as models
 from coterie.service.api.models.base import Short
+from coterie.service.api.plain_submission import plain_submission
 from coterie.service.api.times import seconds
 from coterie.service.pools.usage import WhyQuery
 from coterie.service.security import Role
@@ -77,16 +78,6 @@ async def what_if_of(
 Supposed = Annotated[WhatIf, Depends(what_if_of)]
 
 
-@router.post(
-    "",
-    status_code=201,
-    response_model=models.Submitted,
-    responses={
-        200: {"model": models.Submitted | plans.Plan, "description": "It existed already; or the plan."},
-    },
-    openapi_extra=SUBMIT,
-    dependencies=[PRESENT],
-)
 def submit(
     request: Request,
     body: Sent,
@@ -114,6 +105,21 @@ def submit(
     made = service.submit(wanted, plan, force=force)
     view = {**made, "page": f"/workflows/{made['id']}" if request.app.state.page else None}
     return answer(view, 201 if view["created"] else 200, {"Location": f"/api/v1/workflows/{view['id']}"})
+
+
+router.add_api_route(
+    "",
+    submit,
+    methods=["POST"],
+    status_code=201,
+    response_model=models.Submitted,
+    responses={
+        200: {"model": models.Submitted | plans.Plan, "description": "It existed already; or the plan."},
+    },
+    openapi_extra=SUBMIT,
+    dependencies=[PRESENT],
+    route_class_override=plain_submission(submit),
+)
 
 
 @router.get("", response_model=models.Rows)
