@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from coterie.config.configuration import GpuQuota
 from coterie.gang.tree import Shape
+from coterie.service.queue.holdings import Key
 from coterie.service.queue.order import OrderInputs, in_order
 from coterie.service.queue.queue import PlacedGang, Queue
+from coterie.service.queue.ranking import Ranking
 from coterie.topology.cluster import GPU
 from tests.random_examples import examples
 from tests.service.queue.builders import POOL, entry, gang, placed, world
@@ -162,6 +164,25 @@ def test_everybody_has_one_turn_and_pools_do_not_change_the_order_inside_one(
     for name in "abc":
         inside = {key: turn for key, turn in waiting.items() if turn.pool == name}
         assert [key for key in found if key[0] == name] == order(inside)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.none() | TURNS), max_size=30))
+@settings(max_examples=examples(150), deadline=None)
+def test_a_ranking_that_is_kept_up_to_date_equals_one_that_is_sorted_anew(
+    changes: list[tuple[int, OrderInputs | None]],
+) -> None:
+    ranking, waiting = Ranking(), dict[Key, OrderInputs]()
+    for number, turn in changes:
+        key = (f"w{number}", "g", 1)
+        if waiting.pop(key, None) is not None:
+            ranking.remove(key)
+        if turn is not None:
+            waiting[key] = turn
+            ranking.add(key, turn, replace(POOL, name=turn.pool))
+    assert ranking.ordered() == sorted(waiting.items(), key=lambda item: item[1].rank)
+    assert {name: pool.name for name, pool in ranking.pools.items()} == {
+        turn.pool: turn.pool for turn in waiting.values()
+    }
 
 
 def test_a_thousand_waiting_gangs_of_many_pools_are_put_in_order_at_once() -> None:

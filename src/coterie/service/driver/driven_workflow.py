@@ -16,11 +16,10 @@ from coterie.lifecycle import (
     Spec,
     State,
     StateEncoder,
-    Status,
     advance,
     from_json,
 )
-from coterie.service.queue.order import queued_in
+from coterie.service.driver.state_digest import DigestEncoder
 from coterie.service.submission.compilation import CompiledWorkflow
 from coterie.store import NewEvent, PlacementRecord, Slot, WorkflowChange, WorkflowRecord
 from coterie.topology.levels import Topology
@@ -49,6 +48,7 @@ class LiveWorkflow:
     placed: dict[Slot, PlacementRecord] = field(default_factory=dict)
     requests: list[int] = field(default_factory=list)
     _encoder: StateEncoder = field(default_factory=StateEncoder)
+    _digests: DigestEncoder = field(default_factory=DigestEncoder)
 
     @staticmethod
     def of(stored: WorkflowRecord, decoded: tuple[Spec, State] | None = None) -> LiveWorkflow:
@@ -120,7 +120,7 @@ class LiveWorkflow:
             started_at=state.started,
             ended_at=state.ended,
             finished=state.finished,
-            digest=digest_of(state, self.digest),
+            digest=self._digests.of(state, self.digest),
             events=events,
             placed=[row for slot, row in self.placed.items() if slot not in gone],
             released=released,
@@ -135,34 +135,6 @@ class LiveWorkflow:
             self.version += 1
             self.digest = change.digest
         self.pending, self.placed, self.requests = [], {}, []
-
-
-def digest_of(state: State, known: Mapping[str, Any]) -> Json:
-    """Return the part of a state that lists show, so that they need not read the state."""
-    tasks = [task for group in state.groups for task in group.tasks]
-    waits = [group for group in state.groups if group.waiting]
-    waiting = next((group for group in waits if group.waiting and group.waiting.never), next(iter(waits), None))
-    return {
-        **known,
-        "message": state.message,
-        "cleaning": state.cleaning,
-        "queued": queued_in(state, known),
-        "waiting": {
-            "group": waiting.name,
-            "reason": waiting.waiting.reason,
-            "message": waiting.waiting.message,
-            "since": waiting.waiting.since,
-            "never": waiting.waiting.never,
-        }
-        if waiting and waiting.waiting
-        else None,
-        "tasks": {
-            "total": len(tasks),
-            "running": sum(task.status is Status.RUNNING for task in tasks),
-            "completed": sum(task.status is Status.COMPLETED for task in tasks),
-            "failed": sum(task.status.failed for task in tasks),
-        },
-    }
 
 
 def first_digest(built: CompiledWorkflow, file: str) -> Json:

@@ -45,3 +45,30 @@ class QueueLimits:
     def hinder(self, gang: QueuedGang) -> bool:
         """Return whether a limit keeps a gang waiting."""
         return self.crowd(gang) or self.over_quota(gang) is not None
+
+
+class CycleLimits:
+    """The limits of gangs during one cycle: placements only add to what runs, so a kind once hindered stays so."""
+
+    def __init__(self, limits: QueueLimits) -> None:
+        self._limits = limits
+        self._crowded: set[int] = set()
+        self._hindered: set[int] = set()
+
+    def crowd(self, gang: QueuedGang) -> bool:
+        """Return whether too many tasks run on this machine for a gang."""
+        if gang.kind in self._crowded:
+            return True
+        if self._limits.crowd(gang):
+            self._crowded.add(gang.kind)
+            return True
+        return False
+
+    def hinder(self, gang: QueuedGang) -> bool:
+        """Return whether a limit keeps a gang waiting."""
+        if gang.kind in self._hindered:
+            return True
+        if self.crowd(gang) or self._limits.over_quota(gang) is not None:
+            self._hindered.add(gang.kind)
+            return True
+        return False

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from coterie.config.configuration import GpuQuota
 from coterie.errors import Reason
-from coterie.lifecycle import GroupState, Presence, State
+from coterie.lifecycle import GroupState, Presence
 from coterie.service.views.workflows import waits
-from coterie.topology.cluster import gpu_count
 
 PRIORITIES = ("HIGH", "NORMAL", "LOW")
 
@@ -32,6 +31,11 @@ class OrderInputs:
     number: int
     gpus: int
 
+    @property
+    def rank(self) -> tuple[bool, int, float, int]:
+        """The rank within a pool: tasks that join others first, then by priority, then by age."""
+        return not self.joins, PRIORITIES.index(self.priority), self.since, self.number
+
 
 def in_order(
     waiting: Mapping[Key, OrderInputs],
@@ -39,17 +43,25 @@ def in_order(
     quota: Callable[[str], GpuQuota],
     overdue: Container[Key] = (),
 ) -> Iterator[Key]:
-    """Yield the waiting gangs in order.
+    """Yield the waiting gangs in order, as `shared_order` defines it."""
+    ordered = sorted(waiting.items(), key=lambda item: item[1].rank)
+    return shared_order(ordered, {turn.pool for turn in waiting.values()}, used, quota, overdue)
+
+
+def shared_order(
+    ordered: Sequence[tuple[Key, OrderInputs]],
+    pools: Collection[str],
+    used: Callable[[str], int],
+    quota: Callable[[str], GpuQuota],
+    overdue: Container[Key] = (),
+) -> Iterator[Key]:
+    """Yield the waiting gangs of some pools, which are sorted by rank, in the order in which they are tried.
 
     Tasks that are to join running ones come first, then the gangs within a pool's guarantee, then the rest is shared by
     weight; in one pool priority decides, then age. `used` is the number of GPUs a pool has in use. It is asked again
     for each gang, so placements in between change the order. Gangs in `overdue` have been overtaken for too long.
     """
-    ordered = sorted(
-        waiting.items(),
-        key=lambda item: (not item[1].joins, PRIORITIES.index(item[1].priority), item[1].since, item[1].number),
-    )
-    guarantees = {pool: quota(pool).guarantee or 0 for pool in {turn.pool for turn in waiting.values()}}
+    guarantees = {pool: quota(pool).guarantee or 0 for pool in pools}
     if len(guarantees) == 1 and not any(guarantees.values()):
         yield from (key for key, _ in ordered)
         return
@@ -108,17 +120,16 @@ def since_of(group: GroupState, submitted: float) -> float:
     return min((task.queued for task in group.tasks if task.queued is not None), default=submitted)
 
 
-def queued_in(state: State, digest: Mapping[str, Any]) -> list[list[Any]]:
-    """Return the digest of the groups in the queue: name, since when, GPUs, whether it joins others."""
-    return list(_queued(state, digest))
+def queued_amount(
+    group: GroupState, submitted: float, amounts: Sequence[int], shapes: Mapping[str, int]
+) -> list[Any] | None:
+    """Return the entry of a digest for a group in the queue: name, since when, GPUs, whether it joins others.
 
-
-def _queued(state: State, digest: Mapping[str, Any]) -> Iterator[list[Any]]:
-    amounts = [gpu_count(shape) for shape in digest["shapes"]]
-    shapes = digest["shape_of"]
-    for group in state.groups:
-        if not waits(group) or (group.waiting and group.waiting.reason in BLOCKED):
-            continue
-        gpus = sum(amounts[shapes.get(task.name, 0)] for task in group.tasks if task.presence is Presence.QUEUED)
-        joins = any(task.present and not task.status.final for task in group.tasks)
-        yield [group.name, since_of(group, state.submitted or 0.0), gpus, joins]
+    None for a group that is not in it. `amounts` are the GPUs of each shape, `shapes` has the shape of each task that
+    has not the first.
+    """
+    if not waits(group) or (group.waiting and group.waiting.reason in BLOCKED):
+        return None
+    gpus = sum(amounts[shapes.get(task.name, 0)] for task in group.tasks if task.presence is Presence.QUEUED)
+    joins = any(task.present and not task.status.final for task in group.tasks)
+    return [group.name, since_of(group, submitted), gpus, joins]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -56,14 +57,26 @@ class PositionCache:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: tuple[int, int, float, QueuePositions] | None = None
+        self._reading = threading.Lock()
 
     def now(
         self, current: Callable[[], PoolCatalog], used: Callable[[], Mapping[str, int]], *, exact: bool
     ) -> QueuePositions:
         """Return the current positions or, unless they must be `exact`, those of a moment ago."""
+        known = self._known
+        if known is not None and not exact:
+            # While one request reads the queue, the others do not: they would all read the same.
+            if time.monotonic() < known[2] or not self._reading.acquire(blocking=False):
+                return known[3]
+        else:
+            self._reading.acquire()
+        try:
+            return self._read(current, used)
+        finally:
+            self._reading.release()
+
+    def _read(self, current: Callable[[], PoolCatalog], used: Callable[[], Mapping[str, int]]) -> QueuePositions:
         known, began = self._known, time.monotonic()
-        if known is not None and began < known[2] and not exact:
-            return known[3]
         last, catalog = self._store.last_event(), current()
         if known is not None and known[:2] == (last, catalog.number):
             return known[3]

@@ -27,8 +27,9 @@ from coterie.service.queue.cycle import (
 )
 from coterie.service.queue.failures import PlacementFailure, PlacementFailures
 from coterie.service.queue.holdings import BackendHoldings, Key
-from coterie.service.queue.limits import QueueLimits
-from coterie.service.queue.order import OrderInputs, in_order
+from coterie.service.queue.limits import CycleLimits, QueueLimits
+from coterie.service.queue.order import shared_order
+from coterie.service.queue.ranking import Ranking
 from coterie.service.queue.reservations import Reservations
 from coterie.service.queue.undecided import UndecidedSearches
 from coterie.service.queue.wait_reasons import WaitReason, WaitReasons
@@ -50,7 +51,7 @@ class Queue:
         self._patience = patience
         self._running = running or (lambda: (0, 0))
         self._waiting: dict[Key, QueuedGang] = {}
-        self._order_inputs: dict[Key, OrderInputs] = {}
+        self._ranking = Ranking()
         self._of_workflow: dict[str, dict[Key, None]] = {}
         self._failures = PlacementFailures(world)
         self._limits = QueueLimits(world, self._running)
@@ -75,7 +76,8 @@ class Queue:
         passed = self._passed.get(key)
         self.drop(key)
         gang = QueuedGang.of(entry)
-        self._waiting[key], self._order_inputs[key] = gang, gang.order
+        self._waiting[key] = gang
+        self._ranking.add(key, gang.order, entry.pool)
         self._of_workflow.setdefault(key[0], {})[key] = None
         if passed is not None:
             self._passed[key] = passed
@@ -83,7 +85,7 @@ class Queue:
     def drop(self, key: Key) -> None:
         """Remove a waiting gang, if it is queued."""
         if self._waiting.pop(key, None) is not None:
-            del self._order_inputs[key]
+            self._ranking.remove(key)
             mine = self._of_workflow[key[0]]
             del mine[key]
             if not mine:
@@ -127,7 +129,8 @@ class Queue:
         tried: list[QueuedGang] = []
         kept: dict[Key, frozenset[str]] = {}
         placements = CyclePlacements(self.world)
-        for pool in {gang.entry.pool.name: gang.entry.pool for gang in self._waiting.values()}.values():
+        limits = CycleLimits(self._limits)
+        for pool in self._ranking.pools.values():
             self.world.capacity(pool)  # every view exists before nodes are closed in all of them
         overdue = {key for key in self._passed if self._impatient(key, now)}
         crowd: set[Key] = set()
@@ -138,22 +141,23 @@ class Queue:
                 pool_name = gang.entry.pool.name
                 late = pool_name in full and gang.order.gpus > 0
                 if not shut and not late:
-                    if self._try(gang, placements, kept):
+                    if self._try(gang, limits, placements, kept):
                         self._overtake(ahead, now)
                         ahead.clear()
                         continue
                     tried.append(gang)
                 refused.append(gang)
                 ahead.append(gang)
-                if self._limits.crowd(gang):
+                if limits.crowd(gang):
                     crowd.add(key)
                     self._passed.setdefault(key, now)  # perhaps by tasks of other queues on the same machine
-                if self._impatient(key, now):
-                    shut = shut or key in crowd
-                    if (over := self._limits.over_quota(gang)) and over.verdict is Verdict.WAITING:
-                        full.add(pool_name)
+                if not self._impatient(key, now):
+                    continue
+                shut = shut or key in crowd
+                if (over := self._limits.over_quota(gang)) and over.verdict is Verdict.WAITING:
+                    full.add(pool_name)
                 served = {self._waiting[key].entry.pool.name for key in kept if key in self._waiting}
-                if pool_name not in served and (nodes := self._reservation(gang, now, kept)):
+                if pool_name not in served and (nodes := self._reservation(gang, kept)):
                     kept[key] = nodes
                     closed.enter_context(self.world.closed(nodes))
         if found := self._undecided.go_on(self._waiting, tried, placements, kept):
@@ -167,12 +171,20 @@ class Queue:
         yield from self._reasons.new(refused, now)
 
     def _in_order(self, overdue: Container[Key] = ()) -> Iterator[Key]:
-        quotas = {gang.entry.pool.name: gang.entry.pool.gpus for gang in self._waiting.values()}
-        return in_order(self._order_inputs, self.world.gpus, quotas.__getitem__, overdue)
+        pools = self._ranking.pools
+        return shared_order(
+            self._ranking.ordered(), pools.keys(), self.world.gpus, lambda pool: pools[pool].gpus, overdue
+        )
 
-    def _try(self, gang: QueuedGang, placements: CyclePlacements, kept: Mapping[Key, frozenset[str]]) -> bool:
+    def _try(
+        self,
+        gang: QueuedGang,
+        limits: CycleLimits,
+        placements: CyclePlacements,
+        kept: Mapping[Key, frozenset[str]],
+    ) -> bool:
         """Place a gang if it fits, or if others of its workflow that were placed in this cycle can be moved."""
-        if self._limits.hinder(gang):
+        if limits.hinder(gang):
             return False
         entry = gang.entry
         closed = frozenset[str]().union(*kept.values())
@@ -196,10 +208,10 @@ class Queue:
         self._failures.add(gang.kind, PlacementFailure(self.world.freed, attempt.kept, found))
         return False
 
-    def _reservation(self, gang: QueuedGang, now: float, kept: Mapping[Key, frozenset[str]]) -> frozenset[str]:
+    def _reservation(self, gang: QueuedGang, kept: Mapping[Key, frozenset[str]]) -> frozenset[str]:
         """Return the nodes reserved for a gang which has been overtaken for too long."""
         entry = gang.entry
-        if not self._impatient(entry.key, now) or self._limits.over_quota(gang):
+        if self._limits.over_quota(gang):
             return frozenset()
         taken = frozenset[str]().union(*kept.values())
         known = self._reserved.get(entry.key)

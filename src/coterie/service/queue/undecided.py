@@ -72,7 +72,11 @@ class UndecidedSearches:
 
     def _next(self, tried: Sequence[QueuedGang], kept: Reserved) -> _OpenSearch | None:
         """Start the undecided search that was not continued for the longest time."""
-        for gang in sorted(tried, key=lambda one: self._asked.get(one.kind, 0)):
+        # Gangs of one kind are alike, but for the nodes that are reserved for one of them.
+        alike: dict[tuple[int, Key | None], QueuedGang] = {}
+        for one in tried:
+            alike.setdefault((one.kind, one.entry.key if one.entry.key in kept else None), one)
+        for gang in sorted(alike.values(), key=lambda one: self._asked.get(one.kind, 0)):
             entry, closed = gang.entry, _kept_for_others(gang.entry, kept)
             known = self._failures.find(gang.kind, closed)
             if known is None or known.answer.proved or known.asked or self._limits.hinder(gang):

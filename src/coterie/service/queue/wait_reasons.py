@@ -42,7 +42,11 @@ class WaitReasons:
     def new(self, refused: Iterable[QueuedGang], now: float) -> Iterator[WaitReason]:
         """Yield the new reasons of waiting gangs; those that exceed the number per cycle come later."""
         left = EXPLAINED
+        done: dict[int, tuple[Decision, tuple[str, str]]] = {}  # kinds whose reason is up to date
         for gang in refused:
+            if (current := done.get(gang.kind)) is not None:
+                yield from self._told(gang, *current)
+                continue
             known = self._of_kind.get(gang.kind)
             if (over := self._limits.over_quota(gang)) is not None:
                 known = self._remember(gang.kind, now, over)  # computed at no cost, and so never out of date
@@ -52,10 +56,17 @@ class WaitReasons:
                     known = self._remember(gang.kind, now, self._explained(gang))
                 elif known is None:
                     continue
-            said = _shown(known[1]) if known else ("", "")
-            if known and self._reported.get(gang.entry.key) != said:
-                self._reported[gang.entry.key] = said
-                yield WaitReason(gang.entry, known[1])
+            if known:
+                current = known[1], _shown(known[1])
+                if not gang.entry.anchors:
+                    done[gang.kind] = current
+                yield from self._told(gang, *current)
+
+    def _told(self, gang: QueuedGang, decision: Decision, said: tuple[str, str]) -> Iterator[WaitReason]:
+        """Yield the reason of a gang unless it was reported before."""
+        if self._reported.get(gang.entry.key) != said:
+            self._reported[gang.entry.key] = said
+            yield WaitReason(gang.entry, decision)
 
     def _remember(self, kind: int, now: float, decision: Decision) -> tuple[float, Decision]:
         if len(self._of_kind) > REMEMBERED:
