@@ -13,7 +13,7 @@ from coterie.service.settings import Submission
 from coterie.service.submission import admission, compilation
 from coterie.store import Store, WorkflowRecord
 from tests.eventually import eventually
-from tests.service.running_service import ServiceFolder, single
+from tests.service.running_service import ServiceFolder, single, task, workflow
 
 
 @pytest.fixture
@@ -73,3 +73,15 @@ def test_workflows_that_were_submitted_here_are_not_read_again(
             eventually(lambda number=number: service.store.summary(f"new-{number}").finished)  # type: ignore[misc]
     # The driver may look in the moment between the save and the note of it, and then reads the workflow.
     assert len(loaded) < 10
+
+
+def test_a_replica_that_does_not_lead_keeps_only_small_submissions(place: ServiceFolder) -> None:
+    service = Service(place.settings())  # not started, so that it leads nothing
+    try:
+        small = service.submit(single("small", "true", gpu=0))["id"]
+        service.submit(replace(single("files", "true", gpu=0), local_files={"a": bytes(40_000)}))
+        many = {f"g{number}": [task(f"t{number}", "true")] for number in range(33)}
+        service.submit(workflow("many", many, gpu=0))
+        assert [each.stored.id for each in service._fresh] == [small]
+    finally:
+        service.stop()

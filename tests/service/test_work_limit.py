@@ -69,3 +69,15 @@ def test_places_are_given_in_the_order_of_arrival() -> None:
     for thread in threads:
         thread.join(PATIENCE_S)
     assert begun == list(range(8))
+
+
+def test_one_whose_work_is_done_lets_the_next_begin_and_still_counts() -> None:
+    limit = WorkLimit("plans", running=1, waiting=1, each=9)
+    with limit.place("a") as done:
+        done()
+        done()
+        with limit.place("b"):
+            assert limit.taken == 2
+            with pytest.raises(Unavailable, match="too many plans"), limit.place("c"):
+                pass
+    assert limit.taken == 0

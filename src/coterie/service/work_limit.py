@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from coterie.cancellation import POLL_S, check
@@ -21,6 +21,7 @@ class WorkLimit:
         self._what, self._most, self._each = what, running + waiting, each
         self._free = running
         self._waiting: deque[threading.Event] = deque()
+        self._running: set[threading.Event] = set()
         self._lock = threading.Lock()
         self._callers: Counter[str] = Counter()
 
@@ -31,10 +32,11 @@ class WorkLimit:
             return self._callers.total()
 
     @contextmanager
-    def place(self, caller: str) -> Iterator[None]:
+    def place(self, caller: str) -> Iterator[Callable[[], None]]:
         """Wait for a place, in the order of arrival; raise `Unavailable` at once where too many wait already.
 
-        The same holds for too many of one caller. Raises `Abandoned` when the caller leaves meanwhile.
+        The same holds for too many of one caller. Raises `Abandoned` when the caller leaves meanwhile. Once the work is
+        done and only something else is waited for, a call of what it yields lets the next one begin.
         """
         turn = threading.Event()
         with self._lock:
@@ -51,19 +53,27 @@ class WorkLimit:
         try:
             while not turn.wait(POLL_S):
                 check()
-            yield
+            yield lambda: self._leave(turn)
         finally:
+            self._leave(turn)
             with self._lock:
-                if turn.is_set():
-                    self._free += 1
-                else:
-                    self._waiting.remove(turn)
-                self._admit()
                 self._callers[caller] -= 1
                 if not self._callers[caller]:
                     del self._callers[caller]
 
+    def _leave(self, turn: threading.Event) -> None:
+        """Give a place back, or stop waiting for it; once."""
+        with self._lock:
+            if turn in self._running:
+                self._running.remove(turn)
+                self._free += 1
+            elif turn in self._waiting:
+                self._waiting.remove(turn)
+            self._admit()
+
     def _admit(self) -> None:
         while self._free and self._waiting:
             self._free -= 1
-            self._waiting.popleft().set()
+            turn = self._waiting.popleft()
+            self._running.add(turn)
+            turn.set()

@@ -31,6 +31,8 @@ _MOST = 1000
 _PROCESSES = 3
 # The size in bytes from which a submission takes long to read.
 _LARGE = 30_000
+# How many tasks a workflow may have that a replica without the lead keeps in memory.
+_FEW = 32
 # The size from which a plan takes long.
 _LARGE_PLAN = 8_000
 
@@ -56,17 +58,27 @@ class WorkflowOperations(EventOperations):
         known = self._repeated(submission)
         if known is not None:
             return {**self._whole(known), "created": False}
-        with self._limit(submission).place(submission.owner):
+        with self._limit(submission).place(submission.owner) as done:
             needs_usage = plan is not None or submission.what_if is not None
             live = self._now() if needs_usage else PoolUsage(self._catalog(), {}, {})
             found = self._computed(_LARGE, "this submission", admitted, submission, live, plan, force)
+            done()  # many are stored at a time
             stored, created = self.store.submit(found.row)
         if not created:
             return {**self._whole(stored), "created": False}
-        self._fresh.append(FreshWorkflow(stored, found.spec, found.state, found.built, submission.local_files))
+        self._keep(FreshWorkflow(stored, found.spec, found.state, found.built, submission.local_files))
         self._driver.poke()
         self._ring()
         return {**self._whole(stored, (), (found.spec, found.state)), "created": True}
+
+    def _keep(self, fresh: FreshWorkflow) -> None:
+        """Spare the driver the reading of a new workflow.
+
+        A replica that does not lead may keep it for long, and so keeps it only if it is small.
+        """
+        small = len(fresh.spec.places) <= _FEW and sum(map(len, fresh.files.values())) < _LARGE
+        if self._driver.leading or small:
+            self._fresh.append(fresh)
 
     def plan(self, submission: Submission, *, rehearsed: bool = False) -> Json:
         """Return the placement that a workflow would get now, or with changes, or why none; nothing is stored.

@@ -11,11 +11,13 @@ from coterie.store.records import Json, PoolRecord
 from coterie.store.tables import pools, workflows
 
 _SHOWN = 20
+# Read for every request.
+_EVERY = select(pools)
 
 
 def every(tx: Connection) -> tuple[PoolRecord, ...]:
     """Return all pools, by name."""
-    return tuple(sorted((PoolRecord(*row) for row in tx.execute(select(pools))), key=lambda one: one.name))
+    return tuple(sorted((PoolRecord(*row) for row in tx.execute(_EVERY)), key=lambda one: one.name))
 
 
 def one(tx: Connection, name: str) -> PoolRecord:

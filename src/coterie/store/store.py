@@ -11,6 +11,7 @@ from sqlalchemy import select
 from coterie.errors import CoterieError
 from coterie.store import events, leader_save, leases, pools, requests, samples, schema, tokens, workflows
 from coterie.store.databases.database import Database, database
+from coterie.store.group_commit import GroupCommit
 from coterie.store.records import (
     EVERYTHING,
     LEADER,
@@ -40,14 +41,15 @@ PATIENCE_S = 5.0
 class Store:
     """A database with Coterie's tables, for any number of threads and replicas.
 
-    Every method is one transaction: its writes are durable when it returns, and rolled back when it raises. A database
-    that is locked, full or unreachable raises `Unavailable` within a few seconds, and the next call tries again. Where
-    a connection breaks during the commit itself, its outcome is unknown: versions, keys and fences make a repetition
-    safe.
+    Every method is one transaction, which concurrent submissions share: its writes are durable when it returns, and
+    rolled back when it raises. A database that is locked, full or unreachable raises `Unavailable` within a few
+    seconds, and the next call tries again. Where a connection breaks during the commit itself, its outcome is unknown:
+    versions, keys and fences make a repetition safe.
     """
 
     def __init__(self, made: Database) -> None:
         self._database = made
+        self._submit = GroupCommit(self._submit_together)
 
     @classmethod
     def open(cls, url: str, patience_s: float = PATIENCE_S) -> Self:
@@ -85,8 +87,11 @@ class Store:
 
     def submit(self, new: NewWorkflow) -> tuple[WorkflowRecord, bool]:
         """Store a workflow under a new id, or return the one already stored under its owner's key, with False."""
+        return self._submit(new)
+
+    def _submit_together(self, several: Sequence[NewWorkflow]) -> Sequence[tuple[WorkflowRecord, bool] | CoterieError]:
         with self._database.writing() as tx:
-            return workflows.submit(tx, new)
+            return workflows.submit(tx, several)
 
     def repeated(self, owner: str, key: str, fingerprint: Callable[[str], str]) -> WorkflowRecord | None:
         """Return the earlier submission of an owner under a key; `fingerprint` is the new submission's, for a pool."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Select, bindparam, false, func, insert, select, true, update
 
-from coterie.errors import Conflict, Hint, Mention, NotFound
+from coterie.errors import Conflict, CoterieError, Hint, Mention, NotFound
 from coterie.store import events, pools
 from coterie.store.databases.columns import LARGEST, SafeText, dumps, loads, storable
 from coterie.store.records import (
@@ -46,11 +46,46 @@ _QUEUED = (
 _TALLY = select(workflows.c.pool, workflows.c.status, func.count()).group_by(workflows.c.pool, workflows.c.status)
 
 
-def submit(tx: Connection, new: NewWorkflow) -> tuple[WorkflowRecord, bool]:
-    """Store a workflow under the next id of its name, unless its owner's key has one; return whether it is new.
+def submit(tx: Connection, several: Sequence[NewWorkflow]) -> list[tuple[WorkflowRecord, bool] | CoterieError]:
+    """Store workflows under the next ids of their names, unless their owner's key has one; return whether each is new.
 
-    A workflow that was checked against a stored pool needs that pool to be unchanged.
+    A workflow that was checked against a stored pool needs that pool to be unchanged. One that cannot be stored has its
+    error instead, and nothing of it is written.
     """
+    found: list[tuple[WorkflowRecord, bool] | CoterieError] = []
+    rows = _Rows()
+    for new in several:
+        if new.client_key is not None and (new.owner, new.client_key) in rows.keys:
+            rows.write(tx)
+        try:
+            found.append(_submitted(tx, new, rows))
+        except CoterieError as error:
+            found.append(error)
+    rows.write(tx)
+    return found
+
+
+class _Rows:
+    """Rows beside those of the workflows themselves, written together."""
+
+    def __init__(self) -> None:
+        self.keys: set[tuple[str, str | None]] = set()
+        self.submissions: list[dict[str, Any]] = []
+        self.labels: list[dict[str, Any]] = []
+        self.files: list[dict[str, Any]] = []
+        self.events: list[dict[str, Any]] = []
+
+    def write(self, tx: Connection) -> None:
+        """Insert all rows."""
+        for table, rows in ((submissions, self.submissions), (labels, self.labels), (files, self.files)):
+            if rows:
+                tx.execute(insert(table), rows)
+        events.append(tx, self.events)
+        for written in (self.keys, self.submissions, self.labels, self.files, self.events):
+            written.clear()
+
+
+def _submitted(tx: Connection, new: NewWorkflow, rows: _Rows) -> tuple[WorkflowRecord, bool]:
     if new.client_key is not None:
         known = repeated(tx, new.owner, new.client_key, lambda _: new.fingerprint)
         if known is not None:
@@ -75,8 +110,7 @@ def submit(tx: Connection, new: NewWorkflow) -> tuple[WorkflowRecord, bool]:
     }
     added = tx.execute(insert(workflows), {**row, "client_key": new.client_key, "fingerprint": new.fingerprint})
     (number,) = added.inserted_primary_key or (None,)
-    tx.execute(
-        insert(submissions),
+    rows.submissions.append(
         {
             "workflow": ident,
             "source": new.source,
@@ -86,13 +120,12 @@ def submit(tx: Connection, new: NewWorkflow) -> tuple[WorkflowRecord, bool]:
             "spec": dict(new.spec),
             "amendment": dict(new.amendment) if new.amendment else None,
             "rendered": dict(new.rendered) if new.rendered else None,
-        },
+        }
     )
-    if new.labels:
-        tx.execute(insert(labels), [{"workflow": ident, "key": k, "value": v} for k, v in new.labels.items()])
-    if new.files:
-        tx.execute(insert(files), [{"workflow": ident, "path": p, "content": c} for p, c in new.files.items()])
-    events.append(tx, events.rows(new.events, ident, new.pool))
+    rows.keys.add((new.owner, new.client_key))
+    rows.labels += ({"workflow": ident, "key": key, "value": value} for key, value in new.labels.items())
+    rows.files += ({"workflow": ident, "path": path, "content": content} for path, content in new.files.items())
+    rows.events += events.rows(new.events, ident, new.pool)
     row |= {"number": number, "started_at": None, "ended_at": None, "spec": dict(new.spec)}
     return WorkflowRecord(**_as_stored(row)), True
 
