@@ -6,9 +6,11 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from coterie.backends.base.driver import TaskAttempt
 from coterie.backends.base.settings import DriverSettings
-from coterie.backends.local.attempt_folder import bring_back, folders, put_away
+from coterie.backends.local.attempt_folder import _word, bring_back, folders, put_away
 from coterie.backends.local.output import LocalOutput
 
 
@@ -41,3 +43,10 @@ def test_a_log_is_read_whole_while_its_workflow_is_archived_and_brought_back(tmp
                 seen.add(output.log(attempt, 0))
             moved.result()
     assert seen == {b"all of it"}
+
+
+@pytest.mark.parametrize(
+    ("text", "written"), [("plain", b"plain"), ("gr\xfcn", b"gr\xc3\xbcn"), ("a\udc80b", b"a\x80b"), ("\ud800", b"?")]
+)
+def test_words_that_are_not_utf_8_are_written_as_they_were_inherited(text: str, written: bytes) -> None:
+    assert _word(text) == written

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -126,13 +127,16 @@ def _let_pass(folder: Path, account: int) -> None:
     folder.chmod(_OWN_PASSAGE)
 
 
+_ESCAPED = re.compile("[\udc80-\udcff]")
+
+
 def _word(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape" if _escaped(text) else "replace")
 
 
 def _escaped(text: str) -> bool:
     """Return whether a text contains bytes that are not UTF-8, as the environment of this process may."""
-    return any("\udc80" <= char <= "\udcff" for char in text)
+    return not text.isascii() and _ESCAPED.search(text) is not None
 
 
 def _below(folder: Path, path: str) -> Path:

@@ -46,7 +46,8 @@ def translation(order: WorkOrder, root: str) -> Callable[[str], str]:
     longest = sorted(known, key=len, reverse=True)
     choices = (re.escape(path) + (_AFTER_FILE if path in files else _AFTER_FOLDER) for path in longest)
     pattern = re.compile(f"{_BEFORE}(?:{'|'.join(choices)})")
-    return lambda text: pattern.sub(lambda found: known[found[0]], text)
+    # The list of hosts is as long as the group is large, and has no path in it.
+    return lambda text: pattern.sub(lambda found: known[found[0]], text) if "/" in text else text
 
 
 def translated(order: WorkOrder, root: str) -> WorkOrder:

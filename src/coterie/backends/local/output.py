@@ -40,7 +40,7 @@ class LocalOutput:
 
     def folder(self, attempt: TaskAttempt) -> str | None:
         """Return the folder into which an attempt writes, the same before and after its end; None before the first."""
-        return str(self._root / AttemptKey(*attempt).path / "output") if attempt.attempt else None
+        return f"{self._root}/{AttemptKey(*attempt).path}/output" if attempt.attempt else None
 
     def _piece(self, key: AttemptKey, file: str, start: int, size: int | None = None) -> bytes:
         try:
