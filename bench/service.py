@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -52,7 +53,10 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """The response times in milliseconds under a number of clients with continuous requests."""
+    """The response times in milliseconds under a number of clients with continuous requests.
+
+    `cpu_ms` is the processor time of the service for each of them.
+    """
 
     what: str
     clients: int
@@ -61,6 +65,7 @@ class Latency:
     median_ms: float
     p99_ms: float
     longest_ms: float
+    cpu_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +167,15 @@ def by_hand(command: Sequence[str], gangs: int, tasks: int) -> float:
 def ask(service: Served, clients: int, requests: int, tasks: int) -> Iterator[Latency]:
     """Submit and list, first with one client and then with many; submitted workflows wait and start no process."""
     body = submission(tasks, SHUT)
+    numbers = itertools.count()
+
+    def another() -> dict[str, str]:
+        """Return a submission with a name of its own: the service compiles a repeated text only once."""
+        return {**body, "source": body["source"].replace('"bench"', f'"bench{next(numbers)}"')}
+
     kinds: tuple[tuple[str, Callable[[httpx2.Client], object]], ...] = (
-        ("POST /workflows", lambda client: client.post("/workflows?force=true", json=body)),
+        ("POST /workflows, one text", lambda client: client.post("/workflows?force=true", json=body)),
+        ("POST /workflows, different texts", lambda client: client.post("/workflows?force=true", json=another())),
         ("GET /workflows", lambda client: client.get("/workflows")),
     )
     for what, run in kinds:
@@ -176,21 +188,27 @@ def _timed(what: str, service: Served, run: Callable[[httpx2.Client], object], c
 
     def one() -> list[tuple[float, float]]:
         found = []
-        with service.client() as client:
-            client.get("/whoami")  # the connection is open before the clock starts
-            ready.wait()
-            for _ in range(max(1, requests // clients)):
-                begun = time.perf_counter()
-                run(client)
-                found.append((begun, time.perf_counter()))
+        try:
+            with service.client() as client:
+                client.get("/whoami")  # the connection is open before the clock starts
+                ready.wait()
+                for _ in range(max(1, requests // clients)):
+                    begun = time.perf_counter()
+                    run(client)
+                    found.append((begun, time.perf_counter()))
+        except BaseException:
+            ready.abort()  # the others would wait for ever
+            raise
         return found
 
+    before, _ = service.cpu_s()
     with ThreadPoolExecutor(clients) as pool:
         spans = [span for each in [pool.submit(one) for _ in range(clients)] for span in each.result()]
     took = sorted((end - begun) * 1000 for begun, end in spans)
     whole = max(end for _, end in spans) - min(begun for begun, _ in spans)
     middle, late = took[len(took) // 2], took[min(len(took) - 1, len(took) * 99 // 100)]
-    return Latency(what, clients, len(took), len(took) / whole, middle, late, took[-1])
+    cpu_ms = (service.cpu_s()[0] - before) / len(took) * 1000
+    return Latency(what, clients, len(took), len(took) / whole, middle, late, took[-1], cpu_ms)
 
 
 def _batch(service: Served, workflows: int, tasks: int) -> tuple[float, float]:
@@ -222,7 +240,16 @@ def _rows(client: httpx2.Client, *, finished: bool) -> list[dict[str, object]]:
 
 def markdown(results: Results) -> str:
     """Return all results as tables."""
-    latency = ("request", "clients", "requests", "per second", "median, ms", "99 %, ms", "longest, ms")
+    latency = (
+        "request",
+        "clients",
+        "requests",
+        "per second",
+        "median, ms",
+        "99 %, ms",
+        "longest, ms",
+        "processor time, ms",
+    )
     return "\n".join(
         [
             table("Workflows through the queue", ("what", "", "compared with by hand"), _queue(results.throughput)),
@@ -250,7 +277,7 @@ def _queue(found: Throughput) -> Iterator[Sequence[object]]:
 
 def _latencies(found: Sequence[Latency]) -> Iterator[Sequence[object]]:
     for one in found:
-        times = (f"{value:.1f}" for value in (one.median_ms, one.p99_ms, one.longest_ms))
+        times = (f"{value:.1f}" for value in (one.median_ms, one.p99_ms, one.longest_ms, one.cpu_ms))
         yield one.what, one.clients, f"{one.requests:,}", f"{one.per_second:.0f}", *times
 
 

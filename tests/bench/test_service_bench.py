@@ -23,8 +23,10 @@ def test_one_command_measures_the_service_and_writes_it(tmp_path: Path, capsys: 
     found = json.loads(numbers.read_text())
     assert 0 < found["throughput"]["submitted_s"] <= found["throughput"]["finished_s"]
     assert [(each["what"], each["clients"]) for each in found["latencies"]] == [
-        ("POST /workflows", 1),
-        ("POST /workflows", 3),
+        ("POST /workflows, one text", 1),
+        ("POST /workflows, one text", 3),
+        ("POST /workflows, different texts", 1),
+        ("POST /workflows, different texts", 3),
         ("GET /workflows", 1),
         ("GET /workflows", 3),
     ]
@@ -62,7 +64,9 @@ def test_a_process_by_hand_takes_time() -> None:
     ],
 )
 def test_memory_that_was_not_measured_is_told_as_extrapolated(samples: list[tuple[int, int]], told: str) -> None:
-    text = markdown(Results("3.11", 2, _timed(), [Latency("GET /workflows", 50, 100, 9.5, 1, 2, 3)], Growth(samples)))
+    text = markdown(
+        Results("3.11", 2, _timed(), [Latency("GET /workflows", 50, 100, 9.5, 1, 2, 3, 4)], Growth(samples))
+    )
     assert told in text
     assert text.count("extrapolated") == told.count("extrapolated")
 
