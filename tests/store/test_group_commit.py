@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from coterie.errors import Conflict, CoterieError, Unavailable
-from coterie.store.group_commit import GroupCommit
+from coterie.store.group_commit import _MOST, GroupCommit, _Pending
 from tests.eventually import PATIENCE_S, eventually
 
 
@@ -92,3 +92,12 @@ def test_an_interrupted_write_leaves_nobody_waiting() -> None:
     with pytest.raises(KeyboardInterrupt):
         commit(1)
     assert not commit._waiting
+
+
+def test_a_failure_of_others_is_not_that_of_the_one_who_writes_for_them() -> None:
+    log = Log()
+    log.go.set()
+    commit = GroupCommit(log.write)
+    commit._waiting = [_Pending(value) for value in range(14, 14 + _MOST)]
+    assert commit(1) == 2
+    assert [len(batch) for batch in log.batches] == [_MOST, 1]

@@ -61,7 +61,9 @@ class GroupCommit(Generic[A, B]):
             for each in some:
                 if not each.done:
                     each.done, each.error = True, error
-            raise
+            # An error is that of the values it concerns; the caller's own may still wait to be written.
+            if not isinstance(error, Exception):
+                raise
 
     def _write_together(self, some: Sequence[_Pending[A, B]]) -> None:
         try:
