@@ -35,7 +35,7 @@ from tests.kube.faulty_transport import Json
 CONFIG_MAP = kind_of({"apiVersion": "v1", "kind": "ConfigMap"})
 HASTE = WatchTiming(first_wait_s=0.02, longest_wait_s=0.2)
 EXAMPLE = ROOT / "examples/06-training-4x4x4"
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -280,7 +280,8 @@ def test_a_watch_is_stopped_at_once_also_over_tls(api: Api) -> None:
         begun = time.monotonic()
 
     assert count == len(list_all(api, ObjectQuery(NODE), Identified).items)
-    assert time.monotonic() - begun < 1.0
+    # By itself it would last two minutes.
+    assert time.monotonic() - begun < 60
     assert not watching.running
 
 
@@ -304,7 +305,7 @@ def test_a_watch_survives_restarts_of_the_server_and_loses_nothing(plain: Lab) -
     query = ObjectQuery(CONFIG_MAP, "default", labels="watched=yes")
     seen: list[tuple[ChangeType, str]] = []
     labels = {"watched": "yes"}
-    patience = RetryLimits(attempts=60, total_s=60, first_wait_s=0.1, longest_wait_s=0.5)
+    patience = RetryLimits(attempts=1000, total_s=300, first_wait_s=0.1, longest_wait_s=0.5)
     with connected(plain, patience=patience) as api:
         for number in range(10):
             apply(api, note(f"w{number}", labels))
@@ -334,7 +335,7 @@ def test_a_watch_survives_restarts_of_the_server_and_loses_nothing(plain: Lab) -
 def test_a_watch_that_slept_through_a_restart_learns_what_was_deleted(plain: Lab) -> None:
     """The new server does not remember the old version (410): everything is listed, and deletions are told."""
     query = ObjectQuery(CONFIG_MAP, "default", labels="slept=yes")
-    patience = RetryLimits(attempts=60, total_s=60, first_wait_s=0.1, longest_wait_s=0.5)
+    patience = RetryLimits(attempts=1000, total_s=300, first_wait_s=0.1, longest_wait_s=0.5)
     with connected(plain, patience=patience) as api:
         for name in ("s1", "s2", "s3"):
             apply(api, note(name, {"slept": "yes"}))
