@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from lab import Lab, nodes
+from tests.eventually import eventually
 from tests.lab.gangs import pod as kai_pod
 from tests.lab.gangs import snapshot
 
@@ -331,7 +332,8 @@ def test_trap_a_scheduler_that_is_killed_leaves_a_part_of_a_gang(native: Lab) ->
         create(native, gang(name, 64))
         native.api.each(native.api.create, members(name, *[8] * 63))
         create(native, members(name, *[8] * 64)[63])
-        native.wait(partial(places, native, name), 30, "the first pods are bound")
+        # All of them are bound within a moment, in which it has to be killed.
+        eventually(partial(places, native, name), "the first pods are not bound", patience_s=180)
         os.kill(scheduler.pid, signal.SIGKILL)
         scheduler.stop()
         bound = len(places(native, name))
