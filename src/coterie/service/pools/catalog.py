@@ -173,6 +173,10 @@ class LiveCatalog:
         marks[str(path)] = _mark(str(path))
         data = read_bytes(str(path), sys.stdin.buffer)
         config = read_config(data, str(path))
+        if str(path) == "-" and any(backend.task_accounts for backend in config.backends.values()):
+            # They are needed before the service reads its configuration, and standard input can be read once.
+            hint = "Write the configuration to a file, or use --task-accounts."
+            raise UsageError("task_accounts cannot be read from standard input", hint)
         return config, load(decode(data, str(path)), str(path)).data["pools"]
 
     def _clusters(self, base: Config, marks: dict[str, _Mark]) -> dict[str, Snapshot]:
