@@ -17,7 +17,7 @@ from tests.eventually import eventually
 from tests.service.running_service import CONFIG, ServiceFolder, single, task, workflow
 
 Json = dict[str, Any]
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 FOREVER = "sleep 600"
 LEVELS = """topology_keys:
 - {key: zone, label: topology.kubernetes.io/zone}

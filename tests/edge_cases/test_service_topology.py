@@ -73,10 +73,9 @@ def test_t025_a_pool_is_deleted_when_nobody_uses_it_and_not_before(service: Serv
 
 def test_t026_levels_that_go_and_come_back_leave_pending_work_where_it_was(service: Service) -> None:
     service.apply_pool("team", TEAM)
-    service.submit(in_team("first", 3))
-    service.submit(in_team("second", 3))
-    running(service, "first-1")
-    running(service, "second-1")
+    for name in ("first", "second"):
+        service.submit(in_team(name, 3))
+        running(service, f"{name}-1")
     service.submit(in_team("third", 3))
     waiting(service, "third-1", "NoCapacity")
     for _ in range(2):
