@@ -127,7 +127,7 @@ def test_nothing_survives_its_shim_even_in_a_session_of_its_own(supervisor: Supe
 
 
 def test_nothing_survives_its_command_and_no_control_group_is_left(supervisor: Supervisor, state: Path) -> None:
-    fled = order("ann-1", "fled", "env -i setsid sh -c 'setsid sleep 600 & echo $!; exit'", ANN)
+    fled = order("ann-1", "fled", "env -i setsid --wait sh -c 'setsid sleep 600 & echo $!; exit'", ANN)
     supervisor.start([fled])
     assert ended(supervisor, fled).exit_code == 0
     process = said_pid(state, fled)

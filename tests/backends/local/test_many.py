@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from pathlib import Path
@@ -28,12 +29,14 @@ def test_many_short_tasks_end_and_asking_about_them_is_cheap(
         for each in wanted:
             reached(supervisor, each.key, AttemptEnded)
         took = time.perf_counter() - begun
-        begun = time.perf_counter()
-        found = supervisor.statuses()
-        asked = time.perf_counter() - begun
+        asked = math.inf
+        for _ in range(5):  # the machine may stop the test at any of them
+            begun = time.perf_counter()
+            found = supervisor.statuses()
+            asked = min(asked, time.perf_counter() - begun)
         with capsys.disabled():
             print(f"\n{TASKS} tasks: {took / TASKS * 1e3:.1f} ms each, accepted in {accepted / TASKS * 1e3:.2f} ms,")  # noqa: T201 - a measurement is meant to be seen
             print(f"asked about all of them in {asked * 1e3:.2f} ms")  # noqa: T201 - the same
         assert all(isinstance(status, AttemptEnded) and status.exit_code == 0 for status in found.values())
         assert len(found) == TASKS
-        assert asked < 0.25
+        assert asked < accepted, "a question about all is cheaper than their start"

@@ -76,11 +76,14 @@ def all_over(supervisor: Supervisor, wanted: list[WorkOrder]) -> dict[AttemptKey
 def test_a_service_killed_at_any_moment_loses_nothing_and_runs_nothing_twice(tmp_path: Path) -> None:
     chance = random.Random(7)  # noqa: S311 - moments, not secrets
     wanted, root = orders(tmp_path), tmp_path / "root"
-    for _ in range(50):
+    rounds, longest_s = 0, 0.06
+    # Some begin before the last service is killed, on a busy machine only if it is given more time.
+    while rounds < 50 or not (tmp_path / "runs").exists():
         service = in_another_process(lambda: serve(root, wanted))
-        time.sleep(chance.uniform(0, 0.06))
+        time.sleep(chance.uniform(0, longest_s))
         kill(service)
-    assert (tmp_path / "runs").read_text(), "some began before the last service was killed"
+        rounds += 1
+        longest_s *= 1.0 if rounds < 50 else 1.5
     with supervising(root, processes=4) as supervisor:
         found = all_over(supervisor, wanted)
         assert all(isinstance(status, AttemptEnded) and status.exit_code == 5 for status in found.values()), found
@@ -173,7 +176,7 @@ def test_tasks_outlive_the_process_that_starts_their_watchers_and_another_takes_
         assert AttemptRunning(pid, getattr(supervisor.status(key()), "since", 0.0)) == supervisor.status(key())
         (tmp_path / "go").touch()
         assert getattr(reached(supervisor, key(), AttemptEnded), "exit_code", None) == 9
-    assert not children(os.getpid()) - others
+    eventually(lambda: not children(os.getpid()) - others)
 
 
 def test_a_running_task_is_found_again_and_its_exit_code_too(tmp_path: Path) -> None:

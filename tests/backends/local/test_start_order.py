@@ -29,7 +29,8 @@ def test_no_more_run_than_may_and_the_rest_come_in_order(tmp_path: Path) -> None
         most = max(most, depth)
     assert most <= 2
     came = [int(line) for line in (tmp_path / "order").read_text().split()]
-    assert all(abs(place - number) <= 1 for place, number in enumerate(came))
+    # Two run beside each other, so one that began before may be slower to say so.
+    assert all(sum(later < number for later in came[place:]) <= 1 for place, number in enumerate(came)), came
 
 
 def test_those_that_start_together_wait_until_there_is_room_for_all(tmp_path: Path) -> None:
