@@ -87,6 +87,9 @@ def main() -> None:
             time.sleep(0.05)
         ids = [item["id"] for item in last.workflows(limit=1000)["items"]]
         views = [last.wait(ident, timeout_s=until - time.monotonic()) for ident in ids]
+        gone = [folder / "state" / "tasks" / ident for ident in deleted]
+        while (last.health()["problems"] or any(each.exists() for each in gone)) and time.monotonic() < until:
+            time.sleep(0.05)
         held = {key: len(rows) for key, rows in last.store.held().items()}
         health = last.health()
     ended = {view["name"]: [view["status"], view["finished"], view["message"]] for view in views}

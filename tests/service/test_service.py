@@ -450,8 +450,9 @@ def test_many_commands_and_numbers_are_seen(service: Service) -> None:
     assert service.gauges()["gpus_total"] == {"main": 32}
     assert service.spec("seen-1")["source"].startswith("version: 2")
     assert service.owner_of("seen-1") == "local"
+    eventually(lambda: not service.health()["problems"], service.health)  # a busy machine makes turns slow
     health = service.health()
-    assert (health["ready"], health["leader"], health["store"], health["problems"]) == (True, True, "ok", [])
+    assert (health["ready"], health["leader"], health["store"]) == (True, True, "ok")
     assert service.map("main")["gpus"]["total"] == 32
     assert len(service.scene("main").at(2)) == 2
 

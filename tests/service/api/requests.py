@@ -11,7 +11,7 @@ from coterie.service.settings import Submission
 from tests.service.running_service import single, task
 
 Json = dict[str, Any]
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def body(submission: Submission, **more: object) -> Json:

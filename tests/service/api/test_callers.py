@@ -25,7 +25,7 @@ from coterie.service.service import Service
 from tests.service.api.requests import error_of
 from tests.service.running_service import ServiceFolder, single
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from coterie.service.service import Service
 from tests.eventually import eventually
 from tests.service.running_service import single
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def watchers() -> int:

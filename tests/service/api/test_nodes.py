@@ -22,8 +22,8 @@ def test_a_follower_gets_the_map_once_and_then_only_nodes_that_changed(service: 
     ((number, kind, data),) = first.events
     assert (number, kind, len(json.loads(data)["nodes"])) == (first.number, "map", 8)
     assert maps.news("main", first.number).events == ()
-    service.submit(workflow("pair", {"g": team(2, "sleep 60")}, topology="[{key: rack}]"))
-    service.wait("pair-1", lambda view: view["status"] == "RUNNING", timeout_s=30)
+    service.submit(workflow("pair", {"g": team(2, "sleep 600")}, topology="[{key: rack}]"))
+    service.wait("pair-1", lambda view: view["status"] == "RUNNING", timeout_s=60)
     later = maps.news("main", first.number)
     changed = [node for _, kind, data in later.events for node in json.loads(data)["nodes"] if kind == "change"]
     assert held(changed) == {"t0", "t1"}
@@ -48,8 +48,8 @@ def test_another_pool_layout_is_told_as_a_whole(service: Service, client: TestCl
 
 
 def test_nodes_name_their_domains_and_their_tasks(service: Service, client: TestClient) -> None:
-    post(client, "one", "sleep 60")
-    service.wait("one-1", lambda view: view["status"] == "RUNNING", timeout_s=30)
+    post(client, "one", "sleep 600")
+    service.wait("one-1", lambda view: view["status"] == "RUNNING", timeout_s=60)
     found = client.get("/api/v1/pools/main/nodes").json()
     assert [(each["level"], each["parent"], each["value"]) for each in found["domains"]] == [
         (0, -1, "a"),

@@ -102,7 +102,7 @@ def test_logs_are_cut_to_their_last_lines(client: TestClient, service: Service, 
 
 
 def test_a_workflow_is_cancelled(client: TestClient, service: Service) -> None:
-    post(client, "long", "sleep 60")
+    post(client, "long", "sleep 600")
     answer = client.post("/api/workflow/long-1/cancel", params={"message": "enough", "force": "true"})
     assert (answer.status_code, answer.json()["name"]) == (200, "long-1")
     assert ended(service, "long-1")["status"] == "FAILED_CANCELED"
@@ -128,8 +128,8 @@ def test_pools_have_their_numbers_as_text(client: TestClient) -> None:
 def test_nodes_that_pools_share_are_counted_once(client: TestClient, service: Service) -> None:
     half = {"backend": "lab", "node_selector": {"topology.kubernetes.io/rack": "r1"}, "gpus": {"limit": 10}}
     client.put("/api/v1/pools/half", json=half)
-    post(client, "holds", "sleep 60", pool="half")
-    service.wait("holds-1", lambda view: view["status"] == "RUNNING", timeout_s=30)
+    post(client, "holds", "sleep 600", pool="half")
+    service.wait("holds-1", lambda view: view["status"] == "RUNNING", timeout_s=60)
     found = client.get("/api/pool_quota").json()
     by_name = {pool["name"]: pool["resource_usage"] for pool in found["node_sets"][0]["pools"]}
     assert (by_name["main"]["total_capacity"], by_name["half"]["total_capacity"]) == ("32", "16")
@@ -215,7 +215,7 @@ def test_what_failed_is_restarted_in_its_pool(client: TestClient, service: Servi
     assert (elsewhere.status_code, error_of(elsewhere)["code"]) == (400, "BadRequest")
     answer = client.post(f"{AT}/flaky-1/restart")
     assert (answer.status_code, answer.json()["name"]) == (200, "flaky-1"), answer.text
-    service.wait("flaky-1", lambda view: view["status"] == "COMPLETED" and view["finished"], timeout_s=30)
+    service.wait("flaky-1", lambda view: view["status"] == "COMPLETED" and view["finished"], timeout_s=60)
     assert client.post(f"{AT}/flaky-1/restart").status_code == 409
     assert client.post(f"{AT}/no-1/restart").status_code == 404
 
@@ -276,8 +276,8 @@ def test_gpus_of_every_vendor_are_counted(tmp_path: Path) -> None:
 def test_nodes_are_listed_with_what_is_in_use(client: TestClient, service: Service) -> None:
     half = {"backend": "lab", "node_selector": {"topology.kubernetes.io/rack": "r1"}}
     client.put("/api/v1/pools/half", json=half)
-    post(client, "holds", "sleep 60", pool="half", gpu=3)
-    service.wait("holds-1", lambda view: view["status"] == "RUNNING", timeout_s=30)
+    post(client, "holds", "sleep 600", pool="half", gpu=3)
+    service.wait("holds-1", lambda view: view["status"] == "RUNNING", timeout_s=60)
     (node,) = client.get("/api/resources/r1-n1").json()["resources"]
     assert node == {
         "hostname": "r1-n1",

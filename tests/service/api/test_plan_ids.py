@@ -29,8 +29,8 @@ def test_a_submission_as_planned_is_taken_and_any_other_stores_nothing(client: T
     planned = client.post("/api/v1/plan", json=wanted).json()["id"]
     assert dry == planned
     assert re.fullmatch("[0-9a-f]{8}", dry)
-    post(client, "other", "sleep 60")
-    service.wait("other-1", lambda view: view["status"] == "RUNNING", timeout_s=30)
+    post(client, "other", "sleep 600")
+    service.wait("other-1", lambda view: view["status"] == "RUNNING", timeout_s=60)
 
     stale = client.post(AT, json=wanted, params={"plan": dry})
     assert stale.status_code == 409
@@ -44,7 +44,7 @@ def test_a_submission_as_planned_is_taken_and_any_other_stores_nothing(client: T
 
     taken = client.post(AT, json=wanted, params={"plan": now}, headers={"idempotency-key": "k"})
     assert (taken.status_code, taken.json()["id"]) == (201, "x-1")
-    service.wait("x-1", lambda view: view["started"], timeout_s=30)
+    service.wait("x-1", lambda view: view["started"], timeout_s=60)
     again = client.post(AT, json=wanted, params={"plan": dry}, headers={"idempotency-key": "k"})
     assert (again.status_code, again.json()["id"]) == (200, "x-1")
     client.post(f"{AT}/other-1/cancel", json={"force": True})

@@ -73,7 +73,7 @@ def test_a_pool_of_the_file_is_not_changed_and_one_in_use_is_not_deleted(client:
     assert client.put(f"{AT}/main", json=WIDE).status_code == 409
     assert client.delete(f"{AT}/main").status_code == 409
     client.put(f"{AT}/wide", json=WIDE)
-    held = [post(client, "held", "sleep 60", pool="wide", gpu=0) for _ in range(21)]
+    held = [post(client, "held", "sleep 600", pool="wide", gpu=0) for _ in range(21)]
     answer = client.delete(f"{AT}/wide")
     assert answer.status_code == 409
     error = error_of(answer)
@@ -82,7 +82,7 @@ def test_a_pool_of_the_file_is_not_changed_and_one_in_use_is_not_deleted(client:
     for ident in held:
         client.post(f"/api/v1/workflows/{ident}/cancel", json={"force": True})
     for ident in held:
-        service.wait(ident, timeout_s=30)
+        service.wait(ident, timeout_s=60)
 
 
 def test_levels_domains_and_the_map_are_shown(client: TestClient) -> None:

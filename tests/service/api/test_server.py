@@ -24,7 +24,7 @@ from tests.service.api.requests import body
 from tests.service.running_service import ServiceFolder, single
 
 ROOT = Path(__file__).parents[3]
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 PROGRAM = """
 import sys
 from contextlib import contextmanager
@@ -110,7 +110,7 @@ def test_a_reader_that_lost_its_stream_goes_on_and_misses_nothing(served: Server
 
 
 def test_followers_hold_no_threads_and_leave_none_behind(served: ServerProcess) -> None:
-    served.client.post("/api/v1/workflows", json=body(single("long", "echo begun; sleep 60")))
+    served.client.post("/api/v1/workflows", json=body(single("long", "echo begun; sleep 600")))
     paths = ["/api/v1/events?follow=true", "/api/v1/workflows/long-1/logs?task=t&follow=true"]
     clients = [httpx2.Client(base_url=served.url, timeout=PATIENCE_S) for _ in range(30)]
     streams = [client.stream("GET", paths[number % 2]) for number, client in enumerate(clients)]
@@ -123,6 +123,8 @@ def test_followers_hold_no_threads_and_leave_none_behind(served: ServerProcess) 
     # Routes share a bounded number of threads, whoever follows.
     assert threads(served) < 64 + 20
     served.client.post("/api/v1/workflows/long-1/cancel", json={"force": True})
+    # Its task would outlive the server.
+    eventually(lambda: served.client.get("/api/v1/workflows/long-1").json()["finished"])
 
 
 @contextmanager
@@ -144,21 +146,30 @@ def followed(url: str) -> Iterator[threading.Event]:
     thread.join(PATIENCE_S)
 
 
+def events(log: str) -> list[str]:
+    """Return what a server has logged, except that a busy machine made it slow."""
+    return [line["event"] for line in map(json.loads, log.splitlines()) if line.get("what") != "turn"]
+
+
 @pytest.mark.slow("starts and ends a server in a process of its own")
 def test_a_signal_ends_streams_and_server_in_good_order_and_tasks_go_on(tmp_path: Path) -> None:
     first = ServerProcess(tmp_path / "place")
-    first.client.post("/api/v1/workflows", json=body(single("talk", "sleep 1; echo done")))
+    gate = tmp_path / "gate"
+    talk = single("talk", f"until [ -e {gate} ]; do sleep 0.05; done; echo done")
+    first.client.post("/api/v1/workflows", json=body(talk))
     eventually(lambda: first.client.get("/api/v1/workflows/talk-1").json()["status"] == "RUNNING")
     with followed(first.url) as ended:
         code, said, complained = first.end(signal.SIGTERM)
         assert (code, said) == (0, "ended\n")
         # A stream that had to be cut off would be complained about.
-        assert [json.loads(line)["event"] for line in complained.splitlines()] == ["request"]
+        assert events(complained) == ["request"]
         assert ended.wait(PATIENCE_S)
+    gate.touch()
     second = ServerProcess(tmp_path / "place")
     eventually(lambda: bool(second.client.get("/api/v1/workflows/talk-1").json()["finished"]))
     assert second.client.get("/api/v1/workflows/talk-1").json()["status"] == "COMPLETED"
-    assert second.end(signal.SIGINT) == (0, "ended\n", "")
+    code, said, complained = second.end(signal.SIGINT)
+    assert (code, said, events(complained)) == (0, "ended\n", [])
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.0.2.1"])  # noqa: S104 - refused

@@ -10,7 +10,7 @@ import pytest
 from coterie.errors import NotFound
 from coterie.service.api.shared_work import SharedWork
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 class Work:

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 from coterie.errors import Unavailable
 from coterie.service.api.app import create_app
 from coterie.service.service import Service
+from tests.eventually import eventually
 from tests.service.api.requests import ended, error_of, post
 from tests.service.running_service import ServiceFolder
 
@@ -20,8 +21,9 @@ def test_a_service_that_leads_is_ready(client: TestClient, service: Service) -> 
     ended(service, "one-1")  # so somebody leads
     assert client.get("/healthz").json()["status"] == "ok"
     assert client.get("/readyz").json() == {"ready": True, "leader": True}
+    eventually(lambda: client.get("/api/v1/health").json()["problems"] == [])  # a busy machine makes turns slow
     health = client.get("/api/v1/health").json()
-    assert (health["store"], health["problems"], health["holder"]) == ("ok", [], service.settings.holder)
+    assert (health["store"], health["holder"]) == ("ok", service.settings.holder)
     assert client.get("/api/v1/whoami").json() == {"name": "local", "role": "admin"}
 
 

@@ -92,7 +92,7 @@ def test_a_followed_log_is_that_of_one_attempt(client: TestClient, service: Serv
     post(client, "talk", "echo only once; exit 1")
     ended(service, "talk-1")
     client.post(f"{AT}/talk-1/retry")
-    service.wait("talk-1", lambda view: view["finished"] and view["groups"][0]["tasks"][0]["past"], timeout_s=30)
+    service.wait("talk-1", lambda view: view["finished"] and view["groups"][0]["tasks"][0]["past"], timeout_s=60)
     for attempt in (1, 2):
         query = {"task": "t", "follow": "true", "attempt": attempt}
         assert client.get(f"{AT}/talk-1/logs", params=query).text == "only once\n"

@@ -22,12 +22,12 @@ def crowded(client: TestClient, service: Service) -> TestClient:
     """Return the API of a service in which a task holds a node of each rack, and a gang of four waits for a rack."""
     both = workflow(
         "both",
-        {"g": team(8, "sleep 60")},
+        {"g": team(8, "sleep 600")},
         gpu=1,
         rest="      nodesExcluded: [r1-n1, r1-n2, r1-n3, r2-n5, r2-n6, r2-n7]\n",
     )
     client.post(AT, json=body(both))
-    service.wait("both-1", lambda view: view["status"] == "RUNNING", timeout_s=30)
+    service.wait("both-1", lambda view: view["status"] == "RUNNING", timeout_s=60)
     client.post(AT, json=body(workflow("later", {"g": team(4)}, topology=RACK)))
     waiting(service, "later-1")
     return client
@@ -104,6 +104,6 @@ def test_what_there_is_not_is_said(crowded: TestClient, params: dict[str, str], 
 
 def test_a_workflow_that_does_not_wait_has_nothing_to_ask_about(client: TestClient, service: Service) -> None:
     ident = post(client, "quick")
-    service.wait(ident, timeout_s=30)
+    service.wait(ident, timeout_s=60)
 
     assert client.get(f"{AT}/{ident}/why", params={"verbose": True, "prefer": "rack"}).json()["groups"] == []

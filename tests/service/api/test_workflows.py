@@ -145,9 +145,9 @@ def test_a_dry_run_and_a_plan_say_the_same_and_store_nothing(client: TestClient)
 
 
 def test_why_names_the_reason_and_who_is_in_the_way(client: TestClient, service: Service) -> None:
-    holding = workflow("holder", {"g": team(8, "sleep 60")})
+    holding = workflow("holder", {"g": team(8, "sleep 600")})
     client.post(AT, json=body(holding))
-    service.wait("holder-1", lambda view: view["status"] == "RUNNING", timeout_s=30)
+    service.wait("holder-1", lambda view: view["status"] == "RUNNING", timeout_s=60)
     post(client, "later")
     waiting(service, "later-1")
     why = client.get(f"{AT}/later-1/why").json()
@@ -169,8 +169,8 @@ def test_the_placement_is_audited(client: TestClient, service: Service) -> None:
 
 
 def test_a_workflow_is_canceled_any_number_of_times(client: TestClient, service: Service) -> None:
-    post(client, "long", "sleep 60")
-    service.wait("long-1", lambda view: view["status"] == "RUNNING", timeout_s=30)
+    post(client, "long", "sleep 600")
+    service.wait("long-1", lambda view: view["status"] == "RUNNING", timeout_s=60)
     for _ in range(3):
         assert client.post(f"{AT}/long-1/cancel", json={"message": "enough"}).status_code == 202
     assert ended(service, "long-1")["status"] == "FAILED_CANCELED"
@@ -214,7 +214,7 @@ def test_a_failed_workflow_is_retried_and_then_deleted(client: TestClient, servi
     assert client.post(f"{AT}/fails-1/retry", json={"task": "nobody"}).status_code == 404
     answer = client.post(f"{AT}/fails-1/retry", json={"task": "t"})
     assert answer.status_code == 202, answer.text
-    service.wait("fails-1", lambda view: view["finished"] and view["groups"][0]["tasks"][0]["past"], timeout_s=30)
+    service.wait("fails-1", lambda view: view["finished"] and view["groups"][0]["tasks"][0]["past"], timeout_s=60)
     assert client.delete(f"{AT}/fails-1").status_code == 204
     assert client.get(f"{AT}/fails-1").status_code == 404
 

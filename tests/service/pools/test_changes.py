@@ -14,7 +14,7 @@ from coterie.service.service import Service
 from tests.eventually import eventually
 from tests.service.running_service import CONFIG, ServiceFolder, single, task, workflow
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 OTHERS = """
   cloud: {scheduler: default, context: c}
   kai: {scheduler: kai, context: k}
@@ -116,7 +116,7 @@ def _wrong(service: Service) -> bool:
 
 def test_a_pool_in_use_is_not_deleted(service: Service) -> None:
     service.apply_pool("team", {"backend": "lab"})
-    service.submit(workflow("user", {"g": [task("t", "sleep 60")]}, rest="  pool: team\n"))
+    service.submit(workflow("user", {"g": [task("t", "sleep 600")]}, rest="  pool: team\n"))
     service.wait("user-1", lambda view: bool(view["status"] == "RUNNING"), PATIENCE_S)
     with pytest.raises(Conflict, match="user-1"):
         service.delete_pool("team")
@@ -127,7 +127,7 @@ def test_a_pool_in_use_is_not_deleted(service: Service) -> None:
 
 def test_a_level_that_is_removed_blocks_what_waits_for_it_and_touches_nothing_that_runs(service: Service) -> None:
     service.apply_pool("team", {"backend": "lab", "topology_keys": KEYS})
-    whole = [task(f"t{n}", "sleep 60", "" if n else "lead: true") for n in range(4)]
+    whole = [task(f"t{n}", "sleep 600", "" if n else "lead: true") for n in range(4)]
     for name in ("one", "two", "three"):
         service.submit(workflow(name, {"g": whole}, topology="[{key: rack}]", rest="  pool: team\n"))
     for name in ("one", "two"):
@@ -150,7 +150,7 @@ def test_a_level_that_is_removed_blocks_what_waits_for_it_and_touches_nothing_th
         ("two-1", "rack", False),
         ("three-1", "rack", True),
     }
-    view = service.wait("three-1", lambda view: view["waiting"]["reason"] == "LevelLost", PATIENCE_S)
+    view = service.wait("three-1", lambda view: "LevelLost" in str(view["waiting"]), PATIENCE_S)
     assert view["waiting"]["reason"] == "LevelLost"
     why = service.why("three-1")["groups"][0]["refusal"]
     assert (why["reason"], why["level"], why["message"]) == ("LevelLost", "rack", view["waiting"]["message"])
@@ -170,14 +170,14 @@ def test_pools_that_share_nodes_share_their_room(service: Service) -> None:
     service.apply_pool("team", {"backend": "lab", "gpus": {"limit": 4}})
     service.submit(
         workflow(
-            "a", {"g": [task(f"t{n}", "sleep 60", "" if n else "lead: true") for n in range(7)]}, rest="  pool: main\n"
+            "a", {"g": [task(f"t{n}", "sleep 600", "" if n else "lead: true") for n in range(7)]}, rest="  pool: main\n"
         )
     )
     service.wait("a-1", lambda view: bool(view["status"] == "RUNNING"), PATIENCE_S)
-    service.submit(workflow("b", {"g": [task("t", "sleep 60")]}, rest="  pool: team\n"))
+    service.submit(workflow("b", {"g": [task("t", "sleep 600")]}, rest="  pool: team\n"))
     service.wait("b-1", lambda view: bool(view["status"] == "RUNNING"), PATIENCE_S)
-    service.submit(workflow("c", {"g": [task("t", "sleep 60")]}, rest="  pool: team\n"))
-    service.submit(workflow("d", {"g": [task("t", "sleep 60")]}, rest="  pool: main\n"))
+    service.submit(workflow("c", {"g": [task("t", "sleep 600")]}, rest="  pool: team\n"))
+    service.submit(workflow("d", {"g": [task("t", "sleep 600")]}, rest="  pool: main\n"))
     view = service.wait("c-1", lambda view: bool(view["waiting"]), PATIENCE_S)
     assert view["waiting"]["reason"] == "OverQuota"
     view = service.wait("d-1", lambda view: bool(view["waiting"]), PATIENCE_S)

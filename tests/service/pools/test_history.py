@@ -38,7 +38,7 @@ def test_a_running_service_samples_its_pools_and_keeps_that_over_a_restart(tmp_p
     with Service(place.settings(now=clock)) as service:
         for _ in range(9):  # on eight nodes
             service.submit(single("train", FOREVER))
-        eventually(lambda: service.health()["waiting"] == 1, service.health)
+        eventually(lambda: service.health()["waiting"] == 1 and service.pool("main")["gpus"]["used"] == 32)
 
         def minute_later() -> dict[str, Any]:
             before = service.store.samples("main", 0)

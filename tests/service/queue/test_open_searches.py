@@ -172,10 +172,10 @@ def test_a_gang_that_takes_the_place_of_another_is_asked_about_itself() -> None:
 
 
 def test_a_question_that_nobody_asks_any_more_ends_its_thread() -> None:
-    world = nodes()
+    world, others = nodes(), set(threading.enumerate())
     question = LongSearch(hard(), Capacity.now(Domains.of(world.cluster, LEVELS)), {})
     assert question.go_on(100) is None
-    mine = next(thread for thread in threading.enumerate() if thread.name == "question")
+    [mine] = [each for each in threading.enumerate() if each.name == "question" and each not in others]
     del question
     mine.join(timeout=60)
     assert not mine.is_alive()

@@ -15,7 +15,7 @@ from coterie.service.service import Service
 from tests.service.running_service import CONFIG, ServiceFolder, single, task, workflow
 
 Json = dict[str, Any]
-FOREVER = "sleep 60"
+FOREVER = "sleep 600"
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +27,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         found.submit(single("small", FOREVER))
         found.submit(single("less", FOREVER, gpu=2))
         for ident in ("large-1", "small-1", "less-1"):
-            found.wait(ident, lambda view: view["status"] == "RUNNING", timeout_s=30)
+            found.wait(ident, lambda view: view["status"] == "RUNNING", timeout_s=60)
         yield found
         for ident in ("large-1", "small-1", "less-1"):
             found.cancel(ident, force=True)
-            found.wait(ident, timeout_s=30)
+            found.wait(ident, timeout_s=60)
 
 
 PLAN = "coterie submit workflow.yaml --dry-run --pool main "
@@ -45,7 +45,7 @@ def refusal(service: Service, size: int) -> Json:
     """Return the same refusal from a plan and from a workflow that waits."""
     planned: Json = service.plan(gang("next", size))["groups"][0]["refusal"]
     ident = service.submit(gang("next", size), force=True)["id"]
-    service.wait(ident, lambda view: bool(view["waiting"]), timeout_s=30)
+    service.wait(ident, lambda view: bool(view["waiting"]), timeout_s=60)
     (why,) = service.why(ident)["groups"]
     service.cancel(ident, force=True)
     assert planned["reason"] == "OverQuota"
