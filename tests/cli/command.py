@@ -33,7 +33,7 @@ pods:
 - {owner: wf-12, node: a-r2-n1, gpu: 8}
 """
 PROGRAM = (sys.executable, "-m", "coterie")
-TIMEOUT_S = 60
+TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)

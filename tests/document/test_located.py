@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from itertools import pairwise
 from typing import Any
 
@@ -185,9 +184,8 @@ def test_an_alias_bomb_is_refused_at_once() -> None:
     lines = [f"{names[0]}: &{names[0]} [x, x, x, x, x, x, x, x, x, x]"]
     for inner, outer in pairwise(names):
         lines.append(f"{outer}: &{outer} [{', '.join([f'*{inner}'] * 10)}]")
-    started = time.monotonic()
+    # There would be room for it nowhere.
     assert "more than 200,000 values once its aliases are expanded" in fault_of("\n".join(lines)).message
-    assert time.monotonic() - started < 5
 
 
 def test_a_stream_gives_its_documents_without_empty_ones() -> None:

@@ -19,7 +19,7 @@ def stuck(hall: ServiceFixture) -> Iterator[str]:
     ids = []
     for name in ("first", "second"):
         ids.append(hall.submit("sleep 300", name=name, gpus=8))
-        assert hall.call("wait", ids[-1], "--for=running", "--timeout", "30s").code == 0
+        assert hall.call("wait", ids[-1], "--for=running", "--timeout", "2m").code == 0
     ids.append(hall.submit("sleep 300", name="stuck", tasks=2, gpus=8))
     yield f"{ids[-1]}/g"
     for ident in reversed(ids):
