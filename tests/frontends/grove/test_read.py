@@ -240,11 +240,11 @@ def test_a_pod_spec_of_a_megabyte_is_read_in_time() -> None:
     containers = manifest["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"]
     containers[0]["env"] = [{"name": f"V{index}", "value": "x" * 180} for index in range(5000)]
     assert len(json.dumps(manifest)) > 1 << 20
-    started = time.monotonic()
+    started = time.process_time()
     pcs = read(manifest)
     assert not create_faults(pcs, TOPOLOGIES)
     assert placeable(pcs).shapes["a"].requests == ()
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
 
 
 def test_an_object_that_came_as_data_is_read_too() -> None:

@@ -265,8 +265,8 @@ def test_groups_and_their_tasks_keep_their_places() -> None:
 
 
 def test_a_large_workflow_with_every_task_wrong_is_refused_quickly() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     found = faults(plain(*(task(f"t{number}", f"inputs: [{{task: u{number}}}]") for number in range(8000))))
     assert len(found) == 101
     assert found[-1].message == "only the first 100 faults are shown"
-    assert time.monotonic() - started < 30
+    assert time.process_time() - started < 30
