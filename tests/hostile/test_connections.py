@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -26,8 +26,9 @@ def test_unfinished_heads_time_out(tmp_path: Path) -> None:
     with served(tmp_path, head_s=1.0) as server, ExitStack() as stack:
         slow = [stack.enter_context(server.connected()) for _ in range(20)]
         for one in slow:
-            one.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost")
-        assert answers(server)
+            with suppress(ConnectionError):  # a busy machine may have made it wait for too long already
+                one.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost")
+        eventually(lambda: _answers_again(server), patience_s=PATIENCE_S)
         for one in slow:
             assert _ended(one.recv)
 
@@ -47,9 +48,10 @@ def test_running_out_of_handles_is_one_line_a_second_and_no_busy_loop(tmp_path: 
             for _ in range(200):
                 stack.enter_context(server.connected())
             eventually(lambda: len(_lines(server)) >= 3, patience_s=PATIENCE_S)
+            lines, used = len(_lines(server)), server.processor_s() - before
             took = time.monotonic() - began
-            assert len(_lines(server)) <= took + 2
-            assert server.processor_s() - before < took / 2 + 1
+            assert lines <= took + 2
+            assert used < took / 2 + 1
         eventually(lambda: _answers_again(server), patience_s=PATIENCE_S)
 
 
@@ -58,13 +60,13 @@ def _lines(server: Served) -> list[str]:
 
 
 def _answers_again(server: Served) -> bool:
-    with server.connected() as one:
-        one.settimeout(2.0)
-        one.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        try:
+    try:
+        with server.connected() as one:
+            one.settimeout(10.0)
+            one.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             return one.recv(100).startswith(b"HTTP/1.1 200")
-        except OSError:
-            return False
+    except OSError:
+        return False
 
 
 def test_streams_have_their_limit_and_a_place_is_free_again(tmp_path: Path) -> None:

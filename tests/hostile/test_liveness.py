@@ -60,7 +60,7 @@ def place(tmp_path: Path) -> ServiceFolder:
 
 
 def started(place: ServiceFolder) -> Service:
-    service = Service(place.settings(lease_s=10.0))
+    service = Service(place.settings())
     service.start()
     eventually(lambda: bool(service.health()["ready"]))
     return service
