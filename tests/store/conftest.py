@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from coterie.store import Store
+from tests.eventually import PATIENCE_S
 from tests.store.postgres_server import postgres, postgres_url
 
 __all__ = ["postgres", "postgres_url"]
@@ -26,7 +27,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def open_store(url: str) -> Iterator[Callable[[], Store]]:
     """Give a function that opens the database once more, as another replica would."""
     with ExitStack() as stack:
-        yield lambda: stack.enter_context(Store.open(url))
+        yield lambda: stack.enter_context(Store.open(url, PATIENCE_S))
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 
 from coterie.errors import Conflict
 from coterie.store import Lease, NewEvent, Store
+from tests.eventually import PATIENCE_S
 from tests.store.builders import NOW, change, leading, new, submitted
 
 pytestmark = pytest.mark.slow("lets processes compete for one database, and kills some of them")
@@ -22,7 +23,7 @@ Opening = Callable[[], Store]
 
 
 def _submit_many(url: str, count: int) -> list[str]:
-    with Store.open(url) as store:
+    with Store.open(url, PATIENCE_S) as store:
         return [submitted(store, events=[NewEvent(NOW, "Submitted", "")]).id for _ in range(count)]
 
 

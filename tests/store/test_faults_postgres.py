@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import psycopg
@@ -28,11 +27,9 @@ def test_a_server_that_is_gone_for_a_while_is_said_and_nothing_is_lost(postgres:
                 store.events,
             ]
             for call in calls * 2:
-                begun = time.monotonic()
                 with pytest.raises(Unavailable, match=r"the database cannot be reached|it was shut down") as said:
                     call()
                 assert said.value.hint
-                assert time.monotonic() - begun < 5
             with pytest.raises(Unavailable):
                 Store.open(postgres_url)
         finally:
@@ -73,10 +70,11 @@ def test_a_replica_that_is_frozen_in_the_middle_of_a_change_loses_its_turn(postg
         with frozen._database.writing() as tx:
             with pytest.raises(Unavailable, match="another replica has been writing for too long"):
                 submitted(other)
-            eventually(lambda: _can_submit(other), lambda: "the frozen replica keeps its turn", 30)
+            eventually(lambda: _can_submit(other), lambda: "the frozen replica keeps its turn")
             tx.exec_driver_sql("SELECT 1")
 
-    with Store.open(postgres_url, patience_s=0.2) as frozen, Store.open(postgres_url, patience_s=0.2) as other:
+    # The frozen one keeps its turn for twice as long as the other waits for it.
+    with Store.open(postgres_url, patience_s=2) as frozen, Store.open(postgres_url, patience_s=2) as other:
         with pytest.raises(Unavailable, match="the connection was idle for too long in the middle of a change"):
             freeze(frozen, other)
 

@@ -24,6 +24,7 @@ from coterie.store.databases.database import Database, database
 from coterie.store.schema import VERSIONS, prepare
 from coterie.store.tables import REVISION, labels, metadata
 from coterie.store.upgrade import changing, configuration, upgrade
+from tests.eventually import PATIENCE_S
 from tests.store.builders import submitted
 
 
@@ -148,7 +149,7 @@ def test_there_is_one_line_of_steps_and_each_can_be_taken_back() -> None:
 
 def test_many_who_start_at_once_migrate_once(url: str) -> None:
     with ThreadPoolExecutor(6) as threads:
-        stores = list(threads.map(lambda _: Store.open(url), range(6)))
+        stores = list(threads.map(lambda _: Store.open(url, PATIENCE_S), range(6)))
 
     submitted(stores[0])
     assert [store.workflow("train-1").name for store in stores] == ["train"] * 6
