@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,10 +71,19 @@ class ServiceFixture:
 
     def finished(self, ident: str) -> str:
         """Wait until a workflow has finished, and return its status."""
-        self.call("wait", ident, "--timeout", "30s")
+        self.call("wait", ident, "--timeout", "2m")
         found = self.data("show", ident)
         assert "status" in found, found
         return str(found["status"])
+
+
+def unused_port() -> int:
+    """Return a port that nobody else is given meanwhile: a free one outside of those that the system gives."""
+    first, _ = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()
+    for port in random.sample(range(10_000, int(first)), 1000):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("no port is free")
 
 
 def serving(folder: Path, port: int = 0) -> AbstractContextManager[tuple[str, subprocess.Popen[str]]]:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.cli.command import PROGRAM, TIMEOUT_S, at_terminal, call, environment, read_until
-from tests.cli.service_fixtures import ServiceFixture, flow, furnished, serving
+from tests.cli.service_fixtures import ServiceFixture, flow, furnished, serving, unused_port
 
 pytestmark = pytest.mark.slow("starts a service and follows it in other processes, some of them at a terminal")
 
@@ -91,10 +91,10 @@ def test_a_list_can_be_watched_as_lines_names_and_json_only(hall: ServiceFixture
 def test_a_followed_log_goes_on_where_it_was_when_the_service_comes_back(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     script = f"echo one; while ! test -e {flag}; do sleep 0.1; done; echo two"
-    with serving(furnished(tmp_path)) as (url, _):
+    with serving(furnished(tmp_path), unused_port()) as (url, _):
         hall = ServiceFixture(url, tmp_path)
         ident = hall.submit(script, name="talk")
-        hall.call("wait", ident, "--for", "running", "--timeout", "30s")
+        hall.call("wait", ident, "--for", "running", "--timeout", "2m")
         process = subprocess.Popen(
             [*PROGRAM, "logs", ident, "--follow", "--server", url],
             stdout=subprocess.PIPE,
@@ -167,9 +167,9 @@ def test_somebody_who_follows_a_submission_is_asked_whether_to_leave_or_to_stop_
 def test_nobody_at_a_terminal_means_that_a_followed_submission_goes_on(hall: ServiceFixture) -> None:
     file = hall.file("alone.yaml", flow("while :; do sleep 0.1; done", name="alone"))
     with _following(hall, "submit", str(file), "--follow") as process:
-        hall.call("wait", "alone-1", "--for", "running", "--timeout", "30s")
         assert process.stdout
         assert process.stdout.readline() == "alone-1\n"
+        assert hall.call("wait", "alone-1", "--for", "running", "--timeout", "2m").code == 0
         said = _interrupted(process)
 
     assert process.returncode == 130
