@@ -25,7 +25,7 @@ from tests.process_tree import Process
 TIME_LIMIT_S = 300.0
 CLUSTER_TIME_LIMIT_S = 900.0
 # A process that was told to end needs a moment for it, on a busy machine a long one.
-_GRACE_S, _PAUSE_S = 10.0, 0.02
+_GRACE_S, _PAUSE_S = 60.0, 0.02
 # When the test does not even end after that, the whole process is ended this much later.
 _LAST_RESORT_S = 60.0
 

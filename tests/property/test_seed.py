@@ -20,7 +20,7 @@ def _said(*command: str, seed: str = "") -> str:
     if seed:
         given["COTERIE_SEED"] = seed
     done = subprocess.run(
-        [sys.executable, *command], cwd=ROOT, env=given, check=True, capture_output=True, text=True, timeout=120
+        [sys.executable, *command], cwd=ROOT, env=given, check=True, capture_output=True, text=True, timeout=250
     )
     return done.stdout
 
