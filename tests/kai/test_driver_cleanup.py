@@ -15,6 +15,7 @@ from lab.api import ApiError
 from coterie.backends.kai.driver import nvlink_channels, removal
 from coterie.backends.kai.driver.creation import create
 from coterie.backends.kai.driver.own_objects import apply_own
+from coterie.backends.kai.manifests import objects
 from coterie.errors import UsageError
 from coterie.kube.api import connect
 from coterie.kube.apply import apply
@@ -150,6 +151,22 @@ def test_an_object_of_the_same_name_is_adopted_by_its_store_and_content_and_neve
             taken = nvl.get("configmaps", "same")
             assert taken
             assert taken["data"] == {"key": "ours", "more": "theirs"}
+
+
+def test_a_priority_class_of_rendered_manifests_serves_all_services(nvl: Lab) -> None:
+    made = copy.deepcopy(next(iter(objects.priority_classes())))
+    made["metadata"]["name"] = "coterie-rendered"
+    nvl.apply(made)
+    before = nvl.get("priorityclasses", "coterie-rendered")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(nvl.kubeconfig))
+        with connect() as api:
+            apply_own(api, made)
+    after = nvl.get("priorityclasses", "coterie-rendered")
+    assert before
+    assert after
+    assert before["metadata"]["uid"] == after["metadata"]["uid"]
+    assert before["value"] == after["value"]
 
 
 def test_a_quota_that_the_lost_answer_of_a_creation_has_used_up_does_not_refuse_the_object(nvl: Lab) -> None:

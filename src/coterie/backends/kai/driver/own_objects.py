@@ -35,10 +35,14 @@ def create_own(api: Api, manifest: Manifest) -> str:
 
 
 def apply_own(api: Api, manifest: Manifest) -> None:
-    """Apply an object that may exist already."""
-    found = _found(api, manifest)
+    """Apply an object that may exist already.
+
+    One without a store, such as a PriorityClass, belongs to all services of a cluster, and `kubectl apply` of rendered
+    manifests may have written it.
+    """
+    found = _found(api, manifest) if STORE in manifest["metadata"]["labels"] else None
     # Roles that name objects allow their creation only by an apply, whose request has the name.
-    apply(api, manifest if found is None else _identified(manifest, found), reclaim=found is not None)
+    apply(api, manifest if found is None else _identified(manifest, found), reclaim=True)
 
 
 def _applied(api: Api, manifest: Manifest, found: ObjectMeta) -> str:
