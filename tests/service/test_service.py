@@ -87,6 +87,8 @@ def test_the_same_key_and_content_find_the_same_workflow(service: Service) -> No
     with pytest.raises(Conflict):
         service.submit(replace(first, priority="HIGH"))
     assert service.submit(replace(first, owner="another"))["id"] == "once-2"
+    said = [event["message"] for event in service.events(workflow="once-2") if event["kind"] == "Submitted"]
+    assert said == ['workflow "once" was submitted to pool "main" by another']
 
 
 def test_a_repetition_is_answered_although_its_pool_is_gone(service: Service) -> None:

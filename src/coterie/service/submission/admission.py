@@ -29,6 +29,7 @@ from coterie.service.driver.state_digest import digest_of
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.pools.changes import runs_here
 from coterie.service.pools.usage import PoolUsage
+from coterie.service.security import LOCAL
 from coterie.service.settings import Settings, Submission
 from coterie.service.submission.amendments import amendment_of, sentences
 from coterie.service.submission.compilation import (
@@ -241,7 +242,8 @@ def new_workflow(found: CheckedSubmission, settings: Settings) -> AdmittedWorkfl
     spec = spec_of(built, submission.priority, settings)
     state, actions = step(spec, initial(spec), Submitted(), now)
     changed = f" with changes: {'; '.join(found.changes)}" if found.changes else ""
-    said = NewEvent(now, "Submitted", f'workflow "{name}" was submitted to pool "{pool}"{changed}')
+    by = f" by {submission.owner}" if submission.owner != LOCAL.name else ""
+    said = NewEvent(now, "Submitted", f'workflow "{name}" was submitted to pool "{pool}"{by}{changed}')
     records = [
         NewEvent(each.at, each.kind, each.message, group=each.group, task=each.task, attempt=each.attempt)
         for each in actions
