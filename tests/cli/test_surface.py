@@ -12,6 +12,7 @@ import pytest
 import typer.main
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from coterie.cli import command_table
 from coterie.cli.app import app
 from coterie.cli.command_table import PANELS
 from coterie.cli.exit_codes import MEANINGS, Exit, exit_code_help
@@ -88,6 +89,33 @@ for call, found in ((["--help"], set()), (["fit", "--help"], {"coterie.cli.comma
     assert {name for name in sys.modules if name.startswith("coterie.cli.commands.")} == found
 """
     subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_completion_of_a_command_loads_none() -> None:
+    script = """
+import os, sys
+from coterie.cli import main
+
+os.environ |= {"_COTERIE_COMPLETE": "complete_bash", "COMP_WORDS": "coterie p", "COMP_CWORD": "1"}
+sys.argv = ["coterie"]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+assert not [name for name in sys.modules if name.startswith("coterie.cli.commands.")]
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.PIPE, text=True)
+    assert done.stdout.split() == ["plan", "pool"]
+
+
+def test_an_error_in_a_command_is_not_taken_for_a_command_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("wrong")
+
+    monkeypatch.setattr(command_table, "_load", fail)
+    with pytest.raises(KeyError, match="wrong"):
+        command_table.LazyCommands().get("plan")
+    assert command_table.LazyCommands().get("plna") is None
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if len(name.split()) > 1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping
 from functools import cache
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 import typer.main
@@ -142,6 +142,10 @@ class LazyCommands(MutableMapping[str, Command]):
 
     def __getitem__(self, name: str) -> Command:
         return _load(name, self._entries[name])
+
+    def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401 - as Mapping has it
+        """Return a command, or the default for a name that is none; an error in loading one is not hidden."""
+        return self[name] if name in self._entries else default
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries

@@ -7,7 +7,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from typer._click.core import Command
 from typer._click.exceptions import NoArgsIsHelpError, UsageError
+from typer._click.shell_completion import CompletionItem
+from typer._click.utils import make_default_short_help
 from typer.core import TyperGroup
 
 from coterie.cli.command_table import PANELS, LazyCommands
@@ -38,6 +41,16 @@ class CommandGroups(CommandList):
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - Typer's own types
         """Return the names of all commands, without loading them."""
         return list(self.commands)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:  # noqa: ANN401 - Typer's own types
+        """Return the commands and options that a word may become, without loading any command."""
+        summaries = {name: summary for panel in self.panels().values() for name, summary in panel.items()}
+        found = [
+            CompletionItem(name, help=make_default_short_help(summary))
+            for name, summary in summaries.items()
+            if name.startswith(incomplete)
+        ]
+        return [*found, *Command.shell_complete(self, ctx, incomplete)]
 
     def main(  # type: ignore[override] # how a call ends is decided here, whatever its caller asks for
         self,

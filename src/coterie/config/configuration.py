@@ -250,7 +250,7 @@ def _account_faults(backends: Mapping[str, BackendModel]) -> Iterator[Fault]:
         path = ("backends", name, "task_accounts")
         if not registry.traits(backend.scheduler).embedded:
             hint = "Remove the line: pods run under the accounts of their images."
-            yield Fault(f'backend "{name}" is not local and has no task_accounts', path=path, hint=hint)
+            yield Fault(f'task_accounts apply only to local backends, and "{name}" is not one', path=path, hint=hint)
         elif first is not None and backends[first].task_accounts != backend.task_accounts:
             hint = "All local backends are the machine of the service: give them the same, or one of them alone."
             yield Fault(f'backends "{first}" and "{name}" have different task_accounts', path=path, hint=hint)

@@ -58,11 +58,13 @@ class WorkflowOperations(EventOperations):
         known = self._repeated(submission)
         if known is not None:
             return {**self._whole(known), "created": False}
-        with self._limit(submission).place(submission.owner) as done:
+        limit = self._limit(submission)
+        with limit.place(submission.owner) as done:
             needs_usage = plan is not None or submission.what_if is not None
             live = self._now() if needs_usage else PoolUsage(self._catalog(), {}, {})
             found = self._computed(_LARGE, "this submission", admitted, submission, live, plan, force)
-            done()  # many are stored at a time
+            if limit is self._submissions:
+                done()  # many small ones are stored at a time
             stored, created = self.store.submit(found.row)
         if not created:
             return {**self._whole(stored), "created": False}

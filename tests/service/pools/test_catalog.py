@@ -55,3 +55,19 @@ def test_a_file_that_a_new_configuration_names_is_read_again_once_it_is_right(tm
     (place.folder / "other.yaml").write_text(CLUSTER.replace("nodes: 4", "nodes: 3"), encoding="utf-8")
     assert len(found.refresh(()).clusters["lab"].cluster) == 6
     assert found.problem == ""
+
+
+def test_a_known_cluster_that_does_not_answer_is_no_change_for_workflows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = LiveCatalog(ServiceFolder(tmp_path / "place").settings())
+    first = found.refresh(())
+    said: dict[str, str] = {}
+    monkeypatch.setattr(found.live, "changed", lambda: True)
+    monkeypatch.setattr(found.live, "problems", lambda: dict(said))
+    for said["lab"] in ("it timed out", "it refused the connection"):
+        now = found.refresh(())
+        assert (now.unreached, now.number) == (said, first.number)
+    said.clear()
+    said["never"] = "it was never reached"
+    assert found.refresh(()).number == first.number + 1

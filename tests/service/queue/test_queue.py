@@ -356,3 +356,11 @@ def test_tasks_that_join_others_count_with_them_against_the_limit(
         assert told.decision.refusal
         refusal = told.decision.refusal
         assert (told.decision.verdict, refusal.wanted, refusal.quota) == (verdict, 16, (used, limit))
+
+
+def test_gangs_of_one_kind_are_limited_by_the_version_of_the_pool_that_each_has() -> None:
+    queue = Queue(world())
+    few, many = (replace(POOL, gpus=GpuQuota(limit=limit)) for limit in (8, 32))
+    queue.put(entry("old", gang(2), since=0.0, pool=few))
+    queue.put(entry("new", gang(2), since=1.0, pool=many))
+    assert placed(queue) == ["new"]

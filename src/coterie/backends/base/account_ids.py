@@ -32,7 +32,7 @@ def account_ids(written: str) -> range:
     except KeyError:
         raise UsageError(f'there is no user "{written[:80]}"', HINT) from None
     if not number:
-        raise UsageError(f'"{written[:80]}" is a name of root', HINT)
+        raise UsageError(f'"{written[:80]}" is another name for root', HINT)
     return range(number, number + 1)
 
 

@@ -68,8 +68,8 @@ def _accounts(options: ServeOptions, folder: Path) -> TaskAccounts | None:
     """Return the accounts of tasks, of the option or of the configuration; all faults of both are raised at once."""
     faults: list[Fault] = []
     given, named = options.task_accounts, "--task-accounts"
-    if options.config and options.config != "-":
-        file = options.config
+    # A stream can be read once, and the service reads it.
+    if (file := options.config) and Path(file).is_file():
         config = collect(faults, lambda: read_config(read_bytes(file, sys.stdin.buffer), file))
         for backend in config.backends.values() if config and given is None else ():
             if backend.task_accounts is not None:

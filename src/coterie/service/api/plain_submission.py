@@ -1,7 +1,7 @@
-"""The route of plain submissions, which are read without FastAPI's solution of dependencies.
+"""The route of plain submissions, which are read without FastAPI's dependency resolution.
 
 That takes longer than all other work of the event loop for a submission: it looks for some twenty parameters, of which
-most submissions have none. Any other submission, and every refusal, takes the usual way.
+most submissions have none. Any other submission takes the usual way.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class CatalogPool:
 
 @dataclass(frozen=True, slots=True)
 class PoolCatalog:
-    """All backends and pools at one moment; `number` grows with each change.
+    """All backends and pools at one moment; `number` grows with each change that concerns workflows.
 
     `clusters` has the nodes of the backends that run workflows here, `elsewhere` those that files declare for others.
     `unreached` are the backends whose clusters cannot be reached, each with the reason; what is known of them, if
@@ -159,7 +159,7 @@ class LiveCatalog:
         if kept is None:
             self._catalog = kept = found
         elif kept != found:
-            self._catalog = kept = replace(found, number=kept.number + 1)
+            self._catalog = kept = replace(found, number=kept.number + _differs(kept, found))
         return kept
 
     def _base(self, marks: dict[str, _Mark]) -> tuple[Config, Mapping[str, Any]]:
@@ -173,10 +173,10 @@ class LiveCatalog:
         marks[str(path)] = _mark(str(path))
         data = read_bytes(str(path), sys.stdin.buffer)
         config = read_config(data, str(path))
-        if str(path) == "-" and any(backend.task_accounts for backend in config.backends.values()):
-            # They are needed before the service reads its configuration, and standard input can be read once.
+        if not path.is_file() and any(backend.task_accounts for backend in config.backends.values()):
+            # They are needed before the service reads its configuration, and a stream can be read once.
             hint = "Write the configuration to a file, or use --task-accounts."
-            raise UsageError("task_accounts cannot be read from standard input", hint)
+            raise UsageError(f"task_accounts cannot be read from {path}, which is not a regular file", hint)
         return config, load(decode(data, str(path)), str(path)).data["pools"]
 
     def _clusters(self, base: Config, marks: dict[str, _Mark]) -> dict[str, Snapshot]:
@@ -216,6 +216,16 @@ class LiveCatalog:
         file = str(folder / cluster)
         marks[file] = _mark(file)
         return read_snapshot(read_bytes(file, sys.stdin.buffer), file)
+
+
+def _differs(kept: PoolCatalog, found: PoolCatalog) -> bool:
+    """Return whether anything changed for workflows; a known cluster that does not answer for a while is no change."""
+
+    def without_known(catalog: PoolCatalog) -> PoolCatalog:
+        never = {name: why for name, why in catalog.unreached.items() if name not in catalog.clusters}
+        return replace(catalog, unreached=never)
+
+    return without_known(kept) != without_known(found)
 
 
 def _is_live(backend: Backend) -> bool:

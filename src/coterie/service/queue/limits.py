@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from coterie.config.configuration import GpuQuota
 from coterie.errors import Reason
 from coterie.placement.quota import Quota
 from coterie.placement.refusal import Decision, Refusal, Verdict
@@ -53,7 +54,8 @@ class CycleLimits:
     def __init__(self, limits: QueueLimits) -> None:
         self._limits = limits
         self._crowded: set[int] = set()
-        self._hindered: set[int] = set()
+        # Gangs of one kind may have different versions of their pool, with other limits.
+        self._hindered: set[tuple[int, GpuQuota]] = set()
 
     def crowd(self, gang: QueuedGang) -> bool:
         """Return whether too many tasks run on this machine for a gang."""
@@ -66,9 +68,10 @@ class CycleLimits:
 
     def hinder(self, gang: QueuedGang) -> bool:
         """Return whether a limit keeps a gang waiting."""
-        if gang.kind in self._hindered:
+        kind = gang.kind, gang.entry.pool.gpus
+        if kind in self._hindered:
             return True
         if self.crowd(gang) or self._limits.over_quota(gang) is not None:
-            self._hindered.add(gang.kind)
+            self._hindered.add(kind)
             return True
         return False

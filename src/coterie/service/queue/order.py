@@ -126,7 +126,7 @@ def queued_amount(
     """Return the entry of a digest for a group in the queue: name, since when, GPUs, whether it joins others.
 
     None for a group that is not in it. `amounts` are the GPUs of each shape, `shapes` has the shape of each task that
-    has not the first.
+    does not have the first.
     """
     if not waits(group) or (group.waiting and group.waiting.reason in BLOCKED):
         return None

@@ -15,6 +15,8 @@ from coterie.store import QueuedWorkflow, Store, Summary
 
 # Reading the queue for lists takes at most about a tenth of the time, however many gangs wait.
 _SHARE = 10
+# How long positions may be shown after their time while others read them again.
+_LATE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +65,22 @@ class PositionCache:
         self, current: Callable[[], PoolCatalog], used: Callable[[], Mapping[str, int]], *, exact: bool
     ) -> QueuePositions:
         """Return the current positions or, unless they must be `exact`, those of a moment ago."""
-        known = self._known
+        known, at = self._known, time.monotonic()
         if known is not None and not exact:
-            # While one request reads the queue, the others do not: they would all read the same.
-            if time.monotonic() < known[2] or not self._reading.acquire(blocking=False):
+            # While one request reads the queue, the others do not, for a moment: they would all read the same.
+            late = at >= known[2] + _LATE_S
+            if at < known[2] or (not late and self._reading.locked()):
                 return known[3]
-        else:
-            self._reading.acquire()
-        try:
+        with self._reading:
             return self._read(current, used)
-        finally:
-            self._reading.release()
 
     def _read(self, current: Callable[[], PoolCatalog], used: Callable[[], Mapping[str, int]]) -> QueuePositions:
         known, began = self._known, time.monotonic()
         last, catalog = self._store.last_event(), current()
         if known is not None and known[:2] == (last, catalog.number):
-            return known[3]
-        found = queue_positions(self._store.queued(), catalog, used)
+            found = known[3]
+        else:
+            found = queue_positions(self._store.queued(), catalog, used)
         ended = time.monotonic()
         self._known = (last, catalog.number, ended + _SHARE * (ended - began), found)
         return found

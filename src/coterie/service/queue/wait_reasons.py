@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from coterie.config.configuration import GpuQuota
 from coterie.errors import Reason
 from coterie.placement.explain.decision import decide
 from coterie.placement.refusal import Decision, Refusal, Verdict
@@ -42,9 +43,11 @@ class WaitReasons:
     def new(self, refused: Iterable[QueuedGang], now: float) -> Iterator[WaitReason]:
         """Yield the new reasons of waiting gangs; those that exceed the number per cycle come later."""
         left = EXPLAINED
-        done: dict[int, tuple[Decision, tuple[str, str]]] = {}  # kinds whose reason is up to date
+        # Kinds whose reason is up to date, for each version of their pool.
+        done: dict[tuple[int, GpuQuota], tuple[Decision, tuple[str, str]]] = {}
         for gang in refused:
-            if (current := done.get(gang.kind)) is not None:
+            kind = gang.kind, gang.entry.pool.gpus
+            if (current := done.get(kind)) is not None:
                 yield from self._told(gang, *current)
                 continue
             known = self._of_kind.get(gang.kind)
@@ -59,7 +62,7 @@ class WaitReasons:
             if known:
                 current = known[1], _shown(known[1])
                 if not gang.entry.anchors:
-                    done[gang.kind] = current
+                    done[kind] = current
                 yield from self._told(gang, *current)
 
     def _told(self, gang: QueuedGang, decision: Decision, said: tuple[str, str]) -> Iterator[WaitReason]:

@@ -37,7 +37,7 @@ def known_pool(catalog: PoolCatalog, name: str) -> Pool | Blocked:
 
 
 def _unreached(backend: str, catalog: PoolCatalog) -> str:
-    """Return that the cluster of a backend was never reached, and why; otherwise an empty string."""
+    """Return why the cluster of a backend was never reached; an empty string where it was."""
     if backend in catalog.clusters or backend not in catalog.unreached:
         return ""
     return f'the cluster of backend "{backend}" cannot be reached: {catalog.unreached[backend]}'

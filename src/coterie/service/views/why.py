@@ -131,7 +131,7 @@ def _why(group: GroupState, stored: WorkflowRecord, live: PoolUsage, texts: Cach
 
 
 def _unreachable(pool: str, catalog: PoolCatalog) -> Json | None:
-    """Return the cause that nobody answers for a pool's cluster, None where that is not so."""
+    """Return the cause of a pool whose cluster cannot be reached; None where it can."""
     known = catalog.pools.get(pool)
     problem = catalog.unreached.get(known.pool.backend) if known else None
     return unreachable_cause(known.pool.backend, problem) if known and problem else None
