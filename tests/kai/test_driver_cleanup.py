@@ -15,7 +15,10 @@ from lab.api import ApiError
 from coterie.backends.kai.driver import nvlink_channels, removal
 from coterie.backends.kai.driver.creation import create
 from coterie.backends.kai.driver.own_objects import apply_own
+from coterie.backends.kai.driver.pools import PoolObjects
 from coterie.backends.kai.manifests import objects
+from coterie.backends.kai.manifests.metadata import ManifestContext
+from coterie.config.configuration import Pool
 from coterie.errors import UsageError
 from coterie.kube.api import connect
 from coterie.kube.apply import apply
@@ -167,6 +170,21 @@ def test_a_priority_class_of_rendered_manifests_serves_all_services(nvl: Lab) ->
     assert after
     assert before["metadata"]["uid"] == after["metadata"]["uid"]
     assert before["value"] == after["value"]
+
+
+def test_a_pool_whose_queue_is_somebody_elses_keeps_no_other_pool_back(nvl: Lab) -> None:
+    store = "2222222222222222"
+    pools = [Pool(name, "lab", "kai") for name in ("taken", "free")]
+    scene = ManifestContext("default", "", pools[0], store=store)
+    (queue,) = [each for each in objects.shared(scene) if each["spec"].get("parentQueue")]
+    nvl.apply(queue)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(nvl.kubeconfig))
+        with connect() as api:
+            refused = PoolObjects(api, "default", store, "lab").sync(pools)
+    assert list(refused) == ["taken"]
+    assert "of somebody else" in str(refused["taken"])
+    assert any(one["metadata"]["name"].startswith("coterie-default-free") for one in nvl.objects("queues"))
 
 
 def test_a_quota_that_the_lost_answer_of_a_creation_has_used_up_does_not_refuse_the_object(nvl: Lab) -> None:

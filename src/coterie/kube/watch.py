@@ -76,6 +76,7 @@ class Follower(Generic[T]):
         self._cache: Cache[T] = Cache()
         self._response: httpx2.Response | None = None
         self._failures = 0
+        self._ended_at_once = False
         self._established = False
         self._resync_at = 0.0
 
@@ -143,6 +144,8 @@ class Follower(Generic[T]):
                 if self._stop.is_set():
                     return
                 self._established = True
+                if self._failures and not self._ended_at_once:
+                    self._on_trouble(None)  # a quiet cluster may send the first line a minute later
                 for line in lines(response.iter_bytes()):
                     batch = self._read(line)
                     heard = True
@@ -156,6 +159,7 @@ class Follower(Generic[T]):
         if heard or self._clock() - begun >= min(1.0, seconds / 2):
             self._well()
         elif not self._stop.is_set():
+            self._ended_at_once = True
             message = f"{self._api.server} ends watches of {self._call.title()} at once"
             raise Transient(Unavailable(message, "It will be retried; a proxy may not allow long responses."))
 
@@ -191,6 +195,7 @@ class Follower(Generic[T]):
         return self._api.call_of("watch", self._query.kind, namespace=self._query.namespace)
 
     def _well(self) -> None:
+        self._ended_at_once = False
         if self._failures:
             self._failures = 0
             self._on_trouble(None)

@@ -69,6 +69,11 @@ class WatchThread(Generic[T]):
         return self._trouble
 
     @property
+    def failure(self) -> BaseException | None:
+        """The error that ended the watch, if any."""
+        return self._failure
+
+    @property
     def running(self) -> bool:
         """Whether the watch is running."""
         return self._thread.is_alive()

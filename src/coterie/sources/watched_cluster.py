@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from coterie.errors import CoterieError
 from coterie.kube.api import Api, connect
 from coterie.kube.cache import CacheChange, ChangeType, Key
 from coterie.kube.kinds import GRAPH_DEPLOYMENT, NODE, POD, POD_CLIQUE_SET
@@ -60,12 +59,19 @@ class WatchedCluster:
             self._stack = stack.pop_all()
 
     @property
-    def trouble(self) -> CoterieError | None:
+    def ended(self) -> BaseException | None:
+        """The error that ended a watch, if any: from then on, snapshots would be out of date for ever."""
+        return next((each.failure for each in self._watched if each.failure is not None), None)
+
+    @property
+    def trouble(self) -> BaseException | None:
         """The failure that currently keeps it from being up to date, if any."""
-        return next((each.trouble for each in self._watched if each.trouble is not None), None)
+        return self.ended or next((each.trouble for each in self._watched if each.trouble is not None), None)
 
     def snapshot(self) -> Snapshot:
-        """Return the cluster as it is now; the same object as long as nothing has changed."""
+        """Return the cluster as it is now, or raise what ended a watch; the same object as long as nothing changed."""
+        if (error := self.ended) is not None:
+            raise error
         levels = self._level_objects()
         with self._lock:
             version = self.version

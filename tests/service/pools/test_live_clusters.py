@@ -26,6 +26,7 @@ class ScriptedCluster:
     def __init__(self, context: str, on_change: Callable[[], None]) -> None:
         self.source, self._on_change = f"context:{context}", on_change
         self.trouble: CoterieError | None = None
+        self.ended: Exception | None = None
         self.gate, self.asked, self.closed = threading.Event(), threading.Event(), threading.Event()
         self.failure: Exception | None = None
         self.nodes = 1
@@ -41,8 +42,8 @@ class ScriptedCluster:
         """Wait for the gate, and fail or answer."""
         self.asked.set()
         assert self.gate.wait(PATIENCE_S)
-        if self.failure is not None:
-            raise self.failure
+        if error := self.ended or self.failure:
+            raise error
         return Snapshot(Cluster.of([Node(f"n{number}", {}, {}) for number in range(self.nodes)]))
 
     def close(self) -> None:
@@ -54,6 +55,7 @@ class ScriptedCluster:
 def clusters(monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveClusters]:
     monkeypatch.setattr(watched_cluster, "WatchedCluster", ScriptedCluster)
     monkeypatch.setattr(live_clusters, "_PACE_S", 0.0)
+    monkeypatch.setattr(live_clusters, "_CHECK_S", 0.01)
     monkeypatch.setattr(live_clusters, "_PAUSE_S", 0.01)
     monkeypatch.setattr(live_clusters, "_LONGEST_PAUSE_S", 0.01)
     found = LiveClusters()
@@ -111,3 +113,15 @@ def test_a_backend_that_is_gone_is_closed_and_forgotten(clusters: LiveClusters) 
     assert ScriptedCluster.current.closed.wait(PATIENCE_S)
     assert clusters.changed()
     assert (clusters.snapshots(), clusters.problems()) == ({}, {})
+
+
+def test_a_cluster_of_which_a_watch_has_ended_is_told_and_opened_again(clusters: LiveClusters) -> None:
+    eventually(lambda: sizes(clusters) == {"far": 1} and clusters.problems() == {})
+    first = ScriptedCluster.current
+    first.nodes = 2
+    first.ended = Unavailable("pods may not be watched", "")
+
+    assert first.closed.wait(PATIENCE_S)
+    eventually(lambda: ScriptedCluster.current is not first)
+    ScriptedCluster.current.change()
+    eventually(lambda: sizes(clusters) == {"far": 2} and clusters.problems() == {})

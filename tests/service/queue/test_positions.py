@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -40,7 +41,7 @@ class CountedStore:
 
 def test_positions_that_are_long_out_of_date_are_read_again_by_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(positions.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(positions, "time", SimpleNamespace(monotonic=lambda: now[0]))
     store = CountedStore()
     monkeypatch.setattr(positions, "queue_positions", lambda *_: cast("QueuePositions", store.readings))
     cache = PositionCache(cast("Store", store))

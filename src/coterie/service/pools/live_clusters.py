@@ -21,6 +21,8 @@ _log.addHandler(logging.NullHandler())
 
 # How long to wait before a cluster that cannot be reached is tried again, at first and at most; it doubles each time.
 _PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
+# How often a cluster in which nothing changes is asked whether its watches still run.
+_CHECK_S = 5.0
 # The shortest time between two snapshots of a cluster, since pods come and go all the time.
 _PACE_S = 1.0
 
@@ -39,7 +41,8 @@ class _Connection:
     @property
     def problem(self) -> str:
         """The reason why the snapshot is missing or out of date, empty where it is neither."""
-        trouble = self.watched.trouble if self.watched is not None else None
+        watched = self.watched
+        trouble = watched.trouble if watched is not None else None
         return str(trouble) if trouble is not None else self.failure
 
     def close(self) -> None:
@@ -106,9 +109,10 @@ class LiveClusters:
         one = self._open.get(backend)
         if one is None:
             return []
-        if one.watched is None:
+        watched = one.watched
+        if watched is None:
             raise Unavailable(one.problem, "Try again later.")
-        return one.watched.referring_objects()
+        return watched.referring_objects()
 
     def close(self) -> None:
         """Stop watching."""
@@ -131,14 +135,18 @@ def _follow(one: _Connection) -> None:
             one.snapshot = with_topologies(one.watched.snapshot(), one.watched.source)
         except CoterieError as error:
             one.failure = str(error)
-        except Exception as error:  # noqa: BLE001 - it is tried again, and told until it works
+        except Exception as error:  # noqa: BLE001 - retried, and reported until it succeeds
             _log.exception("unexpected error of the cluster of backend %s", one.backend.name)
             one.failure = f"unexpected {type(error).__name__}: {error}"
         else:
             one.failure, wait_s = "", _PAUSE_S
-            if not one.closed.wait(_PACE_S):
-                one.changed.wait()
+            one.closed.wait(_PACE_S)
+            while not one.changed.wait(_CHECK_S) and one.watched.ended is None:
+                pass
             continue
+        if one.watched is not None and one.watched.ended is not None:
+            one.watched.close()
+            one.watched = None
         one.closed.wait(wait_s)
         wait_s = min(_LONGEST_PAUSE_S, 2 * wait_s)
     if one.watched is not None:

@@ -99,12 +99,14 @@ class KaiDriver:
         return len(self._followed)
 
     def sync(self, pools: Collection[Any]) -> None:
-        """Write the queues and topologies of the pools."""
+        """Write the queues and topologies of the pools; one whose objects are refused keeps none of the others back."""
         found = with_external_topologies(self._api, pools)
-        self._objects.sync(found)
-        self._pools = {pool.name: pool for pool in found if has_known_levels(pool)}
+        refused = self._objects.sync(found)
+        self._pools = {pool.name: pool for pool in found if has_known_levels(pool) and pool.name not in refused}
         if any(pool.nvlink for pool in found):
             self._domains.check()
+        for error in refused.values():
+            raise error
 
     def create(
         self,

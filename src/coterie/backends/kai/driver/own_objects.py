@@ -9,7 +9,7 @@ from __future__ import annotations
 from coterie.backends.kai.driver.objects import AnyObject, ObjectMeta
 from coterie.backends.kai.manifests.metadata import MANAGED, STORE
 from coterie.backends.shared.manifest_text import Manifest
-from coterie.errors import SpecErrors, UsageError
+from coterie.errors import SpecErrors, Unavailable, UsageError
 from coterie.kube.api import Api
 from coterie.kube.apply import apply
 from coterie.kube.errors import ApiForbidden, ObjectConflict
@@ -64,8 +64,10 @@ def _found(api: Api, manifest: Manifest) -> ObjectMeta | None:
     found = find(api, kind_of(manifest), meta["name"], AnyObject, meta.get("namespace"))
     if found is None:
         return None
+    if found.metadata.deletion_timestamp:
+        raise Unavailable(f'the {manifest["kind"]} "{meta["name"]}" is still being deleted', "It will be retried.")
     wanted = {key: meta["labels"][key] for key in _OWNERSHIP if key in meta["labels"]}
     if not found.metadata.own or any(found.metadata.label(key) != value for key, value in wanted.items()):
         message = f'there is a {manifest["kind"]} "{meta["name"]}" of somebody else'
-        raise UsageError(message, "Remove it, or use another namespace.")
+        raise UsageError(message, f"Remove it, or use another {'namespace' if 'namespace' in meta else 'name'}.")
     return found.metadata

@@ -15,6 +15,7 @@ from coterie.backends.kai.manifests.metadata import BACKEND, STORE, ManifestCont
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import label_value
 from coterie.config.configuration import Pool
+from coterie.errors import CoterieError, Unavailable
 from coterie.kube.api import Api
 from coterie.kube.delete import delete
 from coterie.kube.kinds import QUEUE, TOPOLOGY
@@ -28,22 +29,35 @@ class PoolObjects:
         self._api, self._namespace, self._store = api, namespace, store
         # The parent of the queues has no backend and stays; other backends may be on the same cluster.
         self._own = f"{STORE}={store},{BACKEND}={label_value(backend)}"
+        self._wanted: set[tuple[str, str]] = set()
         self._written: dict[tuple[str, str], Manifest] = {}
 
-    def sync(self, pools: Iterable[Pool]) -> None:
-        """Write what is new or different; objects of former pools stay until `sweep`."""
-        wanted: dict[tuple[str, str], Manifest] = {}
-        for manifest in objects.priority_classes():
-            wanted[manifest["kind"], manifest["metadata"]["name"]] = manifest
+    def sync(self, pools: Iterable[Pool]) -> dict[str, CoterieError]:
+        """Write what is new or different; objects of former pools stay until `sweep`.
+
+        Returns the errors of pools whose objects the cluster refuses, by name; those of the others are written. The
+        name is empty for a PriorityClass, which no pool depends on. Raises `Unavailable` where the cluster is.
+        """
+        wanted: dict[str, list[Manifest]] = {"": list(objects.priority_classes())}
         for pool in pools:
-            scene = ManifestContext(self._namespace, "", pool, store=self._store)
-            for manifest in objects.shared(scene):
-                wanted[manifest["kind"], manifest["metadata"]["name"]] = manifest
-        for key, manifest in wanted.items():
-            if self._written.get(key) != manifest:
+            wanted[pool.name] = list(objects.shared(ManifestContext(self._namespace, "", pool, store=self._store)))
+        self._wanted = {_key(manifest) for some in wanted.values() for manifest in some}
+        self._written = {key: known for key, known in self._written.items() if key in self._wanted}
+        refused: dict[str, CoterieError] = {}
+        for name, some in wanted.items():
+            try:
+                self._write(some)
+            except Unavailable:
+                raise
+            except CoterieError as error:
+                refused[name] = error
+        return refused
+
+    def _write(self, manifests: Iterable[Manifest]) -> None:
+        for manifest in manifests:
+            if self._written.get(_key(manifest)) != manifest:
                 apply_own(self._api, manifest)
-                self._written[key] = manifest
-        self._written = wanted
+                self._written[_key(manifest)] = manifest
 
     def sweep(self, groups: Collection[GangPodGroup]) -> None:
         """Delete queues and topologies of this backend that no pool has and no PodGroup names."""
@@ -51,5 +65,9 @@ class PoolObjects:
         for kind in (QUEUE, TOPOLOGY):
             for each in list_all(self._api, ObjectQuery(kind, labels=self._own), AnyObject).items:
                 meta = each.metadata
-                if (kind.name, meta.name) not in self._written and meta.name not in used and meta.own:
+                if (kind.name, meta.name) not in self._wanted and meta.name not in used and meta.own:
                     delete(self._api, kind, meta.name, uid=meta.uid)
+
+
+def _key(manifest: Manifest) -> tuple[str, str]:
+    return manifest["kind"], manifest["metadata"]["name"]
