@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 
 import psycopg
 import pytest
 
-from coterie.errors import Unavailable
-from coterie.store import Store
+from coterie.errors import Unavailable, UsageError
+from coterie.store import NewWorkflow, Store, WorkflowRecord
+from coterie.store.group_commit import _Pending
 from tests.eventually import eventually
 from tests.store.builders import change, leading, new, submitted
 from tests.store.postgres_server import Postgres
@@ -101,6 +103,16 @@ def test_a_server_without_a_free_connection_is_said(postgres: Postgres, postgres
             Store.open(postgres_url.replace("coterie@", "guest@"))
     finally:
         postgres.run("DROP ROLE guest")
+
+
+def test_a_value_that_is_too_large_fails_alone(postgres_url: str) -> None:
+    with Store.open(postgres_url) as store:
+        large = _Pending[NewWorkflow, tuple[WorkflowRecord, bool]](new(files={secrets.token_hex(6000): b""}))
+        store._submit._waiting = [large]
+
+        assert submitted(store).id == "train-1"
+        assert isinstance(large.error, UsageError)
+        assert "index row" in str(large.error)
 
 
 def _can_submit(store: Store) -> bool:

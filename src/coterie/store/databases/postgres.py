@@ -17,6 +17,8 @@ WRITE_LOCK = int.from_bytes(b"coterie")
 # The share of the total patience after which a silent server is probed; the rest is for the probe.
 _QUIET = 0.4
 _RETRY = "It recovers by itself: try again in a few seconds."
+# The class of errors of a value that is larger than Postgres can hold, for example in an index.
+_TOO_LARGE = "54"
 # By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html
 _WORDS = {
     "53100": ("its disk is full, nothing was written", "Make room on the server's disk, then try again."),
@@ -82,4 +84,7 @@ def translated(error: Any, name: str) -> CoterieError:  # noqa: ANN401 - the dri
             f"{name}: the database cannot be reached: {said}",
             "Is Postgres running, and are host, user, password and database in the URL right?",
         )
+    if state.startswith(_TOO_LARGE):
+        # Not Unavailable: the same value would be refused again, and other values are not.
+        return UsageError(f"{name}: the database refused: {said} ({state})", "A text is too long. Shorten it.")
     return Unavailable(f"{name}: the database failed: {said} ({state})", "Try again.")
