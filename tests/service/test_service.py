@@ -351,6 +351,7 @@ def test_a_workflow_that_can_never_run_is_refused_at_once_and_queued_only_by_for
         (replace(single("x", "true"), pool="mian"), NotFound, "mian"),
         (replace(single("x", "true"), labels={"": "v"}), UsageError, "label"),
         (replace(single("x", "true"), client_key=""), UsageError, "key"),
+        (replace(single("x", "true"), local_files={"ü" * 513: b""}), UsageError, "of a file has 1,026 bytes"),
         (replace(single("x", "true"), sets=("a",)), SpecErrors, "="),
         (Submission(b"version: 2\nworkflow: {name: x}\n"), SpecErrors, "no tasks"),
         (Submission(b"\xff\xfe\x00"), SpecErrors, "UTF-8"),

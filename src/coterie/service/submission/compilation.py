@@ -14,13 +14,14 @@ from coterie.backends.base.settings import DEFAULT_PROCESSES
 from coterie.config.configuration import Pool
 from coterie.document.file_kind import FileKind, expect, mismatch
 from coterie.document.located import decode
+from coterie.document.schema import said
 from coterie.errors import Notice, Reason, SpecErrors, UsageError, did_you_mean
 from coterie.frontends.kubernetes.objects import is_kubernetes
 from coterie.frontends.template.render import RenderedText, render
 from coterie.frontends.workflow.lower import LoweredWorkflow, lower
 from coterie.frontends.workflow.model import Labels
 from coterie.frontends.workflow.read import Workflow, read_workflow
-from coterie.frontends.workflow.values import by_action, codes
+from coterie.frontends.workflow.values import LONGEST_PATH, by_action, codes
 from coterie.gang.likeness import kind_of
 from coterie.gang.tree import Gang
 from coterie.lifecycle import ExitAction, GroupRules, Priority, Spec, TaskRules
@@ -200,6 +201,11 @@ def check_call(submission: Submission, limit: int) -> None:
     if submission.priority not in known:
         hint = f"Priorities are: {', '.join(known)}. {did_you_mean(submission.priority.upper(), known)}"
         raise UsageError(f'there is no priority "{submission.priority[:80]}"', hint.strip())
+    for path in submission.local_files:
+        length = len(path.encode("utf-8", "surrogatepass"))
+        if length > LONGEST_PATH:
+            hint = f"At most {LONGEST_PATH:,} are allowed. Choose shorter names."
+            raise UsageError(f"the path {said(path)} of a file has {length:,} bytes", hint)
     size = sum(map(len, submission.local_files.values()))
     if size > limit:
         raise UsageError(
