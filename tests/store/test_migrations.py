@@ -172,6 +172,15 @@ def test_a_database_of_a_newer_release_is_refused_and_left_alone(url: str, empty
         Store.open(url)
 
 
+def test_a_database_of_a_newer_release_is_refused_also_while_it_is_written(url: str, empty: Database) -> None:
+    prepare(empty)
+    with changing(empty) as connection:
+        connection.execute(table(VERSIONS, column("version_num")).update().values(version_num="9999"))
+
+    with empty.writing(), pytest.raises(UsageError, match="written by a newer Coterie"):
+        Store.open(url)
+
+
 def test_a_database_of_another_program_is_refused_and_left_alone(url: str, empty: Database) -> None:
     with changing(empty) as connection:
         connection.execute(text("CREATE TABLE events (what TEXT)"))

@@ -19,13 +19,13 @@ _versions.primary_key.name = f"{VERSIONS}_pkc"
 def prepare(database: Database) -> None:
     """Create the tables in an empty database, or upgrade those of an older release."""
     with database.reading() as connection:
-        if _revision(connection) == REVISION:
-            return
-    with database.writing() as connection:
-        # Another replica may have created the tables while this one waited for the lock.
         found = _revision(connection)
-        if found is None:
-            _create(connection, database.name)
+    if found is None:
+        with database.writing() as connection:
+            # Another replica may have created the tables while this one waited for the lock.
+            found = _revision(connection)
+            if found is None:
+                _create(connection, database.name)
     if found not in {None, REVISION}:
         from coterie.store.upgrade import upgrade  # noqa: PLC0415 - alembic takes as long to load as all else to start
 

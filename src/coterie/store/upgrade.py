@@ -20,11 +20,13 @@ from coterie.store.schema import VERSIONS
 def upgrade(database: Database) -> None:
     """Apply the missing migrations; refuse the tables of a newer release."""
     script = ScriptDirectory.from_config(configuration())
+    with database.reading() as connection:
+        # Without the write lock, which the replicas of the newer release may hold for long.
+        _refuse_newer(script, connection)
     with changing(database) as connection:
-        context = MigrationContext.configure(connection, opts={"version_table": VERSIONS})
-        if (revision := context.get_current_revision()) is not None:
-            _refuse_newer(script, revision)
-        # Another replica may have migrated while this one waited for the lock; then nothing is left to do.
+        # Another replica may have migrated while this one waited for the lock: to a newer release, or to this one, and
+        # then nothing is left to do.
+        _refuse_newer(script, connection)
         command.upgrade(configuration(connection), "head")
 
 
@@ -56,7 +58,10 @@ def configuration(connection: Connection | None = None) -> Config:
     return config
 
 
-def _refuse_newer(script: ScriptDirectory, revision: str) -> None:
+def _refuse_newer(script: ScriptDirectory, connection: Connection) -> None:
+    revision = MigrationContext.configure(connection, opts={"version_table": VERSIONS}).get_current_revision()
+    if revision is None:
+        return
     try:
         script.get_revision(revision)
     except CommandError:
