@@ -245,6 +245,14 @@ def test_a_submission_is_returned_as_a_read_would_return_it(store: Store) -> Non
     assert one == store.workflow(one.id)
 
 
+def test_keys_that_are_stored_alike_are_the_same_key_in_one_transaction(store: Store) -> None:
+    first, second = store._submit_together(
+        [new(owner=owner, client_key=key, fingerprint="f") for owner, key in (("a\0", "k\ud800"), ("a\ufffd", "k\0"))]
+    )
+    assert not isinstance(first, Exception)
+    assert second == (first[0], False)
+
+
 def test_queued_workflows_and_versions_are_read_without_the_rest(store: Store) -> None:
     lease = leading(store)
     since = 1_763_435_407.1234567

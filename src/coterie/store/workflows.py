@@ -55,7 +55,7 @@ def submit(tx: Connection, several: Sequence[NewWorkflow]) -> list[tuple[Workflo
     found: list[tuple[WorkflowRecord, bool] | CoterieError] = []
     rows = _Rows()
     for new in several:
-        if new.client_key is not None and (new.owner, new.client_key) in rows.keys:
+        if _key(new) in rows.keys:
             rows.write(tx)
         try:
             found.append(_submitted(tx, new, rows))
@@ -69,7 +69,7 @@ class _Rows:
     """Rows beside those of the workflows themselves, written together."""
 
     def __init__(self) -> None:
-        self.keys: set[tuple[str, str | None]] = set()
+        self.keys: set[tuple[str, str]] = set()
         self.submissions: list[dict[str, Any]] = []
         self.labels: list[dict[str, Any]] = []
         self.files: list[dict[str, Any]] = []
@@ -83,6 +83,11 @@ class _Rows:
         events.append(tx, self.events)
         for written in (self.keys, self.submissions, self.labels, self.files, self.events):
             written.clear()
+
+
+def _key(new: NewWorkflow) -> tuple[str, str] | None:
+    """Return the owner and the key of a submission as the database compares them."""
+    return None if new.client_key is None else (storable(new.owner), storable(new.client_key))
 
 
 def _submitted(tx: Connection, new: NewWorkflow, rows: _Rows) -> tuple[WorkflowRecord, bool]:
@@ -122,7 +127,8 @@ def _submitted(tx: Connection, new: NewWorkflow, rows: _Rows) -> tuple[WorkflowR
             "rendered": dict(new.rendered) if new.rendered else None,
         }
     )
-    rows.keys.add((new.owner, new.client_key))
+    if (key := _key(new)) is not None:
+        rows.keys.add(key)
     rows.labels += ({"workflow": ident, "key": key, "value": value} for key, value in new.labels.items())
     rows.files += ({"workflow": ident, "path": path, "content": content} for path, content in new.files.items())
     rows.events += events.rows(new.events, ident, new.pool)
