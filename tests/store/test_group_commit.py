@@ -81,6 +81,26 @@ def test_an_unavailable_store_is_told_to_all_and_not_tried_for_each() -> None:
     assert len(log.batches) == 2
 
 
+def test_values_written_alone_are_not_tried_once_the_store_is_unavailable() -> None:
+    calls: list[list[int]] = []
+
+    def write(values: Sequence[int]) -> Sequence[int | CoterieError]:
+        calls.append(list(values))
+        if len(values) > 1:
+            raise RuntimeError("together")
+        if values == [2]:
+            raise Unavailable("gone", "")
+        return values
+
+    commit = GroupCommit(write)
+    commit._waiting = waiting = [_Pending[int, int](value) for value in (1, 2, 3, 4)]
+    with pytest.raises(Unavailable, match="gone"):
+        commit(5)
+    assert calls == [[1, 2, 3, 4, 5], [1], [2]]
+    assert waiting[0].result == 1
+    assert all(each.done and isinstance(each.error, Unavailable) for each in waiting[1:])
+
+
 def test_an_interrupted_write_leaves_nobody_waiting() -> None:
     log = Log()
     log.go.set()

@@ -85,5 +85,7 @@ class GroupCommit(Generic[A, B]):
     def _write_alone(self, one: _Pending[A, B]) -> None:
         try:
             self._write_together([one])
+        except Unavailable:
+            raise  # the others would fail like it, each after a long wait
         except Exception as error:  # noqa: BLE001 - its own caller gets it
             one.done, one.error = True, error
