@@ -28,7 +28,7 @@ class Log:
         if 13 in values:
             raise RuntimeError("thirteen")
         if 14 in values:
-            raise Unavailable("fourteen", "")
+            raise Unavailable("fourteen", "later")
         return [Conflict("negative", "") if value < 0 else value * 2 for value in values]
 
 
@@ -99,6 +99,31 @@ def test_values_written_alone_are_not_tried_once_the_store_is_unavailable() -> N
     assert calls == [[1, 2, 3, 4, 5], [1], [2]]
     assert waiting[0].result == 1
     assert all(each.done and isinstance(each.error, Unavailable) for each in waiting[1:])
+
+
+def test_every_caller_gets_an_error_of_its_own() -> None:
+    outcomes = together(Log(), 1, 14, 2)
+    assert len({id(each) for each in outcomes}) == 3
+    causes = [each.__cause__ for each in outcomes if isinstance(each, Unavailable)]
+    assert len(causes) == 3
+    assert isinstance(causes[0], Unavailable)
+    assert causes[0] is causes[1] is causes[2]
+    assert {(str(each), each.hint) for each in outcomes if isinstance(each, Unavailable)} == {("fourteen", "later")}
+
+
+def test_an_error_that_cannot_be_copied_is_raised_all_the_same() -> None:
+    class Odd(Unavailable):
+        def __init__(self, one: str, two: str, three: str) -> None:
+            super().__init__(one, two + three)
+
+    def write(_values: Sequence[int]) -> Sequence[int | CoterieError]:
+        raise Odd("odd", "", "")
+
+    commit = GroupCommit(write)
+    commit._waiting = [other] = [_Pending[int, int](1)]
+    with pytest.raises(Odd, match="odd"):
+        commit(2)
+    assert isinstance(other.error, Odd)
 
 
 def test_an_interrupted_write_leaves_nobody_waiting() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar, cast
@@ -58,9 +59,9 @@ class GroupCommit(Generic[A, B]):
         try:
             self._write_together(some)
         except BaseException as error:
-            for each in some:
-                if not each.done:
-                    each.done, each.error = True, error
+            unwritten = [each for each in some if not each.done]
+            for each in unwritten:
+                each.done, each.error = True, error if len(unwritten) == 1 else _copied(error)
             # An error is that of the values it concerns; the caller's own may still wait to be written.
             if not isinstance(error, Exception):
                 raise
@@ -89,3 +90,13 @@ class GroupCommit(Generic[A, B]):
             raise  # the others would fail like it, each after a long wait
         except Exception as error:  # noqa: BLE001 - its own caller gets it
             one.done, one.error = True, error
+
+
+def _copied(error: BaseException) -> BaseException:
+    """Return an error for one of several threads: each that raises the same object would add to its traceback."""
+    try:
+        copied = copy.copy(error)
+    except Exception:  # noqa: BLE001 - a class whose arguments are not those of its constructor
+        return error
+    copied.__cause__ = error
+    return copied
