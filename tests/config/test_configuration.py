@@ -135,7 +135,7 @@ LEVEL = "topology_keys: [{key: rack, label: rack}]"
         (accounts("9-2"), 'task_accounts "9-2" names no accounts', "200000-200999"),
         (accounts("0"), "names no accounts", "other than root"),
         (accounts("root"), 'task_accounts "root" names no accounts', "other than root"),
-        (accounts("5", "kai"), "is not local and has no task_accounts", "Remove the line"),
+        (accounts("5", "kai"), "task_accounts apply only to local backends", "Remove the line"),
         (accounts("5", "local, task_accounts: 6}, c: {scheduler: local"), "different task_accounts", "the same"),
         ("backends: {b: {scheduler: kai}}\npools: {P_1: {}}\n", 'the name "P_1" is not allowed', "lower-case"),
         (f"backends: {{b: {{scheduler: kai}}}}\npools: {{{'p' * 64}: {{}}}}\n", "is not allowed", "1 to 63"),
