@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.eventually import eventually
 from tests.web.conftest import Visit
 from tests.web.fleet import fleet
+from tests.web.page_service import PageService
 
 Open = Callable[..., Visit]
 
@@ -23,12 +25,16 @@ COLOURS = """() => {
 }"""
 
 
-def opened(tmp_path: Path, visit: Open, nodes: int, query: str = "") -> Visit:
+def written(tmp_path: Path, nodes: int) -> Path:
     cluster, file = tmp_path / "fleet.yaml", tmp_path / "map.html"
     cluster.write_text(fleet(nodes), encoding="utf-8")
     command = (sys.executable, "-m", "coterie", "map", str(cluster), "-o", "html")
     file.write_bytes(subprocess.run(command, capture_output=True, check=True, timeout=240).stdout)
-    return visit(f"{file.as_uri()}#{query}")
+    return file
+
+
+def opened(tmp_path: Path, visit: Open, nodes: int, query: str = "") -> Visit:
+    return visit(f"{written(tmp_path, nodes).as_uri()}#{query}")
 
 
 def drawn(page: Page) -> None:
@@ -70,3 +76,103 @@ def test_a_filter_finds_a_node_of_a_large_fleet(tmp_path: Path, visit: Open) -> 
     page = opened(tmp_path, visit, 10_240, "view=table&filter=z3s2r7-n120").page
     expect(page.get_by_role("button", name="z3s2r7-n120", exact=True)).to_be_visible()
     expect(page.get_by_role("row")).to_have_count(5)  # the head, a zone, a spine, a rack, the node
+
+
+# Frames are drawn only when asked for, in the smallest parts; each canvas is noted with the frame's width when shown.
+BY_HAND = """
+const waiting = []
+window.requestAnimationFrame = (act) => waiting.push(act)
+window.cancelAnimationFrame = () => {}
+let clock = 0
+performance.now = () => (clock += 100)
+window.frames = {
+  shown: [],
+  left: () => waiting.length,
+  next: () => waiting.splice(0).forEach((act) => act(performance.now())),
+}
+new MutationObserver((all) => {
+  const area = document.querySelector('.area')
+  for (const canvas of all.flatMap((each) => [...each.addedNodes]).filter((each) => each.tagName === 'CANVAS'))
+    window.frames.shown.push([parseFloat(canvas.style.width), area.clientWidth])
+}).observe(document, { subtree: true, childList: true })
+"""
+
+
+@pytest.mark.usefixtures("built_page")
+def test_a_picture_under_way_is_dropped_when_the_frame_changes(tmp_path: Path, visit: Open) -> None:
+    file = written(tmp_path, 1024)
+    seen = visit("about:blank")
+    page = seen.page
+    page.add_init_script(BY_HAND)
+    page.goto(file.as_uri())
+
+    def finish() -> None:
+        eventually(lambda: page.evaluate("frames.left()"), "a picture is begun")
+        eventually(lambda: page.evaluate("frames.next(), !frames.left()"), "the picture is done")
+
+    finish()
+    before = page.locator("canvas").get_attribute("style")
+    page.get_by_role("application").focus()
+    page.keyboard.press("Home")
+    eventually(lambda: page.evaluate("frames.left()"), "the cursor is to be drawn")
+    page.evaluate("frames.next()")
+    assert page.evaluate("frames.left()"), "the picture takes more than one frame"
+    page.set_viewport_size({"width": 900, "height": 700})
+    eventually(lambda: page.locator("canvas").get_attribute("style") != before, "the map has another size")
+    finish()
+    shown = page.evaluate("frames.shown")
+    assert len(shown) >= 2
+    # A canvas reaches beyond the frame on either side.
+    assert [(wide, width) for wide, width in shown if abs(wide - 1.8 * width) > 2] == []
+    assert seen.errors == []
+
+
+CONFIG = """
+backends:
+  lab: {scheduler: local, cluster: cluster.yaml}
+pools:
+  fleet:
+    backend: lab
+    topology_keys:
+    - {key: zone, label: example.com/zone}
+    - {key: spine, label: example.com/spine}
+    - {key: rack, label: example.com/rack}
+"""
+# The page's own handler of changes, and no frames, as in a hidden tab.
+HIDDEN = """
+const listen = EventSource.prototype.addEventListener
+EventSource.prototype.addEventListener = function (kind, act, ...rest) {
+  if (kind === 'change') window.change = act
+  listen.call(this, kind, act, ...rest)
+}
+const draw = window.requestAnimationFrame.bind(window)
+let hidden = []
+window.hide = () => { window.requestAnimationFrame = (act) => hidden.push(act) }
+window.unhide = () => {
+  window.requestAnimationFrame = draw
+  hidden.forEach((act) => draw(act))
+}
+"""
+CHANGE = """(count) => window.change({ lastEventId: '', data: JSON.stringify({
+  nodes: Array.from({ length: count }, (_, at) => (
+    { index: at % 1024, gpus: 8, status: 'ready', channel: false, held: [] }
+  )),
+}) })"""
+
+
+@pytest.mark.usefixtures("built_page")
+def test_a_hidden_page_takes_any_number_of_changes(tmp_path: Path, visit: Open) -> None:
+    with PageService(tmp_path, CONFIG, fleet(1024)) as served:
+        seen = visit("about:blank")
+        page = seen.page
+        page.add_init_script(HIDDEN)
+        page.goto(f"{served.url}/map?pool=fleet")
+        eventually(lambda: page.locator("canvas").count() and page.evaluate(COLOURS) > 1, "the map is drawn")
+        page.evaluate("hide()")
+        # More than a browser takes as the arguments of a function.
+        page.evaluate(CHANGE, 200_000)
+        expect(page.get_by_text("1,024 nodes · 0/8192 GPUs used")).to_be_visible()
+        page.evaluate(CHANGE, 1)
+        page.evaluate("unhide()")
+        eventually(lambda: page.evaluate(COLOURS) > 1, "the map is drawn")
+        assert seen.errors == []
