@@ -152,7 +152,9 @@ def _count(free: Ints, need: Ints, mask: Bools) -> Ints:
 
 
 def sum_up(values: Ints, start: npt.NDArray[np.int32], end: npt.NDArray[np.int32]) -> Ints:
-    """Return per-node values summed up by domain."""
+    """Return per-node values summed up by domain, in a new array."""
+    if len(start) == len(values):
+        return values.astype(np.int64)  # every domain is one node
     running = np.concatenate(([0], np.cumsum(values)))
     sums: Ints = running[end] - running[start]
     return sums

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from coterie.topology.cluster import Bools, Ints
-from coterie.topology.domains import Domains
+from coterie.topology.domains import Domains, summed_by_tier
 
 
 class Wholeness:
@@ -20,13 +20,12 @@ class Wholeness:
     def __init__(self, domains: Domains, free: Ints, usable: Bools) -> None:
         self._cluster = domains.cluster
         self._tiers = domains.tiers
-        offered: Ints = self._cluster.gpus(self._cluster.allocatable)[domains.order]
         self._size = domains.node_gpus
         self._free = self._free_gpus(free, usable)
         self.nodes = self._is_whole(self._free)
         self.gpus = self._summed(self._free)
         self.whole = self._summed(self.nodes)
-        self._offered = self._summed(offered)
+        self._offered = domains.offered_gpus
 
     def refresh(self, where: Ints, free: Ints, usable: Bools) -> None:
         """Note what is free now on some nodes."""
@@ -61,5 +60,4 @@ class Wholeness:
         return (gpus >= self._size).astype(np.int64)
 
     def _summed(self, values: Ints) -> Sequence[Ints]:
-        running = np.concatenate(([0], np.cumsum(values)))
-        return [running[tier.end] - running[tier.start] for tier in self._tiers]
+        return summed_by_tier(values, self._tiers)

@@ -94,6 +94,11 @@ class Domains:
         known, counts = np.unique(offered[offered > 0], return_counts=True)
         return int(known[::-1][counts[::-1].argmax()]) if len(known) else 0
 
+    @cached_property
+    def offered_gpus(self) -> Sequence[npt.NDArray[np.int64]]:
+        """The allocatable GPUs of each domain, by level."""
+        return summed_by_tier(self.cluster.gpus(self.cluster.allocatable)[self.order], self.tiers)
+
     def inside(self, level: int, domains: Sequence[int], finer: int) -> npt.NDArray[np.int64]:
         """Return the domains of a finer level inside domains of a level; level -1 is the whole cluster."""
         if level < 0:
@@ -133,6 +138,16 @@ class Domains:
             tiers.append(_tier(codes[order], values, above, tiers[-1] if tiers else None))
             above = tiers[-1].of
         return Domains(cluster, topology, order, tuple(tiers))
+
+
+def summed_by_tier(values: npt.NDArray[np.int64], tiers: Sequence[Tier]) -> list[npt.NDArray[np.int64]]:
+    """Return per-node values summed up by domain, in a new array for each tier."""
+    running = np.concatenate(([0], np.cumsum(values)))
+    return [
+        # Where every domain is one node, nothing has to be summed up.
+        values.astype(np.int64) if len(tier) == len(values) else running[tier.end] - running[tier.start]
+        for tier in tiers
+    ]
 
 
 def abbreviations(found: Iterable[Domains]) -> Abbreviations:
