@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from coterie.placement.capacity import sum_up
 from coterie.topology.domains import Domains
 
 
@@ -27,8 +26,8 @@ def fragmentation(domains: Domains) -> float | None:
         largest, usual = int(room.sum()), int(offered.sum())
     else:
         tier = domains.tiers[domains.neighbourhood]
-        largest = int(sum_up(room, tier.start, tier.end).max(initial=0))
-        known, counts = np.unique(sum_up(offered[domains.order], tier.start, tier.end), return_counts=True)
+        largest = int(tier.sums(room).max(initial=0))
+        known, counts = np.unique(tier.sums(offered[domains.order]), return_counts=True)
         usual = int(known[::-1][counts[::-1].argmax()])
     best = min(int(free.sum()), usual) // size
     return max(0.0, 1 - largest / best) if best else None

@@ -127,7 +127,7 @@ class Capacity:
         need = np.array([[need] for row, need in asked if row >= 0], dtype=np.int64)
         mask = eligible(shape, cluster, lift_transient=self.lift_transient)[self.domains.order] & known & self.visible
         fits = _count(self.free[rows], need, mask & self.usable)
-        sums = tuple(sum_up(fits, tier.start, tier.end) for tier in self.domains.tiers)
+        sums = tuple(tier.sums(fits) for tier in self.domains.tiers)
         return Fit(rows, need, mask, fits, sums, int(fits.sum()))
 
     def _refresh(self, where: Positions) -> None:
@@ -149,12 +149,3 @@ def _count(free: Ints, need: Ints, mask: Bools) -> Ints:
     np.maximum(counts, 0, out=counts)
     counts[~mask] = 0
     return counts
-
-
-def sum_up(values: Ints, start: npt.NDArray[np.int32], end: npt.NDArray[np.int32]) -> Ints:
-    """Return per-node values summed up by domain, in a new array."""
-    if len(start) == len(values):
-        return values.astype(np.int64)  # every domain is one node
-    running = np.concatenate(([0], np.cumsum(values)))
-    sums: Ints = running[end] - running[start]
-    return sums

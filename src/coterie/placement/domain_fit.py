@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coterie.gang.tree import Shape
-from coterie.placement.capacity import Capacity, sum_up
+from coterie.placement.capacity import Capacity
 from coterie.topology.cluster import UNLIMITED_PODS
 from coterie.topology.domains import Domains
 
@@ -67,7 +67,7 @@ def level_fit(shape: Shape, domains: Domains, level: str, *, labelled_only: bool
             capacity.usable &= domains.tiers[-1].of >= 0
     per_node = [np.minimum(capacity.fit(shape).fits, UNLIMITED_PODS) for capacity in (now, empty)]
     idle = np.maximum(domains.cluster.gpus(now.free), 0) * now.usable
-    sums = [sum_up(values, tier.start, tier.end).tolist() for values in (*per_node, idle)]
+    sums = [tier.sums(values).tolist() for values in (*per_node, idle)]
     rooms = [
         DomainRoom(domain, fits, fits_empty, nodes, gpus)
         for domain, fits, fits_empty, gpus, nodes in zip(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from coterie.topology.cluster import Bools, Ints
-from coterie.topology.domains import Domains, summed_by_tier
+from coterie.topology.domains import Domains
 
 
 class Wholeness:
@@ -60,4 +60,4 @@ class Wholeness:
         return (gpus >= self._size).astype(np.int64)
 
     def _summed(self, values: Ints) -> Sequence[Ints]:
-        return summed_by_tier(values, self._tiers)
+        return [tier.sums(values) for tier in self._tiers]

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coterie.placement.capacity import Capacity, sum_up
+from coterie.placement.capacity import Capacity
 from coterie.simulation.rule import Layout
 from coterie.topology.cluster import Ints
 from coterie.topology.domains import Domains
@@ -53,7 +53,7 @@ def kueue(layout: Layout, capacity: Capacity) -> tuple[int, ...] | None:
 def _pod_set(layout: Layout, domains: Domains, fits: Ints, groups: int, size: int) -> list[int] | None:
     """Return positions for equal groups, each in one domain of the level, group by group."""
     level = layout.level or 0
-    sums = [sum_up(fits, tier.start, tier.end) for tier in domains.tiers]
+    sums = [tier.sums(fits) for tier in domains.tiers]
     if len(layout.groups) == 1:
         chosen = _tightest(sums[level], 1, size)
     else:

@@ -17,7 +17,6 @@ import numpy as np
 from coterie.errors import UsageError
 from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Shape, Toleration
-from coterie.placement.capacity import sum_up
 from coterie.topology.cluster import GPU
 from coterie.topology.domains import Domains
 
@@ -75,7 +74,7 @@ class Rule:
         if level is None:
             return Rule(domains, None, _usual(gpus.tolist()), whole, selector, tolerations)
         tier = domains.tiers[domains.topology.index(level)]
-        inside = sum_up(gpus, tier.start, tier.end)
+        inside = tier.sums(gpus)
         if not inside.any():
             raise UsageError(
                 f"no node in a domain of level {level} has GPUs", "Name another level with --rule, or --rule none."

@@ -45,6 +45,14 @@ class Tier:
     def __len__(self) -> int:
         return len(self.values)
 
+    def sums(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the values of all positions summed up by domain, in a new array."""
+        if len(self) == len(values):
+            return values.astype(np.int64)  # every domain is one node
+        running = np.concatenate(([0], np.cumsum(values)))
+        sums: npt.NDArray[np.int64] = running[self.end] - running[self.start]
+        return sums
+
 
 @dataclass(frozen=True, eq=False)
 class Domains:
@@ -97,7 +105,8 @@ class Domains:
     @cached_property
     def offered_gpus(self) -> Sequence[npt.NDArray[np.int64]]:
         """The allocatable GPUs of each domain, by level."""
-        return summed_by_tier(self.cluster.gpus(self.cluster.allocatable)[self.order], self.tiers)
+        offered = self.cluster.gpus(self.cluster.allocatable)[self.order]
+        return [tier.sums(offered) for tier in self.tiers]
 
     def inside(self, level: int, domains: Sequence[int], finer: int) -> npt.NDArray[np.int64]:
         """Return the domains of a finer level inside domains of a level; level -1 is the whole cluster."""
@@ -138,16 +147,6 @@ class Domains:
             tiers.append(_tier(codes[order], values, above, tiers[-1] if tiers else None))
             above = tiers[-1].of
         return Domains(cluster, topology, order, tuple(tiers))
-
-
-def summed_by_tier(values: npt.NDArray[np.int64], tiers: Sequence[Tier]) -> list[npt.NDArray[np.int64]]:
-    """Return per-node values summed up by domain, in a new array for each tier."""
-    running = np.concatenate(([0], np.cumsum(values)))
-    return [
-        # Where every domain is one node, nothing has to be summed up.
-        values.astype(np.int64) if len(tier) == len(values) else running[tier.end] - running[tier.start]
-        for tier in tiers
-    ]
 
 
 def abbreviations(found: Iterable[Domains]) -> Abbreviations:

@@ -10,7 +10,7 @@ import numpy as np
 
 from coterie.gang.tree import Shape, Task
 from coterie.placement.budget import DEFAULT_BUDGET, Budget, Exhausted
-from coterie.placement.capacity import Capacity, sum_up
+from coterie.placement.capacity import Capacity
 from coterie.placement.eligibility import eligible
 from coterie.placement.explain.obstacles import Causes, causes
 from coterie.placement.packing.feasibility import Packer
@@ -194,7 +194,7 @@ def survey(
     tier = now.domains.tiers[index]
     wanted = len(tasks)
     room = _estimate(tasks, index, now)
-    gpus = sum_up(_idle(tasks, now), tier.start, tier.end)
+    gpus = tier.sums(_idle(tasks, now))
     spare = np.maximum(gpus - sum(task.shape.gpus for task in tasks), 0)
     whole = _estimate(tasks, index, empty)
     # Nodes that take no task even when empty state the reason themselves.
@@ -254,9 +254,7 @@ def _words(why: Causes, level: int, small: Bools, capacity: Capacity) -> list[st
     `small` are the domains that would hold too few even if they were empty.
     """
     tier = capacity.domains.tiers[level]
-    numbers = np.array(
-        [sum_up((why.codes == code).astype(np.int64), tier.start, tier.end) for code in range(len(why.kinds))]
-    )
+    numbers = np.array([tier.sums((why.codes == code).astype(np.int64)) for code in range(len(why.kinds))])
     most, nodes, names = numbers.argmax(axis=0).tolist(), numbers.sum(axis=0).tolist(), why.names
     return [TOO_SMALL if small[one] else names[most[one]] if nodes[one] else PARTLY_USED for one in range(len(tier))]
 

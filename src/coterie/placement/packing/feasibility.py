@@ -11,7 +11,7 @@ import numpy as np
 
 from coterie.gang.tree import Shape
 from coterie.placement.budget import Budget
-from coterie.placement.capacity import Capacity, sum_up
+from coterie.placement.capacity import Capacity
 from coterie.placement.packing.exact import Exact
 from coterie.placement.packing.flow import flow
 from coterie.placement.packing.node_table import Item, NodeTable, Packing, Region, positions
@@ -57,7 +57,7 @@ class Packer:
         if measure not in self._measured:
             free = self._free(measure)
             tiers = self.capacity.domains.tiers
-            self._measured[measure] = int(free.sum()), tuple(sum_up(free, tier.start, tier.end) for tier in tiers)
+            self._measured[measure] = int(free.sum()), tuple(tier.sums(free) for tier in tiers)
         return self._measured[measure]
 
     def _free(self, measure: int) -> Ints:
