@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from lab.api import ApiError
 
-from coterie.backends.kai.driver import nvlink_channels, removal
+from coterie.backends.kai.driver import removal
 from coterie.backends.kai.driver.creation import create
+from coterie.backends.kai.driver.observation import nvlink_channels
 from coterie.backends.kai.driver.own_objects import apply_own
 from coterie.backends.kai.driver.pools import PoolObjects
 from coterie.backends.kai.manifests import objects

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coterie.cli.handlers.audit import COMMAND
+from coterie.cli.handlers.inspection.audit import COMMAND
 from coterie.inspection.audit import AuditOutcome, GangProgress, audit
 from coterie.planning.plan import Plan
 from lab import Lab

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from coterie.backends.local.processes import ProcessIdentity
+from coterie.backends.local.machine.processes import ProcessIdentity
 from coterie.errors import Conflict, NotFound, Unavailable
 from coterie.service.service import Service
 from coterie.service.settings import Submission

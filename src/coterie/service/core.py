@@ -12,7 +12,7 @@ from coterie.service.clock import SteadyClock
 from coterie.service.driver.election.ownership import claim, register
 from coterie.service.driver.leader import Leader
 from coterie.service.driver.problems import ServiceProblems
-from coterie.service.driver.texts import nothing_fresh
+from coterie.service.driver.workflows.texts import nothing_fresh
 from coterie.service.pools.catalog import LiveCatalog, PoolCatalog
 from coterie.service.pools.usage import PoolUsage
 from coterie.service.queue.positions import PositionCache, QueuePositions

@@ -11,7 +11,7 @@ from typing import TypeVar
 from coterie.errors import Conflict, UsageError
 from coterie.lifecycle import Spec, State
 from coterie.service.core import Json
-from coterie.service.driver.texts import FreshWorkflow
+from coterie.service.driver.workflows.texts import FreshWorkflow
 from coterie.service.event_operations import EventOperations
 from coterie.service.pools import changes as pool_rules
 from coterie.service.pools.usage import PLAINLY, PoolUsage, WhyQuery

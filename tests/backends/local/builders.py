@@ -11,7 +11,8 @@ from typing import Any
 
 from coterie.backends.base.driver import TaskAttempt
 from coterie.backends.base.settings import DriverSettings
-from coterie.backends.local import processes, temporary_tasks
+from coterie.backends.local import temporary_tasks
+from coterie.backends.local.machine import processes
 from coterie.backends.local.output import LocalOutput
 from coterie.backends.local.shim.ownership import stat
 from coterie.backends.local.supervisor import ProcessLimits, Supervisor

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from coterie.backends.base.settings import TaskAccounts
-from coterie.backends.local.accounts import AccountTable
+from coterie.backends.local.machine.accounts import AccountTable
 from coterie.backends.local.supervisor import ProcessLimits, Supervisor
 from coterie.backends.local.work_order import AttemptEnded, AttemptKey, AttemptLost, AttemptRunning, WorkOrder
 from coterie.errors import UsageError

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.backends.local import open_files, supervisor
+from coterie.backends.local import supervisor
+from coterie.backends.local.machine import open_files
 from coterie.backends.local.shim_launcher import ForkServer, ShimProcess
 from coterie.backends.local.work_order import AttemptEnded, AttemptLost, AttemptRunning, AttemptStarting
 from coterie.errors import UsageError

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from coterie.backends.local.attempt_folder import holder_of
-from coterie.backends.local.processes import ProcessIdentity
+from coterie.backends.local.machine.processes import ProcessIdentity
 from coterie.backends.local.shim.ownership import stat
 from coterie.backends.local.supervisor import ProcessLimits, Supervisor
 from coterie.backends.local.work_order import AttemptEnded, AttemptKey, AttemptLost, AttemptRunning, WorkOrder

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from coterie.backends.local.processes import ProcessIdentity
+from coterie.backends.local.machine.processes import ProcessIdentity
 from coterie.backends.local.shim import ownership
 from coterie.cli.inputs.temporary_folder import temporary_folder
 from tests.cli.command import PROGRAM, TIMEOUT_S, SampleFolder, at_terminal, call, environment, read_until

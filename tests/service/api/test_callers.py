@@ -15,10 +15,11 @@ from starlette.testclient import TestClient
 from starlette.types import Message
 
 from coterie.errors import Unavailable
-from coterie.service.api import access, events, logs
+from coterie.service.api import access
 from coterie.service.api.access import Admission
 from coterie.service.api.app import create_app
 from coterie.service.api.change_feed import Followers
+from coterie.service.api.routes import events, logs
 from coterie.service.api.shared_work import SharedWork
 from coterie.service.security import Caller, caller_of, new_token
 from coterie.service.service import Service

@@ -14,7 +14,7 @@ from coterie.config.configuration import Backend, Config, Pool
 from coterie.lifecycle import Ended
 from coterie.service.driver import board
 from coterie.service.driver.connections.drivers import Drivers
-from coterie.service.driver.texts import CachedTexts, PromptTexts
+from coterie.service.driver.workflows.texts import CachedTexts, PromptTexts
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.service import Service
 from coterie.service.settings import GivenPools, Settings, Submission

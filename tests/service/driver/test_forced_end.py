@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from coterie.errors import Conflict, NotFound
 from coterie.frontends.workflow import values
 from coterie.service.api.app import create_app
-from coterie.service.driver.driven_workflow import LiveWorkflow
+from coterie.service.driver.workflows.driven_workflow import LiveWorkflow
 from coterie.service.security import new_token
 from coterie.service.service import Service
 from coterie.service.settings import Submission

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from coterie.backends.local.attempt_folder import holder_of
-from coterie.backends.local.processes import ProcessIdentity
+from coterie.backends.local.machine.processes import ProcessIdentity
 from coterie.backends.local.supervisor import Supervisor
 from coterie.backends.local.work_order import WorkOrder
 from coterie.errors import Unavailable

@@ -15,9 +15,9 @@ import pytest
 from coterie.errors import Unavailable, UsageError
 from coterie.service.driver import board
 from coterie.service.driver.board import Board
-from coterie.service.driver.driven_workflow import LiveWorkflow
 from coterie.service.driver.election.replica import new_holder
 from coterie.service.driver.executor import ActionExecutor
+from coterie.service.driver.workflows.driven_workflow import LiveWorkflow
 from coterie.service.queue.positions import PositionCache
 from coterie.service.service import Service
 from coterie.service.settings import Submission

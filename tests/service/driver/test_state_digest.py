@@ -19,7 +19,7 @@ from coterie.lifecycle import (
     advance,
     initial,
 )
-from coterie.service.driver.state_digest import DigestEncoder, digest_of
+from coterie.service.driver.workflows.state_digest import DigestEncoder, digest_of
 from tests.seed import SEED
 
 KNOWN = {"shapes": [[["nvidia.com/gpu", 2]], [["cpu", 1]]], "shape_of": {"t1-0": 1}, "file": "w.yaml"}

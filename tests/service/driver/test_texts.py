@@ -12,7 +12,7 @@ import pytest
 from coterie.frontends.template import render
 from coterie.frontends.template.sandbox import RenderedTemplate, run
 from coterie.frontends.workflow.read import Workflow
-from coterie.service.driver.texts import CachedTexts
+from coterie.service.driver.workflows.texts import CachedTexts
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 from tests.eventually import eventually

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from coterie.backends.local.container_paths import translated
 from coterie.backends.local.files import regular_files
-from coterie.backends.local.processes import ProcessIdentity
+from coterie.backends.local.machine.processes import ProcessIdentity
 from coterie.backends.local.shim import ownership
 from coterie.backends.local.work_order import AttemptEnded, AttemptKey, AttemptLost, WorkOrder
 from coterie.errors import UsageError

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from coterie.backends.local import attempt_folder as folders
-from coterie.backends.local import processes
+from coterie.backends.local.machine import processes
 from coterie.backends.local.shim import cgroup, ownership
 from coterie.backends.local.shim_launcher import ForkServer, ShimProcess
 from coterie.backends.local.work_order import (

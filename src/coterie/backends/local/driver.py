@@ -9,9 +9,9 @@ from typing import Any
 from coterie.backends.base.driver import DrivenWorkflow, TaskPlacement, WorkflowTexts, attempts_of
 from coterie.backends.base.settings import DriverSettings
 from coterie.backends.local import work_order as local
-from coterie.backends.local.accounts import AccountTable
 from coterie.backends.local.files.log_budget import LogBudget
 from coterie.backends.local.group_orders import WorkflowRun, orders_for
+from coterie.backends.local.machine.accounts import AccountTable
 from coterie.backends.local.supervisor import ProcessLimits, Supervisor
 from coterie.backends.local.work_order import AttemptKey
 from coterie.errors import NotFound, SpecErrors, Unavailable, UsageError

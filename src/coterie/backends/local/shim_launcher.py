@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from coterie.backends.local import open_files
+from coterie.backends.local.machine import open_files
 
 # Imported, so that Python keeps it compiled; from beside this file and last, so that it shadows no other module.
 _MAIN = "import sys; sys.path.append(sys.argv[1]); from shim.fork_server import main; main(*map(int, sys.argv[2:]))"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from coterie.backends.local.group_orders import WorkflowRun, notices_for, start_faults
-from coterie.backends.local.limits import MOST_TASKS, crowd_faults, crowd_notices, task_count
+from coterie.backends.local.machine.limits import MOST_TASKS, crowd_faults, crowd_notices, task_count
 from coterie.config.configuration import Pool
 from coterie.errors import Fault, Notice
 from coterie.frontends.workflow.read import Workflow

@@ -21,11 +21,11 @@ from pathlib import Path
 
 from coterie.backends.base.settings import DEFAULT_PROCESSES
 from coterie.backends.local import attempt_folder as folders
-from coterie.backends.local import open_files, processes
 from coterie.backends.local.attempts import Attempt, AttemptTable
 from coterie.backends.local.container_paths import check_root
 from coterie.backends.local.files.trash import TrashCollector
-from coterie.backends.local.limits import too_many
+from coterie.backends.local.machine import open_files, processes
+from coterie.backends.local.machine.limits import too_many
 from coterie.backends.local.start_order import StartOrder, Together
 from coterie.backends.local.work_order import AttemptAbsent, AttemptKey, AttemptLost, Status, WorkOrder, order_faults
 from coterie.errors import Unavailable, UsageError

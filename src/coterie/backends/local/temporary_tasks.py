@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from coterie.backends.local import processes
 from coterie.backends.local.attempt_folder import known_mark, make_root
+from coterie.backends.local.machine import processes
 from coterie.backends.local.shim import ownership
 
 

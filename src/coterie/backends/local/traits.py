@@ -11,7 +11,7 @@ from coterie.backends.base.traits import Traits
 
 
 def _most_tasks(processes: int) -> int:
-    from coterie.backends.local.open_files import at_a_time
+    from coterie.backends.local.machine.open_files import at_a_time
 
     return at_a_time(processes)
 

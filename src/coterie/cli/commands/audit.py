@@ -49,6 +49,6 @@ def audit(options: AuditOptions) -> None:
     from coterie.cli.output.errors import reporting
 
     with reporting(options.output, debug=options.debug):
-        from coterie.cli.handlers.audit import run
+        from coterie.cli.handlers.inspection.audit import run
 
         run(options.source, options.output)

@@ -42,7 +42,7 @@ def check(options: CheckOptions) -> None:
     from coterie.cli.output.errors import reporting
 
     with reporting(options.output, debug=options.debug):
-        from coterie.cli.handlers.check import run
+        from coterie.cli.handlers.inspection.check import run
         from coterie.cli.inputs.source import only_one
 
         run(only_one(options.argument, options.source), options.output)

@@ -50,7 +50,7 @@ def map_(options: MapOptions) -> None:
     from coterie.cli.output.errors import reporting
 
     with reporting(options.output.plain, debug=options.debug):
-        from coterie.cli.handlers.map import run
+        from coterie.cli.handlers.inspection.map import run
         from coterie.cli.inputs.source import only_one
         from coterie.cli.output.map import View
 

@@ -18,7 +18,7 @@ from typing import Any
 import typer
 
 from coterie.backends.local.container_paths import check_root
-from coterie.backends.local.open_files import raise_limit
+from coterie.backends.local.machine.open_files import raise_limit
 from coterie.cli.commands.plan import PlanOptions
 from coterie.cli.commands.run import RunOptions
 from coterie.cli.commands.serve import ServeOptions

@@ -9,7 +9,7 @@ import typer
 
 from coterie.backends.base.settings import TaskAccounts
 from coterie.backends.local.container_paths import check_root
-from coterie.backends.local.open_files import raise_limit
+from coterie.backends.local.machine.open_files import raise_limit
 from coterie.cli.commands.serve import ServeOptions
 from coterie.cli.inputs.service_location import announce, announced, state_folder
 from coterie.cli.output.formats import safe

@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
 from coterie.inspection.page_files import PageFiles
-from coterie.service.api import errors, events, logs, pools, state, workflows
+from coterie.service.api import errors
 from coterie.service.api.change_feed import Followers
 from coterie.service.api.guard import Guard
 from coterie.service.api.metrics import Meter, Metrics
@@ -25,6 +25,7 @@ from coterie.service.api.osmo import workflows as osmo
 from coterie.service.api.page import files as page_files
 from coterie.service.api.page import live_map, session
 from coterie.service.api.queries import known_query
+from coterie.service.api.routes import events, logs, pools, state, workflows
 from coterie.service.api.shared_work import SharedWork
 from coterie.service.service import Service
 

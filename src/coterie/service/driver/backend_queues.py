@@ -27,10 +27,10 @@ from coterie.lifecycle import (
     holdings,
 )
 from coterie.placement.refusal import Verdict
-from coterie.service.driver.driven_workflow import LiveWorkflow, levels_of, shape_in
 from coterie.service.driver.handed_over.engine_question import EngineQuestion, refusal_words
 from coterie.service.driver.node_health import HealthCondition, HealthConditions, next_end, outlasting, still, well
-from coterie.service.driver.texts import CachedTexts, PromptTexts
+from coterie.service.driver.workflows.driven_workflow import LiveWorkflow, levels_of, shape_in
+from coterie.service.driver.workflows.texts import CachedTexts, PromptTexts
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.queue.holdings import BackendHoldings, Key, TaskHolding
 from coterie.service.queue.order import since_of

@@ -15,15 +15,15 @@ from coterie.service.driver.catalog_changes import CatalogChanges
 from coterie.service.driver.cleanup import Cleanup
 from coterie.service.driver.connections.drivers import Drivers
 from coterie.service.driver.connections.watch import BackendWatch
-from coterie.service.driver.driven_workflow import LiveWorkflow
 from coterie.service.driver.election.held_lease import HeldLease
 from coterie.service.driver.executor import note
 from coterie.service.driver.handed_over.gangs import HandedOverGangs
 from coterie.service.driver.intake import Intake
 from coterie.service.driver.problems import ServiceProblems
-from coterie.service.driver.texts import CachedTexts, Fresh, PromptTexts
 from coterie.service.driver.user_requests import UserRequests
-from coterie.service.driver.workflow_table import WorkflowTable
+from coterie.service.driver.workflows.driven_workflow import LiveWorkflow
+from coterie.service.driver.workflows.texts import CachedTexts, Fresh, PromptTexts
+from coterie.service.driver.workflows.workflow_table import WorkflowTable
 from coterie.service.pools.catalog import LiveCatalog
 from coterie.service.settings import Settings
 from coterie.store import Store

@@ -8,10 +8,10 @@ from coterie.lifecycle import Recovered
 from coterie.service.driver.backend_queues import BackendQueues, FailedTask
 from coterie.service.driver.connections.drivers import Drivers
 from coterie.service.driver.connections.watch import BackendWatch
-from coterie.service.driver.driven_workflow import LiveWorkflow
 from coterie.service.driver.pool_changes import levels_lost, violated
-from coterie.service.driver.texts import CachedTexts
-from coterie.service.driver.workflow_table import WorkflowTable
+from coterie.service.driver.workflows.driven_workflow import LiveWorkflow
+from coterie.service.driver.workflows.texts import CachedTexts
+from coterie.service.driver.workflows.workflow_table import WorkflowTable
 from coterie.service.pools.catalog import LiveCatalog
 from coterie.store import Store
 

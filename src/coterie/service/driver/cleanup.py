@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from coterie.errors import Unavailable
 from coterie.service.driver.connections.drivers import Drivers
-from coterie.service.driver.driven_workflow import home_of
 from coterie.service.driver.problems import ServiceProblems
-from coterie.service.driver.workflow_table import WorkflowTable
+from coterie.service.driver.workflows.driven_workflow import home_of
+from coterie.service.driver.workflows.workflow_table import WorkflowTable
 from coterie.store import Store, WorkflowRecord
 
 

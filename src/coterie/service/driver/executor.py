@@ -12,9 +12,9 @@ from coterie.errors import Reason, Unavailable
 from coterie.lifecycle import Action, Create, Created, Delete, Enqueue, Go, Refused, ReleaseTasks, Stop, outstanding
 from coterie.service.driver.backend_queues import BackendQueues, QueueAnswer
 from coterie.service.driver.connections.drivers import Connection, Drivers
-from coterie.service.driver.driven_workflow import LiveWorkflow, home_of
 from coterie.service.driver.problems import ServiceProblems
-from coterie.service.driver.texts import TextPending
+from coterie.service.driver.workflows.driven_workflow import LiveWorkflow, home_of
+from coterie.service.driver.workflows.texts import TextPending
 from coterie.store import NewEvent
 
 # How long to wait after a temporary failure.

@@ -7,8 +7,8 @@ import time
 from coterie.service.driver.backend_queues import BackendQueues, FailedTask
 from coterie.service.driver.catalog_changes import CatalogChanges
 from coterie.service.driver.cleanup import Cleanup
-from coterie.service.driver.driven_workflow import LiveWorkflow
-from coterie.service.driver.workflow_table import WorkflowTable
+from coterie.service.driver.workflows.driven_workflow import LiveWorkflow
+from coterie.service.driver.workflows.workflow_table import WorkflowTable
 from coterie.service.queue.order import PRIORITIES
 from coterie.store import Store
 

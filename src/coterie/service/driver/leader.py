@@ -16,7 +16,7 @@ from coterie.service.driver.board import Board
 from coterie.service.driver.election.held_lease import HeldLease
 from coterie.service.driver.election.replica import is_gone
 from coterie.service.driver.problems import ServiceProblems
-from coterie.service.driver.texts import Fresh
+from coterie.service.driver.workflows.texts import Fresh
 from coterie.service.pools.catalog import LiveCatalog
 from coterie.service.settings import Settings
 from coterie.store import Lease, Store

@@ -10,8 +10,8 @@ from coterie.errors import NotFound, SpecErrors
 from coterie.gang.tree import Path
 from coterie.inspection.audit import AuditOutcome
 from coterie.lifecycle import holdings
-from coterie.service.driver.driven_workflow import LiveWorkflow, levels_of
-from coterie.service.driver.texts import CachedTexts
+from coterie.service.driver.workflows.driven_workflow import LiveWorkflow, levels_of
+from coterie.service.driver.workflows.texts import CachedTexts
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.views import workflows
 from coterie.store import NewEvent

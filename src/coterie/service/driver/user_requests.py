@@ -7,9 +7,9 @@ from coterie.lifecycle import Observation, RetryAsked
 from coterie.service.driver.backend_queues import BackendQueues
 from coterie.service.driver.cleanup import Cleanup
 from coterie.service.driver.connections.drivers import Drivers
-from coterie.service.driver.driven_workflow import LiveWorkflow
-from coterie.service.driver.forced_end import DELETION, end_of, forced_end
-from coterie.service.driver.workflow_table import WorkflowTable
+from coterie.service.driver.workflows.driven_workflow import LiveWorkflow
+from coterie.service.driver.workflows.forced_end import DELETION, end_of, forced_end
+from coterie.service.driver.workflows.workflow_table import WorkflowTable
 from coterie.store import RequestRecord, Store
 
 

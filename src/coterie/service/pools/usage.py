@@ -13,7 +13,7 @@ from coterie.gang.tree import Gang
 from coterie.placement.whatif import Change, Release
 from coterie.planning.changes import AS_IT_IS, WhatIf
 from coterie.planning.fit import ChoosingPlanner
-from coterie.service.driver.driven_workflow import shape_in
+from coterie.service.driver.workflows.driven_workflow import shape_in
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.queue.live_pods import live_pods, slot
 from coterie.store import Store, Summary, WorkflowQuery

@@ -10,8 +10,8 @@ from coterie.errors import NotFound, Reason, SpecErrors
 from coterie.gang.edits import only_tasks, without_nodes
 from coterie.gang.tree import Gang, Group, Task
 from coterie.lifecycle import Enqueue
-from coterie.service.driver.driven_workflow import LiveWorkflow, levels_of
-from coterie.service.driver.texts import CachedTexts, PromptTexts
+from coterie.service.driver.workflows.driven_workflow import LiveWorkflow, levels_of
+from coterie.service.driver.workflows.texts import CachedTexts, PromptTexts
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.store import WorkflowRecord
 from coterie.topology.levels import Topology

@@ -24,8 +24,8 @@ from coterie.planning.load import (
 )
 from coterie.planning.nvlink_channels import nvlink_notices
 from coterie.planning.workload import Workload
-from coterie.service.driver.driven_workflow import first_digest
-from coterie.service.driver.state_digest import digest_of
+from coterie.service.driver.workflows.driven_workflow import first_digest
+from coterie.service.driver.workflows.state_digest import digest_of
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.pools.changes import runs_here
 from coterie.service.pools.usage import PoolUsage

@@ -9,7 +9,7 @@ from coterie.backends.base.driver import OutputReader, TaskAttempt
 from coterie.config.configuration import Backend
 from coterie.errors import NotFound, Unavailable, did_you_mean
 from coterie.lifecycle import Presence, Spec, State, TaskState, from_json
-from coterie.service.driver.driven_workflow import home_of
+from coterie.service.driver.workflows.driven_workflow import home_of
 from coterie.service.settings import Settings
 from coterie.store import WorkflowRecord
 

@@ -16,8 +16,8 @@ from coterie.planning.fit import choices_json
 from coterie.planning.report import plan_json
 from coterie.planning.workload import Workload
 from coterie.rendering.command_line import words
-from coterie.service.driver.driven_workflow import levels_of
-from coterie.service.driver.texts import CachedTexts
+from coterie.service.driver.workflows.driven_workflow import levels_of
+from coterie.service.driver.workflows.texts import CachedTexts
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.pools.changes import find
 from coterie.service.pools.usage import PLAINLY, JoiningGang, PoolUsage, WhyQuery

@@ -9,15 +9,15 @@ from typing import cast
 import httpx2
 import pytest
 
-from coterie.backends.kai.driver.compute_domains import (
+from coterie.backends.kai.driver.objects import ObjectMeta
+from coterie.backends.kai.driver.observation.compute_domains import (
     ComputeDomains,
     ComputeDomainStatus,
     DomainNode,
     GangComputeDomain,
     shortage,
 )
-from coterie.backends.kai.driver.nvlink_channels import UNUSED_S, ChannelClaim, NvlinkChannels
-from coterie.backends.kai.driver.objects import ObjectMeta
+from coterie.backends.kai.driver.observation.nvlink_channels import UNUSED_S, ChannelClaim, NvlinkChannels
 from coterie.errors import CoterieError, Unavailable
 from coterie.kube.api import Api
 from coterie.kube.cache import CacheChange, CacheEntry, ChangeType

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from coterie.backends.base.driver import News, TaskAttempt
-from coterie.backends.kai.driver.followed_pods import FollowedPods
 from coterie.backends.kai.driver.objects import TaskPod
+from coterie.backends.kai.driver.observation.followed_pods import FollowedPods
 from coterie.lifecycle import LossCause, Lost, Running, Scheduled
 from tests.backends.kai.driver.test_pod_report import START, STARTED, pod
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from coterie.backends.kai.driver.objects import TaskPod
-from coterie.backends.kai.driver.pod_report import missing, report
+from coterie.backends.kai.driver.observation.pod_report import missing, report
 from coterie.lifecycle import Ended, LossCause, Lost, Observation, Running, Scheduled
 
 START, END = "2026-11-17T10:00:00Z", "2026-11-17T10:00:05Z"

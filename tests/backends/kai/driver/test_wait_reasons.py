@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coterie.backends.base.driver import TaskAttempt
 from coterie.backends.kai.driver.objects import GangPodGroup, ObjectMeta, PodGroupStatus, SchedulingCondition
-from coterie.backends.kai.driver.wait_reasons import GangWaitReasons
+from coterie.backends.kai.driver.observation.wait_reasons import GangWaitReasons
 from coterie.lifecycle import Refused
 from coterie.sources.task_labels import ATTEMPT, GROUP, WORKFLOW
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 
-from coterie.backends.kai.driver.watches import BackendWatches
+from coterie.backends.kai.driver.observation.watches import BackendWatches
 from tests.eventually import PATIENCE_S, eventually
 from tests.kube.faulty_transport import Stream, api, event, page, thing
 

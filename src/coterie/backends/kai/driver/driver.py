@@ -18,18 +18,18 @@ from coterie.backends.base.driver import (
 )
 from coterie.backends.base.settings import DriverSettings
 from coterie.backends.kai.driver.bound_domains import BoundDomains
-from coterie.backends.kai.driver.compute_domains import ComputeDomains
 from coterie.backends.kai.driver.creation import GroupManifests, GroupRequest, create, manifests_of
 from coterie.backends.kai.driver.external_topologies import has_known_levels, with_external_topologies
-from coterie.backends.kai.driver.followed_pods import FollowedPods
 from coterie.backends.kai.driver.logs import ClusterLogs, KeptLogs, keep_all, namespace_of, pod_name
 from coterie.backends.kai.driver.members import member_changes
 from coterie.backends.kai.driver.objects import AnyObject
+from coterie.backends.kai.driver.observation.compute_domains import ComputeDomains
+from coterie.backends.kai.driver.observation.followed_pods import FollowedPods
+from coterie.backends.kai.driver.observation.wait_reasons import GangWaitReasons
+from coterie.backends.kai.driver.observation.watches import BackendWatches
 from coterie.backends.kai.driver.orphans import sweep
 from coterie.backends.kai.driver.pools import PoolObjects
 from coterie.backends.kai.driver.removal import STAGES, ForcedPod, ObjectRemoval, RemovalScope, Remover
-from coterie.backends.kai.driver.wait_reasons import GangWaitReasons
-from coterie.backends.kai.driver.watches import BackendWatches
 from coterie.backends.kai.manifests.metadata import BACKEND, STORE
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import label_value

@@ -66,7 +66,7 @@ def top(options: TopOptions) -> None:
     from coterie.cli.output.errors import reporting
 
     with reporting(options.output, debug=options.debug):
-        from coterie.cli.handlers.top import run
+        from coterie.cli.handlers.inspection.top import run
 
         if options.watch:
             raise UsageError(

@@ -104,6 +104,6 @@ def topology_users(options: TopologyUsersOptions) -> None:
     from coterie.cli.output.errors import reporting
 
     with reporting(options.output, debug=options.debug):
-        from coterie.cli.handlers.topology_users import run
+        from coterie.cli.handlers.inspection.topology_users import run
 
         run(options)

@@ -44,7 +44,7 @@ def show_topology(client: Client, pool: str, output: Output) -> None:
 
 def show_users(client: Client, options: TopologyUsersOptions) -> None:
     """Print the groups of workflows that require levels of a pool, and the effects of other levels."""
-    from coterie.cli.handlers.topology_users import (  # it reads objects of clusters, and is slow to load
+    from coterie.cli.handlers.inspection.topology_users import (  # it reads objects of clusters, and is slow to load
         new_levels,
         print_users,
     )

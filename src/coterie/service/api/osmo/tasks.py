@@ -15,7 +15,7 @@ from coterie.service.api.access import MANY, Behind, Who, answer
 from coterie.service.api.models import osmo as models
 from coterie.service.api.models.base import Short
 from coterie.service.api.times import seconds
-from coterie.service.driver.driven_workflow import shape_in
+from coterie.service.driver.workflows.driven_workflow import shape_in
 from coterie.service.pools.resources import whole_units
 from coterie.service.submission.requests import check_statuses
 from coterie.service.views import workflows

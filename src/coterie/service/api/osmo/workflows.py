@@ -17,10 +17,10 @@ from fastapi.responses import PlainTextResponse
 from coterie.errors import UsageError
 from coterie.lifecycle import TaskState
 from coterie.service.api.access import LABELS, MANY, PRESENT, Behind, Raw, Who, answer, json_body, pairs, parsed
-from coterie.service.api.logs import MOST, TEXT
 from coterie.service.api.models import osmo as models
 from coterie.service.api.models.base import Short
 from coterie.service.api.models.requests import Priority
+from coterie.service.api.routes.logs import MOST, TEXT
 from coterie.service.api.times import seconds
 from coterie.service.security import Caller, Role
 from coterie.service.service import Service

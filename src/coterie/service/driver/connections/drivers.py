@@ -10,8 +10,8 @@ from coterie.backends.base.driver import Driver
 from coterie.config.configuration import Backend
 from coterie.errors import Unavailable
 from coterie.service.driver.connections.driver_thread import DriverThread
-from coterie.service.driver.driven_workflow import LiveWorkflow, home_of
-from coterie.service.driver.texts import CachedTexts, PromptTexts
+from coterie.service.driver.workflows.driven_workflow import LiveWorkflow, home_of
+from coterie.service.driver.workflows.texts import CachedTexts, PromptTexts
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.settings import Settings
 

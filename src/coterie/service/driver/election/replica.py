@@ -6,7 +6,7 @@ import os
 import secrets
 import socket
 
-from coterie.backends.local.processes import ProcessIdentity
+from coterie.backends.local.machine.processes import ProcessIdentity
 from coterie.backends.local.shim import ownership
 
 

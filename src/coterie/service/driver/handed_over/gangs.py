@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from coterie.lifecycle import Enqueue, GroupState, Observation, Refused, by_task, unscheduled
 from coterie.placement.engine import Found
 from coterie.service.driver.backend_queues import BackendQueues
-from coterie.service.driver.driven_workflow import LiveWorkflow
 from coterie.service.driver.handed_over.rescue import rescued, undone
-from coterie.service.driver.texts import TextPending
-from coterie.service.driver.workflow_table import WorkflowTable
+from coterie.service.driver.workflows.driven_workflow import LiveWorkflow
+from coterie.service.driver.workflows.texts import TextPending
+from coterie.service.driver.workflows.workflow_table import WorkflowTable
 from coterie.service.queue.holdings import Key
 
 # How often waiting gangs are looked at, and for how long at a time: each costs a search.

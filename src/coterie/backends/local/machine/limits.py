@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coterie.backends.local import open_files
+from coterie.backends.local.machine import open_files
 from coterie.errors import Fault, Notice, Reason
 from coterie.frontends.workflow.read import Workflow
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from coterie.backends.base.driver import BackendEvent, News, TaskAttempt
 from coterie.backends.kai.driver.objects import GangPodGroup, ObjectMeta
-from coterie.backends.kai.driver.refusal import refusal_of
+from coterie.backends.kai.driver.observation.refusal import refusal_of
 from coterie.backends.shared.names import label_value
 from coterie.errors import Reason
 from coterie.lifecycle import Refused

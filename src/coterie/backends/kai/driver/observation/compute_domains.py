@@ -9,8 +9,8 @@ from contextlib import ExitStack
 
 import msgspec
 
-from coterie.backends.kai.driver.nvlink_channels import NvlinkChannels
 from coterie.backends.kai.driver.objects import AnyObject, ObjectMeta
+from coterie.backends.kai.driver.observation.nvlink_channels import NvlinkChannels
 from coterie.backends.kai.manifests.metadata import STORE
 from coterie.errors import CoterieError
 from coterie.kube.api import Api

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from coterie.backends.base.driver import IMAGE_MISSING, BackendEvent, News, TaskAttempt
 from coterie.backends.kai.driver.objects import TaskPod
-from coterie.backends.kai.driver.pod_report import lacks_folder, missing, missing_image, report
+from coterie.backends.kai.driver.observation.pod_report import lacks_folder, missing, missing_image, report
 from coterie.lifecycle import Ended, Lost, Observation
 
 # After this time, a created pod that no watch has shown is looked up.

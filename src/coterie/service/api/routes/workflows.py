@@ -31,7 +31,7 @@ from coterie.service.api.access import (
 from coterie.service.api.models import plans, requests
 from coterie.service.api.models import workflows as models
 from coterie.service.api.models.base import Short
-from coterie.service.api.plain_submission import plain_submission
+from coterie.service.api.routes.plain_submission import plain_submission
 from coterie.service.api.times import seconds
 from coterie.service.pools.usage import WhyQuery
 from coterie.service.security import Role

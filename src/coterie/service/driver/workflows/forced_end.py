@@ -7,7 +7,7 @@ from collections.abc import Collection
 from coterie.errors import CoterieError
 from coterie.lifecycle import Cancel, CancelAsked, Spec, State, Status, from_json, initial, terminated, to_json
 from coterie.rendering.text import count
-from coterie.service.driver.state_digest import digest_of
+from coterie.service.driver.workflows.state_digest import digest_of
 from coterie.store import NewEvent, PlacementRecord, RequestRecord, WorkflowChange, WorkflowRecord
 
 DELETION = "delete"

@@ -11,7 +11,7 @@ from coterie.service.api.access import PRESENT, Behind, Document, Sent, Who, ans
 from coterie.service.api.models import plans
 from coterie.service.api.models import pools as models
 from coterie.service.api.models.base import Short
-from coterie.service.api.workflows import SUBMIT
+from coterie.service.api.routes.workflows import SUBMIT
 from coterie.service.security import Role
 
 router = APIRouter(prefix="/api/v1", tags=["pools"])

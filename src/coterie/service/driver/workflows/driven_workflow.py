@@ -19,7 +19,7 @@ from coterie.lifecycle import (
     advance,
     from_json,
 )
-from coterie.service.driver.state_digest import DigestEncoder
+from coterie.service.driver.workflows.state_digest import DigestEncoder
 from coterie.service.submission.compilation import CompiledWorkflow
 from coterie.store import NewEvent, PlacementRecord, Slot, WorkflowChange, WorkflowRecord
 from coterie.topology.levels import Topology

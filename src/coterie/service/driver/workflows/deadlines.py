@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterator
 
 from coterie.lifecycle import deadline
-from coterie.service.driver.driven_workflow import LiveWorkflow
+from coterie.service.driver.workflows.driven_workflow import LiveWorkflow
 
 
 class Deadlines:

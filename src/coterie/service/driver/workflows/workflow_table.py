@@ -11,12 +11,12 @@ from coterie.errors import NotFound, Unavailable
 from coterie.lifecycle import LossCause, Lost, Running, Scheduled, Up
 from coterie.service.driver.backend_queues import BackendQueues, FailedTask
 from coterie.service.driver.connections.drivers import Connection, Drivers
-from coterie.service.driver.deadlines import Deadlines
-from coterie.service.driver.driven_workflow import LiveWorkflow, home_of
 from coterie.service.driver.executor import ActionExecutor
 from coterie.service.driver.problems import ServiceProblems
-from coterie.service.driver.quarantine import Quarantine
-from coterie.service.driver.texts import CachedTexts, FreshWorkflow
+from coterie.service.driver.workflows.deadlines import Deadlines
+from coterie.service.driver.workflows.driven_workflow import LiveWorkflow, home_of
+from coterie.service.driver.workflows.quarantine import Quarantine
+from coterie.service.driver.workflows.texts import CachedTexts, FreshWorkflow
 from coterie.store import NewEvent, Store
 
 

@@ -1,0 +1,1 @@
+"""The driven workflows: their states, texts and deadlines, and the isolation of those that fail."""
