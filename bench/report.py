@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from bench.apply import ApplyTimes
-from bench.deltas import Deltas
-from bench.kueue_side import KueueReport
-from bench.memory import Memory
-from bench.placement import PlacementTimes
-from bench.quality import Quality, judge, no_worse
-from bench.snapshot_read import SnapshotRead
+from bench.cluster.apply import ApplyTimes
+from bench.engine.deltas import Deltas
+from bench.engine.kueue_side import KueueReport
+from bench.engine.memory import Memory
+from bench.engine.placement import PlacementTimes
+from bench.engine.quality import Quality, judge, no_worse
+from bench.engine.snapshot_read import SnapshotRead
 from bench.startup import Startup
 
 # The intended speed-up of a warm placement over Kueue, from this many nodes on.

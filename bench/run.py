@@ -13,8 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bench import apply, deltas, kueue_side, memory, operator, placement, plot, scaling, service, snapshot_read, startup
-from bench.cases import SIZES, write_case
+from bench import plot, scaling, service, startup
+from bench.cluster import apply, operator
+from bench.engine import deltas, kueue_side, memory, placement, snapshot_read
+from bench.engine.cases import SIZES, write_case
 from bench.report import Comparison, Results, compare, markdown
 from bench.timing import say
 

@@ -7,8 +7,8 @@ nodes that run containers as well.
 from __future__ import annotations
 
 from lab.cluster import Lab
+from lab.control_plane.kwok import EXIT_CODE, RUNS_FOR
 from lab.errors import GoMissingError, LabError, TimeoutExpiredError
-from lab.kwok import EXIT_CODE, RUNS_FOR
 from lab.realnodes.image import IMAGE
 
 __all__ = ["EXIT_CODE", "IMAGE", "RUNS_FOR", "GoMissingError", "Lab", "LabError", "TimeoutExpiredError"]

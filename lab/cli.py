@@ -16,12 +16,12 @@ from coterie.cli.output.formats import Output
 from coterie.planning.inputs import read_snapshot
 from lab import node_commands, nodes
 from lab.api import Api, ApiError
-from lab.build import build as build_components
-from lab.build import built_folder
 from lab.cluster import Lab, scheduler_names
-from lab.components import ALL, USUAL, Component
 from lab.kubeconfig import read_kubeconfig
 from lab.node_commands import NameOption
+from lab.programs.build import build as build_components
+from lab.programs.build import built_folder
+from lab.programs.components import ALL, USUAL, Component
 from lab.realnodes import requirements
 from lab.realnodes.network import MOST_NODES
 from lab.state import Record, all_records, known_record, new_record

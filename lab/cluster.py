@@ -11,17 +11,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from lab import baseline, components, folders, kai, readiness, waits
+from lab import baseline, folders, waits
 from lab.api import Api, ApiError, Object
-from lab.build import build
-from lab.computedomain import compute_domain, prerequisites
-from lab.control_plane import control_plane
+from lab.control_plane import kai, readiness
+from lab.control_plane.computedomain import compute_domain, prerequisites
+from lab.control_plane.kube_scheduler import kube_scheduler
+from lab.control_plane.kubernetes import control_plane
+from lab.control_plane.kwok import kwok
 from lab.errors import LabError
-from lab.kube_scheduler import kube_scheduler
 from lab.kubeconfig import write_kubeconfig
-from lab.kwok import kwok
 from lab.ports import Ports
 from lab.process import Program
+from lab.programs import components
+from lab.programs.build import build
 from lab.realnodes import requirements
 from lab.realnodes.node import Surroundings
 from lab.realnodes.nodes import RealNodes

@@ -12,11 +12,11 @@ from coterie.cli.output.errors import reporting
 from coterie.cli.output.formats import Output
 from coterie.errors import NotFound, did_you_mean
 from lab.api import Api
-from lab.build import build
-from lab.components import KUBELET
 from lab.errors import LabError
 from lab.kubeconfig import read_kubeconfig
 from lab.process import Program
+from lab.programs.build import build
+from lab.programs.components import KUBELET
 from lab.realnodes import requirements
 from lab.realnodes.namespaces import await_end
 from lab.realnodes.node import RealNode, Surroundings, program_names, stored_nodes

@@ -18,7 +18,7 @@ from coterie.sources import Snapshot
 from coterie.sources.task_labels import GROUP, TASK, WORKFLOW
 from coterie.topology.cluster import CPU, PODS, Cluster, Pod
 from lab.api import Api, ApiError, Object
-from lab.computedomain import CLIQUE, resource_slice
+from lab.control_plane.computedomain import CLIQUE, resource_slice
 from lab.errors import LabError
 from lab.realnodes.image import IMAGE
 

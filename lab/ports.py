@@ -12,8 +12,8 @@ import socket
 from collections.abc import Sequence
 from typing import IO
 
-from lab.build import cache_folder
 from lab.errors import LabError
+from lab.programs.build import cache_folder
 
 _RANGE = range(20_000, 32_000)
 

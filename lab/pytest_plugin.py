@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from lab.build import build
 from lab.cluster import Lab
-from lab.components import ALL, KUBELET, USUAL, Component
 from lab.errors import GoMissingError, LabError
+from lab.programs.build import build
+from lab.programs.components import ALL, KUBELET, USUAL, Component
 from lab.realnodes import requirements
 
 # A test may leave a thousand objects behind, on a machine that has much else to do.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bench.apply import ApplyTimes, Way, compare, gang, measure, snapshot
+from bench.cluster.apply import ApplyTimes, Way, compare, gang, measure, snapshot
 from bench.report import applying_rows
 
 from lab import GoMissingError, Lab

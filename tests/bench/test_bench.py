@@ -7,12 +7,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from bench.cases import REQUESTS, TOPOLOGY, gang_of, read_case, write_case
-from bench.quality import Quality, judge, no_worse
+from bench.engine import deltas, kueue_side, placement
+from bench.engine.cases import REQUESTS, TOPOLOGY, gang_of, read_case, write_case
+from bench.engine.quality import Quality, judge, no_worse
+from bench.engine.snapshot import kubectl_json
 from bench.report import compare, goal
-from bench.snapshot import kubectl_json
 
-from bench import deltas, kueue_side, placement, run
+from bench import run
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import place
 from coterie.sources.kubectl import read_kubectl

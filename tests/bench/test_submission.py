@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.steady_state import add_nodes, rest, restart
+from bench.cluster.steady_state import add_nodes, rest, restart
 
 from lab import Lab
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from lab.api import ApiError
+from lab.control_plane import kai
 
 from coterie.backends.shared.constraint_annotation import ANNOTATION
 from coterie.cli.inputs.options import ClusterOptions
@@ -22,7 +23,7 @@ from coterie.planning.load import WORKFLOW, read_documents, workload_for
 from coterie.planning.plan import Plan, Planner
 from coterie.sources import Snapshot
 from coterie.sources.live import read_live
-from lab import Lab, kai, nodes
+from lab import Lab, nodes
 from tests.cli.command import ROOT, call
 from tests.examples.test_examples import Example
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bench.operator import open_definition
+from bench.cluster.operator import open_definition
 
 from coterie.kube.kinds import POD_CLIQUE_SET
 from coterie.operator.crds import definitions

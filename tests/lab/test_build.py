@@ -10,11 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from lab.build import build, built_folder
-from lab.components import ALL, KUBERNETES, Component, Patch, pinned
-from lab.progress import Progress
+from lab.programs import golang
+from lab.programs.build import build, built_folder
+from lab.programs.components import ALL, KUBERNETES, Component, Patch, pinned
+from lab.programs.progress import Progress
 
-from lab import GoMissingError, LabError, golang
+from lab import GoMissingError, LabError
 
 
 @pytest.fixture

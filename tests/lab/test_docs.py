@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab.build import build, cache_folder
-from lab.components import KUBERNETES
+from lab.programs.build import build, cache_folder
+from lab.programs.components import KUBERNETES
 
 from coterie.planning.inputs import read_snapshot
 from lab import EXIT_CODE, RUNS_FOR, Lab, nodes

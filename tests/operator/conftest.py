@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.operator import open_definition
+from bench.cluster.operator import open_definition
 
 from coterie.kube.api import Api
 from coterie.kube.kinds import GRAPH_DEPLOYMENT, POD_CLIQUE_SET

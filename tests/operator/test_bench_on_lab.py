@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.operator import cluster_costs, decisions
+from bench.cluster.operator import cluster_costs, decisions
 
 from lab import Lab
 

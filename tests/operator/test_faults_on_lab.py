@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.operator import open_definition
-from lab.build import build
+from bench.cluster.operator import open_definition
+from lab.control_plane import readiness
+from lab.programs import components
+from lab.programs.build import build
 
 from coterie.kube.errors import Expired
 from coterie.kube.kinds import GRAPH_DEPLOYMENT, POD_CLIQUE_SET
 from coterie.kube.watch import Batch
 from coterie.operator.crds import definitions
 from coterie.operator.watches import SharedWatch
-from lab import Lab, components, readiness
+from lab import Lab
 from tests.cli.sample_files import packed, topology
 from tests.frontends.dynamo.objects import beta
 from tests.lab.gangs import CLIQUE, ZONE

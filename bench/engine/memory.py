@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.cases import ALLOCATABLE, LEVELS, REQUESTS, TOPOLOGY, gang_of, rows
+from bench.engine.cases import ALLOCATABLE, LEVELS, REQUESTS, TOPOLOGY, gang_of, rows
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import place
 from coterie.topology.cluster import Cluster, Node, Pod
@@ -40,9 +40,9 @@ def measure(nodes: int) -> Memory:
 
 
 def _elsewhere(nodes: int, how: str) -> dict[str, int]:
-    command = [sys.executable, "-m", "bench.memory", str(nodes), how]
+    command = [sys.executable, "-m", "bench.engine.memory", str(nodes), how]
     done = subprocess.run(  # noqa: S603 - this very module
-        command, check=True, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent
+        command, check=True, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
     )
     found: dict[str, int] = json.loads(done.stdout)
     return found

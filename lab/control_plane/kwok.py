@@ -7,7 +7,7 @@ from pathlib import Path
 from lab.process import Program
 from lab.realnodes.kubelet import REAL
 
-STAGES = Path(__file__).parent / "stages"
+STAGES = Path(__file__).parents[1] / "stages"
 
 RUNS_FOR = "coterie.dev/lab-runs-for"
 EXIT_CODE = "coterie.dev/lab-exit-code"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lab.errors import LabError
 
-MODULES = Path(__file__).parent / "modules"
+MODULES = Path(__file__).parents[1] / "modules"
 
 
 @dataclass(frozen=True, slots=True)

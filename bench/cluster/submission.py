@@ -1,8 +1,8 @@
-"""Workflows of a service on a real cluster: `python -m bench.submission [gang] [rest] [restart]`, or all three.
+"""Workflows of a service on a real cluster: `python -m bench.cluster.submission [gang] [rest] [restart]`, or all three.
 
 `gang` compares a gang of an NVLink pool, from `submit` to all pods bound, with the same objects by kubectl, and counts
 the calls of the service for one workflow from its submission to its clean end. `rest` and `restart` are explained in
-`bench.steady_state`. `--help` lists the sizes.
+`bench.cluster.steady_state`. `--help` lists the sizes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any
 
 import yaml
 
-from bench import steady_state
-from bench.call_count import CallCount
+from bench.cluster import steady_state
+from bench.cluster.call_count import CallCount
 from bench.timing import once, say
 from coterie.library import read_cluster
 from coterie.service.service import Service
@@ -192,7 +192,7 @@ def _large(count: int) -> Iterator[Lab]:
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.submission", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.cluster.submission", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*_PARTS, []], metavar="PART", help=f"{', '.join(_PARTS)}: all")
     parser.add_argument("--runs", type=int, default=3, help="counted runs of the gang, each way")
     parser.add_argument("--nodes", type=int, nargs="+", default=[128, 512], help="sizes of clusters for the gang")

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from bench.cases import TOPOLOGY, pod_of
+from bench.engine.cases import TOPOLOGY, pod_of
 from bench.timing import best, once
 from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Shape

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.cases import TOPOLOGY, Request
+from bench.engine.cases import TOPOLOGY, Request
 from coterie.placement.capacity import Capacity
 from coterie.topology.domains import Tier
 from coterie.topology.levels import Level

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.control_plane import GATES
+from lab.control_plane.kubernetes import GATES
 from lab.ports import Ports
 from lab.process import Program
 

@@ -6,7 +6,7 @@ import gc
 import json
 from dataclasses import dataclass
 
-from bench.snapshot import kubectl_json
+from bench.engine.snapshot import kubectl_json
 from bench.timing import once
 from coterie.sources.kubectl import read_kubectl
 

@@ -20,10 +20,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from coterie.topology.display_names import natural
-from lab.components import ALL, Component, Files, Patch
 from lab.errors import LabError
-from lab.golang import environment, find_go, go_failed, go_version, module_folder, run_go
-from lab.progress import Progress
+from lab.programs.components import ALL, Component, Files, Patch
+from lab.programs.golang import environment, find_go, go_failed, go_version, module_folder, run_go
+from lab.programs.progress import Progress
 
 # Without symbols and debugging tables the programs have two thirds of the size.
 _LINKING = "-s -w"
@@ -171,7 +171,7 @@ def _apply(patch: Patch, work: Path) -> None:
         if patch.old not in text:
             raise LabError(
                 f"{patch.old} is no longer in {name} of {patch.module}",
-                "The module has changed: look how it finds its files now, and change lab/components.py.",
+                "The module has changed: look how it finds its files now, and change lab/programs/components.py.",
             )
         path.write_text(text.replace(patch.old, patch.new), encoding="utf-8")
     run_go(["mod", "edit", f"-replace={patch.module}=./patched"], work)

@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.timing import say
 
-SOURCE = Path(__file__).parent / "kueue"
+SOURCE = Path(__file__).parents[1] / "kueue"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from bench.call_count import CallCount
+from bench.cluster.call_count import CallCount
 from bench.timing import once, say
 from coterie.library import read_cluster
 from coterie.service.service import Service

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.cases import TOPOLOGY, Request, gang_of, read_case
+from bench.engine.cases import TOPOLOGY, Request, gang_of, read_case
 from bench.timing import best, once
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, NoPlacement, place

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lab.api import Api, ApiError
-from lab.control_plane import ControlPlane
+from lab.control_plane.kubernetes import ControlPlane
 from lab.errors import LabError
 from lab.waits import check
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from bench.cases import NODES_PER_RACK, RACKS_PER_BLOCK
+from bench.engine.cases import NODES_PER_RACK, RACKS_PER_BLOCK
 
 _TIME = "2025-03-04T05:06:07Z"
 _DIGEST = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"

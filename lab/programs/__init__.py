@@ -1,0 +1,1 @@
+"""The programs of the lab: their sources, and their build."""
