@@ -13,38 +13,38 @@ import pytest
 TESTS = Path(__file__).parents[1]
 
 SHOWN = {
-    "T100": "kai/test_driver_crowd.py::test_no_gang_of_a_crowd_ever_runs_in_part_and_all_run_in_the_end",
+    "T100": "kai/driver/test_crowd.py::test_no_gang_of_a_crowd_ever_runs_in_part_and_all_run_in_the_end",
     "T101": "kai/test_nvlink.py::test_claims_do_not_count_when_kai_looks_for_a_domain",
-    "T102": "kai/test_driver_why.py::test_a_gang_over_the_limit_of_its_pool_waits_for_quota",
-    "T109": "kai/test_driver_why.py::test_a_gang_with_a_pod_that_cannot_be_created_waits_for_its_members",
-    "T111": "kai/test_driver.py::test_a_group_of_an_nvlink_pool_gets_a_compute_domain_that_goes_after_its_pods",
-    "T112": "kai/test_driver_kills.py::test_a_killed_service_loses_nothing_creates_nothing_twice_and_leaves_nothing",
-    "T130": "kai/test_driver_nodes.py::test_t130_t137_t138_t139_a_task_of_a_failed_node_starts_again_beside_the_others",
-    "T131": "kai/test_driver_nodes.py::test_t130_t131_without_a_place_beside_the_survivors_the_whole_group_moves",
-    "T132": "kai/test_driver_nodes.py::test_t132_t133_a_node_that_recovers_in_time_costs_nothing",
-    "T133": "kai/test_driver_nodes.py::test_t132_t133_a_node_that_recovers_in_time_costs_nothing",
-    "T134": "kai/test_driver_nodes.py::"
+    "T102": "kai/driver/test_why.py::test_a_gang_over_the_limit_of_its_pool_waits_for_quota",
+    "T109": "kai/driver/test_why.py::test_a_gang_with_a_pod_that_cannot_be_created_waits_for_its_members",
+    "T111": "kai/driver/test_driver.py::test_a_group_of_an_nvlink_pool_gets_a_compute_domain_that_goes_after_its_pods",
+    "T112": "kai/driver/test_kills.py::test_a_killed_service_loses_nothing_creates_nothing_twice_and_leaves_nothing",
+    "T130": "kai/driver/test_nodes.py::test_t130_t137_t138_t139_a_task_of_a_failed_node_starts_again_beside_the_others",
+    "T131": "kai/driver/test_nodes.py::test_t130_t131_without_a_place_beside_the_survivors_the_whole_group_moves",
+    "T132": "kai/driver/test_nodes.py::test_t132_t133_a_node_that_recovers_in_time_costs_nothing",
+    "T133": "kai/driver/test_nodes.py::test_t132_t133_a_node_that_recovers_in_time_costs_nothing",
+    "T134": "kai/driver/test_nodes.py::"
     "test_t134_t136_a_pod_that_stays_terminating_is_deleted_by_force_and_finished_tasks_stay_finished",
     "T135": "backends/kai/driver/test_pod_report.py::"
     "test_a_command_that_cannot_run_is_a_start_error_and_an_unknown_end_a_loss",
-    "T136": "kai/test_driver_nodes.py::"
+    "T136": "kai/driver/test_nodes.py::"
     "test_t134_t136_a_pod_that_stays_terminating_is_deleted_by_force_and_finished_tasks_stay_finished",
-    "T137": "kai/test_driver_nodes.py::test_t130_t137_t138_t139_a_task_of_a_failed_node_starts_again_beside_the_others",
-    "T138": "kai/test_driver_nodes.py::test_t130_t137_t138_t139_a_task_of_a_failed_node_starts_again_beside_the_others",
-    "T139": "kai/test_driver_nodes.py::test_t130_t137_t138_t139_a_task_of_a_failed_node_starts_again_beside_the_others",
+    "T137": "kai/driver/test_nodes.py::test_t130_t137_t138_t139_a_task_of_a_failed_node_starts_again_beside_the_others",
+    "T138": "kai/driver/test_nodes.py::test_t130_t137_t138_t139_a_task_of_a_failed_node_starts_again_beside_the_others",
+    "T139": "kai/driver/test_nodes.py::test_t130_t137_t138_t139_a_task_of_a_failed_node_starts_again_beside_the_others",
     "T140": "edge_cases/test_service_failures.py::test_t140_a_gang_that_never_ran_is_not_broken",
     "T141": "edge_cases/test_service_failures.py::test_t141_who_fails_decides_by_the_rules_of_the_group",
-    "T160": "kai/test_driver_faults.py::"
+    "T160": "kai/driver/test_faults.py::"
     "test_without_its_controller_a_compute_domain_is_stuck_and_goes_when_that_is_back",
-    "T162": "kai/test_driver.py::test_a_retry_makes_new_objects_with_the_same_place_in_the_gang",
-    "T163": "kai/test_driver_kills.py::test_a_killed_service_loses_nothing_creates_nothing_twice_and_leaves_nothing",
-    "T164": "kai/test_driver_cleanup.py::test_a_held_compute_domain_is_reported_as_stuck_and_the_workflow_finishes",
-    "T165": "kai/test_driver_kills.py::test_a_killed_service_loses_nothing_creates_nothing_twice_and_leaves_nothing",
-    "T167": "kai/test_driver_cleanup.py::test_a_channel_left_behind_is_named_with_its_node_until_its_claim_is_gone",
+    "T162": "kai/driver/test_driver.py::test_a_retry_makes_new_objects_with_the_same_place_in_the_gang",
+    "T163": "kai/driver/test_kills.py::test_a_killed_service_loses_nothing_creates_nothing_twice_and_leaves_nothing",
+    "T164": "kai/driver/test_cleanup.py::test_a_held_compute_domain_is_reported_as_stuck_and_the_workflow_finishes",
+    "T165": "kai/driver/test_kills.py::test_a_killed_service_loses_nothing_creates_nothing_twice_and_leaves_nothing",
+    "T167": "kai/driver/test_cleanup.py::test_a_channel_left_behind_is_named_with_its_node_until_its_claim_is_gone",
     "T169": "planning/test_nvlink_channels.py::test_tasks_that_share_a_node_take_none_and_the_plan_says_so",
     "T171": "backends/kai/test_render.py::"
     "test_a_pool_without_nvlink_has_no_compute_domains_and_refuses_who_asks_for_them",
-    "T173": "kai/test_driver.py::test_a_retry_makes_new_objects_with_the_same_place_in_the_gang",
+    "T173": "kai/driver/test_driver.py::test_a_retry_makes_new_objects_with_the_same_place_in_the_gang",
     "T174": "kube/test_faults_on_lab.py::test_a_cluster_without_kai_and_grove_lacks_only_what_needs_them",
     "T177": "edge_cases/test_service_failures.py::",
 }
@@ -65,21 +65,21 @@ ELSEWHERE = {
 
 # What clean-up must be, point by point.
 CLEAN_UP = {
-    "nothing is left after a kill at any write": "kai/test_driver_kills.py::"
+    "nothing is left after a kill at any write": "kai/driver/test_kills.py::"
     "test_a_killed_service_loses_nothing_creates_nothing_twice_and_leaves_nothing",
-    "pods are gone before the PodGroup, and that before the ComputeDomain": "kai/test_driver.py::"
+    "pods are gone before the PodGroup, and that before the ComputeDomain": "kai/driver/test_driver.py::"
     "test_a_group_of_an_nvlink_pool_gets_a_compute_domain_that_goes_after_its_pods",
-    "an object that exists is adopted by its store and content": "kai/test_driver_cleanup.py::"
+    "an object that exists is adopted by its store and content": "kai/driver/test_cleanup.py::"
     "test_an_object_of_the_same_name_is_adopted_by_its_store_and_content_and_never_somebody_elses",
-    "deletion goes on past a kind that fails, and is tried again": "kai/test_driver_faults.py::"
+    "deletion goes on past a kind that fails, and is tried again": "kai/driver/test_faults.py::"
     "test_clean_up_goes_on_past_a_kind_that_cannot_be_deleted_and_tries_it_again",
-    "what is stuck is told with its age": "kai/test_driver_cleanup.py::"
+    "what is stuck is told with its age": "kai/driver/test_cleanup.py::"
     "test_a_held_compute_domain_is_reported_as_stuck_and_the_workflow_finishes",
-    "orphans are swept at the start, and foreign objects left alone": "kai/test_driver_cleanup.py::"
+    "orphans are swept at the start, and foreign objects left alone": "kai/driver/test_cleanup.py::"
     "test_orphans_are_swept_at_the_start_and_foreign_objects_are_left_alone",
-    "a topology is replaced without a gap": "kai/test_driver.py::"
+    "a topology is replaced without a gap": "kai/driver/test_driver.py::"
     "test_an_identical_pool_writes_nothing_and_new_levels_make_a_new_topology_first",
-    "what was created before a refusal is removed": "kai/test_driver_cleanup.py::"
+    "what was created before a refusal is removed": "kai/driver/test_cleanup.py::"
     "test_a_gang_of_which_the_cluster_refuses_a_pod_fails_and_leaves_nothing",
 }
 

@@ -22,8 +22,8 @@ from tests.cli.command import call
 from tests.cli.service_fixtures import ServiceFixture, serving
 from tests.eventually import eventually
 from tests.examples.test_examples import EXAMPLES, Example
+from tests.kai.driver.service_on_kai import KINDS, OWN
 from tests.kai.live_workloads import WorkloadLab
-from tests.kai.service_on_kai import KINDS, OWN
 from tests.seed import SEED
 
 SHARE = 2

@@ -28,9 +28,9 @@ from tests.cli.sample_files import packed, topology
 from tests.frontends.dynamo.objects import beta
 from tests.lab.gangs import CLIQUE, ZONE, phases, two_models, two_zones
 from tests.operator.conftest import Operate
-from tests.operator.test_topologies_on_lab import TOPOLOGY, condition, declared, labels, settled, waits
-from tests.operator.test_webhook_on_lab import enforced
-from tests.operator.test_workloads_on_lab import GRAPHS, SETS, here, told
+from tests.operator.topologies.test_topologies_on_lab import TOPOLOGY, condition, declared, labels, settled, waits
+from tests.operator.webhook.test_webhook_on_lab import enforced
+from tests.operator.workloads.test_workloads_on_lab import GRAPHS, SETS, here, told
 
 DEPLOY, OVERLAY = ROOT / "deploy" / "operator", ROOT / "deploy" / "operator-cert-manager"
 DEFINITIONS = ROOT / "deploy" / "operator-crds"

@@ -31,9 +31,9 @@ from tests.lab.gangs import CLIQUE, ZONE
 from tests.operator.conftest import Operate, serves
 from tests.operator.etcd import compact, restart
 from tests.operator.forwarder import Forwarder, server_port
-from tests.operator.test_topologies_on_lab import TOPOLOGY, condition, declared, entry, labels, reasons
-from tests.operator.test_workloads_on_lab import here
-from tests.operator.test_workloads_on_lab import told as said
+from tests.operator.topologies.test_topologies_on_lab import TOPOLOGY, condition, declared, entry, labels, reasons
+from tests.operator.workloads.test_workloads_on_lab import here
+from tests.operator.workloads.test_workloads_on_lab import told as said
 
 
 @contextmanager

@@ -30,8 +30,8 @@ from tests.frontends.dynamo.objects import beta
 from tests.lab.gangs import CLIQUE, ZONE, pod
 from tests.operator.conftest import Operate
 from tests.operator.killed_operator import TIMING
-from tests.operator.test_topologies_on_lab import GROUP, TOPOLOGY, declared, references
-from tests.operator.test_workloads_on_lab import GRAPHS, SETS, events_of, here, told
+from tests.operator.topologies.test_topologies_on_lab import GROUP, TOPOLOGY, declared, references
+from tests.operator.workloads.test_workloads_on_lab import GRAPHS, SETS, events_of, here, told
 from tests.seed import SEED
 
 Object = dict[str, Any]

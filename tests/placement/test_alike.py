@@ -7,7 +7,7 @@ from coterie.gang.tree import Gang, Group, Task
 from coterie.placement.capacity import Capacity
 from coterie.placement.family import decide_family
 from tests.planning.builders import drawn
-from tests.property.pieces import shape
+from tests.property.worlds.pieces import shape
 
 ONE = shape(gpu=1)
 

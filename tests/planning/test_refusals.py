@@ -22,8 +22,8 @@ from coterie.planning.workload import Workload
 from coterie.topology.cluster import Cluster
 from tests.planning.applied_manifests import Case, failings
 from tests.planning.plan_json import PLAN, breaches, holes
-from tests.property.pieces import SMALL
-from tests.property.worlds import EngineQuestion, contended, planted, ruled, scattered, tiny
+from tests.property.worlds.pieces import SMALL
+from tests.property.worlds.random_worlds import EngineQuestion, contended, planted, ruled, scattered, tiny
 from tests.random_examples import examples
 
 COMMAND = ("coterie", "plan", "w.yaml", "--cluster", "c.yaml")

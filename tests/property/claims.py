@@ -15,7 +15,7 @@ from coterie.placement.refusal import Decision, Refusal
 from coterie.topology.cluster import GPU, Pod
 from tests.placement.twin import TwinCapacity
 from tests.property.oracle import optimum
-from tests.property.worlds import EngineQuestion
+from tests.property.worlds.random_worlds import EngineQuestion
 
 
 def decided(world: EngineQuestion) -> Decision:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tests.property.judge import Verdict, judge, shrunk
-from tests.property.worlds import FAMILIES, world
+from tests.property.worlds.random_worlds import FAMILIES, world
 
 
 @dataclass

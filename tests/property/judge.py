@@ -15,7 +15,7 @@ from tests.placement import twin
 from tests.placement.twin import TwinCapacity
 from tests.property.laws import renamed, reordered
 from tests.property.oracle import GaveUpError, optimum
-from tests.property.worlds import EngineQuestion
+from tests.property.worlds.random_worlds import EngineQuestion
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TypeVar
 from coterie.gang.tree import Gang, Group, Path, Task
 from coterie.topology.cluster import Node, Pod
 from coterie.topology.domains import is_null
-from tests.property.worlds import EngineQuestion
+from tests.property.worlds.random_worlds import EngineQuestion
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.property.compare import ComparisonCounts, verdicts
-from tests.property.worlds import FAMILIES
+from tests.property.worlds.random_worlds import FAMILIES
 from tests.random_examples import examples
 from tests.seed import SEED
 

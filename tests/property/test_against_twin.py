@@ -16,8 +16,8 @@ from coterie.topology.cluster import GPU
 from tests.placement import twin
 from tests.property.judge import answer, without_task
 from tests.property.laws import renamed, reordered
-from tests.property.pieces import GIB, node
-from tests.property.worlds import EngineQuestion, small_worlds, tiny_worlds
+from tests.property.worlds.pieces import GIB, node
+from tests.property.worlds.random_worlds import EngineQuestion, small_worlds, tiny_worlds
 from tests.random_examples import examples
 
 randoms = st.randoms(use_true_random=False)

@@ -19,8 +19,8 @@ from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
 from tests.placement import twin
 from tests.property.judge import answer
-from tests.property.pieces import GIB, LEVELS, node, shape
-from tests.property.worlds import EngineQuestion, small_worlds
+from tests.property.worlds.pieces import GIB, LEVELS, node, shape
+from tests.property.worlds.random_worlds import EngineQuestion, small_worlds
 from tests.random_examples import examples
 
 randoms = st.randoms(use_true_random=False)

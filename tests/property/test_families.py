@@ -16,7 +16,7 @@ from coterie.placement.capacity import Capacity
 from coterie.placement.family import decide_family
 from coterie.placement.refusal import Decision, Verdict
 from tests.placement import twin
-from tests.property.worlds import EngineQuestion, tiny_worlds
+from tests.property.worlds.random_worlds import EngineQuestion, tiny_worlds
 from tests.random_examples import examples
 
 randoms = st.randoms(use_true_random=False)

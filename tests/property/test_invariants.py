@@ -16,7 +16,7 @@ from coterie.placement.search.domains import Search
 from coterie.placement.search.symmetry import Symmetry
 from tests.placement import twin
 from tests.property.judge import answer, claim
-from tests.property.worlds import EngineQuestion, world
+from tests.property.worlds.random_worlds import EngineQuestion, world
 from tests.seed import SEED
 
 WORLDS = 150

@@ -19,7 +19,7 @@ from coterie.service.queue.holdings import BackendHoldings as Nodes
 from coterie.service.queue.queue import PlacedGang, Queue, QueueEntry
 from coterie.topology.cluster import Cluster, Member, Pod
 from tests.placement.twin import best, extra, verify
-from tests.property.worlds import EngineQuestion, tiny_worlds
+from tests.property.worlds.random_worlds import EngineQuestion, tiny_worlds
 from tests.random_examples import examples
 
 randoms = st.randoms(use_true_random=False)

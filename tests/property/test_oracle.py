@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from tests.placement import twin
 from tests.property.oracle import optimum
-from tests.property.worlds import FAMILIES, EngineQuestion, tiny, tiny_worlds, world
+from tests.property.worlds.random_worlds import FAMILIES, EngineQuestion, tiny, tiny_worlds, world
 from tests.random_examples import examples
 
 pytestmark = pytest.mark.oracle

@@ -11,7 +11,7 @@ import pytest
 from coterie.placement.refusal import Verdict
 from tests.property.claims import decided, shared_with_others, unfounded
 from tests.property.laws import renamed, reordered
-from tests.property.worlds import world
+from tests.property.worlds.random_worlds import world
 from tests.seed import SEED
 
 pytestmark = pytest.mark.oracle

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from lab import Lab
-from tests.kai.service_on_kai import CONFIG, add_nodes
+from tests.kai.driver.service_on_kai import CONFIG, add_nodes
 from tests.web.conftest import Visit
 from tests.web.page_service import PageService, gang
 

@@ -12,8 +12,8 @@ from coterie.backends.kai.pod_group import LevelConstraint, PodGroupPart, fold
 from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Group, Path
 from coterie.topology.levels import Topology
-from tests.property.pieces import shape
-from tests.property.worlds import EngineQuestion, small_worlds
+from tests.property.worlds.pieces import shape
+from tests.property.worlds.random_worlds import EngineQuestion, small_worlds
 
 LEVELS = Topology.of(("zone", "z"), ("spine", "s"), ("rack", "r"), ("clique", "c"))
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")

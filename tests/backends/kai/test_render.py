@@ -32,7 +32,7 @@ from tests.backends.kai.builders import (
 from tests.backends.kai.test_golden import check
 from tests.backends.shared.test_names import DNS_LABEL, user_names
 from tests.frontends.workflow.samples import LEVELS, grouped, plain, task
-from tests.property.worlds import EngineQuestion, small_worlds
+from tests.property.worlds.random_worlds import EngineQuestion, small_worlds
 from tests.random_examples import examples
 
 # Queues and topology

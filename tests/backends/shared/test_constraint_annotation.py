@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from coterie.backends.shared.constraint_annotation import Recorded, read, write
 from coterie.errors import SpecErrors
 from coterie.gang.tree import Gang, Group, Shape, Task
-from tests.property.worlds import EngineQuestion, small_worlds
+from tests.property.worlds.random_worlds import EngineQuestion, small_worlds
 
 
 def without_shapes(gang: Gang) -> Gang:

@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from coterie.cli.app import app
-from tests.backends.kai.set_builders import following
+from tests.backends.kai.sets.builders import following
 from tests.frontends.dynamo.objects import beta
 from tests.frontends.grove.objects import LEVELS, assigned, changed, clique, podcliqueset
 

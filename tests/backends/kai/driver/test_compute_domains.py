@@ -107,7 +107,7 @@ def test_what_cannot_be_followed_is_told_and_tried_again(monkeypatch: pytest.Mon
             raise error
 
     for module in ("compute_domains", "nvlink_channels"):
-        monkeypatch.setattr(f"coterie.backends.kai.driver.{module}.list_served", listed)
+        monkeypatch.setattr(f"coterie.backends.kai.driver.observation.{module}.list_served", listed)
     domains = ComputeDomains(cast("Api", None), "default", "s1", threading.Event())
     domains.check()
     assert domains.troubles == ["ComputeDomains and NVLink channels cannot be followed: no claims for you"]
