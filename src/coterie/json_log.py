@@ -84,7 +84,7 @@ def log_as_json() -> None:
     handler = logging.StreamHandler(said)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder(allow=("what", "said", "after_s"))],
+            foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder(allow=("what", "reason", "after_s"))],
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.JSONRenderer(),

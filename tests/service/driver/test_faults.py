@@ -188,7 +188,8 @@ def test_an_sqlite_that_another_program_has_locked_for_longer_than_it_is_waited_
         assert codes[-1] == 201, "what was refused was stored"
         hall.open("after")
         hall.check([*hall.ten(), late], served)
-        assert ("problem", "store") in [(each["event"], each.get("what")) for each in served.logged()]
+        problem = next(each for each in served.logged() if (each["event"], each.get("what")) == ("problem", "store"))
+        assert problem["reason"]
 
 
 CHATTY = "i=0; until [ -e {gate} ]; do i=$((i+1)); echo line $i of many; sleep 0.001; done; echo lines: $i"

@@ -151,7 +151,7 @@ def test_a_level_that_is_removed_blocks_what_waits_for_it_and_touches_nothing_th
         ("three-1", "rack", True),
     }
     view = service.wait("three-1", lambda view: "LevelLost" in str(view["waiting"]), PATIENCE_S)
-    assert view["waiting"]["reason"] == "LevelLost"
+    assert (view["waiting"]["reason"], view["waiting"]["never"]) == ("LevelLost", False)
     why = service.why("three-1")["groups"][0]["refusal"]
     assert (why["reason"], why["level"], why["message"]) == ("LevelLost", "rack", view["waiting"]["message"])
     assert service.workflow("one-1")["status"] == "RUNNING"

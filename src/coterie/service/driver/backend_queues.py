@@ -379,7 +379,9 @@ class BackendQueues:
 
 
 def _blocked(life: LiveWorkflow, asked: Enqueue, why: Blocked) -> QueueAnswer:
-    return QueueAnswer(life.id, Refused(asked.group, asked.attempt, why.reason.value, why.message, never=True))
+    # A lost level can return with a change of the topology, so its gang is only waiting.
+    never = why.reason is not Reason.LEVEL_LOST
+    return QueueAnswer(life.id, Refused(asked.group, asked.attempt, why.reason.value, why.message, never=never))
 
 
 def _gone(key: Key, held: TaskHolding) -> FailedTask:

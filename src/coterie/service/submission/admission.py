@@ -196,7 +196,7 @@ def refuse_never(found: CheckedSubmission) -> None:
         return
     said = "; ".join(each.message for each in found.never[:_SHOWN])
     more = f"; and {len(found.never) - _SHOWN} more" if len(found.never) > _SHOWN else ""
-    text = "Take one of the ways out that --dry-run shows, or queue it with --force until the pool changes."
+    text = "Take one of the ways out, which --dry-run shows too, or queue it with --force until the pool changes."
     hint = Hint(text, "--dry-run", "--force")
     raise NeverFits(f"it can never run in its pool as it is now: {said}{more}", hint)
 

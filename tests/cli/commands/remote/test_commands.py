@@ -122,9 +122,10 @@ def test_a_workflow_that_waits_says_why_until_there_is_room(hall: ServiceFixture
     assert late.code == 124
     assert "NoCapacity" in why.out
     assert blocker in why.out
-    assert stopped.out == f"{blocker} is being canceled\n"
+    assert stopped.out in {f"{blocker} is being canceled\n", f"{blocker} is canceled\n"}
     assert hall.finished(waiting) == "COMPLETED"
     assert hall.call("wait", blocker).code == 103
+    assert hall.call("cancel", blocker).out == f"{blocker} is canceled\n"
 
 
 def test_logs_are_printed_as_they_were_written_and_followed_to_the_end(hall: ServiceFixture) -> None:
@@ -298,7 +299,15 @@ def test_a_workflow_that_failed_is_placed_no_more(hall: ServiceFixture) -> None:
     done = hall.call("wait", ident, "--for", "placed")
 
     assert done.code == 100
-    assert f"{ident} has ended as FAILED without being placed" in done.err
+    assert f"{ident} has ended as FAILED, so it will not be placed" in done.err
+
+
+def test_a_workflow_that_completed_was_running(hall: ServiceFixture) -> None:
+    ident = hall.submit("true", name="short")
+    assert hall.finished(ident) == "COMPLETED"
+
+    assert hall.call("wait", ident, "--for", "running").code == 0
+    assert hall.call("wait", ident, "--for", "placed").code == 0
 
 
 def test_the_map_of_a_pool_shows_what_its_service_runs(hall: ServiceFixture) -> None:

@@ -32,8 +32,8 @@ def cancel_all(client: Client, options: CancelOptions) -> None:
     _each(idents, lambda ident: client.cancel(ident, options.message, force=options.force), _stops, options.output)
 
 
-def _stops(_answer: Json) -> str:
-    return "is being canceled"
+def _stops(answer: Json) -> str:
+    return "is canceled" if answer["finished"] else "is being canceled"
 
 
 def retry_one(client: Client, target: str, output: Output) -> None:
