@@ -1,7 +1,7 @@
 """A real Kubernetes with KAI, KWOK and NVIDIA's ComputeDomain controller, as plain processes.
 
-The project's test bed, and a cluster that anybody can start on a laptop: no container, no GPU, no rights. Root can have
-nodes that run containers as well.
+The project's test bed, and a cluster that anybody can start on a laptop: no container, no GPU, no privileges. Root can
+have nodes that run containers as well.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 
 
 class ApiError(LabError):
-    """Raised when the API server says no; carries its status."""
+    """Raised when the API server refuses a request; carries its status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class ApiError(LabError):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind that the API server knows: where its objects are, and what may be done with them."""
+    """A kind that the API server knows: the path of its objects, and its verbs."""
 
     group: str
     version: str
@@ -82,7 +82,7 @@ class Api:
         params: Mapping[str, str] | None = None,
         accept: str = "application/json",
     ) -> Any:  # noqa: ANN401 - JSON is of any shape
-        """Return the JSON that the server answers, or raise `ApiError` with what it says."""
+        """Return the JSON that the server answers, or raise `ApiError` with its message."""
         headers = {"Content-Type": content_type, "Accept": accept}
         content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         deadline = time.monotonic() + _BUSY
@@ -104,7 +104,7 @@ class Api:
         return answer.json() if answer.headers.get("content-type", "").startswith("application/json") else answer.text
 
     def each(self, act: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """Do the same for many things, several at a time; the first failure is raised when all are done."""
+        """Call a function for many values, several at a time; the first failure is raised when all are done."""
         futures = [self._pool.submit(act, item) for item in items]
         failures = [failure for future in futures if (failure := future.exception())]
         if failures:

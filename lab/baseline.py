@@ -39,7 +39,7 @@ _PATIENCE = 3.0
 
 
 def current(api: Api) -> Baseline:
-    """Return the names of all that is there now, by kind: what a reset leaves alone."""
+    """Return the names of all existing objects by kind, which a reset leaves alone."""
     resources = _resettable(api)
     found = api.each(partial(_items, api), resources)
     return {
@@ -65,7 +65,7 @@ def reset(api: Api, kept: Baseline, timeout: float) -> None:
 
 
 def _left(api: Api, kept: Baseline) -> list[tuple[Resource, Object]]:
-    """Return what is there and should not be, owners first."""
+    """Return the objects outside the baseline, owners first."""
     resources = _resettable(api)
     found = api.each(partial(_items, api), resources)
     return [

@@ -47,7 +47,7 @@ def scheduler_names(text: str) -> list[str]:
 class Lab:
     """One cluster of its own, from `start` to `stop`, or for the length of a `with` block.
 
-    Everything it writes is in its folder. The folder goes when the lab stops; after a failure the logs stay, and
+    Everything it writes is in its folder. The folder is removed when the lab stops; after a failure the logs stay, and
     `kept_logs` says where. With `tied` its programs end with this process, whatever happens to it. `resets` counts how
     often it was reset.
     """
@@ -227,7 +227,7 @@ class Lab:
     def wait(self, predicate: Callable[[], T], timeout: float = 30.0, what: str = "") -> T:
         """Return what `predicate` returns as soon as that is true; a busy machine gets several times the timeout.
 
-        Raises `TimeoutExpiredError` with pod events and the scheduler's last words when the time is over, and
+        Raises `TimeoutExpiredError` with pod events and the scheduler's last lines when the time is over, and
         `LabError` at once when a program of the lab has ended.
         """
         return waits.wait(self, predicate, timeout, what)

@@ -1,4 +1,4 @@
-"""Ports that are free now and stay ours while a lab runs.
+"""Ports that are reserved for a lab while it runs.
 
 A port that the kernel picks may be handed to anybody between choosing and using it. So ports are taken from below the
 range that the kernel picks from, and each is claimed by a locked file, so that two labs never choose the same.

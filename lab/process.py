@@ -37,7 +37,7 @@ _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lab-starter")
 
 @dataclass(slots=True)
 class Program:
-    """A program of a lab: how it is started, and the process that it is now, if any."""
+    """A program of a lab: its command, and its process while it runs."""
 
     name: str
     command: Sequence[str]
@@ -48,7 +48,7 @@ class Program:
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it; what it says is added to its log."""
+        """Start it; its output is appended to its log."""
         if self.running:
             raise LabError(f"{self.name} runs already")
         self._process = _starter.submit(self._spawn).result()

@@ -1,4 +1,4 @@
-"""Labs that outlive the command which started them: what is remembered of each, and what is still there of it."""
+"""Records of labs that outlive the command which started them, with their programs."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _remove(folder: Path) -> None:
 
 
 def state_folder() -> Path:
-    """Return where labs are remembered: `coterie/lab` in the user's state folder."""
+    """Return the folder of all records: `coterie/lab` in the user's state folder."""
     shared = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(shared) / "coterie" / "lab"
 

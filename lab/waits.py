@@ -55,7 +55,7 @@ def wait_for(
 
 
 def check(programs: Iterable[Program]) -> None:
-    """Raise `LabError` when a program has ended by itself, with its last words."""
+    """Raise `LabError` with the last lines of a program that has ended by itself."""
     for program in programs:
         if ended := program.ended:
             raise LabError(f"{program.name} ended ({ended}): {program.tail(5) or 'it said nothing'}")
@@ -71,7 +71,7 @@ def listens(port: int) -> bool:
 
 
 def evidence(lab: Lab) -> str:
-    """Return what helps to see why something did not happen: pods, their events, and the scheduler's log."""
+    """Return the evidence why something did not happen: pods, their events, and the scheduler's log."""
     parts = []
     try:
         parts.append("pods:\n" + "\n".join(_pod(pod) for pod in lab.objects("pods")[:_MOST_PODS]))

@@ -1,6 +1,6 @@
 """A service on a large real cluster: its cost at rest, the time until it notices a lost pod, and its restart.
 
-The nodes and their kubelets are played by KWOK; the API server and KAI are real. The service has a process of its own.
+KWOK simulates the nodes and their kubelets; the API server and KAI are real. The service has a process of its own.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def prerequisites() -> list[Object]:
 
 
 def resource_slice(node: str, number: int = 0) -> Object:
-    """Return what the driver's kubelet plugin would announce of a node: one channel and one daemon.
+    """Return the ResourceSlice that the driver's kubelet plugin would announce: one channel and one daemon.
 
     The number is a part of their names only.
     """

@@ -55,7 +55,7 @@ def kai(binaries: Path, folder: Path, kubeconfig: Path, ports: Ports, *, actions
 
 
 def queue(name: str, parent: str | None = None, gpus: int = -1) -> Object:
-    """Return a queue that takes anything, or as many GPUs as it is told to."""
+    """Return a queue without limits, or with a limit of GPUs."""
     return {
         "apiVersion": "scheduling.run.ai/v2",
         "kind": "Queue",

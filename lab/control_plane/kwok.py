@@ -1,4 +1,4 @@
-"""KWOK plays the kubelets: pods that are bound run, and end when they are told to or deleted."""
+"""KWOK, which simulates kubelets: bound pods run, and end when an annotation says so or they are deleted."""
 
 from __future__ import annotations
 

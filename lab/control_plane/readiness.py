@@ -1,4 +1,4 @@
-"""The readiness of the API server: until it answers, and until it serves new kinds."""
+"""Waits for the API server: until it answers, and until it serves new kinds."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _FORGOTTEN = 30 * 24 * 3600
 
 
 def cache_folder() -> Path:
-    """Return where built programs are kept: $COTERIE_CACHE, or `coterie` in the user's cache folder."""
+    """Return the folder of built programs: $COTERIE_CACHE, or `coterie` in the user's cache folder."""
     own = os.environ.get("COTERIE_CACHE")
     shared = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return (Path(own) if own else Path(shared) / "coterie") / "lab"

@@ -37,7 +37,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One Go module of the lab: what is built of it, by program name, and what is read from it.
+    """One Go module of the lab: the packages of its programs by name, and the files that are read from it.
 
     `variables` are texts of the programs that are set while linking.
     """
@@ -141,6 +141,6 @@ COMPUTE_DOMAIN = Component(
 )
 GROVE = Component("grove", MODULES / "grove", files=(Files(_GROVE, "core/v1alpha1/crds", "crds"),))
 
-# All that a lab needs whose nodes KWOK plays.
+# The components of a lab whose nodes KWOK simulates.
 USUAL = (KUBERNETES, KAI, KWOK, COMPUTE_DOMAIN, GROVE, KUBE_SCHEDULER)
 ALL = (*USUAL, KUBELET)

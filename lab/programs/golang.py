@@ -35,12 +35,12 @@ def go_version() -> str:
 
 
 def environment() -> dict[str, str]:
-    """Return what go runs with: nothing of the user's own flags may change what is built."""
+    """Return the environment of go, without the user's own flags, which could change what is built."""
     return {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off"}
 
 
 def run_go(arguments: list[str], folder: Path) -> str:
-    """Run go in a folder and return what it prints; raise `LabError` with its last words when it fails."""
+    """Run go in a folder and return what it prints; raise `LabError` with its last lines when it fails."""
     # S603: the arguments are the lab's own.
     done = subprocess.run(  # noqa: S603
         [find_go(), *arguments], cwd=folder, env=environment(), capture_output=True, text=True, check=False
@@ -61,6 +61,6 @@ def go_failed(arguments: list[str], said: str) -> LabError:
 
 
 def module_folder(module: str, folder: Path) -> Path:
-    """Return where a module's files are, downloading it first if need be."""
+    """Return the folder of a module's files; the module is downloaded first if need be."""
     said = json.loads(run_go(["mod", "download", "-json", module], folder))
     return Path(said["Dir"])

@@ -14,7 +14,7 @@ _ELSEWHERE = 30.0
 
 
 class Progress:
-    """Steps of a build on standard error, or wherever it is told to write."""
+    """Steps of a build, written to standard error by default."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stderr

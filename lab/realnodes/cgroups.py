@@ -15,7 +15,7 @@ _PATIENCE = 60.0
 
 
 def hierarchies(*kinds: str) -> list[Path]:
-    """Return where hierarchies are mounted: by default those of version 1, of which a machine may have none."""
+    """Return the mount points of hierarchies: by default those of version 1, of which a machine may have none."""
     mounts = (line.split() for line in Path("/proc/self/mounts").read_text("utf-8").splitlines())
     return sorted({Path(fields[1]) for fields in mounts if fields[2] in (kinds or ("cgroup",))})
 

@@ -16,7 +16,7 @@ _UNUSED = ("aufs", "btrfs", "devmapper", "zfs")
 
 
 def write_configuration(folder: Path, identity: str, index: int) -> Path:
-    """Write what containerd of a node is told, and return the file."""
+    """Write the configuration of a node's containerd, and return the file."""
     plugins = folder / "network"
     plugins.mkdir(parents=True, exist_ok=True)
     (plugins / "pods.conflist").write_text(network.configuration(identity, index, folder / "addresses"), "utf-8")

@@ -15,7 +15,7 @@ UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
 
 
 def write_configuration(folder: Path, cgroup: str, port: int) -> Path:
-    """Write what a kubelet is told, and return the file."""
+    """Write the configuration of a kubelet, and return the file."""
     resolver = folder / "resolv.conf"
     resolver.write_text("", encoding="utf-8")
     document = {
@@ -50,7 +50,7 @@ def write_configuration(folder: Path, cgroup: str, port: int) -> Path:
 
 
 def command(binary: Path, name: str, folder: Path, configuration: Path, kubeconfig: Path) -> list[str]:
-    """Return how a kubelet is started."""
+    """Return the command that starts a kubelet."""
     return [
         str(binary),
         f"--config={configuration}",

@@ -18,12 +18,12 @@ _ROOT = Path(__file__).parents[2]
 
 
 def identity(folder: Path) -> str:
-    """Return what tells the control groups and the bridge of a lab from those of others."""
+    """Return the id by which the control groups and the bridge of a lab are distinct from those of others."""
     return hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:8]
 
 
 def cgroup_prefix(folder: Path) -> str:
-    """Return how the names of all control groups of a lab begin."""
+    """Return the common prefix of the names of a lab's control groups."""
     return f"coterie-lab-{identity(folder)}-"
 
 

@@ -22,7 +22,7 @@ def bridge_name(identity: str) -> str:
 
 
 def configuration(identity: str, index: int, addresses: Path) -> str:
-    """Return what the network plugins of a node are told; `addresses` is where they remember which are in use."""
+    """Return the configuration of a node's network plugins; they record the addresses in use in `addresses`."""
     span = {
         "subnet": "10.244.0.0/16",
         "rangeStart": f"10.244.{index + 1}.2",

@@ -40,7 +40,7 @@ def require() -> None:
     if absent := sorted(_CONTROLLERS - {path.name for path in hierarchies()}):
         raise RealNodesError(
             f"real nodes need cgroup version 1, and this machine does not have it for {', '.join(absent)}",
-            "Boot with systemd.unified_cgroup_hierarchy=0, or use nodes that KWOK plays.",
+            "Boot with systemd.unified_cgroup_hierarchy=0, or use nodes that KWOK simulates.",
         )
     # S603: the program was found above.
     probe = subprocess.run(  # noqa: S603
@@ -52,7 +52,7 @@ def require() -> None:
     if probe.returncode:
         raise RealNodesError(
             f"real nodes need namespaces of their own, and cannot have them here: {probe.stderr.strip()}",
-            "Give the container that this runs in more rights (--privileged), or use nodes that KWOK plays.",
+            "Give the container that this runs in more rights (--privileged), or use nodes that KWOK simulates.",
         )
 
 
@@ -65,6 +65,6 @@ def program(name: str) -> Path:
 
 
 def plugin_folder() -> Path:
-    """Return where the network plugins are; where Debian puts them when they are nowhere."""
+    """Return the folder of the network plugins; that of Debian where there is none."""
     found = [folder for folder in _PLUGIN_FOLDERS if (folder / _PLUGINS[0]).exists()]
     return found[0] if found else _PLUGIN_FOLDERS[0]

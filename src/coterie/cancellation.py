@@ -1,4 +1,4 @@
-"""The end of work whose caller has left: long work asks now and then, and gives up."""
+"""Cancellation of work whose caller has left: long computations check for it at intervals, and stop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _left: ContextVar[threading.Event | None] = ContextVar("left", default=None)
 
 
 class Abandoned(Unavailable):
-    """Raised in work whose caller has left, and who never reads it."""
+    """Raised in work whose caller has left and will not read the result."""
 
     def __init__(self) -> None:
         super().__init__("the caller has left", "Ask again.")

@@ -273,7 +273,7 @@ _TASKS_OWN = {
 
 
 def advice(model: type[DocumentModel] | None, word: str) -> str:
-    """Return where a field that a template cannot have belongs, empty where that is not known."""
+    """Return the place for a field that a template cannot have; empty where none is known."""
     if model is TemplateSpecModel:
         return _ELSEWHERE.get(word, "")
     if model is TaskContainerModel:
@@ -297,7 +297,7 @@ def template_tolerations(model: PodTemplateModel | None) -> tuple[Toleration, ..
 
 
 def sidecar_requests(model: PodTemplateModel | None) -> tuple[tuple[str, int], ...]:
-    """Return what the sidecars of a template take on the node of each task."""
+    """Return the resources that the sidecars of a template request on the node of each task."""
     found = model.spec.init_containers if model is not None else ()
     sidecars: list[tuple[Amounts, bool]] = [
         (asked(each.resources.get("requests"), each.resources.get("limits")), True) for each in found

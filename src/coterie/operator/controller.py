@@ -57,11 +57,11 @@ class Controller:
         self._running.set()
 
     def pause(self) -> None:
-        """Let the workers finish what they have, and nothing else."""
+        """Let the workers finish their current keys and take no others."""
         self._running.clear()
 
     def stop(self) -> None:
-        """End the workers after what they have in hand."""
+        """End the workers after their current keys."""
         self.queue.close()
         self._running.set()
         for thread in self._threads:

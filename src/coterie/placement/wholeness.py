@@ -28,7 +28,7 @@ class Wholeness:
         self._offered = domains.offered_gpus
 
     def refresh(self, where: Ints, free: Ints, usable: Bools) -> None:
-        """Note what is free now on some nodes."""
+        """Record the current free GPUs of some nodes."""
         fresh = self._free_gpus(free, usable)
         gpus = fresh - self._free[where]
         whole = self._is_whole(fresh) - self.nodes[where]
@@ -41,7 +41,7 @@ class Wholeness:
             np.add.at(wholes, inside[labelled], whole[labelled])
 
     def untouched(self, level: int, domains: Ints) -> Bools:
-        """Tell of which domains all GPUs are free."""
+        """Return whether all GPUs of each domain are free."""
         untouched: Bools = self.gpus[level][domains] == self._offered[level][domains]
         return untouched
 

@@ -1,4 +1,4 @@
-"""The notices of a plan beyond its question: label findings, sizes that waste racks, hidden nodes."""
+"""The notices of a plan besides its answer: label findings, sizes that waste racks, hidden nodes."""
 
 from __future__ import annotations
 

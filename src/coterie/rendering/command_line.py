@@ -1,4 +1,4 @@
-"""Command lines that users are told to call."""
+"""Command lines as messages and hints show them."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class KaiService:
         return self.status(ident)
 
     def end(self, ident: str, task: str, code: int = 0) -> None:
-        """End the pod of a task that KWOK plays."""
+        """End the pod of a task that KWOK simulates."""
         (pod,) = self.pods(ident, task)
         notes = {"coterie.dev/lab-exit-code": str(code), "coterie.dev/lab-runs-for": "0s"}
         self.lab.api.patch("pods", pod["metadata"]["name"], {"metadata": {"annotations": notes}}, "default")

@@ -47,7 +47,7 @@ SECURITY = "pod-security.kubernetes.io/enforce"
 
 @pytest.fixture(scope="module")
 def real() -> Iterator[Lab]:
-    """Give two real nodes in a rack, and two that KWOK plays in another."""
+    """Give two real nodes in a rack, and two that KWOK simulates in another."""
     with Lab(real_nodes=2, compute_domain=False) as lab, TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         add_nodes(lab, CLUSTER)

@@ -1,4 +1,4 @@
-"""Nodes that run containers, beside nodes that KWOK plays."""
+"""Nodes that run containers, beside nodes that KWOK simulates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pods:
 
 @pytest.fixture(scope="module")
 def real() -> Iterator[Lab]:
-    """Two real nodes in a rack, and two that KWOK plays in another."""
+    """Two real nodes in a rack, and two that KWOK simulates in another."""
     with Lab(real_nodes=2, compute_domain=False) as lab:
         nodes.add(lab, snapshot(CLUSTER))
         lab.queue("default")

@@ -1,4 +1,4 @@
-"""The registry of schedulers; a new one is a package beside this one, and a line here."""
+"""The registry of schedulers: each has a package in `coterie.backends` and an entry here."""
 
 from __future__ import annotations
 

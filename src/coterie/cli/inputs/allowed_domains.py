@@ -1,4 +1,4 @@
-"""The names of `--allowed-domain`, checked before they refuse everything."""
+"""The names of `--allowed-domain`, checked against the names that levels can have."""
 
 from __future__ import annotations
 

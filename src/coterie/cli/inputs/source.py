@@ -203,5 +203,5 @@ def warn(notices: Sequence[Notice]) -> None:
 
 
 def notices_of(world: ClusterInput) -> tuple[Notice, ...]:
-    """Return the notices about a world: findings of the snapshot, guessed levels."""
+    """Return the notices about the cluster of a call: findings of the snapshot, guessed levels."""
     return (*world.notices, *guessed_notices(world.pool))

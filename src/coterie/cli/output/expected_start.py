@@ -1,7 +1,7 @@
-"""By when a group that waits has its place, where that can be known.
+"""The expected start of waiting groups, as far as it can be known.
 
-It can for the first in the queue of a pool, if it fits when another workflow ends, and that one has a time limit.
-Nobody knows when work ends without one, nor who will be placed before those further back.
+It is known for the first group in the queue of a pool, if the group fits when another workflow ends and that one has a
+time limit. The end of work without a time limit is unknown, and so is the start of groups further back in the queue.
 """
 
 from __future__ import annotations

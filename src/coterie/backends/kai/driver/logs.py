@@ -112,7 +112,7 @@ class ClusterLogs:
         self._api, self._namespace, self._most = api, namespace, settings.log_bytes
 
     def read(self, pod: str) -> TimedLog | None:
-        """Return the log of a pod; None where it cannot be read, because nothing has started or its node is silent."""
+        """Return the log of a pod; None where nothing has started yet, or the node of the pod does not answer."""
         call = self._api.call_of("get", POD, pod, self._namespace, "log")
         params = {"container": TASK_CONTAINER, "timestamps": "true", "limitBytes": str(2 * self._most)}
         try:

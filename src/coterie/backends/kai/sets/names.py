@@ -43,7 +43,7 @@ class SetContext(ManifestContext):
 
     @staticmethod
     def of(subject: CompiledSet, namespace: str, declared: ClusterTopology | None = None) -> SetContext:
-        """Return the scene of a set in a namespace; `declared` is the ClusterTopology that it names, if known."""
+        """Return the context of a set in a namespace; `declared` is the ClusterTopology that it names, if known."""
         pcs = subject.pcs
         labels = mirrored(pcs.labels)
         return SetContext(

@@ -1,4 +1,4 @@
-"""The space that all logs may take: those of the oldest ended workflows give way first, and say so."""
+"""The space that all logs may take: those of the oldest ended workflows are replaced by a note first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`coterie wait`, and following a workflow that a service runs."""
+"""`coterie wait`, and the display of a workflow until it ends."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class DriverThread:
         self._ask(now.id, asked.id, lambda driver: driver.delete(now, asked))
 
     def adopt(self, workflow: DrivenWorkflow) -> None:
-        """Schedule the following of a workflow's tasks."""
+        """Schedule the adoption of a workflow's tasks."""
         now = _copy(workflow)
         self._ask(now.id, "adopt", lambda driver: driver.adopt(now))
 
