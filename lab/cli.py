@@ -97,7 +97,7 @@ def up(
             metavar="N",
             min=0,
             max=MOST_NODES,
-            help="Run the containers of the first N nodes; the others only pretend to. Needs root.",
+            help="Run the containers of the first N nodes; the others are simulated. Needs root.",
         ),
     ] = 0,
 ) -> None:

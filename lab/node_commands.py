@@ -92,7 +92,7 @@ def _stored(name: str, node: str) -> Iterator[tuple[Record, RealNode]]:
             )
         )
         if node not in nodes:
-            known = f"There is {', '.join(nodes)}." if nodes else "The lab has none: start it with --real-nodes N."
+            known = f"Nodes are: {', '.join(nodes)}." if nodes else "The lab has none: start it with --real-nodes N."
             raise NotFound(f'lab "{name}" has no real node "{node}"', did_you_mean(node, list(nodes)) or known)
         yield record, nodes[node]
     finally:

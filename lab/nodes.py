@@ -55,7 +55,7 @@ def add(lab: Lab, cluster: Snapshot | Cluster) -> None:
             _add_pods(lab, whole.pods)
     except ApiError as error:
         raise LabError(
-            f"the API server does not take the cluster: {error}",
+            f"the API server refuses the cluster: {error}",
             "Names of nodes and pods are lower case letters, digits, - and . in Kubernetes.",
         ) from None
 

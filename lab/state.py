@@ -145,7 +145,7 @@ def known_record(name: str) -> Record:
     record = find_record(name)
     if record is None:
         known = [each.name for each in all_records()]
-        hint = did_you_mean(name, known) or (f"There is {', '.join(known)}." if known else "None was started.")
+        hint = did_you_mean(name, known) or (f"Labs are: {', '.join(known)}." if known else "None was started.")
         raise NotFound(f'there is no lab "{name}"', hint)
     return record
 

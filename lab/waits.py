@@ -58,7 +58,7 @@ def check(programs: Iterable[Program]) -> None:
     """Raise `LabError` with the last lines of a program that has ended by itself."""
     for program in programs:
         if ended := program.ended:
-            raise LabError(f"{program.name} ended ({ended}): {program.tail(5) or 'it said nothing'}")
+            raise LabError(f"{program.name} ended ({ended}): {program.tail(5) or 'no output'}")
 
 
 def listens(port: int) -> bool:

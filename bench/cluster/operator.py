@@ -112,7 +112,7 @@ def cluster_costs(lab: Lab, topologies: int, sets: int) -> ClusterCosts:
     before = _memory_mb()
     with _operating(lab) as operator:
         begun = time.perf_counter()
-        lab.wait(lambda: _told(lab, "False") == sets, _PATIENCE_S, "every set is told")
+        lab.wait(lambda: _told(lab, "False") == sets, _PATIENCE_S, "every set has its condition")
         first_s = time.perf_counter() - begun
         _until(lambda: _idle(operator), _PATIENCE_S)
         memory_mb = _memory_mb() - before
@@ -124,7 +124,7 @@ def cluster_costs(lab: Lab, topologies: int, sets: int) -> ClusterCosts:
         changed = len(range(0, sets, topologies))
         begun = time.perf_counter()
         lab.apply(topology("t0", "zone", "host"))
-        lab.wait(lambda: _told(lab, "True") == changed, _PATIENCE_S, "the users are told")
+        lab.wait(lambda: _told(lab, "True") == changed, _PATIENCE_S, "the users have the condition")
         change_s = time.perf_counter() - begun
         lab.wait(lambda: _followed(lab, "t0"), _PATIENCE_S, "the scheduler has the new levels")
         # Its status is seen before the write of it is counted.

@@ -53,7 +53,7 @@ def run_go(arguments: list[str], folder: Path) -> str:
 def go_failed(arguments: list[str], said: str) -> LabError:
     """Return the error for a go command that failed, with what it said last."""
     lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith("go: downloading")]
-    words = "; ".join(lines[-3:]) or "it said nothing"
+    words = "; ".join(lines[-3:]) or "no output"
     hint = "Modules come from the Go module proxy ($GOPROXY): check the network, and try again."
     if "requires go >=" in said:
         hint = _HINT

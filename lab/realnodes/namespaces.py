@@ -53,7 +53,7 @@ class Namespaces:
         deadline = time.monotonic() + _PATIENCE
         while not self._mark.exists():
             if not self.holder.running or time.monotonic() > deadline:
-                raise LabError(f"{self.holder.name} has no namespaces: {self.holder.tail(3) or 'it said nothing'}")
+                raise LabError(f"{self.holder.name} has no namespaces: {self.holder.tail(3) or 'no output'}")
             time.sleep(0.01)
         self._first = _first_of(self.holder.pid)
 

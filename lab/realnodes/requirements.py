@@ -52,7 +52,7 @@ def require() -> None:
     if probe.returncode:
         raise RealNodesError(
             f"real nodes need namespaces of their own, and cannot have them here: {probe.stderr.strip()}",
-            "Give the container that this runs in more rights (--privileged), or use nodes that KWOK simulates.",
+            "Give the container that this runs in more privileges (--privileged), or use nodes that KWOK simulates.",
         )
 
 

@@ -1,4 +1,4 @@
-"""A server in a process of its own, with small limits, and what the system says about it."""
+"""A server in a process of its own, with small limits, and its resources as the system reports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NVLink on a real cluster: NVIDIA's controller makes the templates, KAI allocates the claims, and a plan knows it."""
+"""NVLink on a real cluster: NVIDIA's controller makes the templates, KAI allocates the claims, and plans count them."""
 
 from __future__ import annotations
 

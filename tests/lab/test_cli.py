@@ -110,6 +110,6 @@ def test_a_file_that_no_api_server_takes_is_an_error(run: Run, tmp_path: Path) -
     cluster.write_text("nodes: [{name: Upper}]", encoding="utf-8")
     up = run("up", "--cluster", str(cluster))
     assert up.returncode == 1
-    assert "error: the API server does not take the cluster: " in up.stderr
+    assert "error: the API server refuses the cluster: " in up.stderr
     assert "lower case" in up.stderr
     assert not list((tmp_path / "state/coterie/lab").iterdir())

@@ -1,4 +1,4 @@
-"""Kubernetes' own scheduler with gangs and topology constraints: what it does, and where it fails those who use it.
+"""Kubernetes' own scheduler with gangs and topology constraints: its behaviour, and the cases in which it fails.
 
 Whoever writes its objects has to know each of these.
 """

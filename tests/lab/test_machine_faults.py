@@ -1,4 +1,4 @@
-"""Machines on which something is missing or in the way: told in a line, or worked around."""
+"""Machines on which something is missing or in the way: reported in one line, or worked around."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of a lab, whatever the process that starts them was told."""
+"""Programs of a lab react to signals as usual, whatever their parent ignores or blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A way to an API server that a test can close."""
+"""A forwarder to an API server, which a test can close."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A clock of the machine that jumps ends nobody's task."""
+"""A jump of the machine's clock ends no task."""
 
 from __future__ import annotations
 

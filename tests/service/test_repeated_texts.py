@@ -1,4 +1,4 @@
-"""The same text, submitted again: it is compiled once for each state of the pools, and read by nobody again."""
+"""The same text, submitted again: it is compiled once for each state of the pools, and not parsed again."""
 
 from __future__ import annotations
 

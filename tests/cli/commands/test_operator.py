@@ -1,4 +1,4 @@
-"""Calls of `coterie operator` that cannot work: everything that is wrong is said at once, in words of its own."""
+"""Calls of `coterie operator` that cannot work: all faults are reported at once, in plain words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service whose pool is a lab, and what it leaves in there."""
+"""A service whose pool is a lab, and the objects that it leaves there."""
 
 from __future__ import annotations
 

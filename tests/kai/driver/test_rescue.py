@@ -1,4 +1,4 @@
-"""Gangs that fit and that KAI leaves waiting: told as such, and pinned to their domains where the pool allows it."""
+"""Gangs that fit and that KAI leaves waiting: reported, and pinned to their domains where the pool allows it."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_a_node_of_a_running_lab_is_stopped_and_brought_back(run: Run, tmp_path:
     finally:
         api.close()
     played = run("node", "stop", "n2")
-    assert (played.returncode, played.stderr) == (4, 'error: lab "lab" has no real node "n2"\nhint: There is n1.\n')
+    assert (played.returncode, played.stderr) == (4, 'error: lab "lab" has no real node "n2"\nhint: Nodes are: n1.\n')
     done = run("down")
     assert done.returncode == 0, done.stderr
     assert asleep(SPAN) == []

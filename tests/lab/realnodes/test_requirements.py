@@ -1,4 +1,4 @@
-"""A machine that cannot run real nodes is told so in a line."""
+"""The error of a machine that cannot run real nodes is one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The webhook without a cluster: registered only when it can answer, and unmoved by bodies of any size and kind."""
+"""The webhook without a cluster: registered only when it can answer, and able to answer bodies of any size and kind."""
 
 from __future__ import annotations
 

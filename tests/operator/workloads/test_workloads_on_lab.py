@@ -1,4 +1,4 @@
-"""Levels and topologies that vanish on a real API server with KAI: told, never evicted, blocked, and recovered."""
+"""Levels and topologies that vanish on a real API server with KAI: reported; running work stays, and new work waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue of pools while its files are being written."""
+"""The catalog of pools while its files are being written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live clusters of backends: one that does not answer keeps nobody waiting, and is told until it answers."""
+"""The live clusters of backends: one that does not answer delays no other, and is reported until it answers."""
 
 from __future__ import annotations
 

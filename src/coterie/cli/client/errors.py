@@ -70,7 +70,7 @@ def _expects_json(answer: httpx2.Response) -> bool:
 
 
 def _stranger(url: str) -> CoterieError:
-    return CoterieError(f"what answers at {url} is not a Coterie service", "Check --server.")
+    return CoterieError(f"the server at {url} is not a Coterie service", "Check --server.")
 
 
 def _error(answer: httpx2.Response) -> Json | None:

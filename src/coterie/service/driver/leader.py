@@ -99,7 +99,7 @@ class Leader:
             self._doubt()
             return 0.0
         except Exception as error:  # noqa: BLE001 - requests would still be taken, and nothing done about them
-            _log.exception("unexpected error of the driver")
+            _log.exception("unexpected error in the leader's loop")
             self._failing = True
             self._problems.say("driver", f"unexpected {type(error).__name__}: {error}. It is retried.")
             self._doubt()

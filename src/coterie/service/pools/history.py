@@ -68,7 +68,7 @@ class UsageRecorder:
             except CoterieError:
                 continue  # the driver reports an unavailable store
             except Exception:  # noqa: BLE001 - the next minute has another
-                _log.exception("unexpected error in a sample of the pools")
+                _log.exception("unexpected error while the use of pools was recorded")
 
 
 def samples(live: PoolUsage, workflows: Iterable[Summary], now: float) -> Iterator[PoolSample]:

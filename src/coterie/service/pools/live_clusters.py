@@ -136,7 +136,7 @@ def _follow(one: _Connection) -> None:
         except CoterieError as error:
             one.failure = str(error)
         except Exception as error:  # noqa: BLE001 - retried, and reported until it succeeds
-            _log.exception("unexpected error of the cluster of backend %s", one.backend.name)
+            _log.exception("unexpected error in the watch of backend %s", one.backend.name)
             one.failure = f"unexpected {type(error).__name__}: {error}"
         else:
             one.failure, wait_s = "", _PAUSE_S

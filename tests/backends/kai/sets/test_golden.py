@@ -1,4 +1,4 @@
-"""The serving examples render to the golden manifests in the folder beside it, and these are valid.
+"""The serving examples render to the golden manifests in `golden`, and these are valid.
 
 `pytest --rewrite` regenerates them; commit that only if you understand the difference.
 """

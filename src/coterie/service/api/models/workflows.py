@@ -60,7 +60,7 @@ class Row(ResponseBody):
     waiting: FirstWaiting | None
     tasks: Tally
     gpus: int = Field(description="What all its tasks ask for.")
-    nodes: list[str] = Field(description="Where it holds something now.")
+    nodes: list[str] = Field(description="The nodes on which it holds capacity now.")
     position: int | None = Field(description="Its place in the queue of its pool, from 1; null where it is not in it.")
 
 

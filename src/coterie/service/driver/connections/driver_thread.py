@@ -285,7 +285,7 @@ class DriverThread:
         except CoterieError as error:
             return error
         except Exception as error:  # noqa: BLE001 - it is tried again, and told until it works
-            _log.exception("unexpected error of the driver")
+            _log.exception("unexpected error in a call of the driver")
             return error
         return None
 
