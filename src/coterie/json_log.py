@@ -18,7 +18,7 @@ from stamina.instrumentation import set_on_retry_hooks
 _MOST_WAITING = 1 << 16
 
 
-class _Heedless(io.TextIOBase):
+class _LossyStream(io.TextIOBase):
     """Standard error that may be a file on a full disk: no request fails because it cannot be logged.
 
     Whole lines are written. The first ones that do not fit are buffered, those after them are dropped.
@@ -74,7 +74,7 @@ def log_as_json() -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
     ]
-    said = _Heedless(sys.stderr)
+    said = _LossyStream(sys.stderr)
     structlog.configure(
         processors=[*shared, structlog.processors.JSONRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),

@@ -16,7 +16,7 @@ from coterie.kube.apply import apply
 from coterie.kube.delete import delete
 from coterie.kube.kinds import NODE, POD
 from coterie.kube.reads import ObjectQuery, list_all
-from coterie.kube.retry import RetryLimits, Transient, backoff, patiently
+from coterie.kube.retry import RetryLimits, Transient, backoff, with_retries
 from coterie.kube.wire import Identified
 from tests.kube.faulty_transport import HASTE, Script, answer, api, page, status, thing
 
@@ -113,7 +113,7 @@ def test_writing_and_deleting_are_tried_again_too() -> None:
 
 def test_other_exceptions_go_through() -> None:
     with pytest.raises(ZeroDivisionError):
-        patiently(HASTE, lambda: 1 / 0)
+        with_retries(HASTE, lambda: 1 / 0)
 
 
 def test_the_error_raised_in_the_end_is_the_last_one() -> None:
@@ -123,7 +123,7 @@ def test_the_error_raised_in_the_end_is_the_last_one() -> None:
         raise Transient(Unavailable(f"try {next(tries)}"))
 
     with pytest.raises(Unavailable, match="try 2"):
-        patiently(replace(HASTE, attempts=2), call)
+        with_retries(replace(HASTE, attempts=2), call)
 
 
 @given(st.integers(1, 10_000), st.floats(0.001, 10), st.floats(0.001, 60))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coterie.config.configuration import Pool
-from coterie.gang.smaller import sizes
+from coterie.gang.task_counts import sizes
 from coterie.gang.tree import Gang, Path
 from coterie.planning.load import read_documents, workload_for
 from tests.planning.builders import drawn, gangs

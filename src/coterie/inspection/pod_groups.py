@@ -129,7 +129,7 @@ def _recorded(
     labels = [level.label for level in topology.levels]
     known = {label_value(task.name): task.name for task in gang.all_tasks()}
     tasks: dict[str, GangPod | None] = dict.fromkeys(known.values())
-    for pod in sorted(pods, key=_standing):
+    for pod in sorted(pods, key=_precedence):
         if pod.member and (task := known.get(pod.member.task)) is not None:
             tasks[task] = pod
     constraints = tuple(
@@ -257,7 +257,7 @@ def _identity(data: Json) -> tuple[str, str]:
     return str(namespace or "default"), name if isinstance(name, str) else ""
 
 
-def _standing(pod: GangPod) -> tuple[object, ...]:
+def _precedence(pod: GangPod) -> tuple[object, ...]:
     """Return a sort key for the pods of one task: the last one counts, which runs or else was tried last."""
     attempt = int(pod.attempt) if pod.attempt.isdecimal() and len(pod.attempt) < 10 else 0
     return is_placed(pod), not pod.terminating, attempt, pod.name

@@ -23,7 +23,7 @@ from coterie.errors import CoterieError, UsageError
 from coterie.kube.errors import RequestDescription, error_of, passing
 from coterie.kube.kinds import ObjectKind
 from coterie.kube.kubeconfig import ServerEntry, choose
-from coterie.kube.retry import RetryLimits, Transient, patiently
+from coterie.kube.retry import RetryLimits, Transient, with_retries
 from coterie.kube.transport import unanswered
 from coterie.kube.wire import read_status
 
@@ -124,7 +124,7 @@ class Api:
         self, call: RequestDescription, params: Mapping[str, str | None] | None = None, body: object = None
     ) -> ApiResponse:
         """Return the answer to a call, with retries while they may help."""
-        return patiently(self.patience, lambda: self.attempt(call, params, body), self._clock)
+        return with_retries(self.patience, lambda: self.attempt(call, params, body), self._clock)
 
     def attempt(
         self, call: RequestDescription, params: Mapping[str, str | None] | None = None, body: object = None

@@ -38,7 +38,7 @@ class Transient(Exception):  # noqa: N818 - not an error yet: it becomes one whe
         self.after_s = after_s
 
 
-def patiently(patience: RetryLimits, call: Callable[[], T], clock: Callable[[], float] = time.monotonic) -> T:
+def with_retries(patience: RetryLimits, call: Callable[[], T], clock: Callable[[], float] = time.monotonic) -> T:
     """Return the result of `call`, retrying on `Transient`; raise its error when the retries are used up."""
     end = clock() + patience.total_s
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from coterie.errors import Reason
 from coterie.gang import edits
-from coterie.gang.likeness import kind_of
+from coterie.gang.equivalence import kind_of
 from coterie.gang.tree import Gang, Task
 from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.capacity import Capacity

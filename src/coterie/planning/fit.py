@@ -169,7 +169,7 @@ class DomainChoice:
     survey: Survey
 
 
-class ChoosingPlanner(Planner):
+class CandidatePlanner(Planner):
     """A planner that also returns the candidates of each gang, on the capacity that was free for it."""
 
     def choose(self, workload: Workload, *, remember: bool = True) -> tuple[Plan, dict[str, tuple[DomainChoice, ...]]]:

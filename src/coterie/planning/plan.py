@@ -109,7 +109,7 @@ class Planner:
         ordered = tuple(plans[gang.name] for gang in workload.gangs)
         placed = [plan.gang for plan in ordered if plan.decision.found]
         seen = running_notices(workload, sum(len(plan.survivors) for plan in ordered), sight)
-        notices = (*workload.notices, *seen, *notices_for(workload, domains, placed), *course.foretold())
+        notices = (*workload.notices, *seen, *notices_for(workload, domains, placed), *course.forecast_notices())
         return Plan(workload, domains, ordered, notices), course.most()
 
     def _spread(self, asked: Workload, weaker: Plan, broken: Sequence[AntiAffinityGroup]) -> tuple[Plan, Ints | None]:

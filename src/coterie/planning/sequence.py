@@ -15,7 +15,7 @@ import numpy as np
 from coterie.backends.shared.ownership import RunningTasks
 from coterie.errors import Notice, Reason
 from coterie.gang import edits
-from coterie.gang.likeness import kind_of
+from coterie.gang.equivalence import kind_of
 from coterie.gang.tree import Gang
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, NoPlacement
@@ -63,7 +63,7 @@ class PlanSequence:
         """Return the most that the workload newly takes at any time, as [resource, node]."""
         return peak(self._held, self._before)
 
-    def foretold(self) -> tuple[Notice, ...]:
+    def forecast_notices(self) -> tuple[Notice, ...]:
         """Return notices of what the pool's scheduler will not do as planned."""
         if (open_forecast := self.workload.pool.traits.forecast) is None:
             return ()

@@ -59,12 +59,14 @@ class ServiceCore:
             self._rings += 1
             self._bell.notify_all()
 
-    def _standing(self, *, exact: bool) -> QueuePositions:
+    def _queue_positions(self, *, exact: bool) -> QueuePositions:
         return self._position_cache.now(self._catalog, lambda: self._now().gpus, exact=exact)
 
     def _positions(self, items: Sequence[Summary]) -> list[int | None]:
         """Return the positions of workflows in the queue; where none is queued, the queue is not read."""
-        found = self._standing(exact=False) if any(item.digest.get("queued") for item in items) else QueuePositions()
+        found = (
+            self._queue_positions(exact=False) if any(item.digest.get("queued") for item in items) else QueuePositions()
+        )
         return [found.of(item) for item in items]
 
     def _position(self, item: Summary) -> int | None:

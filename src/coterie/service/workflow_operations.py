@@ -128,7 +128,7 @@ class WorkflowOperations(EventOperations):
 
     def why(self, ident: str, group: str | None = None, question: WhyQuery = PLAINLY) -> Json:
         """Return why groups wait, with evidence and remedies, or their outcomes under hypothetical changes."""
-        return why_of(self.store, self._now(), self._standing(exact=True), ident, group, question)
+        return why_of(self.store, self._now(), self._queue_positions(exact=True), ident, group, question)
 
     def placement(self, ident: str) -> Json:
         """Compare the nodes of running tasks with their constraints."""

@@ -10,11 +10,11 @@ from coterie.gang.tree import Toleration
 from coterie.service.driver.node_health import (
     HealthCondition,
     health_conditions,
+    is_healthy,
     next_end,
     outlasting,
-    still,
     unchanged,
-    well,
+    with_start_times,
 )
 from coterie.sources import Snapshot
 from coterie.topology.cluster import GPU, Cluster, Node, Pod, Taint
@@ -54,11 +54,14 @@ def test_a_taint_hits_those_who_do_not_tolerate_it(*, tolerations: tuple[Tolerat
 
 
 def test_an_illness_is_counted_from_its_beginning_and_anew_after_a_break() -> None:
-    known = still({}, cluster(), 10.0)
-    known = still(known, cluster(), 50.0)
+    known = with_start_times({}, cluster(), 10.0)
+    known = with_start_times(known, cluster(), 50.0)
     assert known == {HealthCondition("down"): 10.0, HealthCondition("tainted", OUT): 10.0}
-    healed = still(known, cluster(down=replace(NODES["down"], ready=True)), 60.0)
-    assert still(healed, cluster(), 65.0) == {HealthCondition("down"): 65.0, HealthCondition("tainted", OUT): 10.0}
+    healed = with_start_times(known, cluster(down=replace(NODES["down"], ready=True)), 60.0)
+    assert with_start_times(healed, cluster(), 65.0) == {
+        HealthCondition("down"): 65.0,
+        HealthCondition("tainted", OUT): 10.0,
+    }
 
 
 def test_what_outlasts_the_grace_period_is_told_once_at_its_end() -> None:
@@ -89,7 +92,7 @@ def test_a_node_is_well_again_when_nothing_hits_those_who_want_it(
     *, node: str, tolerations: tuple[Toleration, ...], expected: bool
 ) -> None:
     made = cluster()
-    assert well(node, made, set(health_conditions(made)), tolerations) is expected
+    assert is_healthy(node, made, set(health_conditions(made)), tolerations) is expected
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from coterie.backends.grove.upgrade import binding_of, today
+from coterie.backends.grove.upgrade import binding_of, upgraded
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.errors import Notice, UsageError
 from coterie.frontends.dynamo.lower import lower_graph
@@ -36,7 +36,7 @@ def _manifest(source: Source, settings: DynamoSettings) -> Manifest:
         return lower_graph(source, settings).manifest
     if source.kind == "PodCliqueSet":
         read_podcliqueset(source)
-        return today(source.data)
+        return upgraded(source.data)
     if source.kind in ("ClusterTopology", "ClusterTopologyBinding"):
         read_cluster_topology(source)
         return binding_of(source.data)

@@ -18,7 +18,7 @@ _CONSTRAINT = "topologyConstraint"
 _SERVED = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 
 
-def today(podcliqueset: Mapping[str, Any]) -> Manifest:
+def upgraded(podcliqueset: Mapping[str, Any]) -> Manifest:
     """Return a valid PodCliqueSet in today's form; one already in it is returned unchanged."""
     found = _applied(podcliqueset)
     template = (found.get("spec") or {}).get("template") or {}

@@ -57,7 +57,7 @@ def mix(gang: Gang, topology: Topology, cluster: Cluster | None) -> Mixed:
     # Finest parts first: a difference between the pods of a part also holds for the parts around it.
     for part, _ in reversed(list(fold(gang, topology).walk())):
         if part.constraint and counted_by_largest(part) and not any(task.name in chosen for task in part.all_tasks()):
-            first = min(part.all_tasks(), key=turn)
+            first = min(part.all_tasks(), key=pod_order)
             if not first.shape.amount(STORAGE) and _stored_everywhere(first.shape, cluster):
                 chosen[first.name] = None
     if not chosen:
@@ -79,7 +79,7 @@ def counted_by_largest(part: PodGroupPart) -> bool:
     return len(requests) > 1 and len(kinds) == 1
 
 
-def turn(task: Task) -> tuple[int, ...]:
+def pod_order(task: Task) -> tuple[int, ...]:
     """Return the sort key of pods of one group: the order in which KAI is to take them."""
     return (not task.needed, *(-task.shape.amount(name) for name in (GPU, CPU, MEMORY)))
 
@@ -87,8 +87,8 @@ def turn(task: Task) -> tuple[int, ...]:
 def priorities(tasks: Iterable[Task]) -> Mapping[str, int]:
     """Return the priority of each task among those of its gang; none where all are alike."""
     listed = list(tasks)
-    turns = sorted({turn(task) for task in listed}, reverse=True)
-    return {task.name: turns.index(turn(task)) for task in listed} if len(turns) > 1 else {}
+    orders = sorted({pod_order(task) for task in listed}, reverse=True)
+    return {task.name: orders.index(pod_order(task)) for task in listed} if len(orders) > 1 else {}
 
 
 def _stored_everywhere(shape: Shape, cluster: Cluster) -> bool:

@@ -97,9 +97,9 @@ class Client:
 
     def view(self, ident: str) -> Json:
         """Return a workflow, waiting for a service that restarts."""
-        return self.patiently(lambda: self.workflow(ident))
+        return self.with_retries(lambda: self.workflow(ident))
 
-    def patiently(self, ask: Callable[[], T]) -> T:
+    def with_retries(self, ask: Callable[[], T]) -> T:
         """Return an answer, waiting for a service that has gone away, with a message on standard error."""
         until: float | None = None
         while True:
@@ -212,7 +212,7 @@ class Client:
                 yield data
 
     def _missed(self, after: int, ident: str | None) -> list[Json]:
-        return self.patiently(lambda: self.events(after, ident))
+        return self.with_retries(lambda: self.events(after, ident))
 
     def last_event(self) -> int:
         """Return the number of the newest event."""

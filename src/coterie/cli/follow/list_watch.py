@@ -49,8 +49,8 @@ def readings(client: Client, read: Callable[[], T]) -> Iterator[T]:
     for event in client.stream(seen, None):
         if event["seq"] > seen:
             time.sleep(_SETTLE_S)
-            seen = client.patiently(client.last_event)
-            yield client.patiently(read)
+            seen = client.with_retries(client.last_event)
+            yield client.with_retries(read)
 
 
 def _news(rows: Rows, said: dict[str, str], output: Output) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _table(client: Client, rows: Callable[[], Rows], *, wide: bool) -> None:
             if latest is not None:
                 changed = {**changed, **_marked(latest, found)}
             if wide:
-                expected = client.patiently(lambda found=found: expectations(client, found, time.time()))  # type: ignore[misc]
+                expected = client.with_retries(lambda found=found: expectations(client, found, time.time()))  # type: ignore[misc]
             latest = found
             draw()
 

@@ -12,7 +12,7 @@ import typer
 
 from coterie.cli.follow.follow import follow
 from coterie.cli.follow.log_lines import Printer
-from coterie.cli.inputs.prompt import choose, somebody_there
+from coterie.cli.inputs.prompt import choose, user_present
 from coterie.cli.output.formats import safe
 from coterie.errors import Conflict
 from coterie.service.service import Service
@@ -122,7 +122,7 @@ class LocalRunFollower:
 
         The default needs no undoing: the workflow continues, also when it has ended meanwhile.
         """
-        if not somebody_there():
+        if not user_present():
             return InterruptChoice.STOP
         choices = {"s": InterruptChoice.STOP, "c": InterruptChoice.GO_ON}
         words = "[s]top it, [C]ontinue"

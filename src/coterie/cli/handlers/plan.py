@@ -38,7 +38,7 @@ from coterie.frontends.kubernetes.objects import is_kubernetes
 from coterie.frontends.template.render import render
 from coterie.placement.refusal import Verdict
 from coterie.planning.changes import WhatIf, parse_changes
-from coterie.planning.fit import ChoosingPlanner, choices_json
+from coterie.planning.fit import CandidatePlanner, choices_json
 from coterie.planning.inputs import (
     NO_TOPOLOGIES,
     TopologyChoice,
@@ -100,7 +100,7 @@ def run(options: PlanOptions) -> None:
     workloads, snapshot = _read(options)
     what_if = WhatIf(**asdict(options.what_if))
     changes = parse_changes(what_if, workloads, snapshot.cluster)
-    planner = ChoosingPlanner(snapshot.cluster, changes, fresh=options.fresh)
+    planner = CandidatePlanner(snapshot.cluster, changes, fresh=options.fresh)
     plans = [_planned(options, workload, planner) for workload in workloads]
     _print(options, plans)
     warn(snapshot.notices)
@@ -132,7 +132,7 @@ class _Planned:
     alternatives: Mapping[str, Sequence[Json]] | None = None
 
 
-def _planned(options: PlanOptions, workload: Workload, planner: ChoosingPlanner) -> _Planned:
+def _planned(options: PlanOptions, workload: Workload, planner: CandidatePlanner) -> _Planned:
     start = time.perf_counter()
     if not options.alternatives:
         plan = planner.plan(workload, remember=not options.independent)

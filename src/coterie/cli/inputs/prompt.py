@@ -18,7 +18,7 @@ T = TypeVar("T")
 _LOOK_S = 0.5
 
 
-def somebody_there() -> bool:
+def user_present() -> bool:
     """Return whether there is a user to ask."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
@@ -47,6 +47,6 @@ def choose(question: str, choices: Mapping[str, T], default: str, over: Callable
 
 def confirm(question: str) -> None:
     """Ask a user at the terminal, and end the command unless they agree; scripts are not asked."""
-    if somebody_there() and not choose(f"{question}? [y/N]", {"y": True, "n": False}, "n", lambda: False):
+    if user_present() and not choose(f"{question}? [y/N]", {"y": True, "n": False}, "n", lambda: False):
         typer.echo("nothing changed", err=True)
         raise typer.Exit(Exit.INTERRUPTED)

@@ -49,7 +49,7 @@ _CODES: dict[type[CoterieError], tuple[Exit, str]] = {
 def reporting(output: Output, *, debug: bool = False) -> Iterator[None]:
     """Turn errors into messages and exit codes; with JSON or YAML output, faults are data on standard output."""
     try:
-        with _telling(output, debug=debug):
+        with _reported(output, debug=debug):
             yield
     except BrokenPipeError:
         # The reader of our output has closed it; exit silently, without errors of a flush at exit.
@@ -59,7 +59,7 @@ def reporting(output: Output, *, debug: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def _telling(output: Output, *, debug: bool) -> Iterator[None]:
+def _reported(output: Output, *, debug: bool) -> Iterator[None]:
     try:
         yield
     except CoterieError as error:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from coterie.cli.client.client import Client
-from coterie.cli.output.times import lasting, moment
+from coterie.cli.output.times import duration_text, moment
 from coterie.errors import NotFound
 
 Json = dict[str, Any]
@@ -22,7 +22,7 @@ def within(client: Client, group: Json, now: float) -> str | None:
     awaited = [one["value"] for way in ways for one in way.get("options", ()) if one["name"] == "without"]
     ends = [_ends_by(client, owner) for owner in awaited]
     first = min((at for at in ends if at is not None), default=None)
-    return lasting(first - now) if first is not None and first > now else None
+    return duration_text(first - now) if first is not None and first > now else None
 
 
 def expectations(client: Client, rows: Sequence[Json], now: float) -> dict[str, str]:

@@ -18,10 +18,10 @@ def moment(text: str | None) -> float | None:
 def between(begin: str | None, end: str | None, now: float) -> str:
     """Return how long something took, or has taken so far; `-` for what has not begun."""
     start, stop = moment(begin), moment(end)
-    return "-" if start is None else lasting((now if stop is None else stop) - start)
+    return "-" if start is None else duration_text((now if stop is None else stop) - start)
 
 
-def lasting(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """Return a duration in its two largest units: `4m12s`, `3d2h`; below ten seconds with a tenth."""
     if seconds < 9.95:
         return f"{max(0.0, seconds):.1f}s"

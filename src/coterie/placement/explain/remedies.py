@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from coterie.gang.smaller import sizes
+from coterie.gang.task_counts import sizes
 from coterie.gang.tree import Gang, Path, Toleration
 from coterie.placement.capacity import Capacity
 from coterie.placement.eligibility import eligible, untolerated

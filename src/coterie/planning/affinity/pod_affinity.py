@@ -28,7 +28,7 @@ from coterie.errors import Fault, Notice, SpecErrors
 from coterie.gang.binding import bound
 from coterie.gang.tree import Gang
 from coterie.planning.affinity.pods import AffinityPods, PlacedTask
-from coterie.planning.affinity.separation_rows import Neighbour, SeparationRow, offering, requesting
+from coterie.planning.affinity.separation_rows import Neighbour, SeparationRow, with_capacity, with_requests
 from coterie.planning.workload import Workload
 from coterie.topology.cluster import Bools, Cluster, Ints
 from coterie.topology.pod_affinity import APART, HOST_PORT, NEAR, AffinityTerm, HostPort
@@ -93,8 +93,8 @@ def with_pod_affinity(
     if question.faults:
         raise SpecErrors(list(dict.fromkeys(question.faults)))
     notices = (*workload.notices, *question.notices)
-    changed = replace(workload, gangs=requesting(gangs, rows), notices=notices)
-    return Separated(changed, offering(cluster, rows), tuple(question.spread))
+    changed = replace(workload, gangs=with_requests(gangs, rows), notices=notices)
+    return Separated(changed, with_capacity(cluster, rows), tuple(question.spread))
 
 
 @dataclass(eq=False)

@@ -34,7 +34,7 @@ class SeparationRow:
     held: Sequence[tuple[Neighbour, Ints]] = ()
 
 
-def requesting(gangs: Sequence[Gang], rows: Sequence[SeparationRow]) -> tuple[Gang, ...]:
+def with_requests(gangs: Sequence[Gang], rows: Sequence[SeparationRow]) -> tuple[Gang, ...]:
     """Return gangs whose tasks request the amounts of the rows; equal requests keep one shape."""
     asked: dict[str, list[tuple[str, int]]] = {}
     for row in rows:
@@ -55,7 +55,7 @@ def requesting(gangs: Sequence[Gang], rows: Sequence[SeparationRow]) -> tuple[Ga
     return tuple(mapped(gang, changed) for gang in gangs)
 
 
-def offering(cluster: Cluster, rows: Sequence[SeparationRow]) -> Cluster:
+def with_capacity(cluster: Cluster, rows: Sequence[SeparationRow]) -> Cluster:
     """Return the cluster with a row of capacity per cause; a pod is on every node of a domain that it blocks."""
     if not rows:
         return cluster

@@ -28,7 +28,14 @@ from coterie.lifecycle import (
 )
 from coterie.placement.refusal import Verdict
 from coterie.service.driver.handed_over.engine_question import EngineQuestion, refusal_words
-from coterie.service.driver.node_health import HealthCondition, HealthConditions, next_end, outlasting, still, well
+from coterie.service.driver.node_health import (
+    HealthCondition,
+    HealthConditions,
+    is_healthy,
+    next_end,
+    outlasting,
+    with_start_times,
+)
 from coterie.service.driver.workflows.driven_workflow import LiveWorkflow, levels_of, shape_in
 from coterie.service.driver.workflows.texts import CachedTexts, PromptTexts
 from coterie.service.pools.catalog import PoolCatalog
@@ -124,7 +131,7 @@ class BackendQueues:
                 world = BackendHoldings(snapshot.cluster)
                 embedded = catalog.backends[name].traits.embedded
                 queue = Queue(world, self._patience, self._running if embedded else None)
-                self._backends[name] = BackendQueue(world, queue, still({}, snapshot.cluster, now), embedded)
+                self._backends[name] = BackendQueue(world, queue, with_start_times({}, snapshot.cluster, now), embedded)
                 continue
             world = old.world
             if before.clusters.get(name) is not snapshot:
@@ -132,7 +139,7 @@ class BackendQueues:
                 for key, pool, held in old.world.placements():
                     world.restore(key, pool, held)
                     failures += [_gone(key, one) for one in held if one.node not in world.cluster.position]
-            ill = still(old.ill, snapshot.cluster, now)
+            ill = with_start_times(old.ill, snapshot.cluster, now)
             self._backends[name] = BackendQueue(world, old.queue.onto(world), ill, old.embedded, old.told & ill.keys())
         self.catalog = catalog
         return failures
@@ -213,7 +220,7 @@ class BackendQueues:
         for group in life.state.groups:
             for node in group.excluded if not group.status.final else ():
                 tolerated = {self._tolerations(life, group.name, task.name) for task in group.tasks}
-                if all(well(node, site.world.cluster, site.ill, each) for each in tolerated):
+                if all(is_healthy(node, site.world.cluster, site.ill, each) for each in tolerated):
                     found[node] = None
         return list(found)
 

@@ -167,7 +167,7 @@ class Board:
                     self._problems.solve(connection.problem)
 
         for workflow, error in self._drivers.given_up():
-            self.table.set_aside(workflow, error)
+            self.table.put_in_quarantine(workflow, error)
 
     def _ticks(self, now: float) -> None:
         for workflow in self.table.deadlines.due(now):

@@ -50,7 +50,7 @@ def health_conditions(cluster: Cluster) -> Iterator[HealthCondition]:
                 yield HealthCondition(cluster.names[position], taint)
 
 
-def still(known: HealthConditions, cluster: Cluster, now: float) -> dict[HealthCondition, float]:
+def with_start_times(known: HealthConditions, cluster: Cluster, now: float) -> dict[HealthCondition, float]:
     """Return the current conditions, each with the time since when it has lasted without a break."""
     return {each: known.get(each, now) for each in health_conditions(cluster)}
 
@@ -67,7 +67,9 @@ def next_end(known: HealthConditions, grace_s: float, told: Collection[HealthCon
     return min((since + grace_s for each, since in known.items() if each not in told), default=None)
 
 
-def well(node: str, cluster: Cluster, known: Iterable[HealthCondition], tolerations: tuple[Toleration, ...]) -> bool:
+def is_healthy(
+    node: str, cluster: Cluster, known: Iterable[HealthCondition], tolerations: tuple[Toleration, ...]
+) -> bool:
     """Return whether a node exists and no condition of it affects tasks with these tolerations."""
     return node in cluster.position and not any(each.node == node and each.hits(tolerations) for each in known)
 

@@ -100,7 +100,7 @@ class UserRequests:
             life.pending.append(asked)
             if request.observation.get("kind") != DELETION:
                 life.requests.append(request.seq)
-        quarantine.welcome(request.workflow)
+        quarantine.mark_driven(request.workflow)
 
 
 def _observations(request: RequestRecord) -> list[Observation]:

@@ -12,7 +12,7 @@ from coterie.config.configuration import Pool
 from coterie.gang.tree import Gang
 from coterie.placement.whatif import Change, Release
 from coterie.planning.changes import AS_IT_IS, WhatIf
-from coterie.planning.fit import ChoosingPlanner
+from coterie.planning.fit import CandidatePlanner
 from coterie.service.driver.workflows.driven_workflow import shape_in
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.queue.live_pods import live_pods, slot
@@ -105,7 +105,7 @@ class PoolUsage:
         return planner
 
 
-class UsagePlanner(ChoosingPlanner):
+class UsagePlanner(CandidatePlanner):
     """A planner with the current usage of pools."""
 
     def charge(self, gpus: Mapping[str, int]) -> None:

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from coterie.config.configuration import Pool
 from coterie.gang.edits import without_nodes
-from coterie.gang.likeness import kind_of
+from coterie.gang.equivalence import kind_of
 from coterie.gang.tree import Gang
 from coterie.placement.budget import DEFAULT_BUDGET
 from coterie.placement.engine import Found, NoPlacement

@@ -29,49 +29,49 @@ class QueueLimits:
         quota = Quota(self._world.gpus(gang.entry.pool.name) - gang.anchored, limit)
         return quota.refused(gang.order.gpus + gang.anchored, running=gang.anchored)
 
-    def crowded(self, gang: QueuedGang) -> Decision | None:
+    def over_task_limit(self, gang: QueuedGang) -> Decision | None:
         """Return the refusal of a gang for which too many tasks run on this machine."""
-        if not self.crowd(gang):
+        if not self.exceeds_task_limit(gang):
             return None
         refusal = Refusal(Reason.NO_CAPACITY, wanted=gang.size, running=self._running())
         return Decision(Verdict.WAITING, refusal=refusal)
 
-    def crowd(self, gang: QueuedGang) -> bool:
+    def exceeds_task_limit(self, gang: QueuedGang) -> bool:
         """Return whether too many tasks run on this machine for a gang."""
         # Tasks that join running ones had a process before; if they were refused for want of one, their whole gang
         # would have to move.
         used, most = self._running()
         return used + gang.size > most and bool(used) and not gang.entry.anchors
 
-    def hinder(self, gang: QueuedGang) -> bool:
+    def blocks(self, gang: QueuedGang) -> bool:
         """Return whether a limit keeps a gang waiting."""
-        return self.crowd(gang) or self.over_quota(gang) is not None
+        return self.exceeds_task_limit(gang) or self.over_quota(gang) is not None
 
 
 class CycleLimits:
-    """The limits of gangs during one cycle: placements only add to what runs, so a kind once hindered stays so."""
+    """The limits of gangs during one cycle: placements only add to what runs, so a blocked kind stays blocked."""
 
     def __init__(self, limits: QueueLimits) -> None:
         self._limits = limits
-        self._crowded: set[int] = set()
+        self._over_task_limit: set[int] = set()
         # Gangs of one kind may have different versions of their pool, with other limits.
-        self._hindered: set[tuple[int, GpuQuota]] = set()
+        self._blocked: set[tuple[int, GpuQuota]] = set()
 
-    def crowd(self, gang: QueuedGang) -> bool:
+    def exceeds_task_limit(self, gang: QueuedGang) -> bool:
         """Return whether too many tasks run on this machine for a gang."""
-        if gang.kind in self._crowded:
+        if gang.kind in self._over_task_limit:
             return True
-        if self._limits.crowd(gang):
-            self._crowded.add(gang.kind)
+        if self._limits.exceeds_task_limit(gang):
+            self._over_task_limit.add(gang.kind)
             return True
         return False
 
-    def hinder(self, gang: QueuedGang) -> bool:
+    def blocks(self, gang: QueuedGang) -> bool:
         """Return whether a limit keeps a gang waiting."""
         kind = gang.kind, gang.entry.pool.gpus
-        if kind in self._hindered:
+        if kind in self._blocked:
             return True
-        if self.crowd(gang) or self._limits.over_quota(gang) is not None:
-            self._hindered.add(kind)
+        if self.exceeds_task_limit(gang) or self._limits.over_quota(gang) is not None:
+            self._blocked.add(kind)
             return True
         return False

@@ -60,7 +60,7 @@ class Queue:
         self._reservations = Reservations(world)
         self._passed: dict[Key, float] = {}  # since when others overtake it
         self._reserved: dict[Key, frozenset[str]] = {}
-        self._crowd: set[Key] = set()  # those refused because too many tasks ran
+        self._over_limit: set[Key] = set()  # those refused because too many tasks ran
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -117,7 +117,7 @@ class Queue:
 
     def starved(self, now: float) -> bool:
         """Return whether a gang that has waited too long for the machine itself may be placed in the next cycle."""
-        return any(self._impatient(key, now) for key in self._crowd & self._waiting.keys())
+        return any(self._impatient(key, now) for key in self._over_limit & self._waiting.keys())
 
     def cycle(self, now: float, *, shut: bool = False) -> Iterator[PlacedGang | WaitReason]:
         """Place the gangs that fit, in order; yield each, and every waiting gang with a new reason.
@@ -133,7 +133,7 @@ class Queue:
         for pool in self._ranking.pools.values():
             self.world.capacity(pool)  # every view exists before nodes are closed in all of them
         overdue = {key for key in self._passed if self._impatient(key, now)}
-        crowd: set[Key] = set()
+        over_limit: set[Key] = set()
         full: set[str] = set()  # pools in which no gang overtakes one that has waited too long under the limit
         with ExitStack() as closed:
             for key in self._in_order(overdue):
@@ -148,12 +148,12 @@ class Queue:
                     tried.append(gang)
                 refused.append(gang)
                 ahead.append(gang)
-                if limits.crowd(gang):
-                    crowd.add(key)
+                if limits.exceeds_task_limit(gang):
+                    over_limit.add(key)
                     self._passed.setdefault(key, now)  # perhaps by tasks of other queues on the same machine
                 if not self._impatient(key, now):
                     continue
-                shut = shut or key in crowd
+                shut = shut or key in over_limit
                 if (over := self._limits.over_quota(gang)) and over.verdict is Verdict.WAITING:
                     full.add(pool_name)
                 served = {self._waiting[key].entry.pool.name for key in kept if key in self._waiting}
@@ -166,7 +166,7 @@ class Queue:
             self._overtake(refused[:at], now)
             del refused[at]
         self._reservations.end_cycle()
-        self._reserved, self._crowd = kept, crowd
+        self._reserved, self._over_limit = kept, over_limit
         yield from placements.placed()
         yield from self._reasons.new(refused, now)
 
@@ -184,7 +184,7 @@ class Queue:
         kept: Mapping[Key, frozenset[str]],
     ) -> bool:
         """Place a gang if it fits, or if others of its workflow that were placed in this cycle can be moved."""
-        if limits.hinder(gang):
+        if limits.blocks(gang):
             return False
         entry = gang.entry
         closed = frozenset[str]().union(*kept.values())

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from coterie.errors import Reason
-from coterie.gang.smaller import sizes
+from coterie.gang.task_counts import sizes
 from coterie.placement.option import Option
 from coterie.placement.refusal import Refusal, Verdict
 from coterie.placement.whatif import Change, Keep, Release, options

@@ -65,7 +65,7 @@ class UndecidedSearches:
             return None
         entry, closed = found.entry, _kept_for_others(found.entry, kept)
         with self._world.closed(closed):
-            fits = not self._limits.hinder(found) and _still_fits(answer, entry, self._world.capacity(entry.pool))
+            fits = not self._limits.blocks(found) and _still_fits(answer, entry, self._world.capacity(entry.pool))
         if fits:
             placements.hold(PlacementAttempt(entry, self._world.present(entry.anchors), closed), answer)
         return found if fits else None
@@ -79,7 +79,7 @@ class UndecidedSearches:
         for gang in sorted(alike.values(), key=lambda one: self._asked.get(one.kind, 0)):
             entry, closed = gang.entry, _kept_for_others(gang.entry, kept)
             known = self._failures.find(gang.kind, closed)
-            if known is None or known.answer.proved or known.asked or self._limits.hinder(gang):
+            if known is None or known.answer.proved or known.asked or self._limits.blocks(gang):
                 continue
             if len(self._asked) > REMEMBERED:
                 self._asked.clear()

@@ -90,8 +90,8 @@ class WaitReasons:
         )
         if decision.found is None:
             return decision
-        if (crowded := self._limits.crowded(gang)) is not None:
-            return crowded
+        if (refused := self._limits.over_task_limit(gang)) is not None:
+            return refused
         # It fits, but the capacity is reserved for a gang that has waited longer.
         refusal = Refusal(Reason.NO_CAPACITY, wanted=gang.size, reserved=True)
         return Decision(Verdict.WAITING, refusal=refusal)

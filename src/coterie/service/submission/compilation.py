@@ -22,7 +22,7 @@ from coterie.frontends.workflow.lower import LoweredWorkflow, lower
 from coterie.frontends.workflow.model import Labels
 from coterie.frontends.workflow.read import Workflow, read_workflow
 from coterie.frontends.workflow.values import LONGEST_PATH, by_action, codes
-from coterie.gang.likeness import kind_of
+from coterie.gang.equivalence import kind_of
 from coterie.gang.tree import Gang
 from coterie.lifecycle import ExitAction, GroupRules, Priority, Spec, TaskRules
 from coterie.placement.capacity import Capacity

@@ -16,7 +16,7 @@ from coterie.backends.kai.forecast import (
     ForecastUnknown,
     kai_would_place,
 )
-from coterie.backends.kai.mixed_sizes import turn
+from coterie.backends.kai.mixed_sizes import pod_order
 from coterie.backends.kai.pod_group import PodGroupPart, fold
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Group, Task
@@ -58,7 +58,7 @@ def kai_notices(gang: Gang, capacity: Capacity, running: Mapping[str, str] | Non
 
 def _ordered(part: PodGroupPart) -> PodGroupPart:
     parts = tuple(map(_ordered, part.parts))
-    return replace(part, parts=parts, tasks=tuple(sorted(part.tasks, key=turn)))
+    return replace(part, parts=parts, tasks=tuple(sorted(part.tasks, key=pod_order)))
 
 
 def _mixed(part: PodGroupPart) -> bool:

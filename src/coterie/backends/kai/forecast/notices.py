@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from coterie.backends.kai.forecast.forecast import kai_notices
 from coterie.backends.kai.mixed_sizes import mix
-from coterie.backends.kai.traps import cluster_notices, jointly_notice
+from coterie.backends.kai.placement_warnings import cluster_notices, jointly_notice
 from coterie.errors import Notice
-from coterie.gang.likeness import kind_of
+from coterie.gang.equivalence import kind_of
 from coterie.gang.tree import Gang
 from coterie.placement.capacity import Capacity
 from coterie.topology.cluster import Cluster

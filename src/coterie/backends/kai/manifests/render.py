@@ -12,10 +12,10 @@ from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.kai.manifests.pod_template import template_mounts
 from coterie.backends.kai.manifests.size_limits import limit_faults, limit_notices
 from coterie.backends.kai.manifests.task_files import FileObjects
-from coterie.backends.kai.manifests.workspace import AttemptFolders, homeless_faults
+from coterie.backends.kai.manifests.workspace import AttemptFolders, missing_workspace_faults
 from coterie.backends.kai.mixed_sizes import mix, priorities
+from coterie.backends.kai.placement_warnings import cluster_notices, gang_notices, merge_faults
 from coterie.backends.kai.pod_group import PodGroupPart, fold
-from coterie.backends.kai.traps import cluster_notices, gang_notices, merge_faults
 from coterie.backends.shared import compute_domains
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.task_environment import RESERVED, identity
@@ -101,7 +101,7 @@ def render(workflow: Workflow, lowered: LoweredWorkflow, pool: Pool, ask: Render
     faults.extend(fault for each in prepared.values() for fault in each.faults)
     if ask.run is not None and pool.workspace is None:
         used = [one for name, each in prepared.items() if name in chosen for one in each.folders]
-        faults.extend(homeless_faults(used, pool.name))
+        faults.extend(missing_workspace_faults(used, pool.name))
     called = {host for each in prepared.values() for host in each.called}
     notices = [*lowered.notices, *_general(workflow, lowered, pool, ask)]
     manifests = list(objects.shared(scene))
@@ -141,8 +141,8 @@ def start_faults(workflow: Workflow, pool: Pool, local: Mapping[str, bytes]) -> 
         }
         given = {**dict.fromkeys(missing, b""), **local}
         found = _prepare(workflow, team, scene, RenderRequest("default", local=given))
-        homeless = () if pool.workspace else homeless_faults(found.folders, pool.name)
-        yield from located([*found.faults, *homeless], workflow.document)
+        lost = () if pool.workspace else missing_workspace_faults(found.folders, pool.name)
+        yield from located([*found.faults, *lost], workflow.document)
 
 
 def _prepare(workflow: Workflow, team: WorkflowGroup, scene: ManifestContext, ask: RenderRequest) -> _Prepared:

@@ -42,7 +42,7 @@ class AttemptFolders:
         return "/".join(parts)
 
 
-def homeless_faults(folders: Sequence[tuple[WorkflowTask, str]], pool: str) -> Iterator[Fault]:
+def missing_workspace_faults(folders: Sequence[tuple[WorkflowTask, str]], pool: str) -> Iterator[Fault]:
     """Yield the folders of tasks that would be lost with their pods, or arrive empty, in a pool without a workspace."""
     for member, folder in folders:
         token = "{{output}}" if folder == OUTPUT else f"{{{{input:{folder.rpartition('/')[2]}}}}}"

@@ -8,13 +8,13 @@ from coterie.backends.kai.manifests import objects as kai_objects
 from coterie.backends.kai.manifests.render import RenderedManifests, RenderRequest
 from coterie.backends.kai.manifests.size_limits import limit_faults, limit_notices
 from coterie.backends.kai.mixed_sizes import mix, priorities
+from coterie.backends.kai.placement_warnings import cluster_notices, gang_notices, merge_faults
 from coterie.backends.kai.pod_group import PodGroupPart, fold
 from coterie.backends.kai.sets import objects
 from coterie.backends.kai.sets.checks import first_of_each, render_faults, render_notices
 from coterie.backends.kai.sets.followers import follow
 from coterie.backends.kai.sets.names import CompiledSet, SetContext
 from coterie.backends.kai.sets.pods import SetGang, SetPodPosition, pod
-from coterie.backends.kai.traps import cluster_notices, gang_notices, merge_faults
 from coterie.backends.shared.compute_domains import claim_notices
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.ownership import RunningTasks

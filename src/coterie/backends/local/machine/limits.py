@@ -33,7 +33,7 @@ def task_count(workflow: Workflow) -> int:
     return sum(len(team.members) for team in workflow.teams)
 
 
-def crowd_faults(workflow: Workflow, processes: int) -> Iterator[Fault]:
+def task_count_faults(workflow: Workflow, processes: int) -> Iterator[Fault]:
     """Yield the faults in the number of a workflow's tasks, given the number of processes at a time."""
     tasks = task_count(workflow)
     if tasks > MOST_TASKS:
@@ -57,9 +57,9 @@ def crowd_faults(workflow: Workflow, processes: int) -> Iterator[Fault]:
             )
 
 
-def crowd_notices(workflow: Workflow, processes: int) -> Iterator[Notice]:
+def task_count_notices(workflow: Workflow, processes: int) -> Iterator[Notice]:
     """Yield the same as notices, for a plan without a submission."""
-    for fault in crowd_faults(workflow, processes):
+    for fault in task_count_faults(workflow, processes):
         yield Notice(
             Reason.NEVER_FITS.value, f"{fault.message}; it is refused when it is submitted", fault.place, fault.path
         )

@@ -73,7 +73,7 @@ def _all(client: Client, ident: str, task: str, wanted: LogsOptions, since: floa
 
     reader = LogReader(
         look,
-        lambda name, attempt, offset: client.patiently(lambda: client.log_piece(ident, name, attempt, offset)),
+        lambda name, attempt, offset: client.with_retries(lambda: client.log_piece(ident, name, attempt, offset)),
         lambda name, attempt: client.log_start(ident, name, attempt, wanted.tail, since),
     )
     if not any(one["attempt"] for one in tasks_of(reader.view)):

@@ -14,7 +14,7 @@ from coterie.cli.client.client import Client
 from coterie.cli.exit_codes import Exit
 from coterie.cli.follow.follow import follow
 from coterie.cli.follow.log_lines import failed_tasks, print_last_lines
-from coterie.cli.inputs.prompt import choose, somebody_there
+from coterie.cli.inputs.prompt import choose, user_present
 from coterie.cli.output.errors import fail
 from coterie.cli.output.formats import Output, safe
 from coterie.cli.output.outcome import result_of
@@ -128,7 +128,7 @@ def _leave_or_stop(client: Client, ident: str) -> bool:
     One that ends before there is an answer is reported as if it had not been interrupted.
     """
     choice: str | None = "leave"
-    if somebody_there():
+    if user_present():
         choices = {"d": "leave", "s": "stop", "c": "go on"}
         with suppress(KeyboardInterrupt):  # a repeated Ctrl-C leaves at once
             choice = choose(f"{ident}: [D]etach, [s]top it, [c]ontinue?", choices, "d", lambda: _over(client, ident))

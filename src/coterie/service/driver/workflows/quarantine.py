@@ -40,10 +40,10 @@ class Quarantine:
     def leave(self, workflow: str) -> None:
         """Forget a workflow that no longer exists."""
         self.take(workflow)
-        self.welcome(workflow)
+        self.mark_driven(workflow)
 
     def take(self, workflow: str) -> None:
-        """Retry a workflow; until `welcome`, its problem lasts."""
+        """Retry a workflow; until `mark_driven`, its problem lasts."""
         self._idents.discard(workflow)
 
     def close(self) -> None:
@@ -51,7 +51,7 @@ class Quarantine:
         for workflow in self:
             self.leave(workflow)
 
-    def welcome(self, workflow: str) -> None:
+    def mark_driven(self, workflow: str) -> None:
         """Record that a workflow is driven, unless it was put in quarantine again meanwhile."""
         if workflow not in self._idents:
             self._problems.solve(_thing(workflow))

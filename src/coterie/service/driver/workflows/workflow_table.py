@@ -95,7 +95,7 @@ class WorkflowTable:
             self.quarantine.take(workflow)
             self.add(life)
             self.executor.again([life])
-        self.quarantine.welcome(workflow)
+        self.quarantine.mark_driven(workflow)
         return self.lives.get(workflow)
 
     def tell(self, workflow: str, told: News) -> None:
@@ -138,9 +138,9 @@ class WorkflowTable:
         except Unavailable:
             raise
         except Exception as error:  # noqa: BLE001 - nobody knows what it is, so nothing more is done with this one
-            self.set_aside(workflow, error)
+            self.put_in_quarantine(workflow, error)
 
-    def set_aside(self, workflow: str, error: Exception) -> None:
+    def put_in_quarantine(self, workflow: str, error: Exception) -> None:
         """Put a workflow in quarantine."""
         self.release(workflow)
         self.quarantine.put(workflow, error)

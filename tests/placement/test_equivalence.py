@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coterie.gang.likeness import kind_of
+from coterie.gang.equivalence import kind_of
 from coterie.gang.tree import Gang, Group, Task
 from coterie.placement.capacity import Capacity
 from coterie.placement.family import decide_family
