@@ -9,25 +9,28 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from coterie.config.configuration import Pool
 from coterie.frontends.admission import TargetCluster
-from coterie.frontends.dynamo.conditions import DynamoCondition, levels_available, warning_event
-from coterie.frontends.dynamo.lower import to_podcliqueset
+from coterie.frontends.dynamo.conditions import DynamoCondition, levels_available
+from coterie.frontends.dynamo.lower import lower_graph
 from coterie.frontends.dynamo.read import read_graph
 from coterie.frontends.grove.conditions import GroveCondition
 from coterie.frontends.grove.drift import drift_of, drift_status, event_of
 from coterie.frontends.grove.kai_topology import KaiTopology, Owner
-from coterie.frontends.grove.podcliqueset.nvlink import compute_domains, enrolled
+from coterie.frontends.grove.podcliqueset.nvlink import enrolled
 from coterie.frontends.grove.topology import KAI, SCHEDULERS, ClusterTopology, read_cluster_topology
 from coterie.frontends.kubernetes.objects import resource_of
 from coterie.gang.tree import Gang
 from coterie.library import plan_workloads
+from coterie.operator.workloads.reconcile import graph_outcome
 from coterie.placement.refusal import Verdict
 from coterie.planning.inputs import all_topologies, read_snapshot
 from coterie.planning.load import read_documents, workload_for
 from coterie.planning.validation import InputText, Validation, ValidationContext, validate
 from coterie.topology.levels import Topology
+from tests.backends.kai.sets.builders import names, rendered
 from tests.frontends.dynamo import objects as dynamo
 from tests.frontends.grove import objects as grove
 from tests.frontends.grove.objects import Change, Manifest, standard
@@ -263,11 +266,11 @@ def shows_following(case: Case) -> None:
 def shows_compute_domains(case: Case) -> None:
     found = grove.read(case.now[-1])
     assert enrolled(found) == {"x": "one", "y": "two"}
-    assert compute_domains(found) == ("set-0-one", "set-0-two", "set-1-one", "set-1-two")
+    assert names(rendered(case.now[-1]), "ComputeDomain") == ["set-0-one", "set-0-two", "set-1-one", "set-1-two"]
 
 
 def shows_names_on_the_parts(case: Case) -> None:
-    template = to_podcliqueset(read_graph(resource_of(case.now[-1])))["spec"]["template"]
+    template = lower_graph(read_graph(resource_of(case.now[-1]))).manifest["spec"]["template"]
     assert "topologyConstraint" not in template
     assert [group["topologyConstraint"] for group in template["podCliqueScalingGroups"]] == [named(required="rack")]
     assert all("topologyConstraint" not in clique for clique in template["cliques"])
@@ -280,7 +283,10 @@ def shows_pending(_: Case) -> None:
 def shows_not_found(_: Case) -> None:
     after = levels_available(DynamoCondition("True", "ClusterTopologyNotFound"))
     assert after == DynamoCondition("False", "TopologyDefinitionNotFound")
-    assert warning_event(None, after) == "TopologyDefinitionNotFound"
+    grove_condition = GroveCondition("True", "ClusterTopologyNotFound", "no topology")
+    event = graph_outcome(dynamo.beta(), grove_condition, [], datetime(2026, 1, 1, tzinfo=UTC)).event
+    assert event is not None
+    assert (event["type"], event["reason"]) == ("Warning", "TopologyDefinitionNotFound")
 
 
 def shows_unknown(_: Case) -> None:

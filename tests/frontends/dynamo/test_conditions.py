@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.frontends.dynamo.conditions import DynamoCondition, levels_available, warning_event
+from coterie.frontends.dynamo.conditions import DynamoCondition, levels_available
 
 MISSING = "ClusterTopologyNotFound"
 
@@ -46,14 +46,3 @@ def test_the_condition_of_a_graph_follows_groves_with_the_sign_turned(
 def test_dynamo_itself_takes_unknown_for_available(reason: str) -> None:
     found = levels_available(DynamoCondition("Unknown", reason), trusting=True)
     assert found == DynamoCondition("True", "AllTopologyLevelsAvailable")
-
-
-def test_g68_a_warning_is_given_on_entering_false_and_on_a_new_reason_only() -> None:
-    gone = levels_available(DynamoCondition("True", MISSING))
-    less = levels_available(DynamoCondition("True", "ClusterTopologyLevelsUnavailable"))
-    good = levels_available(DynamoCondition("False", "AllClusterTopologyLevelsAvailable"))
-    assert warning_event(None, gone) == "TopologyDefinitionNotFound"
-    assert warning_event(good, gone) == "TopologyDefinitionNotFound"
-    assert warning_event(gone, less) == "TopologyLevelsUnavailable"
-    assert warning_event(gone, gone) is None
-    assert warning_event(gone, good) is None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coterie.errors import FieldError, SpecErrors
-from coterie.frontends.dynamo.lower import LoweredGraph, lower_graph, to_podcliqueset
+from coterie.frontends.dynamo.lower import LoweredGraph, lower_graph
 from coterie.frontends.dynamo.names import fitted, fnv1a, set_name
 from coterie.frontends.dynamo.settings import DynamoSettings
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
@@ -211,12 +211,12 @@ def test_a_component_without_replicas_is_left_out() -> None:
 def test_a_graph_that_no_set_can_stand_for_is_refused() -> None:
     data = changed(beta(), put(f"{DECODE}.experimental", {"gpuMemoryService": {}}))
     with pytest.raises(SpecErrors, match="gpuMemoryService"):
-        to_podcliqueset(read(data))
+        lower_graph(read(data))
 
 
 def test_the_users_template_is_not_changed_by_lowering() -> None:
     graph = read(beta())
-    to_podcliqueset(graph)
+    lower_graph(graph)
     assert graph.components[1].template == pod(gpus=4)
 
 

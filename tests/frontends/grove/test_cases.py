@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from coterie.errors import Unavailable
-from coterie.frontends.grove.podcliqueset.nvlink import compute_domains, enrolled
+from coterie.frontends.grove.podcliqueset.nvlink import enrolled
 from coterie.frontends.grove.podcliqueset.rules.admission import create_faults, update_faults, warnings
 from coterie.frontends.grove.podcliqueset.settings import Form, GroveSettings
 from coterie.topology.levels import Topology
@@ -379,7 +379,7 @@ def test_g46_pack_domain_that_stays_is_warned_of() -> None:
     assert codes(changed(old, assigned("spec.replicas", 3)), old=old) == ["Deprecated"]
 
 
-def test_g57_one_compute_domain_per_replica_and_group_of_gpu_cliques() -> None:
+def test_g57_gpu_cliques_are_in_the_nvlink_group_of_their_nearest_annotation() -> None:
     pcs = read(
         changed(
             podcliqueset(clique("cpu"), clique("x", 4), clique("y", 4), clique("z", 4), groups=[group("g", "z")]),
@@ -390,4 +390,3 @@ def test_g57_one_compute_domain_per_replica_and_group_of_gpu_cliques() -> None:
         )
     )
     assert enrolled(pcs) == {"x": "one", "y": "two"}
-    assert compute_domains(pcs) == ("set-0-one", "set-0-two", "set-1-one", "set-1-two")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.errors import Reason, field_path
-from coterie.frontends.kubernetes.pod_spec import read_pod, shape_of
+from coterie.frontends.kubernetes.pod_spec import ignored_notice, read_pod
 from coterie.gang.tree import Expression, Shape, Toleration
 from coterie.topology.pod_affinity import AffinityTerm, HostPort, LabelRequirement, PodTraits
 
@@ -71,9 +71,9 @@ COUNTED: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
 
 @pytest.mark.parametrize(("spec", "expected"), COUNTED.values(), ids=COUNTED)
 def test_a_pod_asks_for_what_kubernetes_counts(spec: dict[str, Any], expected: dict[str, int]) -> None:
-    shape, faults, notices = shape_of(spec)
-    assert (dict(shape.requests), faults, notices) == (expected, [], [])
-    assert list(shape.requests) == sorted(shape.requests)
+    found = read_pod(spec)
+    assert (dict(found.shape.requests), found.faults, found.ignored) == (expected, (), ())
+    assert list(found.shape.requests) == sorted(found.shape.requests)
 
 
 def test_selectors_affinity_and_tolerations_are_kept() -> None:
@@ -87,7 +87,7 @@ def test_selectors_affinity_and_tolerations_are_kept() -> None:
         {},
         {"matchExpressions": [{"key": "n", "operator": "Gt", "values": ["8"]}]},
     ]
-    shape, faults, _ = shape_of(
+    found = read_pod(
         pod(
             nodeSelector={"z": "1", "a": "2"},
             affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}},
@@ -97,8 +97,8 @@ def test_selectors_affinity_and_tolerations_are_kept() -> None:
             ],
         )
     )
-    assert not faults
-    assert shape == Shape(
+    assert not found.faults
+    assert found.shape == Shape(
         selector=(("a", "2"), ("z", "1")),
         tolerations=(Toleration(operator="Exists"), Toleration("k", "Equal", "v", "NoSchedule")),
         affinity=(
@@ -178,7 +178,7 @@ HARD: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
 @pytest.mark.parametrize(("spec", "expected"), HARD.values(), ids=HARD)
 def test_what_would_make_a_plan_wrong_is_refused_by_name(spec: dict[str, Any], expected: tuple[str, str]) -> None:
     prefix = ("spec", "podSpec")
-    _, faults, _ = shape_of(spec, prefix)
+    faults = read_pod(spec, prefix).faults
     found = [(str(each.type), field_path(each.path[2:])) for each in faults]
     assert found == [expected]
     assert all(each.path[:2] == prefix and each.message and each.place is None for each in faults)
@@ -186,7 +186,7 @@ def test_what_would_make_a_plan_wrong_is_refused_by_name(spec: dict[str, Any], e
 
 @pytest.mark.parametrize("spec", [spec for spec, (type_, _) in HARD.values() if type_ == "NotSupported"])
 def test_what_is_not_supported_is_not_called_invalid_and_not_to_be_removed(spec: dict[str, Any]) -> None:
-    _, (fault,), _ = shape_of(spec)
+    (fault,) = read_pod(spec).faults
     if "operator" in fault.path:
         return  # Kubernetes itself knows no such operator
     assert fault.code is Reason.UNSUPPORTED
@@ -248,7 +248,7 @@ def test_claims_are_read_by_template_or_by_name() -> None:
 
 
 def test_soft_wishes_are_one_warning() -> None:
-    _, faults, (notice,) = shape_of(
+    found = read_pod(
         pod(
             affinity={
                 "nodeAffinity": {PREFERRED: [{"weight": 1}]},
@@ -262,7 +262,8 @@ def test_soft_wishes_are_one_warning() -> None:
         ),
         ("p",),
     )
-    assert not faults
+    (notice,) = ignored_notice(found.ignored)
+    assert not found.faults
     assert notice.path == ("p", "affinity", "nodeAffinity", PREFERRED)
     for words in (
         *("preferred node affinity", "preferred pod affinity", "preferred pod anti-affinity"),
@@ -280,7 +281,8 @@ def test_empty_wishes_are_none() -> None:
         hostNetwork=True,
         nodeName="",
     )
-    assert shape_of(empty) == (Shape(), [], [])
+    found = read_pod(empty)
+    assert (found.shape, found.faults, found.ignored) == (Shape(), (), ())
 
 
 FIELDS = (
@@ -302,6 +304,6 @@ values = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(FIELDS), values))
 def test_any_mapping_is_read_or_refused(spec: dict[str, Any]) -> None:
-    _, faults, notices = shape_of(spec, ("spec",))
-    assert all(each.message and each.path[:1] == ("spec",) and each.type for each in faults)
-    assert all(each.message for each in notices)
+    found = read_pod(spec, ("spec",))
+    assert all(each.message and each.path[:1] == ("spec",) and each.type for each in found.faults)
+    assert all(each.message for each in ignored_notice(found.ignored))

@@ -105,6 +105,20 @@ def test_a_graph_follows_its_set_and_lists_the_constraints_in_force() -> None:
     assert event_of(back) == ("Normal", "AllTopologyLevelsAvailable")
 
 
+def test_g68_a_graph_gets_a_warning_on_entering_false_and_on_a_new_reason_only() -> None:
+    def events(*conditions: GroveCondition) -> list[tuple[str, str] | None]:
+        about, seen = beta(), []
+        for step, condition in enumerate(conditions):
+            found = graph_outcome(about, condition, [], AT + timedelta(minutes=step))
+            seen.append(event_of(found))
+            about = {**about, "status": found.status}
+        return seen
+
+    missing, gone = ("Warning", "TopologyDefinitionNotFound"), ("Warning", "TopologyLevelsUnavailable")
+    assert events(MISSING, MISSING, GONE) == [missing, None, gone]
+    assert events(GOOD, MISSING) == [None, missing]
+
+
 def test_a_graph_whose_set_has_no_condition_yet_is_pending_and_one_without_constraints_has_none() -> None:
     pending = graph_outcome(beta(), None, [], AT)
     assert told(pending, LEVELS_AVAILABLE) == ("Unknown", "TopologyConditionPending")

@@ -38,8 +38,3 @@ def levels_available(grove: DynamoCondition | None, *, trusting: bool = False) -
     if grove.status == "True":
         return DynamoCondition("False", NOT_FOUND if missing else UNAVAILABLE)
     return DynamoCondition("Unknown", NOT_FOUND if missing else PENDING)
-
-
-def warning_event(before: DynamoCondition | None, after: DynamoCondition) -> str | None:
-    """Return the reason of the Warning event for a change: to False, or to a new reason for False; else None."""
-    return after.reason if after.status == "False" and after != before else None

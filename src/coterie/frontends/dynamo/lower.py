@@ -63,11 +63,6 @@ class LoweredGraph:
         return replace(notice, path=path, place=self.graph.resource.document.place(path))
 
 
-def to_podcliqueset(graph: GraphDeployment, settings: DynamoSettings = DEFAULTS) -> Manifest:
-    """Return the manifest of a graph's PodCliqueSet; raise `SpecErrors` where a set cannot express the graph."""
-    return lower_graph(graph, settings).manifest
-
-
 def lower_graph(graph: GraphDeployment, settings: DynamoSettings = DEFAULTS) -> LoweredGraph:
     """Return the PodCliqueSet of a graph with source paths; raise `SpecErrors` where a set cannot express the graph.
 

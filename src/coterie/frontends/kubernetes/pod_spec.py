@@ -69,17 +69,8 @@ class PlannablePod:
     claims: tuple[DeviceClaim, ...] = ()
 
 
-def shape_of(pod_spec: Mapping[str, Any], path: Path = ()) -> tuple[Shape, list[Fault], list[Notice]]:
-    """Return the shape of a pod, the fields that cannot be planned, and one warning about ignored fields.
-
-    `path` is the path of the pod spec in the user's object; faults and notices have paths and no places yet.
-    """
-    found = read_pod(pod_spec, path)
-    return found.shape, list(found.faults), ignored_notice(found.ignored)
-
-
 def read_pod(pod_spec: Mapping[str, Any], path: Path = ()) -> PlannablePod:
-    """Return the planning view of a pod spec; see `shape_of`."""
+    """Return the planning view of a pod spec, whose path in the user's object is `path`; faults have no places yet."""
     try:
         model = PodSpecModel.model_validate(pod_spec)
     except ValidationError as error:

@@ -64,12 +64,6 @@ def enrolled(pcs: PodCliqueSet) -> Mapping[str, str]:
     return found
 
 
-def compute_domains(pcs: PodCliqueSet) -> tuple[str, ...]:
-    """Return the names of the ComputeDomains the set needs: one per replica and used group."""
-    groups = dict.fromkeys(enrolled(pcs).values())
-    return tuple(f"{pcs.name}-{replica}-{group}" for replica in range(pcs.replicas) for group in groups)
-
-
 def asks_for_gpus(clique: Clique) -> bool:
     """Return whether a container of the clique's pods requests GPUs by their resource name."""
     containers = [*(clique.pod_spec.get("containers") or ()), *(clique.pod_spec.get("initContainers") or ())]
