@@ -221,6 +221,8 @@ def _open_to_all(stack: ExitStack) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="coterie-store-"))
     folder.chmod(0o777)
     stack.callback(shutil.rmtree, folder)
+    # Whoever is not root can remove nothing from a folder that a test has closed.
+    stack.callback(folder.chmod, 0o777)
     return folder
 
 

@@ -79,9 +79,9 @@ def test_a_disk_that_fills_up_costs_the_log_and_not_the_task(tmp_path: Path) -> 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
 def test_a_folder_that_is_not_ours_is_told_in_words(tmp_path: Path) -> None:
-    (tmp_path / "root").mkdir(mode=0o500)
+    (tmp_path / "closed").mkdir(mode=0o500)
     with pytest.raises(Unavailable, match="Permission denied"):
-        Supervisor(tmp_path / "root")
+        Supervisor(tmp_path / "closed" / "root")
 
 
 def test_too_many_open_files_is_told_in_words_and_passes(tmp_path: Path) -> None:

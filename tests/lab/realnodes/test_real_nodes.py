@@ -31,7 +31,7 @@ pods:
 
 
 @pytest.fixture(scope="module")
-def real() -> Iterator[Lab]:
+def real(real_nodes_possible: None) -> Iterator[Lab]:  # noqa: ARG001 - it skips the tests
     """Two real nodes in a rack, and two that KWOK simulates in another."""
     with Lab(real_nodes=2, compute_domain=False) as lab:
         nodes.add(lab, snapshot(CLUSTER))

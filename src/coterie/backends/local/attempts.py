@@ -218,13 +218,14 @@ class AttemptTable:
         if not lost:
             return
         marks = {self.mark(each.key) for each in lost}
-        commands = [folders.command_of(each.folder) for each in lost]
-        left = processes.end(marks.__contains__, [found[0] for found in commands if found])
+        commands = {each: found[0] for each in lost if (found := folders.command_of(each.folder))}
+        left = processes.end(marks.__contains__, list(commands.values()))
         groups = {each: cgroup.of(str(each.folder)) for each in lost}
         left += sum(cgroup.end(path) for path in groups.values() if path)
         for each, why in lost.items():
             words = why + (f"; {left} {'process' if left == 1 else 'processes'} could not be stopped" if left else "")
-            if not groups[each] and folders.command_of(each.folder) is not None:
+            # Nothing survives a restart of the machine, in a control group or not.
+            if not groups[each] and each in commands and commands[each].this_boot():
                 words += _HIDDEN
             # On a full disk the next supervisor determines this again.
             with contextlib.suppress(OSError):
