@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,7 @@ from coterie.backends.local.machine.accounts import AccountTable
 from coterie.backends.local.supervisor import ProcessLimits, Supervisor
 from coterie.backends.local.work_order import AttemptEnded, AttemptKey, AttemptLost, AttemptRunning, WorkOrder
 from coterie.errors import UsageError
+from tests.cgroup_2 import on_cgroup_2
 from tests.eventually import eventually
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes under other accounts")
@@ -134,6 +137,26 @@ def test_nothing_survives_its_command_and_no_control_group_is_left(supervisor: S
     group = (state / "tasks" / fled.key.path / "cgroup").read_text(encoding="utf-8").split()[1]
     assert not Path(f"/proc/{process}").exists() or _is_zombie(process)
     assert not Path(group).exists()
+
+
+@pytest.mark.slow("starts a test run of its own")
+def test_control_groups_of_version_2_serve_as_well() -> None:
+    tests = (
+        test_nothing_survives_its_shim_even_in_a_session_of_its_own,
+        test_nothing_survives_its_command_and_no_control_group_is_left,
+    )
+    names = [f"{__file__}::{each.__name__}" for each in tests]
+    # Loading the plugins takes most of the time, and these have nothing to do here.
+    without = ("-p", "no:schemathesis", "-p", "no:xdist", "-p", "no:cacheprovider")
+    done = subprocess.run(
+        on_cgroup_2(sys.executable, "-m", "pytest", "-q", *without, *names),
+        cwd=Path(__file__).parents[3],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_each_owner_has_one_account_for_good(state: Path) -> None:
