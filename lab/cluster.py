@@ -18,7 +18,7 @@ from lab.control_plane.computedomain import compute_domain, prerequisites
 from lab.control_plane.kube_scheduler import kube_scheduler
 from lab.control_plane.kubernetes import control_plane
 from lab.control_plane.kwok import kwok
-from lab.errors import LabError
+from lab.errors import LabError, start_failure
 from lab.kubeconfig import write_kubeconfig
 from lab.ports import Ports
 from lab.process import Program
@@ -144,14 +144,12 @@ class Lab:
         try:
             self._folder = self._given or folders.new_folder()
             self.logs.mkdir(parents=True)
+            folders.require_room(self.folder)
             self._start(built)
         except OSError as error:
             folder = self._folder or tempfile.gettempdir()
             self.stop()
-            raise LabError(
-                f"the lab cannot be started in {folder}: {error.strerror or error}",
-                "It needs a writable folder with room for about 100 MB; name another one with $TMPDIR.",
-            ) from None
+            raise start_failure(folder, error) from None
         except BaseException as error:
             self.keep_logs = True
             self.stop()

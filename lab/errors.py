@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from coterie.errors import CoterieError
 
 
@@ -15,3 +17,12 @@ class GoMissingError(LabError):
 
 class TimeoutExpiredError(LabError):
     """Raised when something that was waited for did not happen; its text carries the evidence."""
+
+
+def start_failure(folder: Path | str, error: OSError) -> LabError:
+    """Return the error of a lab whose folder cannot be used."""
+    return LabError(
+        f"the lab cannot be started in {folder}: {error.strerror or error}",
+        "It needs a writable folder with room for about 200 MB; "
+        "name another one with $XDG_STATE_HOME for `lab up`, with $TMPDIR for tests.",
+    )

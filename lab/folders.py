@@ -5,6 +5,7 @@ A process that is killed cannot remove its lab's folder, so the next one does.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -15,6 +16,8 @@ from lab.realnodes import leftovers
 
 _PREFIX = "coterie-lab-"
 _OWNER = "owner"
+# etcd takes most of it at once, and ends with a stack of calls where it cannot.
+_ROOM = 200 << 20
 
 
 def new_folder() -> Path:
@@ -24,6 +27,12 @@ def new_folder() -> Path:
     pid = os.getpid()
     (folder / _OWNER).write_text(f"{pid} {started_at(pid)}", encoding="utf-8")
     return folder
+
+
+def require_room(folder: Path) -> None:
+    """Raise the error of a full disk where a folder has no room for a lab."""
+    if shutil.disk_usage(folder).free < _ROOM:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def keep_logs(logs: Path) -> Path:

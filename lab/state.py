@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from coterie.errors import NotFound, did_you_mean
-from lab.errors import LabError
+from lab.errors import LabError, start_failure
 from lab.process import Program, end_group, started_at
 from lab.realnodes import leftovers
 
@@ -122,8 +122,14 @@ def new_record(name: str) -> Record:
             f'there is a lab "{name}" already, and it is {state}',
             f"End it first (scripts/lab down --name {name}), or choose another with --name.",
         ) from None
+    except OSError as error:
+        raise start_failure(folder, error) from None
     record = Record(name, str(folder))
-    record.write()
+    try:
+        record.write()
+    except OSError as error:
+        _remove(folder)
+        raise start_failure(folder, error) from None
     return record
 
 

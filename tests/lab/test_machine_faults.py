@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,27 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
         with pytest.raises(LabError, match="No space left on device"):
             lab.start()
         assert not any(program.running for program in lab.programs.values())
+
+
+@pytest.mark.parametrize("filled", [True, False], ids=["full", "small"])
+def test_a_command_tells_of_a_full_disk_in_a_line_and_leaves_nothing(tmp_path: Path, *, filled: bool) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        if filled:
+            disk.fill(leaving=1)
+        done = subprocess.run(
+            [sys.executable, "-m", "lab", "up"],
+            cwd=ROOT,
+            env={**os.environ, "XDG_STATE_HOME": str(disk.folder)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1
+        error, hint = done.stderr.splitlines()
+        assert error.startswith(f"error: the lab cannot be started in {disk.folder}/")
+        assert error.endswith(": No space left on device")
+        assert "room for about 200 MB" in hint
+        assert not list((disk.folder / "coterie" / "lab").glob("*"))
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
