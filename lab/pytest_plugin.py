@@ -1,7 +1,7 @@
 """Fixtures for tests that need a real cluster.
 
 `lab` is one lab for all tests of a run, emptied before each; with pytest-xdist each worker has one, when it first needs
-it. `make_lab` starts labs of a test's own.
+it. It stops before the first test after which none needs a cluster. `make_lab` starts labs of a test's own.
 """
 
 from __future__ import annotations
@@ -21,11 +21,30 @@ from lab.realnodes import requirements
 
 # A test may leave a thousand objects behind, on a machine that has much else to do.
 _RESET_S = 120.0
+_SHARED = pytest.StashKey[Lab]()
+# The tests after the last one that needs a cluster.
+_REST = pytest.StashKey[frozenset[str]]()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Note the tests at the end of a run that need no cluster: workers take tests in this order, too."""
+    needed = [index for index, item in enumerate(session.items) if item.get_closest_marker("lab")]
+    rest = session.items[needed[-1] + 1 :] if needed else ()
+    session.config.stash[_REST] = frozenset(item.nodeid for item in rest)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> None:
-    """Build the programs before a test needs them: a first build takes many minutes, which are not the test's."""
+    """Build the programs before a test needs them, and stop the shared lab when no other test will.
+
+    A first build takes many minutes, which are not the test's. A lab without work still takes time of the processors,
+    and each test would look through its processes for its own.
+    """
+    if item.nodeid in item.config.stash[_REST] and (shared := item.config.stash.get(_SHARED, None)):
+        del item.config.stash[_SHARED]
+        # What fails here fails again in the fixture, at the end of the run.
+        with suppress(LabError):
+            _stop(shared, item.config)
     if item.get_closest_marker("lab"):
         wanted = ALL if "real_nodes_possible" in getattr(item, "fixturenames", ()) and _has_real_nodes() else USUAL
         # What fails here fails again in the fixture, where it is the test's.
@@ -56,6 +75,7 @@ def shared_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     _build(request.config)
     lab = Lab()
     lab.start()
+    request.config.stash[_SHARED] = lab
     yield lab
     _stop(lab, request.config)
 
