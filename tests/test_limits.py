@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from tests import process_tree
 pytestmark = pytest.mark.slow("starts test runs of its own")
 
 ROOT = Path(__file__).parents[1]
-Run = Callable[..., str]
+Runs = Callable[[str], Iterator[str]]
 
 WAITS = """
 import subprocess, threading, pytest
@@ -145,72 +145,81 @@ def test_programs_end_when_they_are_told_to():
 """
 
 
-@pytest.fixture(params=["alone", "in a worker"])
-def run(tmp_path: Path, request: pytest.FixtureRequest) -> Run:
-    """Give a function that runs tests under the limits of all tests, with signals ignored, and returns what it says."""
-    workers = {"alone": ["-p", "no:xdist"], "in a worker": ["-n", "1"]}[request.param]
+@pytest.fixture
+def runs(tmp_path: Path) -> Runs:
+    """Give a function that runs tests under the limits of all tests, with signals ignored, and yields what is said.
 
-    def ignoring() -> None:
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
-            signal.signal(number, signal.SIG_IGN)
+    They run twice at the same time: alone, and in a worker.
+    """
 
-    def call(text: str) -> str:
-        file = tmp_path / "test_sample.py"
-        file.write_text(text, encoding="utf-8")
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"),
-                # It takes as long to load as all others, and has nothing to do here.
-                *("-p", "no:schemathesis"),
-                *("-v", *workers, f"--rootdir={tmp_path}", "-c", os.devnull, str(file)),
-            ],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=250,
-            check=False,
-            preexec_fn=ignoring,
-        )
-        return done.stdout + done.stderr
+    def call(text: str) -> Iterator[str]:
+        ways = {tmp_path / "alone": ("-p", "no:xdist"), tmp_path / "worker": ("-n", "1")}
+        with ExitStack() as stack:
+            started = [stack.enter_context(_started(folder, text, *workers)) for folder, workers in ways.items()]
+            for each in started:
+                each.wait(250)
+        for folder in ways:
+            yield (folder / "said").read_text(encoding="utf-8")
 
     return call
 
 
-def test_a_test_that_takes_too_long_fails_and_what_it_started_is_killed(run: Run) -> None:
-    said = run(WAITS)
-    for name in ("test_waits", "test_waits_for_a_thread", "test_is_never_set_up", "test_is_never_over"):
-        assert f"test_sample.py::{name} took more than 3 s" in said
-    assert "(sleep 71000)" in said
-    assert "in test_waits\n" in said, "the stacks of all threads are shown"
-    assert "2 failed, 2 passed, 2 errors" in said
+def _started(folder: Path, text: str, *workers: str) -> subprocess.Popen[bytes]:
+    folder.mkdir()
+    file = folder / "test_sample.py"
+    file.write_text(text, encoding="utf-8")
+    command = [
+        *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"),
+        # It takes as long to load as all others, and has nothing to do here.
+        *("-p", "no:schemathesis"),
+        *("-v", *workers, f"--rootdir={folder}", "-c", os.devnull, str(file)),
+    ]
+    with (folder / "said").open("wb") as said:
+        return subprocess.Popen(
+            ["sh", "-c", "trap '' HUP INT TERM QUIT; exec \"$@\"", "sh", *command],  # noqa: S607 - wherever it is
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+        )
+
+
+def test_a_test_that_takes_too_long_fails_and_what_it_started_is_killed(runs: Runs) -> None:
+    for said in runs(WAITS):
+        for name in ("test_waits", "test_waits_for_a_thread", "test_is_never_set_up", "test_is_never_over"):
+            assert f"test_sample.py::{name} took more than 3 s" in said
+        assert "(sleep 71000)" in said
+        assert "in test_waits\n" in said, "the stacks of all threads are shown"
+        assert "2 failed, 2 passed, 2 errors" in said
     assert not _sleepers()
 
 
-def test_a_test_that_does_not_even_end_then_ends_the_process(run: Run) -> None:
-    said = run(STUCK)
-    assert "Timeout (0:00:02)!" in said
-    assert "in test_does_not_end_at_all\n" in said
+def test_a_test_that_does_not_even_end_then_ends_the_process(runs: Runs) -> None:
+    for said in runs(STUCK):
+        assert "Timeout (0:00:02)!" in said
+        assert "in test_does_not_end_at_all\n" in said
 
 
-def test_a_process_that_outlives_its_test_fails_it(run: Run) -> None:
-    said = run(LEAVES)
-    assert "test_sample.py::test_leaves left processes behind, which were killed: " in said
-    assert "test_sample.py::test_leaves_an_orphan_without_environment left processes behind" in said
-    assert "test_sample.py::test_ends_a_fixture_that_leaves_something left processes behind" in said
-    for span in ("71001", "71002", "71003"):
-        assert f"(sleep {span})" in said
-    assert "4 passed, 3 errors" in said
+def test_a_process_that_outlives_its_test_fails_it(runs: Runs) -> None:
+    for said in runs(LEAVES):
+        assert "test_sample.py::test_leaves left processes behind, which were killed: " in said
+        assert "test_sample.py::test_leaves_an_orphan_without_environment left processes behind" in said
+        assert "test_sample.py::test_ends_a_fixture_that_leaves_something left processes behind" in said
+        for span in ("71001", "71002", "71003"):
+            assert f"(sleep {span})" in said
+        assert "4 passed, 3 errors" in said
     assert not _sleepers()
 
 
-def test_processes_of_fixtures_that_tests_share_may_stay(run: Run) -> None:
-    assert "4 passed" in run(SHARES)
+def test_processes_of_fixtures_that_tests_share_may_stay(runs: Runs) -> None:
+    for said in runs(SHARES):
+        assert "4 passed" in said, said
     assert not _sleepers()
 
 
-def test_programs_react_to_signals_that_the_run_ignores(run: Run) -> None:
-    assert "1 passed" in run(SIGNALLED)
+def test_programs_react_to_signals_that_the_run_ignores(runs: Runs) -> None:
+    for said in runs(SIGNALLED):
+        assert "1 passed" in said, said
 
 
 def _sleepers() -> str:

@@ -24,8 +24,11 @@ import yaml
 from coterie.backends.kai.driver import removal
 from coterie.backends.kai.driver.objects import seconds
 from coterie.errors import Unavailable
+from coterie.kube import watch
 from coterie.kube.api import Api, ApiResponse, failure_of
 from coterie.kube.errors import RequestDescription
+from coterie.kube.retry import backoff
+from coterie.service.pools import live_clusters
 from coterie.service.service import Service
 from lab import Lab
 from tests.kai.driver.service_on_kai import CLUSTER, OWN, RACK, KaiService, add_nodes, serving, settings
@@ -188,6 +191,9 @@ def _several(lab: Lab, folder: Path, slow: Path) -> str:
 def test_of_several_clusters_those_that_do_not_answer_delay_nobody_and_are_shown(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Calls to a cluster that does not answer are repeated after up to half a minute, which nobody needs to wait here.
+    monkeypatch.setattr(live_clusters, "_LONGEST_PAUSE_S", 2.0)
+    monkeypatch.setattr(watch, "backoff", lambda failures, first_s, _: backoff(failures, first_s, 2.0))
     add_nodes(lab)
     lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "slow"}})
     found = settings(tmp_path, config=CLUSTERS)
@@ -230,7 +236,6 @@ def test_of_several_clusters_those_that_do_not_answer_delay_nobody_and_are_shown
             assert here.status(running) == "RUNNING"
 
             way.restore()
-            # Calls to a cluster that did not answer are repeated after up to half a minute.
             lab.wait(lambda: unreachable().keys() == {"dead"}, 3 * LIMIT_S, "the slow one is back")
             lab.wait(lambda: troubled() == {"backend dead"}, 3 * LIMIT_S, "so is its driver")
             here.running(waiting, 2)
