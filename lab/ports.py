@@ -1,19 +1,17 @@
 """Ports that are reserved for a lab while it runs.
 
 A port that the kernel picks may be handed to anybody between choosing and using it. So ports are taken from below the
-range that the kernel picks from, and each is claimed by a locked file, so that two labs never choose the same.
+range that the kernel picks from, and each is claimed by a name that one process of the machine can have, so that two
+labs never choose the same, whoever starts them.
 """
 
 from __future__ import annotations
 
-import fcntl
 import random
 import socket
 from collections.abc import Sequence
-from typing import IO
 
 from lab.errors import LabError
-from lab.programs.build import cache_folder
 
 _RANGE = range(20_000, 32_000)
 
@@ -24,20 +22,13 @@ class Ports:
     def __init__(self, choices: Sequence[int] = _RANGE) -> None:
         # S311: nothing secret depends on which port it is.
         self._choices = iter(random.sample(choices, len(choices)))
-        self._folder = cache_folder() / "ports"
-        self._claims: list[IO[bytes]] = []
+        self._claims: list[socket.socket] = []
 
     def take(self) -> int:
         """Return a port of 127.0.0.1 that nobody listens on and no other lab has taken."""
-        self._folder.mkdir(parents=True, exist_ok=True)
         for port in self._choices:
-            claim = (self._folder / str(port)).open("wb")
-            try:
-                fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                claim.close()
-                continue
-            if _is_free(port):
+            claim = socket.socket(socket.AF_UNIX)
+            if _is_claimed(claim, port) and _is_free(port):
                 self._claims.append(claim)
                 return port
             claim.close()
@@ -48,6 +39,15 @@ class Ports:
         for claim in self._claims:
             claim.close()
         self._claims.clear()
+
+
+def _is_claimed(claim: socket.socket, port: int) -> bool:
+    """Whether a socket got the name of a port, which no other has until it is closed; it is no file."""
+    try:
+        claim.bind(f"\0coterie-lab-port-{port}")
+    except OSError:
+        return False
+    return True
 
 
 def _is_free(port: int) -> bool:

@@ -64,15 +64,20 @@ def test_ports_that_others_have_are_not_taken() -> None:
         ports.release()
 
 
-def test_two_labs_do_not_take_the_same_port() -> None:
+def test_two_labs_do_not_take_the_same_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    first, second = Ports([port]), Ports([port])
+    first = Ports([port])
+    # Nor do those of other users, who have folders of their own.
+    monkeypatch.setenv("COTERIE_CACHE", str(tmp_path))
+    second, third = Ports([port]), Ports([port])
     assert first.take() == port
     with pytest.raises(LabError):
         second.take()
     first.release()
+    assert third.take() == port
+    third.release()
 
 
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
