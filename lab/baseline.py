@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
@@ -12,6 +13,7 @@ from lab.errors import TimeoutExpiredError
 from lab.nodes import HOLD
 
 Baseline = Mapping[str, frozenset[tuple[str, str]]]
+Entry = tuple[Resource, Object]
 
 # What a test may make beside objects of the kinds that the lab itself defines. Owners come before what they own.
 _BUILT_IN = {
@@ -36,6 +38,12 @@ _BUILT_IN = {
 }
 # A finalizer that nobody lifts in this time is not waited for.
 _PATIENCE = 3.0
+# So many objects of a kind are deleted with one call.
+_MANY = 10
+_AT_ONCE = {"gracePeriodSeconds": "0", "propagationPolicy": "Background"}
+_METADATA = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+# Kinds of which Kubernetes makes objects by itself.
+_OF_KUBERNETES = frozenset({"leases", "serviceaccounts"})
 
 
 def current(api: Api) -> Baseline:
@@ -60,11 +68,11 @@ def reset(api: Api, kept: Baseline, timeout: float) -> None:
         if waited > timeout:
             names = ", ".join(f"{resource.plural}/{item['metadata']['name']}" for resource, item in left[:5])
             raise TimeoutExpiredError(f"{len(left)} objects were not gone after {timeout:g} s: {names}")
-        api.each(partial(_delete, api, by_force=by_force), left)
+        api.each(partial(_delete, api, by_force=by_force), _without_collections(api, kept, left))
         time.sleep(0.05)
 
 
-def _left(api: Api, kept: Baseline) -> list[tuple[Resource, Object]]:
+def _left(api: Api, kept: Baseline) -> list[Entry]:
     """Return the objects outside the baseline, owners first."""
     resources = _resettable(api)
     found = api.each(partial(_items, api), resources)
@@ -76,6 +84,29 @@ def _left(api: Api, kept: Baseline) -> list[tuple[Resource, Object]]:
     ]
 
 
+def _without_collections(api: Api, kept: Baseline, left: list[Entry]) -> list[Entry]:
+    """Delete all objects of a kind in a namespace with one call where they are many; return what else is left."""
+    counts = Counter(_place(entry) for entry in left if _is_plain(entry))
+    whole = {place for place, count in counts.items() if count >= _MANY and _is_disposable(kept, *place)}
+    api.each(partial(_delete_collection, api), whole)
+    return [entry for entry in left if not _is_plain(entry) or _place(entry) not in whole]
+
+
+def _is_plain(entry: Entry) -> bool:
+    """Whether nothing but its deletion is needed for an object to go."""
+    meta = entry[1]["metadata"]
+    return not meta.get("finalizers") and not meta.get("deletionTimestamp")
+
+
+def _is_disposable(kept: Baseline, resource: Resource, namespace: str) -> bool:
+    """Whether nothing of a kind is to be kept in a namespace, and the API server deletes all of it with one call."""
+    return (
+        "deletecollection" in resource.verbs
+        and resource.plural not in _OF_KUBERNETES
+        and all(namespace != there for there, _ in kept.get(_key(resource), ()))
+    )
+
+
 def _belongs_to_kubernetes(resource: Resource, item: Object) -> bool:
     """Whether Kubernetes made an object by itself, at whatever time."""
     namespace, name = _identity(item)
@@ -85,10 +116,9 @@ def _belongs_to_kubernetes(resource: Resource, item: Object) -> bool:
 
 
 def _resettable(api: Api) -> list[Resource]:
-    defined = {
-        item["spec"]["group"]
-        for item in api.request("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
-    }
+    # The name of a definition is that of its kind and of its group.
+    definitions = _list(api, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+    defined = {item["metadata"]["name"].partition(".")[2] for item in definitions}
     chosen = [
         resource
         for resource in api.resources()
@@ -100,7 +130,7 @@ def _resettable(api: Api) -> list[Resource]:
 
 def _items(api: Api, resource: Resource) -> list[Object]:
     try:
-        return list(api.request("GET", resource.path())["items"])
+        return _list(api, resource.path())
     except ApiError as error:
         # A definition may be gone by now.
         if error.status == 404:
@@ -108,7 +138,19 @@ def _items(api: Api, resource: Resource) -> list[Object]:
         raise
 
 
-def _delete(api: Api, entry: tuple[Resource, Object], *, by_force: bool) -> None:
+def _list(api: Api, path: str) -> list[Object]:
+    """Return objects without their specs, which may be large."""
+    return list(api.request("GET", path, accept=_METADATA)["items"] or ())
+
+
+def _delete_collection(api: Api, place: tuple[Resource, str]) -> None:
+    resource, namespace = place
+    # What is left is found by the next look.
+    with suppress(ApiError):
+        api.request("DELETE", resource.path(namespace=namespace), params=_AT_ONCE)
+
+
+def _delete(api: Api, entry: Entry, *, by_force: bool) -> None:
     resource, item = entry
     meta = item["metadata"]
     path = resource.path(meta["name"], meta.get("namespace", ""))
@@ -117,7 +159,12 @@ def _delete(api: Api, entry: tuple[Resource, Object], *, by_force: bool) -> None
             lifted = {"metadata": {"finalizers": None}}
             api.request("PATCH", path, lifted, content_type="application/merge-patch+json")
         if not meta.get("deletionTimestamp") or resource.plural == "pods":
-            api.request("DELETE", path, params={"gracePeriodSeconds": "0", "propagationPolicy": "Background"})
+            api.request("DELETE", path, params=_AT_ONCE)
+
+
+def _place(entry: Entry) -> tuple[Resource, str]:
+    resource, item = entry
+    return resource, item["metadata"].get("namespace", "")
 
 
 def _identity(item: Object) -> tuple[str, str]:
