@@ -47,7 +47,7 @@ class Done:
 
 def environment(**more: str) -> dict[str, str]:
     """Return the environment of a call, without anything that would change what it prints."""
-    dropped = {"COTERIE_CONFIG", "NO_COLOR", "TERM", "FORCE_COLOR"}
+    dropped = {"COTERIE_CONFIG", "NO_COLOR", "TERM", "FORCE_COLOR", "PYTHONUNBUFFERED"}
     return {**{name: value for name, value in os.environ.items() if name not in dropped}, "PYTHONUTF8": "1", **more}
 
 

@@ -127,11 +127,12 @@ def test_a_reader_that_stops_reading_is_left_without_a_word(desk: SampleFolder) 
 
 
 @LINUX
-@pytest.mark.parametrize("output", ["table", "json"])
+@pytest.mark.parametrize("output", ["table", "json", "help"])
 def test_a_full_disk_is_one_error_with_a_hint(desk: SampleFolder, output: str) -> None:
+    how = ["--help"] if output == "help" else ["-o", output]
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [*PROGRAM, "plan", desk.flow(2), "--cluster", desk.cluster, "-o", output],
+            [*PROGRAM, "plan", desk.flow(2), "--cluster", desk.cluster, *how],
             stdin=subprocess.DEVNULL,
             stdout=full,
             stderr=subprocess.PIPE,

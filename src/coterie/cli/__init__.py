@@ -18,3 +18,8 @@ def main() -> None:
         app(prog_name="coterie")
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)
+    except OSError as error:
+        # Commands report their errors; help and the version are printed without one.
+        from coterie.cli.output.errors import report_os_error
+
+        sys.exit(report_os_error(error))

@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 import typer
 
@@ -53,8 +53,8 @@ def reporting(output: Output, *, debug: bool = False) -> Iterator[None]:
             yield
     except BrokenPipeError:
         # The reader of our output has closed it; exit silently, without errors of a flush at exit.
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        _discard(sys.stdout)
+        _discard(sys.stderr)
         raise typer.Exit(Exit.PIPE) from None
 
 
@@ -67,9 +67,7 @@ def _reported(output: Output, *, debug: bool) -> Iterator[None]:
     except (typer.Exit, BrokenPipeError, KeyboardInterrupt):
         raise
     except OSError as error:
-        # Output that cannot be written cannot carry a report of that either.
-        told = CoterieError(f"{error.filename or 'output'}: {error.strerror or error}", _OS_HINT)
-        raise typer.Exit(report(told, output if error.filename else Output.TABLE)) from None
+        raise typer.Exit(report_os_error(error, output)) from None
     except Exception as error:  # noqa: BLE001 - the last line of defence: users get a sentence, not a stack
         if debug:
             traceback.print_exc()
@@ -77,6 +75,24 @@ def _reported(output: Output, *, debug: bool) -> Iterator[None]:
             f"unexpected {type(error).__name__}: {error}", "Run it again with --debug for details."
         )
         raise typer.Exit(report(unexpected, output)) from None
+
+
+def _discard(stream: TextIO) -> None:
+    """Discard what a stream has not written yet, and whatever comes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def report_os_error(error: OSError, output: Output = Output.TABLE) -> Exit:
+    """Report an error of the operating system, and return the exit code."""
+    # Output that cannot be written cannot carry a report of that either, and is not tried again at exit.
+    told = CoterieError(f"{error.filename or 'output'}: {error.strerror or error}", _OS_HINT)
+    # A process may have been started without an output.
+    if stream := getattr(sys, "stdout", None):
+        try:
+            stream.flush()
+        except OSError:
+            _discard(stream)
+    return report(told, output if error.filename else Output.TABLE)
 
 
 def report(error: CoterieError, output: Output) -> Exit:
