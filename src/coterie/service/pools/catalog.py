@@ -1,6 +1,7 @@
 """The current backends and pools: those of the configuration file, and those that admins applied.
 
-Files are read again at intervals. One that has become invalid changes nothing and is reported in `problems`.
+Files are read again at intervals. For one that has become invalid, what it said before stays in force, and `problem`
+says why; it keeps nothing else from being read.
 """
 
 from __future__ import annotations
@@ -33,6 +34,12 @@ from coterie.topology.levels import HOSTNAME
 Json = dict[str, Any]
 
 DEFAULT = "default"
+
+# How many faults of one file a problem names.
+_MOST_FAULTS = 3
+
+# A configuration, with the documents of its pools.
+_Base = tuple[Config, Mapping[str, Any]]
 
 # What tells one content of a file from another: its time, its size and its number.
 _Mark = tuple[int, int, int]
@@ -110,6 +117,7 @@ class LiveCatalog:
     _catalog: PoolCatalog | None = None
     _marks: dict[str, _Mark] = field(default_factory=dict)
     _records: tuple[PoolRecord, ...] = ()
+    _valid: _Base | None = None  # the last valid configuration
     problem: str = ""
 
     def current(self) -> PoolCatalog:
@@ -130,17 +138,32 @@ class LiveCatalog:
             try:
                 return self._read(marks)
             except (CoterieError, OSError) as error:
+                # The previous configuration stays in force, with the news of its clusters and the stored pools.
+                found = self._assembled(self._valid, marks) if self._valid else kept
                 self._marks = before | marks
-                self.problem = str(error)
-                return kept
+                self.problem = "; ".join(dict.fromkeys(filter(None, (_described(error), self.problem))))
+                return found
 
     def _read(self, marks: dict[str, _Mark]) -> PoolCatalog:
         """Read all files, and add the mark of each before it is read."""
-        base, documents = self._base(marks)
+        base = self._base(marks)
+        found = self._assembled(base, marks)
+        self._valid = base
+        return found
+
+    def _assembled(self, given: _Base, marks: dict[str, _Mark]) -> PoolCatalog:
+        """Return the catalog of a configuration; `problem` is that of its cluster files."""
+        base, documents = given
+        problems: list[str] = []
+        # First: a configuration that names an unreadable file is not followed at all.
+        declared = self._declared(base, marks, problems)
         self.live.follow(backend for name, backend in base.backends.items() if self._is_live(name, backend))
         # Before the snapshots: a cluster without a problem has one.
         unreached = self.live.problems()
-        backends, clusters = base.backends, self._clusters(base, marks)
+        live = self.live.snapshots()
+        known = self._catalog.clusters if self._catalog else {}
+        clusters = _kept(known, declared | {name: live[name] for name in base.backends if name in live})
+        backends = base.backends
         elsewhere = self._elsewhere(base, marks)
         snapshots = {**elsewhere, **clusters}
         pools = {
@@ -153,7 +176,7 @@ class LiveCatalog:
         for record in self._records:
             if record.name not in pools:
                 pools[record.name] = _stored(record, backends, snapshots)
-        self._marks, self.problem = marks, ""
+        self._marks, self.problem = marks, "; ".join(problems)
         kept = self._catalog
         found = PoolCatalog(backends, clusters, pools, base.file, kept.number if kept else 1, elsewhere, unreached)
         if kept is None:
@@ -162,7 +185,7 @@ class LiveCatalog:
             self._catalog = kept = replace(found, number=kept.number + _differs(kept, found))
         return kept
 
-    def _base(self, marks: dict[str, _Mark]) -> tuple[Config, Mapping[str, Any]]:
+    def _base(self, marks: dict[str, _Mark]) -> _Base:
         path, given = self.settings.config, self.settings.given
         if given is not None:
             return given.config, {}
@@ -179,23 +202,30 @@ class LiveCatalog:
             raise UsageError(f"task_accounts cannot be read from {path}, which is not a regular file", hint)
         return config, load(decode(data, str(path)), str(path)).data["pools"]
 
-    def _clusters(self, base: Config, marks: dict[str, _Mark]) -> dict[str, Snapshot]:
+    def _declared(self, base: Config, marks: dict[str, _Mark], problems: list[str]) -> dict[str, Snapshot]:
+        """Return the nodes of backends without a live cluster, for a file that became unreadable the last ones."""
         given = dict(self.settings.given.clusters) if self.settings.given else {}
-        known = self._catalog.clusters if self._catalog else {}
         found: dict[str, Snapshot] = {}
-        live = self.live.snapshots()
         for name, backend in base.backends.items():
             if name in given:
                 found[name] = given[name]
-            elif name in live:
-                found[name] = live[name]
-            elif _is_live(backend):
-                continue
-            elif backend.driven and backend.cluster is not None:
-                found[name] = self._snapshot(backend.cluster, marks)
+            elif backend.driven and not _is_live(backend) and backend.cluster is not None:
+                try:
+                    found[name] = self._snapshot(backend.cluster, marks)
+                except (CoterieError, OSError) as error:
+                    if (last := self._last(backend)) is None:
+                        raise
+                    found[name] = last
+                    problems.append(_described(error))
             elif backend.traits.embedded:
                 found[name] = Snapshot(this_machine())
-        return _kept(known, found)
+        return found
+
+    def _last(self, backend: Backend) -> Snapshot | None:
+        """Return the last reading of a backend's file, if it is one of the same file."""
+        known = self._catalog
+        same = known is not None and known.backends.get(backend.name) == backend
+        return known.clusters.get(backend.name) if known and same else None
 
     def _is_live(self, name: str, backend: Backend) -> bool:
         """Return whether the nodes of a backend are read from its cluster, and did not come with the settings."""
@@ -216,6 +246,17 @@ class LiveCatalog:
         file = str(folder / cluster)
         marks[file] = _mark(file)
         return read_snapshot(read_bytes(file, sys.stdin.buffer), file)
+
+
+def _described(error: Exception) -> str:
+    """Return what is wrong with a file, with its name and line."""
+    if not isinstance(error, SpecErrors):
+        return str(error)
+    places = (fault.place for fault in error.faults)
+    where = ((f"{at.file}:{at.line}: " if at.line else f"{at.file}: ") if at else "" for at in places)
+    said = [f"{begin}{fault.message}" for begin, fault in zip(where, error.faults, strict=True)]
+    rest = len(said) - _MOST_FAULTS
+    return "; ".join((*said[:_MOST_FAULTS], *((f"and {rest} more",) if rest > 0 else ())))
 
 
 def _differs(kept: PoolCatalog, found: PoolCatalog) -> bool:
