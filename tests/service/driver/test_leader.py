@@ -18,10 +18,13 @@ from coterie.backends.local.attempt_folder import holder_of
 from coterie.backends.local.machine.processes import ProcessIdentity
 from coterie.backends.local.supervisor import Supervisor
 from coterie.backends.local.work_order import WorkOrder
-from coterie.errors import Unavailable
+from coterie.errors import Conflict, Unavailable
+from coterie.service.driver import intake
 from coterie.service.driver.board import Board
 from coterie.service.driver.election.held_lease import HeldLease
 from coterie.service.driver.election.replica import is_gone, new_holder
+from coterie.service.driver.workflows.driven_workflow import LiveWorkflow
+from coterie.service.driver.workflows.workflow_table import WorkflowTable
 from coterie.service.service import Service
 from coterie.store import Lease, Store, WorkflowChange
 from tests.eventually import PATIENCE_S, eventually
@@ -118,6 +121,27 @@ def test_a_fault_of_the_drivers_own_is_said_and_the_next_turn_begins_anew(
         eventually(lambda: not service.health()["problems"])
 
 
+def test_a_save_that_is_refused_again_and_again_is_said_and_repeated(
+    place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = threading.Event()
+    save = Store.save
+
+    def sometimes(store: Store, changes: Sequence[WorkflowChange], fence: int) -> int:
+        if refused.is_set():
+            raise Conflict("it contradicts what is stored", "")
+        return save(store, changes, fence)
+
+    monkeypatch.setattr(Store, "save", sometimes)
+    with Service(place.settings()) as service:
+        refused.set()
+        service.submit(single("later", "true"))
+        eventually(lambda: "it contradicts what is stored" in problems(service).get("driver", ""))
+        refused.clear()
+        completed(service, "later-1")
+        eventually(lambda: not service.health()["problems"])
+
+
 def test_a_turn_longer_than_the_lease_keeps_it_and_is_reported_as_slow(
     place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +172,33 @@ def test_a_turn_longer_than_the_lease_keeps_it_and_is_reported_as_slow(
         completed(service, "later-1")
         eventually(lambda: not service.health()["problems"])
         assert len(boards) == 1, "nothing was begun anew"
+
+
+def test_after_a_restart_what_runs_is_taken_up_first_and_then_what_waits_by_its_priority(
+    place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Service(place.settings()) as first:
+        for _ in range(8):
+            first.submit(single("full", "sleep 600"))
+        eventually(lambda: first.pool("main")["gpus"]["free"] == 0)
+        for priority in ("LOW", "NORMAL", "HIGH", "NORMAL"):
+            first.submit(replace(single(priority.lower(), "true"), priority=priority))
+        eventually(lambda: first.health()["waiting"] == 4)
+    taken: list[str] = []
+    add = WorkflowTable.add
+
+    def noted(table: WorkflowTable, life: LiveWorkflow) -> None:
+        taken.append(life.id.rpartition("-")[0])
+        add(table, life)
+
+    monkeypatch.setattr(WorkflowTable, "add", noted)
+    monkeypatch.setattr(intake, "_TAKE_UP_S", 0.0)
+    with Service(place.settings()) as second:
+        # Until it is taken up, what waits counts as waiting, and no turn takes up all of it.
+        eventually(lambda: second.health()["waiting"] == 4)
+        monkeypatch.setattr(intake, "_TAKE_UP_S", PATIENCE_S)
+        eventually(lambda: len(taken) == 12, lambda: taken)
+        assert taken == [*["full"] * 8, "high", "normal", "normal", "low"]
 
 
 def test_what_is_submitted_while_nobody_drives_runs_later(place: ServiceFolder) -> None:

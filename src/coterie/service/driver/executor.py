@@ -17,8 +17,10 @@ from coterie.service.driver.workflows.driven_workflow import LiveWorkflow, home_
 from coterie.service.driver.workflows.texts import TextPending
 from coterie.store import NewEvent
 
-# How long to wait after a temporary failure.
-_PAUSE_S = 1.0
+# How long to wait after a temporary failure; longer by the second where very many workflows wait, for their number.
+_PAUSE_S, _PAUSE_EACH_S = 1.0, 0.005
+# How long a turn may repeat postponed actions.
+_REPEAT_S = 0.1
 # The actions that need no text: a workflow whose text is being read can be ended.
 _WITHOUT_TEXT = (ReleaseTasks, Stop, Delete)
 # How many tasks without a barrier are created at a time on this machine, where each of them takes milliseconds.
@@ -34,6 +36,8 @@ class _PartialCreate:
 
 
 _Step = Action | _PartialCreate
+# Workflows with their steps; they take turns.
+_Steps = OrderedDict[str, tuple[LiveWorkflow, deque[_Step]]]
 
 
 class ActionExecutor:
@@ -54,52 +58,60 @@ class ActionExecutor:
     ) -> None:
         self._backends, self._drivers, self._now = sites, drivers, now
         self._problems, self._poke, self._apart = problems, poke, apart
-        self._later: dict[str, str] = {}  # workflows, with the problem that they wait for
-        self._later_at = 0.0
-        self._todo: OrderedDict[str, tuple[LiveWorkflow, deque[_Step]]] = OrderedDict()
+        # Postponed workflows, with the problem that they wait for and the time of the next attempt, soonest first.
+        self._later: dict[str, tuple[str, float]] = {}
+        self._repeated: dict[str, str] = {}  # postponed workflows whose actions are being repeated, with that problem
+        self._repeats: _Steps = OrderedDict()  # apart from the others, so that very many of them delay nobody
+        self._todo: _Steps = OrderedDict()
         self._unread: set[str] = set()  # workflows whose text is being read
         self.moved = False
         self.events: list[NewEvent] = []
 
     def behind(self, connection: Connection) -> bool:
         """Return whether actions on a backend are postponed."""
-        return connection.problem in self._later.values()
+        return connection.problem in self._unsolved()
 
     @property
     def late_at(self) -> float | None:
         """The time of the next postponed action."""
-        return self._later_at if self._later else None
+        return next(iter(self._later.values()))[1] if self._later else None
 
     @property
     def busy(self) -> bool:
-        """Whether actions are left that `perform` had no time for."""
-        return bool(self._todo)
+        """Whether actions are left that `perform` and `catch_up` had no time for."""
+        return bool(self._todo or self._repeats)
 
     def again(self, lives: Iterable[LiveWorkflow]) -> None:
         """Repeat all outstanding actions, which are idempotent; they take the place of those not performed yet."""
         for life in lives:
             with self._apart(life.id):
-                self._todo.pop(life.id, None)
+                self._clear(life.id)
                 self.add([(life, action) for action in outstanding(life.spec, life.state)])
 
     def add(self, actions: Iterable[tuple[LiveWorkflow, Action]]) -> None:
         """Take on actions in their order; requests to the queue that nothing precedes are made at once."""
         for life, action in actions:
-            if isinstance(action, Enqueue) and life.id not in self._todo:
+            if isinstance(action, Enqueue) and life.id not in self._todo and life.id not in self._repeats:
                 self.do([(life, action)])
-                continue
-            _, mine = self._todo.setdefault(life.id, (life, deque()))
-            mine.extend(self._parts(life, action))
+            else:
+                self._put(self._repeats if life.id in self._repeats else self._todo, life, action)
 
     def perform(self, seconds: float) -> None:
         """Perform actions, those of different workflows in turn, for a limited time."""
         until = time.monotonic() + seconds
         while self._todo and time.monotonic() < until:
-            name, (life, mine) = self._todo.popitem(last=False)
-            step = mine.popleft()
-            if mine:
-                self._todo[name] = life, mine
-            self.do([(life, step)])
+            self._step(self._todo)
+
+    def _put(self, steps: _Steps, life: LiveWorkflow, action: Action) -> None:
+        _, mine = steps.setdefault(life.id, (life, deque()))
+        mine.extend(self._parts(life, action))
+
+    def _step(self, steps: _Steps) -> None:
+        name, (life, mine) = steps.popitem(last=False)
+        step = mine.popleft()
+        if mine:
+            steps[name] = life, mine
+        self.do([(life, step)])
 
     def _parts(self, life: LiveWorkflow, action: Action) -> Iterator[_Step]:
         if not isinstance(action, Create) or action.held or len(action.tasks) <= _AT_ONCE or home_of(life.digest):
@@ -115,16 +127,31 @@ class ActionExecutor:
             self.do([(life, each) for each in outstanding(life.spec, life.state) if isinstance(each, Enqueue)])
 
     def catch_up(self, lives: Mapping[str, LiveWorkflow], now: float) -> None:
-        """Perform postponed actions once they are due."""
-        if not self._later or now < self._later_at:
-            return
-        late, self._later = self._later, {}
-        for life in [lives[name] for name in sorted(late) if name in lives]:
-            self._todo.pop(life.id, None)
-            with self._apart(life.id):
-                self.do([(life, action) for action in outstanding(life.spec, life.state)])
-        for problem in set(late.values()) - set(self._later.values()):
+        """Repeat postponed actions that are due, those of different workflows in turn, for a limited time."""
+        until = time.monotonic() + _REPEAT_S
+        while time.monotonic() < until:
+            due = next((name for name, (_, at) in self._later.items() if at <= now), None)
+            if due is not None:
+                self._repeat(due, lives.get(due))
+            elif not self._repeats:
+                break
+            if self._repeats:
+                self._step(self._repeats)
+        done = {self._repeated.pop(name) for name in list(self._repeated) if name not in self._repeats}
+        for problem in done - self._unsolved():
             self._problems.solve(problem)
+
+    def _repeat(self, workflow: str, life: LiveWorkflow | None) -> None:
+        self._repeated[workflow], _ = self._later.pop(workflow)
+        if life is not None:
+            self._clear(workflow)
+            with self._apart(workflow):
+                for action in outstanding(life.spec, life.state):
+                    self._put(self._repeats, life, action)
+
+    def _unsolved(self) -> set[str]:
+        """Return the problems for which actions are postponed."""
+        return {problem for problem, _ in self._later.values()} | set(self._repeated.values())
 
     def resume(self, life: LiveWorkflow) -> None:
         """Perform the actions of a workflow that waited for its text."""
@@ -134,8 +161,13 @@ class ActionExecutor:
     def drop(self, workflow: str) -> None:
         """Drop all postponed actions of a workflow."""
         self._later.pop(workflow, None)
-        self._todo.pop(workflow, None)
+        self._clear(workflow)
         self._unread.discard(workflow)
+
+    def _clear(self, workflow: str) -> None:
+        """Drop the actions of a workflow that are not performed yet."""
+        self._todo.pop(workflow, None)
+        self._repeats.pop(workflow, None)
 
     def do(self, actions: Iterable[tuple[LiveWorkflow, _Step]]) -> None:
         """Perform actions in order; those after one that cannot be performed are postponed with it.
@@ -159,8 +191,8 @@ class ActionExecutor:
                 broken.discard(life.id)
             except Unavailable as error:
                 problem = self._drivers.problem(life)
-                self._later[life.id] = problem
-                self._later_at = self._now() + _PAUSE_S
+                self._later[life.id] = problem, self._now() + _PAUSE_S + _PAUSE_EACH_S * len(self._later)
+                self._clear(life.id)  # all that is outstanding then is repeated
                 if self._problems.say(problem, str(error)):
                     said = NewEvent(self._now(), "ServiceProblem", str(error), workflow=life.id, pool=life.pool)
                     self.events.append(said)

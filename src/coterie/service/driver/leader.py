@@ -47,6 +47,7 @@ class Leader:
         self._lease: HeldLease | None = None
         self._board: Board | None = None
         self._failing = False
+        self._conflicts = 0  # turns in succession that ended with one
 
     @property
     def leading(self) -> bool:
@@ -88,23 +89,29 @@ class Leader:
         try:
             lease = self._held_lease(now)
             if lease is None:
-                self._problems.solve("store")
+                self._conflicts = 0
+                for what in ("store", "driver"):
+                    self._problems.solve(what)
                 return min(self._settings.poll_s, self._settings.lease_s / 4)
             with lease.turn():
                 news, wait = self._current_board().turn(now, lease)
         except Unavailable as error:
             self._problems.say("store", f"{error}. {error.hint}".strip())
             return _PAUSE_S
-        except Conflict:
+        except Conflict as error:
             self._doubt()
-            return 0.0
+            self._conflicts += 1
+            if self._conflicts == 1:
+                return 0.0  # another replica was faster, which the stored state shows
+            self._problems.say("driver", f"{error}. It is retried.")
+            return _PAUSE_S
         except Exception as error:  # noqa: BLE001 - requests would still be taken, and nothing done about them
             _log.exception("unexpected error in the leader's loop")
             self._failing = True
             self._problems.say("driver", f"unexpected {type(error).__name__}: {error}. It is retried.")
             self._doubt()
             return _PAUSE_S
-        self._failing = False
+        self._failing, self._conflicts = False, 0
         for what in ("store", "driver"):
             self._problems.solve(what)
         self._note_configuration()
