@@ -36,7 +36,7 @@ def test_processes_that_submit_at_once_get_ids_without_gaps_or_clashes(url: str)
 
 def test_one_key_makes_one_workflow_however_many_submit_it_at_once(open_store: Opening) -> None:
     stores = [open_store() for _ in range(2)]
-    start = threading.Barrier(8)
+    start = threading.Barrier(8, timeout=PATIENCE_S)
 
     def submit(number: int) -> tuple[str, bool]:
         start.wait()
@@ -60,7 +60,7 @@ def test_a_refused_submission_leaves_no_gap(store: Store) -> None:
 
 def test_one_of_many_that_want_to_lead_leads(open_store: Opening) -> None:
     stores = [open_store() for _ in range(2)]
-    start = threading.Barrier(8)
+    start = threading.Barrier(8, timeout=PATIENCE_S)
 
     def acquire(number: int) -> Lease | None:
         start.wait()

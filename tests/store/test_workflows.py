@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coterie.errors import Conflict, NotFound
+from coterie.errors import Conflict, NotFound, UsageError
 from coterie.store import (
     NewEvent,
     PlacementRecord,
@@ -20,6 +20,7 @@ from coterie.store import (
     WorkflowQuery,
     WorkflowRecord,
 )
+from coterie.store.tables import counters, labels
 from tests.random_examples import examples
 from tests.store.builders import NOW, change, finish, leading, new, submitted
 
@@ -347,3 +348,16 @@ def test_any_json_any_text_and_any_bytes_can_be_stored(store: Store, data: Any, 
     assert store.upload(one.id).source == source
     assert store.workflow(one.id) == one
     assert one.id in [found.id for found in store.workflows(WorkflowQuery(labels={text: text}, name_prefix=text)).items]
+
+
+def test_a_value_or_a_change_that_the_database_refuses_is_said_in_words_and_nothing_else_fails(store: Store) -> None:
+    too_large = {"sqlite": "SELECT zeroblob(2000000001)", "postgresql": "SELECT 99999999999 :: integer"}
+    database = store._database
+    with pytest.raises(UsageError, match=r"the database refused a value: .+"), database.reading() as connection:
+        connection.exec_driver_sql(too_large[connection.dialect.name])
+    with pytest.raises(UsageError, match=r"the database refused a value: .+"), database.writing() as connection:
+        connection.execute(counters.insert(), {"name": "n", "last": 1 << 80})
+    with pytest.raises(Conflict, match=r"contradicts its content: .+") as told, database.writing() as connection:
+        connection.execute(labels.insert(), {"workflow": "unknown", "key": "k", "value": "v"})
+    assert told.value.hint
+    assert submitted(store).id == "train-1"

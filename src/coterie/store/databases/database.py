@@ -14,7 +14,7 @@ from sqlalchemy import URL, Connection, Engine, func, make_url, select
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
-from coterie.errors import CoterieError, Unavailable, UsageError
+from coterie.errors import Conflict, CoterieError, Unavailable, UsageError
 from coterie.store.databases import postgres, sqlite
 
 _SQLITE = frozenset({"sqlite", "sqlite+pysqlite"})
@@ -107,8 +107,17 @@ class Database:
     def _driver_errors_translated(self) -> Iterator[None]:
         try:
             yield
-        except (DataError, IntegrityError):
-            raise  # the database works; the same statement would fail again
+        except (DataError, OverflowError) as error:
+            # Not Unavailable: the database works, and the same value would be refused again.
+            said = _first_line(getattr(error, "orig", error))
+            raise UsageError(
+                f"{self.name}: the database refused a value: {said}", "Change it, and try again."
+            ) from error
+        except IntegrityError as error:
+            raise Conflict(
+                f"{self.name}: the database refused a change that contradicts its content: {_first_line(error.orig)}",
+                "Something else may have changed at the same moment: look again, and repeat it if need be.",
+            ) from error
         except DBAPIError as error:
             if self.path is not None and sqlite.is_damage(error.orig):
                 self._damage = self._damage or str(error.orig)
@@ -117,6 +126,10 @@ class Database:
             raise Unavailable(
                 f"{self.name}: all connections are in use", "The database is overloaded. Try again."
             ) from error
+
+
+def _first_line(error: object) -> str:
+    return (str(error).strip().splitlines() or ["no reason given"])[0]
 
 
 def database(address: str, patience_s: float) -> Database:
