@@ -156,10 +156,13 @@ def test_faults_of_accounts_are_reported_with_those_of_the_configuration(place: 
     for said in ("nobody-here" if os.geteuid() == 0 else "--task-accounts", "9-2", "nvlinks"):
         assert said in done.err
     named = served_with(place, "nobody-here")
-    assert 'task_accounts of backend "here" in' in named.err
+    # With its line and its column, where the value is.
+    where = f"{place.folder}/coterie.yaml:1:{CONFIG.format(accounts='nobody-here', pool='').index('nobody-here') + 1}"
+    assert 'task_accounts of backend "here": ' in named.err
+    assert where in named.err
     together = served_with(place, "2000", "--trust-tasks")
-    assert 'task_accounts of backend "here" in' in together.err
-    assert "cannot be used together" in together.err
+    assert '--trust-tasks and task_accounts of backend "here" cannot' in together.err
+    assert where in together.err
 
 
 def test_nobody_with_a_token_is_called_as_those_without(place: ServiceFolder) -> None:

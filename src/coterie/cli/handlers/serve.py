@@ -15,6 +15,7 @@ from coterie.cli.inputs.service_location import announce, announced, state_folde
 from coterie.cli.output.formats import safe
 from coterie.cli.output.screen import show
 from coterie.config.configuration import read_config
+from coterie.document.located import decode, load
 from coterie.errors import Fault, SpecErrors, UsageError
 from coterie.inspection.page_files import MISSING, REMEDY, built
 from coterie.planning.inputs import collect
@@ -67,20 +68,22 @@ def run(options: ServeOptions) -> None:
 def _accounts(options: ServeOptions, folder: Path) -> TaskAccounts | None:
     """Return the accounts of tasks, of the option or of the configuration; all faults of both are raised at once."""
     faults: list[Fault] = []
-    given, named = options.task_accounts, "--task-accounts"
+    given, named, place = options.task_accounts, "--task-accounts", None
     # A stream can be read once, and the service reads it.
     if (file := options.config) and Path(file).is_file():
-        config = collect(faults, lambda: read_config(read_bytes(file, sys.stdin.buffer), file))
+        data = collect(faults, lambda: read_bytes(file, sys.stdin.buffer))
+        config = None if data is None else collect(faults, lambda: read_config(data, file))
         for backend in config.backends.values() if config and given is None else ():
             if backend.task_accounts is not None:
-                given, named = backend.task_accounts, f'task_accounts of backend "{backend.name}" in {file}'
+                given, named = backend.task_accounts, f'task_accounts of backend "{backend.name}"'
+                place = load(decode(data or b"", file), file).place(("backends", backend.name, "task_accounts"))
     try:
         found = task_accounts(given, folder, trusted=options.trust_tasks, named=named)
     except UsageError as error:
         if not faults and given is options.task_accounts:
             raise
         said = str(error) if named in str(error) else f"{named}: {error}"
-        faults.insert(0, Fault(said, hint=error.hint))
+        faults.insert(0, Fault(said, hint=error.hint, place=place))
     if faults:
         raise SpecErrors(faults)
     return found
