@@ -51,3 +51,27 @@ def test_a_template_ends_when_its_caller_leaves(tmp_path: Path, monkeypatch: pyt
         sandbox.run("{{ word }}", {}, 1000)
 
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
+
+
+SLOW = """
+import importlib.util, time
+spec = importlib.util.spec_from_file_location("worker", {worker!r})
+worker = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(worker)
+render = worker.render
+def slowly(*rest):
+    time.sleep(1.5)
+    return render(*rest)
+worker.render = slowly
+worker.main()
+"""
+
+
+def test_a_template_is_limited_by_its_own_time_and_not_by_that_of_a_busy_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "slow.py"
+    slow.write_text(SLOW.format(worker=str(sandbox._WORKER)))
+    monkeypatch.setattr(sandbox, "_WORKER", slow)
+    monkeypatch.setattr(sandbox, "SECONDS", 1.0)
+    assert sandbox.run("{{ word }}", {"word": "rendered"}, 1000).text == "rendered"

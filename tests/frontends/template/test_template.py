@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from coterie.document.located import load
 from coterie.errors import Fault, SpecErrors
+from coterie.frontends.template import worker
 from coterie.frontends.template.render import RenderedText, render
 from tests.frontends.workflow.samples import refusal
 from tests.random_examples import examples
@@ -174,6 +175,77 @@ def test_the_sandbox_lets_nothing_out(expression: str) -> None:
     assert "uses something that is not allowed" in fault.message
     assert fault.place is not None
     assert fault.place.line == 3
+
+
+# Ways out of a template: attributes of Python's own, by every way to name one, and changes of values.
+ESCAPES = [
+    "''.__class__",
+    "''.__class__.__mro__[1].__subclasses__()",
+    "''['__class__']",
+    "''|attr('__class__')",
+    "''|attr('__cl' ~ 'ass__')",
+    "''|attr('\\x5f\\x5fclass\\x5f\\x5f')",
+    "(1).__class__.__base__",
+    "[].__class__.__base__.__subclasses__()",
+    "().__class__.__bases__[0]",
+    "{}.__class__.__mro__",
+    "true.__class__",
+    "none.__class__",
+    "value.__class__",
+    "value|attr('__init__')",
+    "value.__init__.__globals__",
+    "value.keys.__self__.__class__",
+    "lipsum.__globals__",
+    "lipsum['__globals__']",
+    "lipsum|attr('__globals__')",
+    "lipsum.__globals__.os.popen('id').read()",
+    "lipsum.__code__",
+    "lipsum.__builtins__",
+    "cycler.__init__.__globals__.os",
+    "cycler('a').next.__func__.__globals__",
+    "joiner.__init__.__globals__",
+    "namespace.__init__.__globals__",
+    "namespace().__class__",
+    "range.__class__",
+    "range(1).__class__.__mro__",
+    "dict.mro()",
+    "dict.__subclasses__()",
+    "dict(a=1).__class__",
+    "self.__init__.__globals__",
+    "self._TemplateReference__context",
+    "self._TemplateReference__context.environment",
+    "self.__class__",
+    "'{0.__class__}'.format(1)",
+    "'{a.__class__.__mro__}'.format_map({'a': 1})",
+    "'%s'|format(''.__class__)",
+    "('{0.__class__.__init__}'|string).format(value)",
+    "[value]|selectattr('__class__')|list",
+    "[value]|sum(attribute='__class__')",
+    "[value]|sort(attribute='__class__.__mro__')",
+    "[value]|map(attribute='__init__.__globals__')|join",
+    "value.update({'a': 2})",
+    "[1].append(2)",
+    "loop.__class__",
+]
+# Names of Python that a template does not know.
+UNKNOWN = ["environ", "open('/etc/passwd').read()", "__import__('os')", "eval('1')"]
+
+
+@pytest.mark.parametrize("expression", ESCAPES)
+def test_no_way_out_of_the_sandbox_is_open(expression: str) -> None:
+    assert _kind(expression) == "security"
+
+
+@pytest.mark.parametrize("expression", UNKNOWN)
+def test_a_template_knows_no_functions_of_python(expression: str) -> None:
+    assert _kind(expression) == "undefined"
+
+
+def _kind(expression: str) -> str:
+    """Return why the worker does not render an expression; in this process, since there are many of them."""
+    request = {"template": f"{{{{ {expression} }}}}", "variables": {"value": {"k": 1}}, "output": 1000}
+    answer = worker.render(worker.sandbox(), request)
+    return str(answer["error"][0]["kind"]) if "error" in answer else f"it renders {answer['text']}"
 
 
 @pytest.mark.slow("lets templates run into their limits of time and memory")

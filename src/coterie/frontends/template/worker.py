@@ -41,14 +41,19 @@ def main() -> None:
     os.nice(_NICE)
     request = json.load(sys.stdin)
     _limit(request["seconds"], request["memory"])
-    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
+    environment = sandbox()
     try:
-        answer = _render(environment, request)
+        answer = render(environment, request)
         if "text" in answer:
-            answer["traced"] = _render(environment, request, "traced").get("text")
+            answer["traced"] = render(environment, request, "traced").get("text")
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     json.dump(answer, sys.stdout)
+
+
+def sandbox() -> ImmutableSandboxedEnvironment:
+    """Return the environment of a template, which reaches nothing but its variables."""
+    return ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
 
 
 def _limit(seconds: float, memory: int) -> None:
@@ -69,9 +74,10 @@ def _overtime(_number: int, _frame: object) -> None:
     raise _Overtime
 
 
-def _render(
+def render(
     environment: ImmutableSandboxedEnvironment, request: dict[str, Any], which: str = "template"
 ) -> dict[str, Any]:
+    """Return the answer for one text of a request: what it renders to, or its errors."""
     source, variables = request[which], request["variables"]
     # A workflow is rendered again after a restart, and must be the one that was checked.
     random.seed(json.dumps([request["template"], variables], sort_keys=True))
