@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.backends.local.container_paths import translated, translation
+from coterie.backends.local.files import trash
 from coterie.backends.local.supervisor import Supervisor
 from coterie.backends.local.work_order import AttemptEnded, WorkOrder
 from coterie.errors import Unavailable, UsageError
@@ -129,6 +132,31 @@ def test_what_a_task_puts_in_place_of_a_file_never_blocks_a_reader(tmp_path: Pat
             next_one.close()
         supervisor.remove(key().workflow)
         eventually(lambda: not list((root / ".trash").iterdir()))
+
+
+def test_an_output_of_many_files_is_removed_in_pieces_with_pauses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, paused = tmp_path / "root", list[int]()
+    left = root / ".trash" / "w"
+    for number in range(3):
+        (left / str(number)).mkdir(parents=True)
+        for file in range(20):
+            (left / str(number) / str(file)).touch()
+    monkeypatch.setattr(trash, "_PIECE", 10)
+    collector = trash.TrashCollector(root)
+
+    def wait(_: float) -> bool:
+        paused.append(sum(len(files) for _, _, files in os.walk(root)))
+        return False
+
+    monkeypatch.setattr(collector._closed, "wait", wait)
+    collector.wake()
+    eventually(lambda: not list((root / ".trash").iterdir()))
+    collector.close()
+    # At most ten entries between two pauses, folders included.
+    assert len(paused) == 6
+    assert all(before - after <= 10 for before, after in pairwise([60, *paused]))
 
 
 def test_an_output_of_very_deep_folders_is_removed(supervisor: Supervisor, tmp_path: Path) -> None:

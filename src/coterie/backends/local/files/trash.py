@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import stat
 import threading
+import time
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
 from coterie.backends.local import attempt_folder as folders
+
+# After so many entries, nothing is deleted for as long as they took: the disk is also needed by the store and by tasks.
+_PIECE = 200
+_LONGEST_PAUSE_S = 1.0
 
 
 class TrashCollector:
@@ -21,7 +26,8 @@ class TrashCollector:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._wanted = threading.Event()
-        self._closed = False
+        self._closed = threading.Event()
+        self._deleted, self._since = 0, 0.0
         self._names = count()
         self._thread: threading.Thread | None = None
 
@@ -34,17 +40,17 @@ class TrashCollector:
 
     def close(self) -> None:
         """End after the current file; the next collector continues."""
-        self._closed = True
+        self._closed.set()
         self._wanted.set()
         if self._thread is not None:
             self._thread.join()
 
     def _run(self) -> None:
-        while self._wanted.wait() and not self._closed:
+        while self._wanted.wait() and not self._closed.is_set():
             self._wanted.clear()
             with suppress(OSError):
                 front = folders.trash(self._root)
-                while front and not self._closed:
+                while front and not self._closed.is_set():
                     # What cannot be deleted stays, and is tried again with the next removal.
                     with suppress(OSError):
                         front += self._delete(front.pop())
@@ -58,7 +64,8 @@ class TrashCollector:
         moved: list[Path] = []
         with os.scandir(path) as entries:
             for entry in entries:
-                if self._closed:
+                self._pause()
+                if self._closed.is_set():
                     return []
                 if entry.is_dir(follow_symlinks=False):
                     _unlock(entry.path)
@@ -69,6 +76,14 @@ class TrashCollector:
                     os.unlink(entry.path)  # noqa: PTH108 - one of very many
         path.rmdir()
         return moved
+
+    def _pause(self) -> None:
+        """Wait after each piece, for as long as it took."""
+        if self._deleted % _PIECE == 0:
+            if self._deleted:
+                self._closed.wait(min(time.monotonic() - self._since, _LONGEST_PAUSE_S))
+            self._since = time.monotonic()
+        self._deleted += 1
 
 
 def _unlock(folder: str) -> None:
