@@ -68,16 +68,19 @@ def test_a_jump_of_an_hour_ends_no_task_with_a_time_limit(tmp_path: Path) -> Non
     limits = "  timeout: {exec_timeout: 10m, queue_timeout: 10m}"
     with Service(place.settings(now=machine.clock(place.folder))) as service:
         running = service.submit(single("running", "sleep 600", rest=limits))["id"]
-        waiting = service.submit(single("waiting", "sleep 600", gpu=4, rest=limits))["id"]
-        for ident in (running, waiting):
-            service.wait(ident, lambda view: view["status"] == "RUNNING", timeout_s=PATIENCE_S)
+        for _ in range(7):
+            service.submit(single("full", "sleep 600"))
+        eventually(lambda: service.pool("main")["gpus"]["free"] == 0)
+        waiting = service.submit(single("waiting", "sleep 600", rest=limits))["id"]
+        eventually(lambda: bool(service.workflow(waiting)["waiting"]))
         machine.wall += 3600
         machine.wait(1)
-        other = service.submit(single("other", "true"))["id"]
+        other = service.submit(single("other", "true", gpu=0))["id"]
         assert service.wait(other, timeout_s=PATIENCE_S)["status"] == "COMPLETED"
         eventually(lambda: "clock" in {each["what"] for each in service.health()["problems"]})
 
         assert service.workflow(running)["status"] == "RUNNING"
-        assert service.workflow(waiting)["status"] == "RUNNING"
+        assert not service.workflow(waiting)["finished"]
         machine.wait(700)
         assert service.wait(running, timeout_s=PATIENCE_S)["status"] == "FAILED_EXEC_TIMEOUT"
+        assert service.wait(waiting, timeout_s=PATIENCE_S)["status"] == "FAILED_QUEUE_TIMEOUT"

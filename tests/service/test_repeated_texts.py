@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,7 +13,7 @@ from coterie.frontends.workflow.read import Workflow
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 from coterie.service.submission import admission, compilation
-from coterie.store import Store, WorkflowRecord
+from coterie.store import Store, Upload, WorkflowChange, WorkflowRecord
 from tests.eventually import eventually
 from tests.service.running_service import ServiceFolder, single, task, workflow
 
@@ -85,3 +87,36 @@ def test_a_replica_that_does_not_lead_keeps_only_small_submissions(place: Servic
         assert [each.stored.id for each in service._fresh] == [small]
     finally:
         service.stop()
+
+
+def test_what_waits_unchanged_is_not_read_again(place: ServiceFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Service(place.settings()) as service:
+        for _ in range(8):
+            service.submit(single("full", "sleep 600"))
+        eventually(lambda: service.pool("main")["gpus"]["free"] == 0)
+        waiting = [service.submit(single("waiting", "true"))["id"] for _ in range(5)]
+        eventually(lambda: all(service.workflow(ident)["waiting"] for ident in waiting))
+        seen: list[str] = []
+        workflow_of, upload_of, save = Store.workflow, Store.upload, Store.save
+
+        def loaded(store: Store, ident: str) -> WorkflowRecord:
+            if threading.current_thread() is not threading.main_thread():
+                seen.append(ident)
+            return workflow_of(store, ident)
+
+        def uploaded(store: Store, ident: str) -> Upload:
+            seen.append(ident)
+            return upload_of(store, ident)
+
+        def saved(store: Store, changes: Sequence[WorkflowChange], fence: int) -> int:
+            seen.extend(each.id for each in changes)
+            return save(store, changes, fence)
+
+        monkeypatch.setattr(Store, "workflow", loaded)
+        monkeypatch.setattr(Store, "upload", uploaded)
+        monkeypatch.setattr(Store, "save", saved)
+        for _ in range(5):  # each of them takes several turns and queue cycles
+            ident = service.submit(single("probe", "true", gpu=0))["id"]
+            assert service.wait(ident, timeout_s=60)["status"] == "COMPLETED"
+        assert not set(waiting) & set(seen)
+        assert seen

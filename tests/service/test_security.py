@@ -261,6 +261,34 @@ def test_changes_need_a_role(
         assert (answer.status_code != 403) is (caller in allowed), (caller, answer.text)
 
 
+# Calls that change nothing, whatever their method.
+HARMLESS = {("post", "/api/v1/plan"), ("post", "/api/v1/session"), ("delete", "/api/v1/session")}
+
+
+def test_every_call_that_changes_something_is_refused_to_a_viewer_and_one_on_pools_to_users(
+    served: tuple[TestClient, dict[str, dict[str, str]]],
+) -> None:
+    client, headers = served
+    bodies: tuple[object, ...] = (None, {}, {"source": SOURCE}, {"file": SOURCE}, POOL)
+    changes = [
+        (method, path)
+        for path, methods in client.get("/api/v1/openapi.json").json()["paths"].items()
+        for method in methods
+        if method != "get" and (method, path) not in HARMLESS
+    ]
+    assert len(changes) > 8
+    for method, path in changes:
+        at = path.replace("{workflow}", "anns-1").replace("{pool}", "main").replace("{name}", "anns-1")
+        # Bob may submit, and nothing else of these: the workflow is Ann's, and the pool is that of admins.
+        submits = (method, path) in {("post", "/api/v1/workflows"), ("post", "/api/pool/{pool}/workflow")}
+        for caller in ("vic",) if submits else ("vic", "bob"):
+            answers = [client.request(method.upper(), at, json=body, headers=headers[caller]) for body in bodies]
+            found = {answer.status_code for answer in answers}
+            # A body of the wrong shape is refused as such at most.
+            assert 403 in found, (caller, method, path, found)
+            assert found <= {400, 403, 415, 422}, (caller, method, path, found)
+
+
 def test_a_workflow_belongs_to_the_owner_of_the_token(served: tuple[TestClient, dict[str, dict[str, str]]]) -> None:
     client, headers = served
     assert client.get("/api/v1/workflows/anns-1", headers=headers["vic"]).json()["owner"] == "ann"

@@ -187,3 +187,14 @@ def _is_zombie(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] in "ZX"
     except OSError:
         return True
+
+
+def test_without_a_control_group_a_lost_task_says_what_may_be_left(supervisor: Supervisor, state: Path) -> None:
+    lost = order("ann-1", "lost", "echo $$; exec sleep 600", ANN)
+    supervisor.start([lost])
+    said_pid(state, lost)
+    folder = state / "tasks" / lost.key.path
+    (folder / "cgroup").unlink()
+    os.kill(int((folder / "claim").read_text(encoding="utf-8").split()[1]), signal.SIGKILL)
+    eventually(lambda: isinstance(supervisor.status(lost.key), AttemptLost))
+    assert "without a control group, processes that left its session" in str(supervisor.status(lost.key))

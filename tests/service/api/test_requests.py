@@ -9,6 +9,8 @@ from starlette.testclient import TestClient
 
 from coterie.errors import Hint, Mention
 from coterie.service.api.hints import for_both, for_commands, in_api
+from coterie.service.service import Service
+from coterie.service.work_limit import WorkLimit
 from tests.service.api.requests import body, error_of
 from tests.service.running_service import CONFIG, single, task, workflow
 
@@ -204,3 +206,51 @@ def test_what_is_not_there_is_named(client: TestClient, path: str, message: str)
         assert "(In the API: GET /api/v1/" in error["hint"]
     else:
         assert error["hint"] == "All paths are listed in /api/v1/openapi.json."
+
+
+DIGITS = "9" * 4400
+PARTS = ".".join("a" * 2000)
+TEXT = single("x", "true").source.decode()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "given"),
+    [
+        ("POST", AT, {"json": {"source": TEXT, "set": [f"{PARTS}=1"]}}),
+        ("POST", AT, {"json": {"source": TEXT, "set_string": [f"{PARTS}=1"]}}),
+        ("POST", AT, {"json": {"source": TEXT.replace("gpu: 4", f"gpu: {DIGITS}")}}),
+        ("POST", AT, {"json": {"source": TEXT.replace("version: 2", f"version: {DIGITS}")}}),
+        ("POST", AT, {"json": {"source": f"default-values: {{n: {DIGITS}}}\n{TEXT}"}}),
+        ("POST", AT, {"json": {"source": TEXT.replace("gpu: 4", "gpu: {{ n }}"), "set": [f"n={DIGITS}"]}}),
+        (
+            "POST",
+            AT,
+            {"content": f'{{"source": "x", "labels": {DIGITS}}}', "headers": {"content-type": "application/json"}},
+        ),
+        ("POST", "/api/v1/plan", {"json": {"source": TEXT, "set": [f"{PARTS}=1"]}}),
+        ("PUT", "/api/v1/pools/new", {"content": f"backend: lab\ngpus: {{limit: {DIGITS}}}\n", "headers": YAML}),
+        ("GET", AT, {"params": {"limit": DIGITS}}),
+        ("GET", "/api/v1/events", {"params": {"after": DIGITS}}),
+        ("GET", "/api/workflow", {"params": {"offset": DIGITS}}),
+    ],
+)
+def test_very_long_numbers_and_names_are_refused_in_words(
+    client: TestClient, method: str, path: str, given: dict[str, Any]
+) -> None:
+    answer = client.request(method, path, **given)
+    assert 400 <= answer.status_code < 500, answer.text[:500]
+    error = error_of(answer)
+    assert error["message"]
+    assert len(error["message"]) < 2000
+
+
+def test_plans_for_which_there_is_no_place_are_told_when_to_come_again(
+    client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = WorkLimit("plans", running=1, waiting=0, each=9)
+    monkeypatch.setattr(service, "_plans", limit)
+    with limit.place("another caller"):
+        answer = client.post("/api/v1/plan", json={"source": TEXT})
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5"), answer.text
+        assert "too many plans are already waiting" in error_of(answer)["message"]
+    assert client.post("/api/v1/plan", json={"source": TEXT}).status_code == 200
