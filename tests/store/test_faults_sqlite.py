@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import sqlite3
 import stat
@@ -194,11 +195,20 @@ def test_a_damaged_file_is_not_written_to(file: Path) -> None:
 
 def test_a_file_that_is_damaged_while_it_is_open_is_written_to_no_more(file: Path) -> None:
     with Store.open(str(file)) as store:
-        submitted(store)
-        store._database._damage = "found by a read"
+        idents = [submitted(store, source=secrets.token_bytes(9000)).id for _ in range(20)]
+        with store._database.engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        store._database.engine.dispose()  # so that nothing of the file is at hand
+        spoiled = bytearray(file.read_bytes())
+        spoiled[8192:] = b"\xaa" * (len(spoiled) - 8192)
+        file.write_bytes(spoiled)
+        with pytest.raises(Unavailable, match="the database is damaged"):
+            [store.upload(ident) for ident in idents]
         with pytest.raises(Unavailable, match="the database is damaged"):
             submitted(store)
-        assert [each.id for each in store.workflows().items] == ["train-1"]
+        assert file.read_bytes() == spoiled
+        waiting = file.with_name(f"{file.name}-wal")
+        assert not waiting.exists() or not waiting.stat().st_size
 
 
 @pytest.mark.parametrize("content", [b"hello, this is no database, whatever its name says" * 40, b"\0" * 5000])
